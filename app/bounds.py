@@ -117,6 +117,10 @@ VIEWERS_PER_WORKSPACE = Bound("viewers_per_workspace", 5_000, "who look at conve
 # definitions and large webhooks. `web` has 16 threads.
 WAITING_PER_WORKSPACE = Bound("waiting_per_workspace", 8, "requests that wait or take long, in each `web` process")
 WAITING = Bound("waiting", 12, "requests that wait or take long, in each `web` process")
+# Requests that somebody sends from the editor of automations, to see what their server answers.
+TESTED_REQUESTS_PER_WORKSPACE = Bound(
+    "tested_requests_per_workspace", 10, "requests a minute that are tested, in each `web` process"
+)
 # Counts of filters and pages of segments, which look at many contacts.
 SEGMENTS_PER_WORKSPACE = Bound("segments_per_workspace", 2, "counts and lists of segments, in each `web` process")
 SEGMENTS = Bound("segments", 6, "counts and lists of segments, in each `web` process")

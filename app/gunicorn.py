@@ -57,10 +57,11 @@ loglevel = "warning"
 
 
 def post_worker_init(worker: Any) -> None:
-    """Announces a new worker process; gunicorn calls it in that process."""
-    from app import database, metrics, presence
+    """Announces a new worker process, before its first request; gunicorn calls it in that process."""
+    from app import database, metrics, presence, web
     from app.lib import vitals
 
+    web.compile_templates(worker.wsgi.extensions["pages"])
     database.watch()
     presence.announce("web")
     metrics.PROCESSES.labels("web").set(1)

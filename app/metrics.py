@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterable
 from errno import EADDRINUSE
 from functools import partial
@@ -30,6 +31,8 @@ log = structlog.get_logger(__name__)
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 # Ports to try, so that several processes on one machine do not collide.
 MOST_PORTS = 100
+# How long the one that serves the metrics of several processes tries to get the port of the one before.
+_PATIENCE_SECONDS, _PAUSE_SECONDS = 5.0, 0.05
 
 disable_created_metrics()
 
@@ -98,18 +101,27 @@ PASS_SECONDS = Histogram(
 PASSES_FAILED = Counter("bellhop_scheduler_passes_failed", "Passes of the scheduler that failed.", ["name"])
 
 
-def serve(host: str, port: int, process_type: str) -> None:
-    """Serves `GET /metrics` on this port or the next free one; 0 disables it. Does not raise if there is none."""
+def serve(host: str, port: int, process_type: str, patience_seconds: float = 0) -> None:
+    """Serves `GET /metrics` on this port or the next free one; 0 disables it. Does not raise if there is none.
+
+    It waits so long for this port before it takes another.
+    """
     PROCESSES.labels(process_type).set(1)
     if port == 0:
         return
-    for candidate in range(port, port + MOST_PORTS):
+    ends = time.monotonic() + patience_seconds
+    candidate, last = port, port + MOST_PORTS - 1
+    while candidate <= last:
         try:
             start_http_server(candidate, host, registry=_registry())
         except OSError as error:
             failure = error
             if error.errno != EADDRINUSE:
                 break
+            if candidate == port and time.monotonic() < ends:
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                candidate += 1
         else:
             log.info("metrics.served", host=host, port=candidate)
             return
@@ -121,7 +133,8 @@ def serve_shared(host: str, port: int, process_type: str) -> None:
     # The lock ends with the process that serves; then another one gets it.
     lock = os.open(Path(os.environ[SHARED]) / "served", os.O_CREAT | os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    serve(host, port, process_type)
+    # A process that is killed may lose the lock a moment before the port.
+    serve(host, port, process_type, _PATIENCE_SECONDS)
 
 
 def _registry() -> CollectorRegistry:

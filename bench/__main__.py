@@ -10,6 +10,7 @@ from types import FrameType
 from bench import (
     accept,
     automations,
+    broadcasts,
     deliveries,
     fairness,
     inbound,
@@ -18,9 +19,12 @@ from bench import (
     live,
     messages,
     pages,
+    paint,
+    pictures,
     rates,
     reads,
     reports,
+    segments,
     sustained,
     waiting,
 )
@@ -43,18 +47,25 @@ SECTIONS = {
     "inbound": inbound.run,
     "inbox": inbox.run,
     "pages": pages.run,
+    "paint": paint.run,
     "reports": reports.run,
+    "picture": pictures.run,
+    "segments": segments.run,
+    "broadcasts": broadcasts.run,
     "live": live.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
 QUICK |= {"messages": messages.quick, "pages": pages.quick, "live": live.quick, "rates": rates.quick}
 QUICK |= {"inbound": inbound.quick, "inbox": inbox.quick, "reports": reports.quick}
+QUICK |= {"picture": pictures.quick, "segments": segments.quick}
+QUICK |= {"broadcasts": broadcasts.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 COUNTS |= {"rates": rates.COUNTS}
 SETTINGS = {"messages": messages.SETTINGS, "waiting": waiting.SETTINGS}
 SETTINGS |= {"rates": rates.SETTINGS, "inbound": inbound.SETTINGS, "inbox": inbox.SETTINGS}
+SETTINGS |= {"broadcasts": broadcasts.SETTINGS}
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Agents at their inboxes, in a process of their own: each looks at a page, reads, and looks at the next.
+"""Agents at their inboxes, in a process of their own: each opens a conversation or a list, reads, and opens the next.
 
 `python -m bench.agents '<plan>'` runs until a line comes on its standard input, and prints the seconds of each request
 by what was asked for, as JSON.
@@ -17,11 +17,12 @@ from http.client import HTTPConnection
 
 from bench.talks import LABELS, WORDS
 
-# How long an agent reads before the next click.
-READING_SECONDS = (2.0, 6.0)
+# How long an agent reads before the next click, and how often the script asks for the counts while messages come.
+READING_SECONDS = (4.0, 10.0)
+COUNTS_SECONDS = (1.0, 3.0)
 _ROW = re.compile(r'href="(/workspaces/[^"]+/inbox/cnv_[^"?]+)')
-# What agents do, and how often, of 20 clicks.
-WORK = {"list": 4, "list, by label": 1, "next page": 2, "conversation": 9, "counts": 2, "search": 2}
+# What agents do, and how often, of 20 clicks. The script asks for a conversation without the list.
+WORK = {"list": 4, "list, by label": 1, "next page": 2, "conversation": 10, "conversation and list": 1, "search": 2}
 
 
 @dataclass(frozen=True)
@@ -44,39 +45,47 @@ class Agent(threading.Thread):
         super().__init__(daemon=True)
         self._plan, self._cookie, self._ended = plan, plan.cookies[number], ended
         self._random = random.Random(number)
-        self._connection = HTTPConnection("127.0.0.1", plan.port, timeout=60)
+        self._connections = [HTTPConnection("127.0.0.1", plan.port, timeout=60) for _ in ("clicks", "counts")]
         self._seen = [""]
         self.asked: dict[str, list[float]] = defaultdict(list)
         self.failed: list[str] = []
 
     def run(self) -> None:
+        counting = threading.Thread(target=self._count, daemon=True)
+        counting.start()
         while not self._ended.wait(self._random.uniform(*READING_SECONDS)):
             [what] = self._random.choices(list(WORK), list(WORK.values()))
             self._ask(what, self._address(what))
+        counting.join()
+
+    def _count(self) -> None:
+        while not self._ended.wait(self._random.uniform(*COUNTS_SECONDS)):
+            self._get("counts", f"{self._plan.inbox}/counts", self._connections[1])
 
     def _address(self, what: str) -> str:
-        if what == "conversation" and self._seen[0]:
-            return self._random.choice(self._seen)
+        if what.startswith("conversation") and self._seen[0]:
+            return self._random.choice(self._seen) + ("/panes" if what == "conversation" else "")
         if what == "list, by label":
             return f"{self._plan.inbox}?view=all&label={self._random.choice(LABELS)}"
         if what == "search":
             return f"{self._plan.inbox}?q={'+'.join(self._random.sample(WORDS, 2))}"
-        if what == "counts":
-            return f"{self._plan.inbox}/counts"
         return f"{self._plan.inbox}?view={self._random.choice(['mine', 'unassigned', 'all', 'waiting', 'snoozed'])}"
 
-    def _ask(self, what: str, address: str) -> str:
+    def _ask(self, what: str, address: str) -> None:
+        text = self._get("list" if what == "next page" else what, address, self._connections[0])
+        self._seen = _ROW.findall(text) or self._seen
+        following = re.search(r'rel="next" href="([^"]+)"', text) if what == "next page" else None
+        if following:
+            self._get(what, following[1].replace("&amp;", "&"), self._connections[0])
+
+    def _get(self, what: str, address: str, connection: HTTPConnection) -> str:
         began = time.perf_counter()
-        self._connection.request("GET", address, headers={"Cookie": self._cookie, "Accept": "text/html"})
-        response = self._connection.getresponse()
+        connection.request("GET", address, headers={"Cookie": self._cookie, "Accept": "text/html"})
+        response = connection.getresponse()
         text = response.read().decode()
         if response.status != 200:
             self.failed.append(f"{address}: {response.status}")
-        elif what == "next page":
-            following = re.search(r'rel="next" href="([^"]+)"', text)
-            return self._ask("list", following[1].replace("&amp;", "&")) if following else text
         self.asked[what].append(time.perf_counter() - began)
-        self._seen = _ROW.findall(text) or self._seen
         return text
 
 

@@ -18,9 +18,9 @@ from bench import live, sites
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
 from bench.offers import offer
-from bench.pages import Browser
 from bench.provider import Provider, playing
 from bench.sites import Site
+from bench.visits import Browser
 from tests.journeys.shops import Caller
 from tests.providers.telegram import TOKEN
 from tests.providers.telegram_people import Person

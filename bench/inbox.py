@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +55,7 @@ def quick(site: Site, tell: Tell) -> list[Row]:
 
 def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
     with playing(site, PORT):
-        cookies, member_ids = _agents(site, size.agents)
+        cookies, member_ids = agents(site, size.agents)
         bot = Bot(site)
         began = time.monotonic()
         talks.insert(site, bot.channel_id, member_ids, size.conversations, size.each)
@@ -80,7 +80,7 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
         ]
 
 
-def _agents(site: Site, number: int) -> tuple[list[str], list[str]]:
+def agents(site: Site, number: int) -> tuple[list[str], list[str]]:
     """The cookies of so many agents, and their identifiers as members."""
     emails, member_ids = [f"agent{each}@example.com" for each in range(number)], []
     for email in emails:
@@ -127,9 +127,11 @@ def _storm(site: Site, bot: Bot, seconds: int) -> int:
 def _answer(site: Site, seconds: int) -> None:
     caller = Caller(site.stack.base_url, site.workspace, site.token)
     began = time.monotonic()
+    newest: Sequence[Any] = ()
     for number in range(seconds * OUT_PER_SECOND):
         time.sleep(max(0.0, began + number / OUT_PER_SECOND - time.monotonic()))
-        newest = caller.get("conversations?status=open&limit=50")
+        if number % OUT_PER_SECOND == 0:
+            newest = caller.get("conversations?status=open&limit=50")
         if newest:
             conversation_id = newest[number % len(newest)]["id"]
             caller.call("POST", f"conversations/{conversation_id}/messages", {"text": "Thank you, we look into it."})

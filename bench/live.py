@@ -14,11 +14,12 @@ import psutil
 import psycopg2
 
 from app.lib import ids
-from bench import pages, sites
+from bench import sites
 from bench.costs import measured
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
 from bench.sites import Site
+from bench.visits import PASSWORD
 from tests.stack.processes import ROOT
 
 LISTENERS, WORKSPACES, PER_SECOND, SECONDS = 2_000, 100, 200, 15
@@ -109,7 +110,7 @@ def allow_listeners() -> None:
 
 def make_workspaces(site: Site, number: int) -> list[str]:
     """The site's workspace and new ones, all with the member `EMAIL`, who can listen to them."""
-    site.stack.command("member", "create", site.workspace, EMAIL, "--role", "owner", input=f"{pages.PASSWORD}\n")
+    site.stack.command("member", "create", site.workspace, EMAIL, "--role", "owner", input=f"{PASSWORD}\n")
     made = [ids.new("ws") for _ in range(number - 1)]
     for workspace_id in made:
         site.query(f"INSERT INTO workspaces (id, name) VALUES ('{workspace_id}', 'Bench')")

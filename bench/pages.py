@@ -13,29 +13,25 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from http.client import HTTPConnection
-from urllib.parse import urlencode
 
 import psycopg2
 
 from app.config import read
 from app.lib import vault
-from bench import sites
-from bench.errors import BenchError
+from bench import sites, visits
 from bench.figures import Row, at_most, milliseconds, percentile
 from bench.sites import Site
-from bench.statements import logged_since, logging
+from bench.statements import logging
+from bench.visits import ASKED, PASSWORD, Browser
 from tests import histories
 from tests.browser.addresses import Address, addresses
 from tests.histories import History
 from tests.stack.processes import ROOT
 
 MOST_MEDIAN_MS, MOST_P95_MS, MOST_STATEMENTS, MOST_KILOBYTES, MOST_FIRST_KILOBYTES = 100, 250, 12, 60, 100
-ASKED = 30
-PASSWORD = "correct horse battery staple"
 COUNT_USAGE = """
 from app import database
-from app.domain import usage
+from app.domain.billing import usage
 
 database.connect()
 while usage.count_up():
@@ -56,41 +52,6 @@ class Shown:
     def __str__(self) -> str:
         p50, p95 = (milliseconds(percentile(self.seconds, share)) for share in (0.5, 0.95))
         return f"p50 {p50}, p95 {p95}, {self.kilobytes:.1f} kB"
-
-
-class Browser:
-    """Somebody at a browser that keeps its connection and its cookies."""
-
-    def __init__(self, site: Site, email: str | None) -> None:
-        self.connection = HTTPConnection("127.0.0.1", site.stack.port, timeout=60)
-        self.cookie = ""
-        if email:
-            token = re.search(r'csrf_token" value="([^"]+)', self.get("/sign-in")[1].decode())
-            fields = {"csrf_token": token and token[1], "email": email, "password": PASSWORD}
-            status, _ = self._ask("POST", "/sign-in", urlencode(fields))
-            if status != 303:
-                raise BenchError(f"{email} could not sign in: {status}")
-
-    def get(self, path: str) -> tuple[float, bytes]:
-        """The seconds that the page took, and its content, not compressed. Raises BenchError if it is not there."""
-        began = time.perf_counter()
-        status, content = self._ask("GET", path)
-        seconds = time.perf_counter() - began
-        if status not in (200, 303):
-            raise BenchError(f"{path}: {status} {content[:500].decode(errors='replace')}")
-        return seconds, content
-
-    def _ask(self, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
-        headers = {"Cookie": self.cookie, "Accept": "text/html", "Accept-Encoding": "gzip"}
-        if body:
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-        self.connection.request(method, path, body, headers)
-        response = self.connection.getresponse()
-        content = response.read()
-        if cookie := response.headers.get("Set-Cookie"):
-            self.cookie = cookie.partition(";")[0]
-        is_compressed = response.headers.get("Content-Encoding") == "gzip"
-        return response.status, gzip.decompress(content) if is_compressed else content
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
@@ -181,17 +142,16 @@ def _first(site: Site, address: Address, shown: Shown) -> Row:
 
 
 def _statements(site: Site, found: list[Address]) -> list[Row]:
-    """How many statements each page takes: the least of some requests, since connecting takes some of its own."""
-    rows = []
+    people = {"members": "owner@bench.example", "staff": "sam@bench.example", "everybody": None}
     with logging(site):
-        people = {"members": "owner@bench.example", "staff": "sam@bench.example", "everybody": None}
         browsers = {audience: Browser(site, email) for audience, email in people.items()}
-        for address in found:
-            counts = []
-            for _ in range(3):
-                begin = site.stack.postgres.log.stat().st_size
-                browsers[address.audience].get(address.path)
-                statements = logged_since(site, begin)
-                counts.append(sum(number for (kind, _), number in statements.items() if kind == "web"))
-            rows.append(at_most("pages", f"{address.name}, statements", min(counts), MOST_STATEMENTS, places=0))
-    return rows
+        return [
+            at_most(
+                "pages",
+                f"{each.name}, statements",
+                visits.statements(site, browsers[each.audience], each.path),
+                MOST_STATEMENTS,
+                places=0,
+            )
+            for each in found
+        ]

@@ -12,17 +12,14 @@ from contextlib import closing
 
 import psycopg2
 
-from bench import sites
-from bench.figures import Row, at_most, milliseconds, percentile
-from bench.pages import PASSWORD, Browser
+from bench import sites, visits
+from bench.figures import Row
 from bench.sites import Site
-from bench.statements import logged_since, logging
+from bench.visits import PASSWORD
 from tests.stack.processes import ROOT
 
 CONVERSATIONS, DAYS = 200_000, 365
-MOST_MEDIAN_MS, MOST_P95_MS, MOST_STATEMENTS = 100, 200, 12
 EMAIL = "owner@bench.example"
-ASKED = 30
 QUERIES = ("", "?by=label", "?by=member", "?range=90d&by=label", "?first_day={year}", "?first_day={year}&by=label")
 # Prints how many things were counted, and how long it took.
 COUNT = """
@@ -100,15 +97,7 @@ def _run(site: Site, conversations: int, tell: Tell) -> list[Row]:
     sites.start_types(site, "web")
     [(year,)] = site.query(f"SELECT (now() - interval '{DAYS - 1} days')::date")
     paths = [f"/workspaces/{site.workspace}/reports{query.format(year=year)}" for query in QUERIES]
-    browser = Browser(site, EMAIL)
-    for path in paths:
-        browser.get(path)
-        times = [browser.get(path)[0] for _ in range(ASKED)]
-        tell(f"{path}: p50 {milliseconds(percentile(times, 0.5))}, p95 {milliseconds(percentile(times, 0.95))}")
-        for share, most in ((0.5, MOST_MEDIAN_MS), (0.95, MOST_P95_MS)):
-            what = f"{path.rpartition('/')[2]}, p{share * 100:.0f}"
-            rows.append(at_most("reports", what, 1000 * percentile(times, share), most, " ms"))
-    return rows + _statements(site, paths)
+    return rows + visits.measured("reports", site, EMAIL, {path.rpartition("/")[2]: path for path in paths}, tell)
 
 
 def _seed(site: Site, conversations: int) -> None:
@@ -121,20 +110,3 @@ def _seed(site: Site, conversations: int) -> None:
             for statement in (_CONVERSATIONS, _MESSAGES, _TRANSITIONS, _PROGRESS):
                 cursor.execute(statement.format(**values))
             cursor.execute("VACUUM ANALYZE")
-
-
-def _statements(site: Site, paths: list[str]) -> list[Row]:
-    """How many statements each page takes: the least of some requests, since connecting takes some of its own."""
-    rows = []
-    with logging(site):
-        browser = Browser(site, EMAIL)
-        for path in paths:
-            counts = []
-            for _ in range(3):
-                begin = site.stack.postgres.log.stat().st_size
-                browser.get(path)
-                statements = logged_since(site, begin)
-                counts.append(sum(number for (kind, _), number in statements.items() if kind == "web"))
-            what = f"{path.rpartition('/')[2]}, statements"
-            rows.append(at_most("reports", what, min(counts), MOST_STATEMENTS, places=0))
-    return rows

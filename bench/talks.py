@@ -107,15 +107,16 @@ _CONVERSATIONS = """
 _MESSAGES = """
     INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status, author,
         created_at)
-    SELECT {message}, '{workspace}', {conversation}, {contact}, '{channel}',
+    SELECT {message}, '{workspace}', id, contact_id, '{channel}',
         CASE WHEN place % 2 = 0 THEN 'in' ELSE 'out' END,
-        (SELECT string_agg(({words})[1 + (hashint4(n * 64 + place * 8 + w) & 2147483647) % {word_count}], ' ')
+        (SELECT string_agg(({words})[1 + (hashint8(n * 64 + place * 8 + w) & 2147483647) % {word_count}], ' ')
             FROM generate_series(1, 8) AS w),
         CASE WHEN place % 2 = 0 THEN 'received' ELSE 'delivered' END,
-        CASE WHEN place % 2 = 0 THEN json_build_object('type', 'contact', 'id', {contact})
+        CASE WHEN place % 2 = 0 THEN json_build_object('type', 'contact', 'id', contact_id)
             ELSE '{{"type": "api", "id": null}}'::json END,
-        {at} + place * interval '1 minute'
-    FROM generate_series(1, {conversations}) AS n, generate_series(1, {each}) AS place
+        created_at + place * interval '1 minute'
+    FROM (SELECT id, contact_id, created_at, row_number() OVER (ORDER BY id) AS n
+        FROM conversations WHERE workspace_id = '{workspace}') AS talks, generate_series(1, {each}) AS place
 """
 _LABELS = """
     INSERT INTO conversation_labels (workspace_id, label, conversation_id, status)

@@ -16,7 +16,9 @@ from app.database import DatabaseAway, which_hold
 from app.domain import writes
 from app.domain.assignment import assignments
 from app.domain.automations import controls, counts, http_requests, run_history
+from app.domain.automations.editing import clipboards
 from app.domain.billing import invoices, usage, usage_warnings
+from app.domain.broadcasts import broadcasts, tallies
 from app.domain.channels import allowances, arrivals, channel_requests, fetches, media, outboxes, visitors
 from app.domain.conversations import (
     channel_closings,
@@ -113,6 +115,9 @@ class Timetable:
             # Where no `retries` process runs, this wakes replays, which then wait for one.
             _waking("waiting_replays", 0.5, replays.WAITING),
             _overdue("overdue_replays", 1, replays.MAIL),
+            # Where no `automations` process runs, this wakes broadcasts, which then wait for one.
+            _waking("waiting_broadcasts", 0.5, broadcasts.WAITING),
+            _overdue("overdue_broadcasts", 1, broadcasts.MAIL),
             # The same for what providers are to be asked about channels.
             _waking("waiting_channel_requests", 1, channel_requests.WAITING),
             _overdue("overdue_channel_requests", 1, channel_requests.MAIL),
@@ -134,9 +139,12 @@ class Timetable:
             Pass("expired_visitors", 10, visitors.delete_expired),
             Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("old_replays", 10, replays.forget_old),
+            Pass("old_broadcasts", 10, broadcasts.forget_old),
             Pass("old_selections", 60, selections.forget_old),
+            Pass("old_step_clipboards", 60, clipboards.forget_old),
             Pass("counts", 1, counts.fold, counts.IS_ANY_NEW),
             Pass("conversation_counts", 1, conversation_counts.fold, conversation_counts.IS_ANY_NEW),
+            Pass("broadcast_counts", 1, tallies.fold, tallies.IS_ANY_NEW),
             Pass("old_counts", 60, counts.forget_old),
             Pass("usage_warnings", 30, Round(usage_warnings.warn)),
             Pass("new_notifications", 5, notifications.announce),

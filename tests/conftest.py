@@ -188,6 +188,17 @@ def others(empty: None, client: FlaskClient) -> Api:
 
 
 @pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that the database has been sent, in a list that grows."""
+    sent: list[str] = []
+    execute = database.database.execute_sql
+    monkeypatch.setattr(
+        database.database, "execute_sql", lambda sql, params=None: (sent.append(str(sql)), execute(sql, params))[1]
+    )
+    return sent
+
+
+@pytest.fixture
 def keys(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keys]:
     """Sets the keys of SECRET_KEY, newest first, as a restart would."""
 

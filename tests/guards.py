@@ -365,15 +365,15 @@ GUARDS = [
     Guard(
         "another workspace's conversations that wait",
         "app/models/conversations.py",
-        "cls.matching(workspace_id, filters).where(cls.waiting_since",
-        "cls.select().where(cls.waiting_since",
+        "looked_at = cls.in_workspace(workspace_id).where(cls.waiting_since",
+        "looked_at = cls.select().where(cls.waiting_since",
         "tests/app/api/test_conversations.py",
     ),
     Guard(
         "order of conversations that wait",
         "app/models/conversations.py",
-        "query.order_by(cls.waiting_since, cls.id)",
-        "query.order_by(cls.id)",
+        'order_by(SQL("waiting_since, id"))',
+        'order_by(SQL("id"))',
         "tests/app/api/test_conversations.py",
     ),
     Guard(

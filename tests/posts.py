@@ -13,6 +13,7 @@ from tests.cast import Api
 from tests.talks import change, locked, make_channel
 
 AUTOMATION = {"type": "automation", "id": "aut_1"}
+BROADCAST = {"type": "broadcast", "id": "bct_1"}
 API = {"type": "api", "id": "tok_1"}
 
 

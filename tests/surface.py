@@ -21,7 +21,7 @@ from werkzeug.test import TestResponse
 from app import database
 from app.api.lists import PageQuery
 from app.api.openapi.examples import PREFIXES
-from app.lib import ids
+from app.lib import clock, ids
 from tests.cast import Api, all_of, one, tables, until_written
 from tests.people import make_member
 from tests.talks import add_note, make_channel, make_macro, make_saved_reply, receive
@@ -30,7 +30,15 @@ from tests.talks import add_note, make_channel, make_macro, make_saved_reply, re
 VOLATILE = {"tokens": ["last_used_at"]}
 _numbers = itertools.count(1)
 # Fields of bodies that are not required, but without which the body is refused.
-OPTIONAL = ("external_id", "settings", "text", "MessageToContact.contact_id")
+OPTIONAL = (
+    "external_id",
+    "settings",
+    "text",
+    "MessageToContact.contact_id",
+    "BroadcastCreate.filter",
+    "BroadcastCreate.message",
+)
+VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
 SECRET_KEY = "tests-tests-"
 # Internals that no response may reveal.
 INSIDE = re.compile(
@@ -174,16 +182,27 @@ def furnish(api: Api, email: str, nouns: set[str]) -> dict[str, str]:
     """Creates at least two resources of each noun; returns the identifier of one of each, by noun."""
     endpoint = api.endpoint("https://shop.example/hooks")
     other = api.contact(email=f"other.{email}")
+    later = {"name": "Sale", "filter": VIP, "message": {"text": "Hello"}}
+    later["send_at"] = (clock.now() + timedelta(days=9)).isoformat()  # until then it can be changed
     for number in range(2):
         saved_reply, macro = make_saved_reply(api, f"refund-{number}"), make_macro(api)
         contact = api.contact(email=f"{number}.{email}", tags=["vip"])
         sweep = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"]
         replay = api.done(api.post("webhooks/replays", {"filter": {"statuses": ["failed"]}}))["resource"]["id"]
+        segment = api.done(api.post("segments", {"name": "VIPs", "filter": VIP}))["resource"]["id"]
+        broadcast = api.done(api.post("broadcasts", later))["resource"]["id"]
     api.endpoint("https://shop.example/second")
     automation = api.published()
     run = api.done(api.post(f"automations/{automation}/start", {"contact_id": contact["id"]}))["resource"]["id"]
     known = {"endpoint": endpoint, "contact": contact["id"], "sweep": sweep, "automation": automation, "run": run}
-    known |= {"replay": replay, "other": other["id"], "saved_reply": saved_reply, "macro": macro}
+    known |= {
+        "replay": replay,
+        "other": other["id"],
+        "saved_reply": saved_reply,
+        "macro": macro,
+        "broadcast": broadcast,
+        "segment": segment,
+    }
     if "message" in nouns:
         for _ in range(2):
             known["channel"] = make_channel(api.workspace_id)

@@ -19,7 +19,8 @@ from app.api.openapi import examples
 from app.api.openapi.problems import response_name
 from app.database import rows
 from app.domain.assignment import member_changes
-from app.domain.automations import automations, runs
+from app.domain.automations import automations, listed_starts, moves, runs
+from app.domain.broadcasts import broadcasts
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
 from app.domain.conversations import (
@@ -38,8 +39,8 @@ from app.domain.lifecycle import erasures, imports
 from app.domain.macros import macros, saved_replies
 from app.domain.people import tokens
 from app.domain.segments import segments
+from app.domain.verbs import VERBS
 from app.domain.webhooks import catalogue, endpoints
-from app.domain.writes import VERBS
 from app.models.base import BaseModel, MailModel, OwnedModel
 from tests import schema
 
@@ -51,6 +52,7 @@ MODELS = sorted({model for base in BASES for model in base.__subclasses__()} - B
 NOUNS: dict[str, Any] = {
     "automations": automations,
     "bookings": bookings,
+    "broadcasts": broadcasts,
     "channels": channels,
     "contacts": contacts,
     "deliveries": deliveries,
@@ -70,8 +72,17 @@ NOUNS: dict[str, Any] = {
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 # Kinds whose verbs have another name, or stand elsewhere.
 NAMED_OTHERWISE = {
-    *("contacts.import", "contacts.delete", "contacts.merge", "replays.continue", "jobs.discard", "channels.delete"),
+    *(
+        "contacts.import",
+        "contacts.delete",
+        "contacts.merge",
+        "replays.continue",
+        "broadcasts.continue",
+        "jobs.discard",
+        "channels.delete",
+    ),
     *("conversations.update", "workspaces.update", "members.update", "members.give_back"),
+    *("automations.move_runs", "automations.start_list"),
 }
 
 
@@ -122,6 +133,11 @@ def test_the_verb_that_deletes_a_channel_is_that_of_its_closing() -> None:
     assert VERBS["channels.delete"].call is channel_closings.delete
 
 
+def test_the_verbs_that_go_through_many_runs_of_an_automation_stand_apart() -> None:
+    assert VERBS["automations.move_runs"].call is moves.move_runs
+    assert VERBS["automations.start_list"].call is listed_starts.start_list
+
+
 def test_the_verb_that_changes_a_conversation_stands_with_what_people_change() -> None:
     assert VERBS["conversations.update"].call is conversation_changes.update
 
@@ -134,6 +150,7 @@ def test_the_verbs_that_change_members_stand_with_assignment() -> None:
 def test_a_verb_whose_name_is_a_word_of_python_has_another() -> None:
     assert VERBS["contacts.import"].call is imports.go_on
     assert VERBS["replays.continue"].call is replays.go_on
+    assert VERBS["broadcasts.continue"].call is broadcasts.go_on
 
 
 def test_the_verb_that_discards_a_job_stands_with_failed_jobs() -> None:

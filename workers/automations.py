@@ -1,4 +1,7 @@
-"""The `runs` and `run-requests` queues: execute runs, send the requests they make, and wake both when they are due."""
+"""The `automations` process: executes runs, sends the requests they make, works on broadcasts, and wakes these in time.
+
+Its queues are `runs`, `run-requests` and `broadcasts`.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ import dramatiq
 
 from app import mailbox
 from app.domain.automations import executions, http_requests
+from app.domain.broadcasts import broadcast_batches, broadcasts
 from app.domain.triggers import run_states
-from workers.mailboxes import serve_by, serve_together
+from workers.mailboxes import serve, serve_by, serve_together
 from workers.middleware.waking import Waking
 from workers.requester import Requester
 
 serve_together(run_states.MAIL, executions.work)
 serve_by(Requester(http_requests))
-dramatiq.get_broker().add_middleware(Waking(partial(mailbox.wake_all, run_states.WAITING, http_requests.WAITING)))
+serve(broadcasts.MAIL, broadcast_batches.work)
+wake = partial(mailbox.wake_all, run_states.WAITING, http_requests.WAITING, broadcasts.WAITING)
+dramatiq.get_broker().add_middleware(Waking(wake))

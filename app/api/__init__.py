@@ -10,6 +10,7 @@ from app.api import (
     automations,
     billing,
     bookings,
+    broadcasts,
     channels,
     chat_scripts,
     chats,
@@ -63,7 +64,7 @@ def install(app: Flask, base_url: str) -> None:
     modules = (me, contacts, segments, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
     inbox = (channels, conversations, messages, notes, saved_replies, macros, uploads, members, reports)
     further = (sweeps, replays, audit_entries, billing, invoices)
-    for module in (*modules, *inbox, automations, runs, workspaces, *further):
+    for module in (*modules, *inbox, automations, runs, broadcasts, workspaces, *further):
         documented.register_blueprint(module.blueprint, url_prefix="/api/v1")
     paths.shorten(app)
     for page in (docs, problem_pages, health, hooks, media, chats, chat_scripts):

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 from flask import Blueprint, Response, request
 
-from app.api import chat_looks
 from app.api.responses import BareResponse
 from app.channels.web_chat import WebChat
 from app.config import settings
 from app.database import DatabaseAway, rows
-from app.domain.channels import media, visitors
+from app.domain.channels import chat_looks, media, visitors
 from app.lib import clock, json
 from app.lib.caches import Cache
 

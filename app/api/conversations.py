@@ -67,7 +67,10 @@ class ConversationQuery(PageQuery):
     snoozed = fields.Boolean()
     order = fields.String(
         validate=validate.OneOf(["newest", "waiting"]),
-        metadata=about("`waiting`: those whose contact waits for an answer, who has waited longest first."),
+        metadata=about(
+            "`waiting`: those whose contact waits for an answer, who has waited longest first. Other filters choose "
+            "among the first 5,000 of these after the cursor."
+        ),
     )
 
 

@@ -10,7 +10,7 @@ that shows it escapes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -50,6 +50,10 @@ class TemplateError(ValueError):
 
 class Overspent(Exception):
     """Several templates take more steps than they may together."""
+
+
+class TooLong(Exception):
+    """The rendered strings of a value are longer than they may be together."""
 
 
 class Budget:
@@ -113,6 +117,28 @@ def render(template: str, variables: Mapping[str, Any], budget: Budget | None = 
         budget.missing |= ended.missing
         budget.spend(ended.spent)
     return text.replace("\x00", "")
+
+
+def fill(value: Any, render: Callable[[str], str], most_bytes: int) -> Any:
+    """The value with its strings rendered, at any depth.
+
+    Raises TooLong as soon as the strings exceed `most_bytes`, and whatever `render` raises.
+    """
+    left = most_bytes
+
+    def filled(each: Any) -> Any:
+        nonlocal left
+        if isinstance(each, str):
+            text = render(each)
+            left -= len(text.encode())
+            if left < 0:
+                raise TooLong
+            return text
+        if isinstance(each, dict):
+            return {name: filled(inner) for name, inner in each.items()}
+        return [filled(inner) for inner in each] if isinstance(each, list) else each
+
+    return filled(value)
 
 
 _ENVIRONMENT = LimitedEnvironment()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,14 @@ import structlog
 
 from app.database import DatabaseAway
 from app.domain import resources
-from app.domain.conversations import conversations, messages
+from app.domain.contacts import contact_names
+from app.domain.conversations import conversations, messages, notes
 from app.domain.insight.updates import Update
 from app.domain.people import notifications
 from app.domain.triggers import run_states
 from app.models.conversations import Conversation, Message
 from app.models.jobs import Job
+from app.models.notes import Note
 from app.models.notifications import Notification
 from app.models.runs import Run
 
@@ -25,6 +27,7 @@ log = structlog.get_logger(__name__)
 _KINDS: Mapping[str, tuple[Any, Callable[[Any], dict[str, Any]]]] = {
     "conversation": (Conversation, conversations.represent),
     "message": (Message, messages.represent),
+    "note": (Note, notes.represent),
     "run": (Run, run_states.represent),
     "job": (Job, resources.represent_job),
     "notification": (Notification, notifications.represent),
@@ -33,7 +36,7 @@ _KINDS: Mapping[str, tuple[Any, Callable[[Any], dict[str, Any]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A resource; the row, and what the API shows of it."""
+    """A resource; the row, and what the API shows of it; of a conversation, also its `contact_name` for lists."""
 
     row: Any
     shown: dict[str, Any]
@@ -56,6 +59,7 @@ def load(updates: Iterable[Update]) -> dict[tuple[str, str], Document]:
                 raise
             except Exception:  # one that cannot be shown must not end the streams
                 log.exception("live.not_shown", kind=kind, id=row.id)
+    _name_contacts([document for (kind, _), document in found.items() if kind == "conversation"])
     return found
 
 
@@ -64,3 +68,10 @@ def peers(found: Mapping[tuple[str, str], Document]) -> dict[str, tuple[str, str
     wanted = {document.row.conversation_id for (kind, _), document in found.items() if kind == "message"}
     query = Conversation.select(Conversation.id, Conversation.channel_id, Conversation.peer)
     return {each.id: (each.channel_id, each.peer) for each in query.where(Conversation.id.in_(sorted(wanted)))}
+
+
+def _name_contacts(shown: Sequence[Document]) -> None:
+    workspace_ids = {document.row.workspace_id for document in shown}
+    names = contact_names.names_in(workspace_ids, {document.row.contact_id for document in shown})
+    for document in shown:
+        document.shown["contact_name"] = names.get(document.row.contact_id)

@@ -79,6 +79,8 @@ def _by_actor(listeners: Iterable[Listener]) -> Iterable[list[Listener]]:
 
 def _text(update: Update, found: Documents) -> bytes:
     document = found.get((update.kind, update.subject_id))
+    if document is None and update.kind == "note":  # the only one that members delete
+        return frames.event("note", {"id": update.subject_id, "deleted": True})
     return frames.event(update.kind, document.shown) if document else b""
 
 

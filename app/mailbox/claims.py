@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import structlog
+
 from app import sql
 from app.database import rows, transaction
 from app.mailbox.mail import Claimed, Mail
+
+log = structlog.get_logger(__name__)
 
 # Lease of exclusive mail. A batch under way is also protected by its lock, so this only bounds how long the mail of a
 # dead worker waits.
@@ -82,6 +86,8 @@ def _claim(mail: Mail, chosen: str, rooms: Mapping[str, int], lease_seconds: flo
     statement = sql.prepared(f"claim_{mail.queue.replace('-', '_')}", query)
     values = {"owners": sql.array(rooms), "rooms": sql.array(rooms.values()), "lease_seconds": lease_seconds}
     taken = sorted(rows(statement, values), key=lambda row: row[0])
+    if ended := sum(is_suspect for _, _, is_suspect, *_ in taken):
+        log.warning("mailbox.leases_ended", table=mail.table, rows=ended)
     return [
         Claimed(id, owner, number, mail.carries._make(carried), waited, is_suspect)
         for _, waited, is_suspect, id, owner, number, *carried in taken

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
-from peewee import CompositeKey, IntegerField, TextField
+from peewee import CompositeKey, IntegerField, TextField, fn
 
 from app.lib import ids
-from app.models.base import OwnedModel, TimeField, json_field
+from app.models.base import OwnedModel, TimeField, json_field, page_before
 
 
 class Automation(OwnedModel):
@@ -29,6 +29,18 @@ class Automation(OwnedModel):
     cancellations = json_field(default=list)
     created_at = TimeField()
     updated_at = TimeField()
+
+    @classmethod
+    def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[Automation]:
+        """The first `limit` after `last_id`, newest first, without their definitions; with `q`, whose name has it.
+
+        A workspace has 1,000 at most, which a search reads.
+        """
+        columns = (cls.id, cls.workspace_id, cls.name, cls.status, cls.version, cls.latest_version, cls.updated_at)
+        query = cls.in_workspace(workspace_id).select(*columns)
+        if q is not None:
+            query = query.where(fn.STRPOS(fn.LOWER(cls.name), fn.LOWER(q)) > 0)
+        return list(page_before(query, cls, [last_id], limit))
 
 
 class AutomationVersion(OwnedModel):

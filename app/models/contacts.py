@@ -19,6 +19,8 @@ LOOKED_AT = 500
 SEGMENT_SIZE = 16_000
 # On average, one new contact in this many makes its unit count the newest segment.
 COUNTED_EVERY = 250
+# The most tags that are offered while one is typed.
+MOST_OFFERED = 200
 _UNIQUE = {"email", "phone", "external_id"}
 _CONDITIONS = {
     "email": "lower(email) = lower(%(email)s)",
@@ -29,6 +31,15 @@ _CONDITIONS = {
     "q": "search LIKE lower(%(pattern)s)",  # a generated column
     "words": "search LIKE ALL (SELECT lower(pattern) FROM unnest(%(patterns)s::text[]) AS pattern)",
 }
+
+
+_RECENT_TAGS = f"""
+    SELECT tag FROM (
+        SELECT unnest(tags) AS tag FROM (
+            SELECT tags FROM contacts WHERE workspace_id = %(workspace_id)s ORDER BY id DESC LIMIT {LOOKED_AT}
+        ) AS newest) AS used
+    GROUP BY tag ORDER BY count(*) DESC, tag LIMIT {MOST_OFFERED}
+"""
 
 
 class Contact(OwnedModel):
@@ -77,6 +88,11 @@ class Contact(OwnedModel):
         if given := _given(filters):
             return len(_matching(workspace_id, given, None, most))
         return int(cls.in_workspace(workspace_id).limit(most).count())
+
+    @classmethod
+    def recent_tags(cls, workspace_id: str) -> list[str]:
+        """The most frequent tags of the newest contacts, sorted; no more than MOST_OFFERED."""
+        return sorted(_ids(_RECENT_TAGS, {"workspace_id": workspace_id}))
 
     @classmethod
     def sought(cls, filters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from app.models.base import MailModel, OwnedModel, TimeField, json_field, page_b
 
 # A time in a position: as a row has it, or as a cursor does.
 At = datetime | str | None
-# Of open conversations, as many are looked through for those with a label or on a channel.
+# Of the conversations of a view, as many are looked through for those with a label or on a channel.
 MOST_LOOKED_AT = 5_000
 
 
@@ -43,6 +43,7 @@ class Conversation(OwnedModel):
     waiting_since = TimeField(null=True)
     first_answered_at = TimeField(null=True)
     scheduled = IntegerField(default=0)
+    broadcast_id = TextField(null=True)
     last_message_at = TimeField(null=True)
     created_at = TimeField()
 
@@ -69,13 +70,15 @@ class Conversation(OwnedModel):
         last_id: str | None,
         limit: int,
     ) -> list[Conversation]:
-        """Like `newest`, of those that wait for an answer, after that position: the longest waiting first."""
-        query = cls.matching(workspace_id, filters).where(cls.waiting_since.is_null(False))
-        if "label" in filters:
-            query = query.where(cls.labels.contains(filters["label"]))
+        """Those that wait for an answer, after that position: the longest waiting first.
+
+        Filters: as of `newest`; no more than MOST_LOOKED_AT are compared with them.
+        """
+        looked_at = cls.in_workspace(workspace_id).where(cls.waiting_since.is_null(False))
         if last_at is not None:
-            query = query.where(Tuple(cls.waiting_since, cls.id) > Tuple(last_at, last_id))
-        return list(query.order_by(cls.waiting_since, cls.id).limit(limit))
+            looked_at = looked_at.where(Tuple(cls.waiting_since, cls.id) > Tuple(last_at, last_id))
+        looked_at = looked_at.order_by(cls.waiting_since, cls.id).limit(MOST_LOOKED_AT).alias("looked_at")
+        return list(_among(looked_at, filters).order_by(SQL("waiting_since, id")).limit(limit))
 
     @classmethod
     def awake(
@@ -167,7 +170,10 @@ class Message(MailModel):
 
     PREFIX = "msg"
     FIXED: ClassVar[frozenset[str]] = frozenset(
-        {"channel_id", "direction", "buttons", "button_id", "author", "sent_at", "expires_at", "cancel_on_reply"}
+        {
+            *("channel_id", "direction", "buttons", "button_id", "author", "sent_at", "expires_at", "cancel_on_reply"),
+            "broadcast_id",
+        }
     )
 
     conversation_id = TextField()
@@ -193,11 +199,12 @@ class Message(MailModel):
     expires_at = TimeField(null=True)
     send_at = TimeField(null=True)
     cancel_on_reply = BooleanField(default=False)
+    broadcast_id = TextField(null=True)
     created_at = TimeField()
 
     @classmethod
     def last_of(cls, conversation_ids: Collection[str]) -> dict[str, Message]:
-        """The last message that is not scheduled of each of these conversations, by `at` as in `latest`."""
+        """What a row shows of the last unscheduled message of each of these conversations, by `at` as in `latest`."""
         if not conversation_ids:
             return {}
         one = """
@@ -205,7 +212,8 @@ class Message(MailModel):
                 SELECT id FROM messages WHERE conversation_id = wanted.id AND send_at IS NULL
                 ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT 1) AS last
         """
-        found = cls.select().where(cls.id.in_(SQL(f"({one})", (list(conversation_ids),))))
+        shown = (cls.id, cls.conversation_id, cls.direction, cls.text, cls.attachments, cls.template)
+        found = cls.select(*shown).where(cls.id.in_(SQL(f"({one})", (list(conversation_ids),))))
         return {message.conversation_id: message for message in found}
 
     @classmethod
@@ -232,10 +240,13 @@ class Message(MailModel):
 
 
 def _among(looked_at: Any, filters: Mapping[str, Any]) -> Any:
-    """A query for those of the rows that match `channel_id`, `assignee_id` and `label`."""
+    """A query for those of the rows that match all filters."""
     query = Conversation.select(SQL("*")).from_(looked_at)
-    if "channel_id" in filters:
-        query = query.where(looked_at.c.channel_id == filters["channel_id"])
+    for name in Conversation.FILTERS:
+        if name in filters:
+            query = query.where(getattr(looked_at.c, name) == filters[name])
+    if "snoozed" in filters:
+        query = query.where(looked_at.c.snoozed_until.is_null(not filters["snoozed"]))
     if filters.get("assignee_id") == "none":
         query = query.where(looked_at.c.assignee_id.is_null())
     elif "assignee_id" in filters:

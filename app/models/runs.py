@@ -14,6 +14,8 @@ from app.models.base import Count, MailModel, OwnedModel, TimeField, count_newes
 UNFINISHED = ("queued", "running", "waiting", "held")
 FINISHED = ("completed", "failed", "cancelled")
 STATUSES = (*UNFINISHED, *FINISHED)
+# Where a run stands to the step that it is at.
+AT_STEP = ("waiting", "failed")
 FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
 # The filters of the list, those that leave the fewest runs first.
 _FILTERS = ("contact_id", "failure", "automation_id", "status")
@@ -30,10 +32,10 @@ class Run(MailModel):
     too, from its beginning on.
     """
 
-    # What a run was started with does not change; only a merge gives it another contact.
+    # What a run was started with does not change; only a merge gives it another contact, and a move another version.
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
-            *("automation_id", "version", "variables", "event", "depth"),
+            *("automation_id", "variables", "event", "depth"),
             *("job_id", "event_id", "parent_id", "is_awaited", "is_counted", "trace_id", "created_at"),
         }
     )
@@ -83,8 +85,12 @@ class Run(MailModel):
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Run]:
         """The first `limit` runs after `last_id` that match every filter, newest first.
 
-        Filters: `automation_id`, `contact_id`, `status`, `failure` (a code).
+        Filters: `automation_id`, `contact_id`, `status`, `failure` (a code). With `automation_id`, also `version`,
+        `step` and `at`, one of AT_STEP, all three of them: the runs that wait in the step or failed in it; `since`:
+        those created at that time or later.
         """
+        if _is_at_step(filters):
+            return list(page_before(cls._at_step(workspace_id, filters), cls, [last_id], limit))
         given = {name: filters[name] for name in _FILTERS if name in filters}
         if not given:
             return list(page_before(cls.in_workspace(workspace_id), cls, [last_id], limit))
@@ -100,10 +106,33 @@ class Run(MailModel):
 
     @classmethod
     def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
-        """How many match every filter, among the newest `most` by the filter that leaves the fewest."""
+        """How many match every filter, among the newest `most` by the filter that leaves the fewest.
+
+        Besides the filters of `newest`, `since` and `until`: when a run was made, by its identifier.
+        """
+        if _is_at_step(filters):
+            return count_newest(cls._at_step(workspace_id, filters), cls, [], most)
         conditions = [_is(name, filters[name]) for name in _FILTERS if name in filters]
-        first = cls.in_workspace(workspace_id).where(*conditions[:1])
+        first = cls._made_in(cls.in_workspace(workspace_id).where(*conditions[:1]), filters)
         return count_newest(first, cls, conditions[1:], most)
+
+    @classmethod
+    def _at_step(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
+        """The query of the runs at a step, which are counted for it."""
+        query = cls.in_workspace(workspace_id).where(
+            cls.automation_id == filters["automation_id"],
+            cls.version == filters["version"],
+            cls.step == filters["step"],
+            cls.waits_for.is_null(False) if filters["at"] == "waiting" else SQL("status = 'failed'"),
+            *(_is(name, filters[name]) for name in ("contact_id", "status", "failure") if name in filters),
+        )
+        return cls._made_in(query, filters)
+
+    @classmethod
+    def _made_in(cls, query: Any, filters: Mapping[str, Any]) -> Any:
+        if "since" in filters:
+            query = query.where(cls.id >= ids.bound("run", filters["since"]))
+        return query.where(cls.id < ids.bound("run", filters["until"])) if "until" in filters else query
 
 
 class RunStep(OwnedModel):
@@ -134,6 +163,10 @@ class RunRequest(MailModel):
     request = json_field()
     tries = IntegerField(default=0)
     next_attempt_at = TimeField(null=True)
+
+
+def _is_at_step(filters: Mapping[str, Any]) -> bool:
+    return {"automation_id", "version", "step", "at"} <= filters.keys()
 
 
 def _is(name: str, value: str) -> Any:

@@ -1,4 +1,4 @@
--- Claims due messages of connected channels, people's before those of automations: up to the room of each channel, and
+-- Claims due messages of connected channels, people's first, those of broadcasts last: up to the room of each channel, and
 -- no more than its rate allows now. Only the first unfinished message of a conversation is due.
 --
 -- `kinds` are those that have a rate: `rates` a second in the long run, which catch up for `slacks`
@@ -43,12 +43,27 @@ WITH seen AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT * FROM (
             SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
-            WHERE channel_id = allowed.id AND is_automated AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+            WHERE channel_id = allowed.id AND is_automated AND broadcast_id IS NULL AND due_at <= now()
+                AND (leased_until > now()) IS NOT TRUE
             ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS first
         LIMIT allowed.number - coalesce(people, 0)
     ) AS found
+), of_broadcasts AS MATERIALIZED (
+    SELECT found.* FROM allowed
+    LEFT JOIN (
+        SELECT channel_id AS id, count(*) AS others
+        FROM (SELECT channel_id FROM of_people UNION ALL SELECT channel_id FROM of_automations) AS first
+        GROUP BY channel_id) AS counted USING (id)
+    CROSS JOIN LATERAL (
+        SELECT * FROM (
+            SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
+            WHERE channel_id = allowed.id AND broadcast_id IS NOT NULL AND due_at <= now()
+                AND (leased_until > now()) IS NOT TRUE
+            ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS first
+        LIMIT allowed.number - coalesce(others, 0)
+    ) AS found
 ), due AS MATERIALIZED (
-    SELECT * FROM of_people UNION ALL SELECT * FROM of_automations
+    SELECT * FROM of_people UNION ALL SELECT * FROM of_automations UNION ALL SELECT * FROM of_broadcasts
 ), claimed AS (
     UPDATE messages
     SET status = CASE messages.status WHEN 'queued' THEN 'sending' ELSE messages.status END, claim = claim + 1,

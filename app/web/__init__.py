@@ -56,6 +56,12 @@ def create_pages() -> Flask:
     return pages
 
 
+def compile_templates(pages: Flask) -> None:
+    """Compiles every template, which takes most of a second that the first visitors need not wait."""
+    for name in pages.jinja_env.list_templates():
+        pages.jinja_env.get_template(name)
+
+
 def _configure_sessions(pages: Flask) -> None:
     pages.config.update(
         cookies.configuration(),

@@ -50,7 +50,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The data of the macro `chart`. `rows`: the time or label of each step, with the values of all series as text."""
+    """The data of the macro `chart`. `rows`: the time or label of each step, with the values of all series as text.
+
+    `x_ticks` are of the zone. `since` and `until`: the first and the last step, if these are times, by which the script
+    puts the marks of the reader's zone there instead.
+    """
 
     id: str
     title: str
@@ -60,6 +64,9 @@ class Chart:
     x_ticks: Sequence[Tick]
     names: Sequence[str]
     rows: Sequence[tuple[datetime | str, Sequence[str]]]
+    zone: str
+    since: datetime | None
+    until: datetime | None
     width: int = WIDTH
     height: int = HEIGHT
     left: int = _LEFT
@@ -74,10 +81,11 @@ def chart(
     series: Sequence[Series],
     shown: Callable[[float | None], str],
     labels: Sequence[str] = (),
+    zone: str = "UTC",
 ) -> Chart:
     """A chart of one or more series over the same steps. `shown` writes a value, for the axis and the table.
 
-    `labels`: what to call the steps, instead of times in UTC.
+    `labels`: what to call the steps, which are those of the zone, instead of their times.
     """
     highest = max((value for each in series for value in each.values if value is not None), default=0)
     ceiling, tick = _scale(highest)
@@ -100,6 +108,9 @@ def chart(
         x_ticks=[Tick(x_of(place), label) for place, label in named],
         names=[each.name for each in series],
         rows=[(step, [shown(each.values[place]) for each in series]) for place, step in enumerate(called)][::-1],
+        zone=zone,
+        since=None if labels else steps[0],
+        until=None if labels else steps[-1],
     )
 
 

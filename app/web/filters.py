@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from typing import Any
 
 from app.lib import ids
@@ -85,6 +86,20 @@ def identifier(prefix: str) -> Reader:
     return reader
 
 
+def version(text: str) -> int:
+    """Reads the number of a version."""
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10):
+        raise ValueError("A version is a number. This filter is left out.")
+    return int(text)
+
+
+def step(text: str) -> str:
+    """Reads the identifier of a step."""
+    if not re.fullmatch("[A-Za-z0-9_-]{1,64}", text):
+        raise ValueError("A step is named by letters, digits, - and _. This filter is left out.")
+    return text
+
+
 def status_code(text: str) -> int:
     """Reads a status code of HTTP."""
     if not (text.isascii() and text.isdigit() and len(text) == 3 and 100 <= int(text) <= 599):
@@ -92,18 +107,13 @@ def status_code(text: str) -> int:
     return int(text)
 
 
-def time(text: str, zone: tzinfo = UTC) -> datetime:
-    """Reads a time; one that names no zone is of this one."""
+def time(text: str) -> datetime:
+    """Reads a time; one that names no zone is of UTC."""
     try:
         read_time = datetime.fromisoformat(text)
-        moment = (read_time if read_time.tzinfo else read_time.replace(tzinfo=zone)).astimezone(UTC)
+        moment = (read_time if read_time.tzinfo else read_time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("Give a time such as 2026-11-21T10:00. This filter is left out.") from None
     if not _FIRST <= moment <= _LAST:
         raise ValueError("This time is too far away. The filter is left out.")
     return moment
-
-
-def local_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
-    """The time, in that zone, as a field for times has it."""
-    return moment.astimezone(zone).replace(tzinfo=None).isoformat(timespec="milliseconds") if moment else ""

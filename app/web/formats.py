@@ -19,7 +19,7 @@ NOTHING = "\N{EN DASH}"
 def install(pages: Flask) -> None:
     """Gives templates the filters of this module, and `new_once()`, a key that makes a form count once."""
     pages.jinja_env.trim_blocks = pages.jinja_env.lstrip_blocks = True
-    for filter_ in (number, capped, duration, short_time, size, words, parted, indented):
+    for filter_ in (number, short, capped, duration, short_time, day, field_time, size, words, parted, indented):
         pages.jinja_env.filters[filter_.__name__] = filter_
     pages.jinja_env.filters["exact_time"] = timestamp  # for machines, and for the reader who hovers
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
@@ -28,6 +28,13 @@ def install(pages: Flask) -> None:
 def number(value: float | None) -> str:
     """1234567 as 1,234,567; an en dash for nothing."""
     return NOTHING if value is None else f"{value:,}"
+
+
+def short(value: int) -> str:
+    """A count where there is little room: exact up to 99,999, then 123k or 1.2M."""
+    if value < 100_000:
+        return number(value)
+    return f"{value // 1_000}k" if value < 1_000_000 else f"{value / 1_000_000:.1f}M"
 
 
 def capped(value: int) -> str:
@@ -53,6 +60,16 @@ def duration(milliseconds: float | None) -> str:
 def short_time(value: datetime) -> str:
     """For readers without the script, which shows the time in the reader's own zone."""
     return value.astimezone(UTC).strftime("%d %b %Y, %H:%M:%S UTC")
+
+
+def day(value: datetime) -> str:
+    """The day, for the same readers."""
+    return value.astimezone(UTC).strftime("%d %b %Y")
+
+
+def field_time(value: datetime | None) -> str:
+    """The time in UTC, as a field for times has it."""
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") if value else ""
 
 
 def size(value: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,16 +92,41 @@ def file_of(rows: Sequence[Mapping[str, Any]], name: str) -> Response:
     return response
 
 
+def streamed(batches: Iterable[Sequence[Mapping[str, Any]]], name: str) -> Response:
+    """The same of any number of rows: a batch is read when the one before it has been sent.
+
+    The batches are read after the request, so they must not depend on it.
+    """
+    asked = wanted_format()
+    pieces = _json_pieces(batches) if asked == "json" else _csv_pieces(batches)
+    response = Response(pieces, mimetype="application/json" if asked == "json" else "text/csv")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}.{asked}"'
+    return response
+
+
 def columns(row: Any, *names: str) -> dict[str, Any]:
     """These attributes of the row, for a file."""
     return {name: getattr(row, name) for name in names}
 
 
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def _csv_pieces(batches: Iterable[Sequence[Mapping[str, Any]]]) -> Iterator[str]:
+    for number, rows in enumerate(batches):
+        yield _csv(rows, with_head=not number)
+
+
+def _json_pieces(batches: Iterable[Sequence[Mapping[str, Any]]]) -> Iterator[bytes]:
+    yield b"["
+    for number, rows in enumerate(batches):
+        yield (b"," if number else b"") + b",".join(json.dumps(dict(row)) for row in rows)
+    yield b"]"
+
+
+def _csv(rows: Sequence[Mapping[str, Any]], *, with_head: bool = True) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
-    if rows:
+    if rows and with_head:
         writer.writerow(rows[0])
+    if rows:
         writer.writerows([_cell(value) for value in row.values()] for row in rows)
     return text.getvalue()
 

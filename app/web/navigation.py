@@ -30,6 +30,9 @@ class Place:
 # A label, which may be empty, and the places below it.
 Group = tuple[str, Sequence[Place]]
 
+_OF_THE_EDITOR = ("editor_pages", "editor_writes", "editor_rules", "editor_json", "trial_pages", "trial_requests")
+_OF_IMPORTS = ("automation_imports", "template_pages", "result_pages")
+_OF_AUTOMATIONS = ("automation_forms", "version_pages", "start_pages", *_OF_THE_EDITOR, *_OF_IMPORTS)
 _OF_THE_INBOX = ("conversation_forms", "selection_pages", "saved_view_forms")
 
 WORKSPACE: Sequence[Group] = (
@@ -38,12 +41,17 @@ WORKSPACE: Sequence[Group] = (
         (
             Place("Inbox", "inbox_pages.index", "i", _OF_THE_INBOX, "inbox"),
             Place("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages"), "users"),
+            Place("Segments", "segment_pages.index", "q", icon="list-filter"),
+            Place("Broadcasts", "broadcast_pages.index", "y", icon="megaphone"),
             Place("Reports", "report_pages.show", "p", icon="chart-no-axes-column"),
         ),
     ),
     (
         "Automations",
-        (Place("Runs", "run_pages.index", "u", icon="workflow"),),
+        (
+            Place("Automations", "automation_pages.index", "w", _OF_AUTOMATIONS, "workflow"),
+            Place("Runs", "run_pages.index", "u", icon="activity"),
+        ),
     ),
     (
         "Webhooks",

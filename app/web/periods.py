@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+from operator import attrgetter
+from typing import Any
 
 from flask import request
 
 from app.domain.insight import trends
 from app.domain.insight.trends import DEFAULT, WINDOWS, Window
-from app.lib import clock, time_zones
+from app.lib import clock
+from app.lib.json import timestamp
 from app.web import filters
 from app.web.lists import address
 
 Preset = tuple[str, str, str, bool]
+Fetch = Callable[[str | None, int], Sequence[Any]]
+# The filters of a list by time, with their labels.
+READERS: Mapping[str, filters.Reader] = {"since": filters.time, "until": filters.time}
+LABELS = {"since": "From", "until": "Before"}
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A window and a time in its last step; `until` is when it ends, None: now. The rest is for the form.
-
-    `moments`: each time, None where there is none, and as its field has it.
-    """
+    """A window and a time in its last step; `until` is when it ends, None: now. `asked`: the times of the address."""
 
     window: Window
     at: datetime
     until: datetime | None
-    zone: ZoneInfo
-    moments: Mapping[str, tuple[datetime | None, str]]
+    asked: filters.Filters
     errors: Mapping[str, str]
 
 
@@ -40,7 +42,7 @@ def chosen() -> Window:
 
 def links() -> list[tuple[Window, str]]:
     """Every window with the address of this page for it."""
-    others: dict[str, str | None] = {"since": None, "until": None, "zone": None}
+    others: dict[str, str | None] = {"since": None, "until": None, "preset": None}
     return [
         (window, address(window=None if window is DEFAULT else window.name, **others)) for window in WINDOWS.values()
     ]
@@ -51,51 +53,60 @@ def chosen_range() -> Range:
 
     One of them alone begins or ends a day. What makes no sense is left out, and `errors` says so.
     """
-    zone = time_zones.first_known(request.args.get("zone"))
-
-    def time(text: str) -> datetime:
-        return filters.time(text, zone)
-
-    asked = filters.read({"since": time, "until": time})
+    asked = filters.read(READERS)
     since, until = asked.values.get("since"), asked.values.get("until")
     errors, now = dict(asked.errors), clock.now()
-    moments = {
-        name: (asked.values.get(name), _typed(asked.values.get(name), zone) or asked.given.get(name, ""))
-        for name in ("since", "until")
-    }
     if since and since >= (until or now):
         errors["since"] = "This must be before the end. This filter is left out."
     if errors or not (since or until):
-        return Range(chosen(), now, None, zone, moments, errors)
+        return Range(chosen(), now, None, asked, errors)
     ends = until or now
     window, at = trends.between(since or ends - timedelta(days=1), ends)
-    return Range(window, at, ends, zone, moments, errors)
+    return Range(window, at, ends, asked, errors)
 
 
-def _typed(moment: datetime | None, zone: ZoneInfo) -> str:
-    return filters.local_time(moment, zone)
-
-
-def presets() -> list[Preset]:
+def presets(*names: str) -> list[Preset]:
     """Ranges of time that lists are asked for: name, label, the address of this page for it, whether it is chosen.
 
-    Days are those of UTC here; the script makes them the reader's.
+    Those of these names, or all. Days are those of UTC here; the script makes them the reader's.
     """
     now = clock.now()
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     day = timedelta(days=1)
-    ranges = (
-        ("hour", "Last hour", now - timedelta(hours=1), None),
-        ("today", "Today", today, None),
-        ("yesterday", "Yesterday", today - day, today),
-        ("week", "Last 7 days", now - 7 * day, None),
-    )
+    ranges = {
+        "hour": ("Last hour", now - timedelta(hours=1), None),
+        "today": ("Today", today, None),
+        "yesterday": ("Yesterday", today - day, today),
+        "week": ("Last 7 days", now - 7 * day, None),
+    }
     return [
         (
             name,
             label,
-            address(since=since.isoformat(), until=until.isoformat() if until else None, preset=name),
+            address(since=timestamp(since), until=timestamp(until) if until else None, preset=name, window=None),
             request.args.get("preset") == name,
         )
-        for name, label, since, until in ranges
+        for name, (label, since, until) in ranges.items()
+        if not names or name in names
     ]
+
+
+def ranged(
+    fetch: Fetch,
+    values: Mapping[str, Any],
+    bound: Callable[[datetime], str],
+    key: Callable[[Any], str] = attrgetter("id"),
+) -> Fetch:
+    """The same list, newest first, of the rows from `since` on and before `until`, where the values have these.
+
+    `bound` gives the lowest `key` of that time, by which the list is ordered: it is read from there on, as from a
+    cursor, so a range costs no more than the list without one.
+    """
+    first = bound(values["since"]) if "since" in values else ""
+    end = bound(values["until"]) if "until" in values else None
+
+    def fetch_range(after: str | None, limit: int) -> Sequence[Any]:
+        cursor = min(each for each in (after, end) if each) if after or end else None
+        return [row for row in fetch(cursor, limit) if key(row) >= first]
+
+    return fetch_range

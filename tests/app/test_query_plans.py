@@ -23,8 +23,10 @@ from app.channels.base import Request, Verdict
 from app.config import settings
 from app.database import Database, rows, transaction
 from app.domain import writes
+from app.domain.assignment import outlooks
 from app.domain.automations import http_requests
 from app.domain.automations.http_requests import Carried
+from app.domain.broadcasts import broadcasts, sending
 from app.domain.channels import arrivals, outboxes
 from app.domain.conversations import interrupted_messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
@@ -41,7 +43,9 @@ from app.domain.work.units import Unit
 from app.lib import clock, ids
 from app.mailbox import Claimed
 from app.models import sets
+from app.models.channels import Channel
 from app.models.contacts import SEGMENT_SIZE, Contact
+from app.models.conversations import MOST_LOOKED_AT, Conversation
 from app.models.jobs import Job
 from app.outbound.answers import answered
 from app.sql import Prepared
@@ -143,6 +147,11 @@ PAGES = {
     ),
     "webhooks/replays": ("replays", ""),
     "webhooks/replays/{replay}/rows": ("replay_rows", "", "outcome=sent", "outcome=skipped"),
+    "broadcasts": ("broadcasts", "", "state=done", "state=scheduled"),
+    "broadcasts/{broadcast}/rows": (
+        "broadcast_rows",
+        *("", "outcome=sent", "outcome=skipped", "replied=true", "replied=false", "outcome=sent&replied=true"),
+    ),
     "webhooks/audit-log": (
         "audit_entries",
         *("", "endpoint_id={endpoint}", "action=deliveries.resend", "action=endpoints.create"),
@@ -181,7 +190,7 @@ ITEMS = (
     *("contacts/{contact}", "contacts/{contact}/export", "imports/{import}", "jobs/{job}"),
     *("sales/{sale}", "bookings/{booking}", "invoices/{invoice}", "automations/{automation}", "runs/{run}"),
     *("webhooks/endpoints/{endpoint}", "webhooks/deliveries/{delivery}", "webhooks/sweeps/{sweep}"),
-    *("events/{event}", "webhooks/replays/{replay}"),
+    *("events/{event}", "webhooks/replays/{replay}", "broadcasts/{broadcast}"),
     *("conversations/{conversation}", "messages/{message}", "channels/{channel}", "members/{member}", "notes/{note}"),
     *("conversations/counts", "saved-replies/{saved_reply}", "macros/{macro}"),
     "conversations/{conversation}/saved-replies/{saved_reply}",
@@ -195,6 +204,24 @@ LOGS = (
     *("runs", "runs?failure=limit", "runs?failure=limit&automation_id={automation}", "runs?status=waiting"),
     *("runs?failure=limit&contact_id={regular}", "runs?failure=gone", "runs?automation_id={automation}", "runs/{run}"),
     *("contacts/{contact}", "contacts/{contact}?show=deliveries", "contacts/{regular}"),
+    *("jobs", "jobs?since={old}&until={recent}", "jobs?status=failed&until={old}", "jobs?status=open&since={old}"),
+    *(
+        "runs?since={old}&until={recent}",
+        "runs?status=waiting&until={old}",
+        "runs?automation_id={automation}&since={old}",
+    ),
+    *("contacts/{regular}?until={old}", "contacts/{contact}?since={oldest}", "search?q=older", "search?q=c-7"),
+    *("failures?since={oldest}&until={recent}", "failures?window=30d"),
+)
+# Pages of those who answer contacts, and of admins.
+WORK = (
+    *("inbox", "inbox?view=unassigned&label=few", "inbox?channel_id=chn_7", "inbox?view=mine"),
+    *("inbox?view=waiting", "inbox?view=waiting&label=none", "inbox?view=waiting&assignee_id={member}"),
+    *("inbox?view=snoozed&label=none", "inbox?view=closed&label=few", "inbox?view=closed&assignee_id={member}"),
+    *("inbox?q=early+order", "inbox?q=older", "inbox?q=nobody", "inbox?q=c-7"),
+    *("reports", "reports?range=90d&by=label", "reports?range=today&by=channel", "reports?range=90d&by=member"),
+    *("notifications", "notifications/bell", "settings/audit", "settings/audit?since={old}&until={recent}"),
+    *("settings/audit?action=endpoints.create&until={old}",),
 )
 COUNT_BLOCKS = MOST_COUNTED + MOST_BLOCKS
 LISTED = [(path, query) for path, (_, *queries) in PAGES.items() for query in queries]
@@ -382,6 +409,7 @@ def seed(api: Api) -> dict[str, str]:
         """,
         (replay,),
     )
+    broadcast = seed_broadcasts(api)
     fill("automations", "aut", 20_000, api, "name, definition, created_at", "'Welcome', '{\"steps\": []}', at")
     fill("segments", "seg", 20_000, api, "name, filter, created_at", "'VIPs', '{}', at")
     talks = seed_inbox(api, regular)
@@ -407,8 +435,26 @@ def seed(api: Api) -> dict[str, str]:
     }
     written = {name: at.isoformat().replace("+00:00", "Z") for name, at in times.items()}
     others = {"endpoint": endpoint, "other_endpoint": other_endpoint, "regular": regular, "import": imported}
-    others |= {"automation": automation, "other_automation": other_automation, "replay": replay}
+    others |= {"automation": automation, "other_automation": other_automation, "replay": replay, "broadcast": broadcast}
     return middle | written | others | talks
+
+
+def seed_broadcasts(api: Api) -> str:
+    """Creates broadcasts, one with many rows, of which few have an answer; returns that one."""
+    columns = "name, state, filter, message, time_zone, canary, trace_id, finished_at, created_at"
+    state = "CASE WHEN n % 5000 = 7 THEN 'scheduled' ELSE 'done' END"
+    fill("broadcasts", "bct", 20_000, api, columns, f"'Sale', {state}, '{{}}', '{{}}', 'workspace', false, '', at, at")
+    broadcast = str(one("SELECT max(id) FROM broadcasts"))
+    rows(
+        """
+        INSERT INTO broadcast_rows (broadcast_id, number, contact_id, outcome, replied_at)
+        SELECT %s, n, 'con_' || n, CASE WHEN n %% 5000 = 7 THEN 'skipped' ELSE 'sent' END,
+            CASE WHEN n %% 5000 = 8 THEN now() END
+        FROM generate_series(1, 20000) AS n
+        """,
+        (broadcast,),
+    )
+    return broadcast
 
 
 def seed_inbox(api: Api, regular: str) -> dict[str, str]:
@@ -423,6 +469,8 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
         ("channels", "chn", 20_000, api, "kind, name, state", "'web_chat', 'Shop', 'connected'"),
         ("saved_replies", "srp", 20_000, api, "shortcut, folded, text", "'r-' || n, 'r-' || n, 'Hello'"),
         ("macros", "mac", 20_000, api, "name, actions", "'Close', '[{\"kind\": \"close\"}]'"),
+        # A workspace has 50 of its own at most, and each member as many.
+        ("saved_views", "svw", 20_000, api, "member_id, name, filters", "'mem_' || n, 'View', '{}'"),
     ):
         fill(table, prefix, number, owner, f"{columns}, created_at", f"{values}, at")
     member, conversation = one("SELECT min(id) FROM members"), ids.new("cnv")
@@ -483,6 +531,18 @@ def seed_inbox(api: Api, regular: str) -> dict[str, str]:
             '{paced}', '{paced}/' || n % 1000, n::text, 'receipt', '', CASE WHEN n % 4 = 1 THEN at END,
             CASE WHEN n % 4 = 2 THEN now() + interval '1 hour' END, at""",
         )
+    detail = "json_build_object('address', 'a', 'reason', 'b', 'endpoint_id', 'whe_1', 'conversation_id', 'cnv_1')"
+    for prefix, whose, kind in (("ntf", "NULL", "endpoint_stopped"), ("ntg", "'mem_' || n % 400", "assigned")):
+        columns = "member_id, kind, once, detail, amount, is_announced, created_at"
+        fill("notifications", prefix, FEWER // 2, api, columns, f"{whose}, '{kind}', id, {detail}, 1, true, at")
+    rows(
+        "INSERT INTO inbox_figures (workspace_id, dimension, value, grain, measure, starts_at, bucket, amount)"
+        " SELECT %s, dimension, CASE WHEN dimension = '' THEN '' ELSE 'v' || n END, 'hour', 'received',"
+        " date_trunc('hour', now()) - hours * interval '1 hour', 0, 1"
+        " FROM unnest(ARRAY['', 'channel', 'member', 'label']) AS dimension CROSS JOIN generate_series(0, 700) AS hours"
+        " CROSS JOIN generate_series(0, 19) AS n WHERE n = 0 OR dimension <> ''",
+        (api.workspace_id,),
+    )
     middle = {"message": one("SELECT max(id) FROM messages"), "channel": channel, "paced_channel": paced}
     middle |= {"saved_reply": one("SELECT max(id) FROM saved_replies"), "macro": one("SELECT max(id) FROM macros")}
     return middle | {"member": member, "conversation": conversation, "note": one("SELECT max(id) FROM notes")}
@@ -622,7 +682,7 @@ def row_far_back(path: str, table: str, query: str) -> list[str]:
         times = ["coalesce(provider_time, created_at)"]
     if query.startswith("order=waiting"):
         table, times = "(SELECT * FROM conversations WHERE waiting_since IS NOT NULL) AS waiting", ["waiting_since"]
-    order = ", ".join([*times, "number" if table in ("import_errors", "replay_rows") else "id"])
+    order = ", ".join([*times, "number" if table in ("import_errors", "replay_rows", "broadcast_rows") else "id"])
     [found] = rows(f"SELECT {order} FROM {table} ORDER BY {order} OFFSET (SELECT count(*) / 5 FROM {table}) LIMIT 1")
     return [str(value) for value in found]
 
@@ -647,6 +707,42 @@ def test_a_page_of_the_logs_is_found_by_index_and_reads_no_more_than_it_counts(w
 
     assert answer.status_code == 200
     check(plans, COUNT_BLOCKS)
+
+
+@pytest.mark.parametrize("path", WORK)
+def test_a_page_of_the_inbox_and_its_reports_is_found_by_index(world: World, path: str) -> None:
+    reader = pages.member(world.api.client.application, world.api.workspace_id, "admin", f"{ids.new('x')}@shop.example")
+
+    with explained() as plans:
+        answer = reader.get(world.path(path))
+
+    assert answer.status_code == 200
+    check(plans, SEARCH_BLOCKS if "q=" in path else COUNT_BLOCKS)
+
+
+def test_however_many_wait_no_more_are_looked_at_than_the_list_says(world: World) -> None:
+    with database.database.atomic() as changes:
+        rows("SET LOCAL session_replication_role = replica; SET LOCAL statement_timeout = 0")
+        rows(
+            "UPDATE conversations SET waiting_since = created_at WHERE id IN (SELECT id FROM conversations LIMIT 20000)"
+        )
+        with explained() as plans:
+            for filters in ({"label": "none"}, {"channel_id": "chn_none"}, {"assignee_id": "mem_none"}):
+                assert Conversation.longest_waiting(world.api.workspace_id, filters, None, None, 50) == []
+        changes.rollback()
+    rows("VACUUM ANALYZE conversations")
+
+    check(plans, MOST_LOOKED_AT + MOST_BLOCKS)
+
+
+def test_the_queue_of_a_channel_is_counted_by_index(world: World) -> None:
+    channel = Channel.get(Channel.id == world.places["channel"])
+    channel.settings = {"assignment": "balanced"}
+
+    with explained() as plans:
+        assert outlooks.of(channel)
+
+    check(plans)
 
 
 @pytest.mark.parametrize("restriction", ["webhooks", "inbox"])
@@ -735,6 +831,10 @@ def settle(world: World) -> None:
         lambda world: mailbox.overdue(replays.MAIL, 1, 1000),
         lambda world: mailbox.wake(replays.WAITING),
         lambda world: replays.forget_old(),
+        lambda world: mailbox.overdue(broadcasts.MAIL, 1, 1000),
+        lambda world: mailbox.wake(broadcasts.WAITING),
+        lambda world: broadcasts.forget_old(),
+        lambda world: sending.under_way(world.places["broadcast"]),
         lambda world: settle(world),
         lambda world: mailbox.overdue(outboxes.MAIL, 1, 1000),
         lambda world: mailbox.claim(arrivals.MAIL, {f"{world.places['paced_channel']}/1": 50}, 5),
@@ -762,6 +862,7 @@ def settle(world: World) -> None:
         ),
         *("missing sweeps", "holders of identifiers", "old keys", "old imports", "old sweeps"),
         *("overdue replays", "replays that may send more", "old replays"),
+        *("overdue broadcasts", "broadcasts that go on", "old broadcasts", "messages of a broadcast under way"),
         *("claim of messages and their outcomes", "overdue messages"),
         *("claim of arrivals", "overdue arrivals", "receipts due", "old arrivals", "whether there is anything to do"),
     ],

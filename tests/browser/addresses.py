@@ -18,8 +18,9 @@ Query = Callable[[str], list[tuple[Any, ...]]]
 # What is no page: assets, files, raw bodies, parts that a script asks for.
 NO_PAGES = {
     *("show_asset", "export_pages.show", "delivery_pages.show_body", "event_pages.show_body"),
-    *("inbox_pages.show_counts", "inbox_pages.show_row", "later_forms.show", "reply_pages.index", "reply_pages.show"),
-    "notification_pages.show_bell",
+    *("inbox_pages.show_counts", "inbox_pages.show_row", "inbox_pages.show_panes", "later_forms.show"),
+    *("reply_pages.index", "reply_pages.show", "notification_pages.show_bell"),
+    *("automation_imports.show_file", "side_forms.show_tags", "side_forms.show_timeline"),
 }
 # Which row a page shows, where any would do but some show more.
 ORDER = {
@@ -30,8 +31,12 @@ ORDER = {
 # A page that looks different with a query, or shows nothing without one.
 QUERIES: Mapping[str, tuple[str, ...]] = {
     "delivery_pages.index": ("", "?status=failed"),
+    "template_pages.show": ("?template=handover-to-a-person",),
     "searches.show": ("", "?q=ada", "?q=nothing-like-this"),
     "searches.show_all": ("", "?q=ada"),
+    "automation_pages.show": ("", "?version=draft", "?view=list", "?fold=all"),
+    "version_pages.ask_to_move": ("?version=1",),
+    "start_pages.show": ("", "?q=ada"),
 }
 
 

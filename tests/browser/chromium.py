@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from playwright.sync_api import Browser, sync_playwright
 
@@ -19,17 +20,22 @@ ARGUMENTS = [
 ]
 
 
+def launching() -> dict[str, Any]:
+    """What Playwright is told to start it."""
+    found = shutil.which("chromium")
+    environment = {"LD_LIBRARY_PATH": str(OWN / "al2023" / "lib"), "FONTCONFIG_PATH": str(OWN / "fonts")}
+    return {
+        "executable_path": found or OWN / "chromium",
+        "args": ARGUMENTS,
+        "env": {**os.environ, **({} if found else environment)},
+    }
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A browser that ends with the block."""
-    found = shutil.which("chromium")
-    environment = {"LD_LIBRARY_PATH": str(OWN / "al2023" / "lib"), "FONTCONFIG_PATH": str(OWN / "fonts")}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=found or OWN / "chromium",
-            args=ARGUMENTS,
-            env={**os.environ, **({} if found else environment)},
-        )
+        browser = playwright.chromium.launch(**launching())
         try:
             yield browser
         finally:

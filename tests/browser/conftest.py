@@ -9,10 +9,12 @@ from itertools import count
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 
+from tests.browser.bots import TalkingBot
 from tests.browser.chromium import chromium
 from tests.browser.services import Service, Workspace, serving
 from tests.browser.shop import Chat, Shop, Widget, opened
 from tests.browser.visitors import Visitor, visiting
+from tests.providers.telegram import Telegram
 
 _figures = pytest.StashKey[list[str]]()
 Visit = Callable[..., Visitor]
@@ -64,6 +66,15 @@ def chat(service: Service, workspace: Workspace, shop: Shop) -> Chat:
     chat = Chat(service, workspace, shop.origin)
     shop.script = chat.script
     return chat
+
+
+@pytest.fixture
+def bot(service: Service, workspace: Workspace) -> Iterator[TalkingBot]:
+    """The workspace's bot on Telegram, which is there during the story."""
+    telegram = Telegram(service.stack.certificates.ca_file.parent, service.telegram_port)
+    telegram.start()
+    yield TalkingBot(service, workspace, telegram)
+    telegram.stop()
 
 
 @pytest.fixture

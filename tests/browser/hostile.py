@@ -10,6 +10,7 @@ from typing import Any
 from app.lib import ids
 from tests.browser import seeds
 from tests.browser.services import SUPPORT, Service, Workspace
+from tests.definitions import of_every_kind
 from tests.stack.receiver import Answer
 
 # Runs if it ever gets into a page as markup, an attribute or a script; `ran` counts.
@@ -21,6 +22,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "attempts": ("error", "response_body"),
     "audit_entries": ("reason", "ticket", "detail"),
     "bookings": ("title",),
+    "broadcast_rows": ("reason",),
+    "broadcasts": ("message", "problem"),
     "channels": ("account", "name", "problem"),
     "contacts": ("custom_fields", "first_name", "last_name", "locale", "timezone"),
     "deliveries": ("last_error", "kind"),
@@ -45,13 +48,23 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 _OWNED = {
     "notifications": "workspace_id = %s AND kind = 'endpoint_stopped'",
     "attempts": "delivery_id IN (SELECT id FROM deliveries WHERE workspace_id = %s)",
+    "broadcast_rows": "broadcast_id IN (SELECT id FROM broadcasts WHERE workspace_id = %s)",
     "import_errors": "import_id IN (SELECT id FROM imports WHERE workspace_id = %s)",
     "replay_rows": "replay_id IN (SELECT id FROM replays WHERE workspace_id = %s)",
     "workspaces": "id = %s",
 }
 _JSON = {
-    *("audit_entries.detail", "channels.problem", "contacts.custom_fields", "import_errors.problem", "invoices.lines"),
-    *("jobs.problem", "messages.failure", "notifications.detail", "replays.filter", "run_steps.detail", "runs.failure"),
+    *("audit_entries.detail", "broadcasts.message", "channels.problem", "contacts.custom_fields"),
+    *(
+        "import_errors.problem",
+        "invoices.lines",
+        "jobs.problem",
+        "messages.failure",
+        "notifications.detail",
+        "replays.filter",
+        "run_steps.detail",
+        "runs.failure",
+    ),
     *("runs.variables", "runs.saved", "runs.event"),
 }
 # What JSON says that has said nothing yet.
@@ -71,16 +84,22 @@ def make(service: Service) -> Workspace:
     caller.apply("POST", "sales", {"contact_id": contact_id, "amount": "1.00", "currency": "EUR", "reference": TEXT})
     times = {"starts_at": "2030-01-01T10:00:00Z", "ends_at": "2030-01-01T11:00:00Z"}
     caller.apply("POST", "bookings", {"contact_id": contact_id, "title": TEXT, **times})
-    automation = seeds.make_automation(caller, TEXT)
+    # What it says in braces would be refused in a template.
+    text = TEXT.partition("{{")[0]
+    other = seeds.make_automation(caller, TEXT)
+    automation = seeds.make_automation(caller, TEXT, of_every_kind(text, other))
+    caller.apply("POST", f"automations/{automation}/publish")  # a second version, with which the first is compared
     caller.apply("POST", f"automations/{automation}/start", {"contact_id": contact_id, "variables": {"name": TEXT}})
     seeds.make_web_chat(caller, TEXT)
     seeds.make_invoice(service, workspace)
     service.query("UPDATE contacts SET phone = %s WHERE id = %s", TEXT, contact_id)
     _talk(service, workspace, contact_id)
-    # What it says in braces would be refused in a template.
-    text = TEXT.partition("{{")[0]
     caller.apply("POST", "saved-replies", {"shortcut": "<script>ran()", "text": text})
     caller.apply("POST", "macros", {"name": TEXT[:255], "actions": [{"kind": "note", "text": text}]})
+    chosen = {"field": "contact.first_name", "is": "contains", "value": text}
+    segment_id = caller.apply("POST", "segments", {"name": TEXT[:255], "filter": chosen}).data["id"]
+    message = {"text": text, "buttons": [{"id": "yes", "label": TEXT[:20]}]}
+    caller.apply("POST", "broadcasts", {"name": TEXT[:255], "segment_id": segment_id, "message": message})
     second = seeds.make_contact(caller, "Eve Second")
     caller.call("PATCH", f"contacts/{second}", {"email": "eve@example.com"})
     seeds.import_lines(workspace, service, [json.dumps({"email": TEXT}), TEXT])

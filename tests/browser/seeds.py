@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg2
 
@@ -13,6 +14,7 @@ from app.config import read
 from app.lib import ids, vault
 from tests import histories
 from tests.browser.services import Service, Workspace
+from tests.definitions import nested, welcome
 from tests.histories import History
 from tests.journeys.shops import Caller
 from tests.journeys.waiting import wait_until
@@ -45,7 +47,7 @@ def usual(service: Service) -> Workspace:
     for name in ("orders", "newsletter"):
         make_endpoint(service, workspace, name)
     service.receiver.answers[f"/{workspace.id}/newsletter"] = Answer(503, b"<h1>Service Unavailable</h1>")
-    automation = make_automation(caller, "Welcome new customers")
+    automation = make_automation(caller, "Welcome new customers", welcome())
     contacts = [make_contact(caller, name) for name in NAMES]
     caller.apply("POST", "sales", {"contact_id": contacts[0], "amount": "19.90", "currency": "EUR"})
     starts, ends = (datetime.now(UTC) + timedelta(days=days) for days in (1, 2))
@@ -56,12 +58,22 @@ def usual(service: Service) -> Workspace:
     prepare_replies(caller, automation)
     for number, contact in enumerate(reversed(contacts)):
         make_conversation(service, workspace, channel, contact, len(contacts) - number)
+    make_broadcast(caller)
     # Refused when it runs: the address belongs to another contact.
     caller.call("PATCH", f"contacts/{contacts[3]}", {"email": "grace.hopper@example.com"})
     import_lines(workspace, service, [f"no address {number}" for number in range(2)])
     wait_for_failures(service, workspace, len(NAMES))
     make_invoice(service, workspace)
     return workspace
+
+
+def make_broadcast(caller: Caller) -> None:
+    """A segment, and a broadcast for it."""
+    regulars = {"field": "contact.first_name", "is": "exists"}
+    segment = caller.apply("POST", "segments", {"name": "Regulars", "filter": regulars}).data["id"]
+    text = "Hello {{ contact.first_name }}, tulips are half the price until Sunday."
+    body = {"name": "Tulips", "segment_id": segment, "message": {"text": text}}
+    caller.apply("POST", "broadcasts", body)
 
 
 def huge(service: Service) -> Workspace:
@@ -95,7 +107,7 @@ def huge(service: Service) -> Workspace:
     caller = workspace.caller()
     for number in range(60):
         caller.call("POST", "automations", {"name": f"{number} {LONG}"[:200], "definition": {"steps": STEPS}})
-    automation = make_automation(caller, RIGHT_TO_LEFT)
+    automation = make_automation(caller, RIGHT_TO_LEFT, nested(10, 6))
     contact = make_contact(caller, "Ada Long")
     caller.apply("POST", f"automations/{automation}/start", {"contact_id": contact})
     import_lines(workspace, service, [f"no address {number}" for number in range(60)])
@@ -116,9 +128,20 @@ def make_web_chat(caller: Caller, name: str) -> str:
     return str(made.data["id"])
 
 
-def make_conversation(service: Service, workspace: Workspace, channel: str, contact: str, hours_ago: int) -> None:
-    """A conversation with messages of every status, a note and labels; every third is assigned, the fourth snoozed."""
-    [(agent,)] = service.query("SELECT id FROM members WHERE workspace_id = %s AND role = 'agent'", workspace.id)
+def make_conversation(
+    service: Service,
+    workspace: Workspace,
+    channel: str,
+    contact: str,
+    hours_ago: int,
+    said: Sequence[tuple[str, str, str]] = (),
+    note: str = "Called: wants the refund in cash.",
+) -> None:
+    """A conversation with messages of every status, a note and labels; every third is assigned, the fourth snoozed.
+
+    `said`: other messages, as author, text and status.
+    """
+    agent = service.member_id(workspace, "agent")
     talk = ids.new("cnv")
     service.query(
         "INSERT INTO conversations (id, workspace_id, contact_id, channel_id, status, unread, labels, assignee_id,"
@@ -128,7 +151,7 @@ def make_conversation(service: Service, workspace: Workspace, channel: str, cont
         *(talk, workspace.id, contact, channel, hours_ago % 3, ["refund", "vip"][: hours_ago % 3]),
         *(agent if hours_ago % 3 == 0 else None, hours_ago, hours_ago, hours_ago),
     )
-    said = [(author, text, status) for author, text, status in SAID if hours_ago > 1 or len(text) < 300]
+    said = said or [each for each in SAID if hours_ago > 1 or len(each[1]) < 300]
     for number, (author, text, status) in enumerate(said):
         service.query(
             "INSERT INTO messages (id, workspace_id, conversation_id, contact_id, channel_id, direction, text, status,"
@@ -153,7 +176,7 @@ def make_conversation(service: Service, workspace: Workspace, channel: str, cont
             else None,
             *(hours_ago, len(said) - number),
         )
-    workspace.caller().apply("POST", f"conversations/{talk}/notes", {"text": "Called: wants the refund in cash."})
+    workspace.caller().apply("POST", f"conversations/{talk}/notes", {"text": note})
 
 
 def prepare_replies(caller: Caller, automation: str) -> None:
@@ -176,9 +199,10 @@ def prepare_replies(caller: Caller, automation: str) -> None:
     caller.apply("POST", "macros", {"name": "Refund", "actions": actions})
 
 
-def make_automation(caller: Caller, name: str) -> str:
-    """A published automation that adds a tag and waits; returns its identifier."""
-    made = caller.apply("POST", "automations", {"name": name, "definition": {"triggers": [], "steps": STEPS}})
+def make_automation(caller: Caller, name: str, definition: Mapping[str, Any] | None = None) -> str:
+    """A published automation, by default one that adds a tag and waits; returns its identifier."""
+    definition = definition or {"triggers": [], "steps": STEPS}
+    made = caller.apply("POST", "automations", {"name": name, "definition": definition})
     caller.apply("POST", f"automations/{made.data['id']}/publish")
     return str(made.data["id"])
 

@@ -12,6 +12,7 @@ from typing import Any
 import psycopg2
 
 from tests.journeys.shops import Caller
+from tests.stack.ports import free_port
 from tests.stack.processes import process_types
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
@@ -48,11 +49,13 @@ class Workspace:
 
 
 class Service:
-    """Every process of the Procfile, and a receiver that can break."""
+    """Every process of the Procfile, a receiver that can break, and the ports at which it looks for providers."""
 
-    def __init__(self, stack: Stack, receiver: Receiver) -> None:
+    def __init__(self, stack: Stack, receiver: Receiver, telegram_port: int, whatsapp_port: int) -> None:
         self.stack = stack
         self.receiver = receiver
+        self.telegram_port = telegram_port
+        self.whatsapp_port = whatsapp_port
         home = self.open("Bellhop support")
         self._add(home.id, SUPPORT, "agent", "--support")
 
@@ -67,6 +70,11 @@ class Service:
         for role in ROLES:
             self._add(workspace.id, workspace.email(role), role)
         return workspace
+
+    def member_id(self, workspace: Workspace, role: str) -> str:
+        """The member of the workspace with that role."""
+        [(found,)] = self.query("SELECT id FROM members WHERE workspace_id = %s AND role = %s", workspace.id, role)
+        return str(found)
 
     def query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Runs a statement in autocommit mode and returns its rows."""
@@ -84,13 +92,18 @@ class Service:
 def serving() -> Iterator[Service]:
     """The service during the block."""
     counts = {kind: 1 for kind in process_types() if kind != "release"}
+    telegram_port, whatsapp_port = free_port(), free_port()
+    settings = SETTINGS | {
+        "TELEGRAM_API_URL": f"https://127.0.0.1:{telegram_port}",
+        "WHATSAPP_API_URL": f"https://127.0.0.1:{whatsapp_port}/v23.0",
+    }
     with (
         TemporaryDirectory(prefix="bellhop-browser-", ignore_cleanup_errors=True) as directory,
-        Stack(Path(directory), counts, SETTINGS) as stack,
+        Stack(Path(directory), counts, settings) as stack,
     ):
         receiver = Receiver(stack.certificates.ca_file.parent)
         receiver.start()
         try:
-            yield Service(stack, receiver)
+            yield Service(stack, receiver, telegram_port, whatsapp_port)
         finally:
             receiver.stop()

@@ -1,6 +1,7 @@
 """`python -m tests.browser.shots`: pictures of every page on one sheet, .browser/shots/index.html.
 
-Each page in light and dark, at 390 and 1440 pixels, in an empty, a usual and a huge workspace.
+Each page in light and dark, at 390 and 1440 pixels, in an empty, a usual and a huge workspace. With `--docs` it makes
+the pictures of a page of docs instead, in docs/pictures.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser
 
-from tests.browser import TOOLS, seeds
+from tests.browser import TOOLS, pictures, seeds
 from tests.browser.chromium import chromium
 from tests.browser.services import Service, Workspace, serving
 from tests.browser.walks import walk
@@ -36,7 +37,12 @@ def main() -> int:
     parser = ArgumentParser(prog="python -m tests.browser.shots")
     parser.add_argument("kind", nargs="*", choices=[[], "empty", "usual", "huge"], help="of workspace; all of them")
     parser.add_argument("--png", action="store_true", help="the sheet as pictures, too, one for each page")
+    parser.add_argument("--docs", choices=pictures.PICTURES, help="make the pictures of this page of docs instead")
     arguments = parser.parse_args()
+    if arguments.docs:
+        with serving() as service, chromium() as browser:
+            print(*pictures.take(service, browser, arguments.docs), sep="\n")
+        return 0
     shutil.rmtree(TARGET, ignore_errors=True)
     taken: Taken = {}
     amiss: list[str] = []

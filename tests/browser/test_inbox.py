@@ -91,11 +91,19 @@ def test_colleagues_see_each_others_answers_and_notes(talk: Inbox, visit: Visit,
     talk.answer("@admin: are there yellow ones too?")
     talk.expect_sent()
 
-    expect(other.thread).to_have_text(["Do you have tulips?", "Yes, red ones."], timeout=30_000)
+    said = ["Do you have tulips?", "Yes, red ones.", "@admin: are there yellow ones too?"]
+    for each in (talk, other):
+        expect(each.thread).to_have_text(said, timeout=30_000)
+    expect(other.page.get_by_text("agent wrote a note: @admin: are there")).to_be_attached()
     expect(other.page.get_by_role("link", name="Notifications: 1 unread")).to_be_visible(timeout=30_000)
+    drawn = other.page.locator("#thread .note")
+    alive = drawn.inner_text()
     other.page.reload()
-    expect(other.thread).to_contain_text(["Do you have tulips?", "Yes, red ones.", "are there yellow ones too?"])
+    expect(other.thread).to_have_text(said)
+    assert drawn.inner_text() == alive
     expect(other.page.get_by_role("link", name="Notifications", exact=True)).to_be_visible()
+    other.page.get_by_role("button", name="Delete this note").click()
+    expect(talk.thread).to_have_text(said[:2], timeout=30_000)
 
 
 def test_an_hour_of_an_agent_by_keyboard_alone(talk: Inbox, chat: Chat) -> None:
@@ -187,6 +195,39 @@ def test_older_messages_come_at_the_top_and_nothing_moves(talk: Inbox, chat: Cha
     talk.page.locator("#scrolled").evaluate("pane => { pane.scrollTop = 0; }")
     expect(talk.thread).to_have_count(121)
     expect(talk.page.locator("#older")).to_have_count(0)
+
+
+def test_days_stand_above_their_first_message_in_the_readers_zone(
+    talk: Inbox, visit: Visit, workspace: Workspace, widget: Widget, chat: Chat
+) -> None:
+    chat.fill(120)
+    # Half of them on one day in UTC, and on two in Tokyo, where midnight is at 15:00.
+    chat.service.query(
+        "UPDATE messages SET provider_time = date_trunc('day', now() - interval '3 days', 'UTC') + interval '15 hours'"
+        " + (split_part(text, ' ', 2)::int - 60) * interval '1 minute' WHERE channel_id = %s AND direction = 'out'",
+        chat.id,
+    )
+    far = visit(workspace.email("agent"), timezone_id="Asia/Tokyo")
+    tokyo = Inbox(far.page, workspace).open().choose("Do you have tulips?")
+    days = far.page.locator("#thread .day")
+    expect(days).to_have_count(2)
+    expect(days.last).to_have_text("Today")
+    today = days.last.element_handle()
+
+    far.page.locator("#scrolled").evaluate("pane => { pane.scrollTop = 0; }")
+    expect(tokyo.thread).to_have_count(100)
+    far.page.locator("#scrolled").evaluate("pane => { pane.scrollTop = 0; }")
+    expect(tokyo.thread).to_have_count(121)
+    widget.say("Two bunches, please.")
+    expect(tokyo.thread.last).to_have_text("Two bunches, please.", timeout=30_000)
+
+    assert far.page.locator("#thread > *:has(+ .day) .text, #thread .day + * .text").all_inner_texts() == [
+        *("Answer 1", "Answer 59", "Answer 60"),
+        *("Answer 120", "Do you have tulips?"),
+    ]
+    expect(days).to_have_count(3)
+    assert today is not None
+    assert today.evaluate("day => day.isConnected"), "what is right is not drawn anew"
 
 
 def test_on_a_phone_one_pane_is_shown_at_a_time(visit: Visit, workspace: Workspace, widget: Widget, chat: Chat) -> None:

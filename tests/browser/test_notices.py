@@ -49,10 +49,7 @@ def test_one_tab_shows_what_is_new_and_looking_at_it_reads_it_in_all(
     find = "SELECT id FROM conversations WHERE channel_id = %s"
     wait_until(lambda: chat.service.query(find, chat.id), 30, "the conversation begins")
     [(conversation_id,)] = chat.service.query(find, chat.id)
-    [(member_id,)] = chat.service.query(
-        "SELECT members.id FROM members JOIN accounts ON accounts.id = account_id WHERE email = %s",
-        workspace.email("agent"),
-    )
+    member_id = chat.service.member_id(workspace, "agent")
     workspace.caller().apply("PATCH", f"conversations/{conversation_id}", {"assignee_id": member_id})
     wait_until(lambda: len(shown(page)) == 1, 30, "the assignment is shown")
     widget.say("Red ones?")

@@ -119,6 +119,18 @@ def _mend(body: dict[str, Any]) -> None:
     if "contact_id" in body:
         # Those of earlier responses may have been deleted.
         body["contact_id"] = _create("contacts", {"external_id": str(uuid4())})
+    if "segment_id" in body:
+        # Those of earlier responses may have been deleted.
+        del body["segment_id"]
+        body["filter"] = {"field": "contact.tags", "is": "contains", "value": "vip"}
+    if "automation_id" in body:
+        del body["automation_id"]
+        body["message"] = {"text": "Hello"}
+    if isinstance(body.get("message"), dict):
+        # No schema says which templates are right, nor that a file is kept once.
+        body["message"] = {"text": "Hello {{ contact.first_name }}"}
+    if body.get("time_zone") == "contact":
+        body["time_zone"] = "workspace"  # the other needs a time
     if "channel_id" in body:
         body["channel_id"] = _channel()
     if "to" in body:

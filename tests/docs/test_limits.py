@@ -15,6 +15,7 @@ from app.domain.automations import automations, http_requests, interpreter
 from app.domain.automations.definitions import json_schemas, validation
 from app.domain.automations.steps import fetched_files
 from app.domain.bodies import objects
+from app.domain.broadcasts import broadcasts
 from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversation_counts, conversation_labels, notes, scheduled_messages, snoozes
@@ -46,6 +47,9 @@ CONSTANTS = {
     "channels": channels.QUOTA.most,
     "automations": automations.QUOTA.most,
     "segments": segments.QUOTA.most,
+    "broadcasts that have not ended": broadcasts.MOST_UNFINISHED,
+    "contacts of a broadcast that are reached in a second (`per_second`)": broadcasts.MOST_PER_SECOND,
+    "days ahead that a broadcast can be scheduled": broadcasts.MOST_DAYS,
     "contacts that the count of a filter shows": scans.SAMPLE,
     "members": members.MOST_MEMBERS,
     "members that a channel names for assignment": OWN_SETTINGS["member_ids"]["maxItems"],

@@ -15,6 +15,7 @@ EVERY = [
 ]
 WIDTH = 120
 MOST_WORDS_OF_A_DECISION = 300
+LARGEST_PICTURE = 150_000  # bytes
 
 
 def anchors(page: Path) -> set[str]:
@@ -46,6 +47,13 @@ def prose(page: Path) -> list[tuple[int, str]]:
 @pytest.mark.parametrize("page", EVERY, ids=str)
 def test_prose_is_wrapped(page: Path) -> None:
     assert [number for number, line in prose(page) if len(line) > WIDTH] == []
+
+
+def test_every_picture_is_shown_and_small() -> None:
+    shown = {link for page in EVERY for link in re.findall(r"\]\(pictures/(\S+)\)", (ROOT / page).read_text())}
+
+    assert {path.name for path in (ROOT / "docs" / "pictures").iterdir()} == shown
+    assert all(path.stat().st_size <= LARGEST_PICTURE for path in (ROOT / "docs" / "pictures").iterdir())
 
 
 @pytest.mark.parametrize("page", [page for page in EVERY if page.parent.name == "decisions"], ids=str)

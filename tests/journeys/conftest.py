@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.journeys.audit import Figures
+from tests.journeys.conversing import Providers
+from tests.stack.ports import free_port
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
@@ -128,3 +130,40 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("counted")
         for line in lines:
             terminalreporter.line(line)
+
+
+TALKING = {
+    **{"web": 1, "realtime": 1, "writes": 1, "automations": 1, "messages": 2, "deliveries": 1},
+    **{"retries": 1, "scheduler": 1},
+}
+
+
+@pytest.fixture(scope="module")
+def ports() -> tuple[int, int]:
+    return free_port(), free_port()
+
+
+@pytest.fixture(scope="module")
+def talking(ports: tuple[int, int], ends: Ends) -> Iterator[Stack]:
+    """A stack whose providers are to be played at these ports."""
+    settings = {
+        "TELEGRAM_API_URL": f"https://127.0.0.1:{ports[0]}",
+        "WHATSAPP_API_URL": f"https://127.0.0.1:{ports[1]}/v23.0",
+    }
+    yield from serve(TALKING, settings, on_end=ends)
+
+
+@pytest.fixture
+def providers(talking: Stack, ports: tuple[int, int]) -> Iterator[Providers]:
+    talking.processes.wait_ready()
+    providers = Providers.beside(talking.certificates.ca_file.parent, ports)
+    yield providers
+    providers.stop()
+
+
+@pytest.fixture
+def webhooks(talking: Stack) -> Iterator[Receiver]:
+    receiver = Receiver(talking.certificates.ca_file.parent)
+    receiver.start()
+    yield receiver
+    receiver.stop()

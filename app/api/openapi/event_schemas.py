@@ -12,7 +12,9 @@ _SAMPLES: Mapping[str, dict[str, Any]] = {
     kind["kind"]: kind["sample"] for kind in catalogue.represent(str(examples.identifier("workspace")))
 }
 # The API shows these resources in the same form; a body with all members of one refers to its schema.
-_RESOURCES = {name.lower(): name for name in ("Contact", "Sale", "Booking", "Conversation", "Message", "Run")}
+_RESOURCES = {
+    name.lower(): name for name in ("Contact", "Sale", "Booking", "Conversation", "Message", "Run", "Broadcast")
+}
 
 
 def schemas() -> dict[str, dict[str, Any]]:

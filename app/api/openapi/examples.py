@@ -14,6 +14,7 @@ PREFIXES: Mapping[str, str] = {
     "contact": "con",
     "automation": "aut",
     "segment": "seg",
+    "broadcast": "bct",
     "run": "run",
     "conversation": "cnv",
     "message": "msg",

@@ -20,6 +20,7 @@ _FACTS = {
     "code": "Why an action of a macro was refused, or a template could not be rendered.",
     "pointer": "That action: RFC 6901 pointer into the macro.",
     "conflicting_automation_id": "The published automation that starts runs for this segment.",
+    "conflicting_broadcast_id": "The scheduled broadcast that is for this segment.",
     "conflicting_run_id": "The run that keeps the contact out of the automation.",
 }
 

@@ -160,7 +160,7 @@ def start(change: Change) -> Effect:
     as cancelled.
     """
     unit, automation_id = change.unit, change.payload["automation_id"]
-    version, reentry, goal = _published(unit, change.workspace_id, automation_id)
+    version, reentry, goal = published(unit, change.workspace_id, automation_id)
     contact = contacts.find_named(change.workspace_id, change.payload["contact_id"], unit)
     begun = Start(
         change.workspace_id,
@@ -264,7 +264,7 @@ def represent_version(version: AutomationVersion) -> dict[str, Any]:
     return AutomationVersionSchema.of(version, version=version.number)
 
 
-def _published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry, Mapping[str, Any] | None]:
+def published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry, Mapping[str, Any] | None]:
     """The published version of an automation, who may enter it, and its goal; read once in a unit.
 
     Automations change only in the workspace's writes, so never while other writes of it are in a unit. Raises NotFound,

@@ -26,7 +26,7 @@ PART = 100
 class Choice:
     """Unfinished runs of an automation: of these statuses, from one identifier to another, of one contact if given.
 
-    `first_id` is inclusive, `last_id` exclusive.
+    `first_id` is inclusive, `last_id` exclusive. `waiting_in`, a version and a step of it: all those that wait there.
     """
 
     workspace_id: str
@@ -35,6 +35,12 @@ class Choice:
     contact_id: str | None = None
     first_id: str = ""
     last_id: str = "run_~"
+    waiting_in: tuple[int, str] | None = None
+
+    @property
+    def statement(self) -> str:
+        """The query for the next of them."""
+        return _WAITING if self.waiting_in else _CHOSEN[self.contact_id is not None]
 
     def has(self, run: Run) -> bool:
         """Whether the run is chosen, as it is now."""
@@ -43,6 +49,7 @@ class Choice:
             and run.status in self.statuses
             and self.contact_id in (None, run.contact_id)
             and self.first_id <= run.id < self.last_id
+            and (self.waiting_in is None or (self.waiting_in == (run.version, run.step) and run.waits_for is not None))
         )
 
 
@@ -52,7 +59,7 @@ def go_on(change: Change, choice: Choice, after: str, alter: Callable[[Unit, Run
     Locks each run's contact before the run. If another transaction holds one, the next part begins with its run; raises
     Busy if none could be altered.
     """
-    unit, found = change.unit, rows(_CHOSEN[choice.contact_id is not None], _values(choice, after, PART))
+    unit, found = change.unit, rows(choice.statement, _values(choice, after, PART))
     if not found:
         return None
     unit.read(sets.key(Contact, choice.workspace_id, "id", contact_id) for _, contact_id in found)
@@ -68,8 +75,7 @@ def go_on(change: Change, choice: Choice, after: str, alter: Callable[[Unit, Run
 
 def count(choice: Choice, most: int) -> int:
     """How many runs are chosen now, counted up to `most`."""
-    chosen = _CHOSEN[choice.contact_id is not None]
-    return int(rows(f"SELECT count(*) FROM ({chosen}) AS chosen", _values(choice, "", most))[0][0])
+    return int(rows(f"SELECT count(*) FROM ({choice.statement}) AS chosen", _values(choice, "", most))[0][0])
 
 
 def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) -> Iterator[Key]:
@@ -104,6 +110,7 @@ def _values(choice: Choice, after: str, limit: int) -> dict[str, Any]:
         "last_id": choice.last_id,
         "after": after,
         "limit": limit,
+        **dict(zip(("version", "step"), choice.waiting_in or (), strict=False)),
     }
 
 
@@ -126,3 +133,11 @@ _CHOSEN = {
         ORDER BY contact_id, id LIMIT %(limit)s
     """,
 }
+
+# The next runs that wait in a step, in the order of the index that has only these.
+_WAITING = """
+    SELECT id, contact_id FROM runs
+    WHERE workspace_id = %(workspace_id)s AND automation_id = %(automation_id)s AND version = %(version)s
+        AND step = %(step)s AND waits_for IS NOT NULL AND id > %(after)s
+    ORDER BY id LIMIT %(limit)s
+"""

@@ -63,16 +63,17 @@ class Given:
 
     `event` is the body of the event that starts the run. Each wait for a reply gets the next of `replies`, a text or
     the `button_id` of a press, and times out when there is none left. `responses` are a `status` and a `body`, any
-    JSON, by the step that sends a request; `events` the bodies of events, by the step that waits for one. Where one is
-    missing, a simulation goes `both_ways`.
+    JSON, by the step that sends a request; `events` the bodies of events, by the step that waits for one. None among
+    them is a wait that times out. Where one is missing, a simulation goes `both_ways`, or `stops` with a waiting run.
     """
 
     variables: Mapping[str, Any] = field(default_factory=dict)
     event: Mapping[str, Any] | None = None
-    replies: Sequence[str | Mapping[str, str]] = ()
-    responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    events: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    replies: Sequence[str | Mapping[str, str] | None] = ()
+    responses: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    events: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     both_ways: bool = False
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def simulate(automation: Automation, contact: Contact | None, given: Given) -> t
     that does not wait for it, and Overloaded.
     """
     with bounds.alone(automation.workspace_id):
-        simulation = _Simulation(automation, contact or _nobody(automation.workspace_id), given)
+        simulation = _Simulation(automation, contact or blank_contact(automation.workspace_id), given)
         simulation.check()
         ways = [simulation.take([])]
         while turns := _next(ways[-1].assumed):
@@ -162,31 +163,40 @@ class _Simulation:
             done = unit.get(Run, run.workspace_id, "id", run.id)
             assert done is not None
             run = done
-            if run.is_finished:
+            if run.is_finished or (self._given.stops and self._is_open(run, replies)):
                 break
             run = run.altered(answer=self._answer(run, unit.log(), replies, turns, assumed), is_released=True)
         self._computed = unit.computed
         return Way(run, unit.log(), assumed)
 
+    def _is_open(self, run: Run, replies: Sequence[object]) -> bool:
+        """Whether the run waits for something that is not given."""
+        of_steps = {"response": self._given.responses, "event": self._given.events}
+        step = str(run.step)
+        return (run.waits_for == "reply" and not replies) or step not in of_steps.get(str(run.waits_for), {step: None})
+
     def _answer(
         self,
         run: Run,
         log: Sequence[RunStep],
-        replies: list[str | Mapping[str, str]],
+        replies: list[str | Mapping[str, str] | None],
         turns: Sequence[str],
         assumed: list[Assumption],
     ) -> Mapping[str, Any] | None:
         """What the run gets for its wait; None: its time comes. Uses up `replies`, and adds to `assumed`."""
         given, step = self._given, str(run.step)
         if run.waits_for == "reply" and replies:
-            return {**_reply(log, replies.pop(0)), "message_id": None, "at": None}
+            reply = replies.pop(0)
+            return reply if reply is None else {**_reply(log, reply), "message_id": None, "at": None}
         if run.waits_for == "response" and step in given.responses:
-            body = given.responses[step].get("body", "")
-            return _answered(
-                given.responses[step]["status"], body.encode() if isinstance(body, str) else json.dumps(body)
-            )
+            response = given.responses[step]
+            if response is None:
+                return _came_not(run)
+            body = response.get("body", "")
+            return _answered(response["status"], body.encode() if isinstance(body, str) else json.dumps(body))
         if run.waits_for == "event" and step in given.events:
-            return {"event": given.events[step]}
+            event = given.events[step]
+            return event if event is None else {"event": event}
         if given.both_ways and run.waits_for in _FIRST:
             first = _FIRST[run.waits_for]
             outcome = turns[len(assumed)] if len(assumed) < len(turns) else first
@@ -221,7 +231,8 @@ def _answered(status: int, body: bytes) -> Mapping[str, Any]:
     return http_requests.answer_of(answered(status, body), attempts=1)
 
 
-def _nobody(workspace_id: str) -> Contact:
+def blank_contact(workspace_id: str) -> Contact:
+    """A contact without any data, which is not stored."""
     now = clock.now()
     made = {"tags": [], "custom_fields": {}, "created_at": now, "updated_at": now}
     return Contact(id=ids.new("con"), workspace_id=workspace_id, **made)

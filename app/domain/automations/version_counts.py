@@ -6,6 +6,7 @@ run belongs to that hour, whenever it happens. A read costs the same however man
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -17,16 +18,17 @@ from app.domain.automations import counts
 from app.domain.automations.counts import RunCountsSchema
 from app.domain.automations.definitions import programs
 from app.domain.automations.steps.base import Step
+from app.domain.triggers import goal_times
 from app.errors import Fault, Invalid, NotFound
 from app.lib.schemas import ResponseBody, about
 from app.models.automations import Automation
-from app.models.runs import STATUSES
+from app.models.runs import STATUSES, UNFINISHED
 
 _KEYS = ("entered", "left", "waiting", "failed")
 
 
 class StepCountsSchema(ResponseBody):
-    OPTIONAL = ("arms",)
+    OPTIONAL = ("arms", "arm_goals")
 
     entered = fields.Integer(metadata=about("How often a run reached it.", example=12))
     left = fields.Integer(metadata=about("How often a run went on from it, or ended with it as planned.", example=9))
@@ -37,6 +39,19 @@ class StepCountsSchema(ResponseBody):
         metadata=about("Of a step with steps inside: how often each list of them was taken.", example={"then": 4}),
     )
 
+    arm_goals = fields.Dict(
+        values=fields.Integer(),
+        metadata=about("Of a split: how many runs reached the goal after each arm.", example={"ten": 2}),
+    )
+
+
+class GoalTimesSchema(ResponseBody):
+    known = fields.Integer(metadata=about("Of how many runs the time to the goal is known.", example=3))
+    median_seconds = fields.Float(
+        allow_none=True, metadata=about("Half of them took no longer; a quarter too much at most.", example=3_552.7)
+    )
+    p90_seconds = fields.Float(allow_none=True, metadata=about("Nine of ten took no longer.", example=86_736.2))
+
 
 class VersionCountsSchema(ResponseBody):
     version = fields.Integer(
@@ -44,6 +59,7 @@ class VersionCountsSchema(ResponseBody):
     )
     runs = fields.Nested(RunCountsSchema, metadata=about("Its runs by status."))
     goals = fields.Integer(metadata=about("How many of its runs have reached the goal.", example=3))
+    goal_times = fields.Nested(GoalTimesSchema, metadata=about("How long its runs took to the goal."))
     steps = fields.Dict(
         values=fields.Nested(StepCountsSchema),
         metadata=about(
@@ -63,7 +79,8 @@ def read(
     _check(since, until)
     number = automation.version or automation.latest_version or None if version is None else version
     if number is None:
-        return {"version": None, "runs": dict.fromkeys(STATUSES, 0), "goals": 0, "steps": {}}
+        nothing = {"version": None, "runs": dict.fromkeys(STATUSES, 0), "goals": 0}
+        return {**nothing, "goal_times": _goal_times({}), "steps": {}}
     if not 1 <= number <= automation.latest_version:
         raise NotFound(f"This automation has no version {number}.")
     values = {"id": automation.id, "version": number, "since": since, "until": until}
@@ -73,15 +90,37 @@ def read(
         "version": number,
         "runs": {status: counted.get(("", status), 0) for status in STATUSES},
         "goals": counted.get(("", "goals"), 0),
+        "goal_times": _goal_times(counted),
         "steps": {step.id: _of_step(step, counted) for step in steps.values()},
     }
+
+
+def unfinished(automation_id: str, versions: Collection[int]) -> dict[int, int]:
+    """How many runs of each of these versions have not finished, without versions that have none."""
+    values = {"id": automation_id, "versions": list(versions), "keys": list(UNFINISHED)}
+    return {version: amount for version, amount in rows(_UNFINISHED, values) if amount}
 
 
 def _of_step(step: Step, counted: dict[tuple[str, str], int]) -> dict[str, Any]:
     passed: dict[str, Any] = {key: counted.get((step.id, key), 0) for key in _KEYS}
     if step.inside:
         passed["arms"] = {name: counted.get((step.id, f"arm:{name}"), 0) for name in step.inside}
+    if step.kind == "split":
+        passed["arm_goals"] = {name: counted.get((step.id, f"{goal_times.IN_ARM}{name}"), 0) for name in step.inside}
     return passed
+
+
+def _goal_times(counted: dict[tuple[str, str], int]) -> dict[str, Any]:
+    by_class = {
+        int(key.removeprefix(goal_times.AFTER)): amount
+        for (step, key), amount in counted.items()
+        if not step and key.startswith(goal_times.AFTER)
+    }
+    times = {"median_seconds": 0.5, "p90_seconds": 0.9}
+    return {
+        "known": sum(by_class.values()),
+        **{name: goal_times.quantile(by_class, share) for name, share in times.items()},
+    }
 
 
 def _check(since: datetime | None, until: datetime | None) -> None:
@@ -125,4 +164,15 @@ _READ = f"""
             AND hour >= coalesce(%(since)s::timestamptz, '-infinity')
             AND hour < coalesce(%(until)s::timestamptz, 'infinity')) AS counted
     GROUP BY step, key
+"""
+
+_UNFINISHED = """
+    SELECT version, sum(amount)::bigint FROM (
+        SELECT version, amount FROM run_counts
+        WHERE automation_id = %(id)s AND version = ANY(%(versions)s) AND grain = 'all' AND step = ''
+            AND key = ANY(%(keys)s)
+        UNION ALL
+        SELECT version, amount FROM automation_deltas
+        WHERE automation_id = %(id)s AND version = ANY(%(versions)s) AND step = '' AND key = ANY(%(keys)s)) AS counted
+    GROUP BY version
 """

@@ -37,7 +37,8 @@ _CANCELLED_AT_ONCE = {
     "required": ["cancel_on_reply"],
     "properties": {"cancel_on_reply": {}, "send_at": _ABSENT},
 }
-_REFUSED = [_EMPTY, _BUTTONS_ALONE, _BUTTONS_OF_TEMPLATE, _CANCELLED_AT_ONCE]
+_CONTRADICTORY = [_EMPTY, _BUTTONS_ALONE, _BUTTONS_OF_TEMPLATE]
+_REFUSED = [*_CONTRADICTORY, _CANCELLED_AT_ONCE]
 _TO_NOBODY = [
     {"type": "object", "properties": {"contact_id": _ABSENT, "to": _ABSENT}},
     {"type": "object", "properties": {"contact_id": _ABSENT, "channel_id": _ABSENT}},
@@ -63,14 +64,11 @@ class ButtonBody(RequestBody):
     )
 
 
-class MessageCreate(RequestBody):
-    """The body that writes in a conversation."""
+class MessageContent(RequestBody):
+    """What a message says."""
 
     # With the simpler anyOf, generated clients would lose the fields.
-    described: ClassVar[dict[str, Any]] = {
-        "not": {"anyOf": _REFUSED},
-        "example": {"text": "Does Friday suit you?", "buttons": [{"id": "yes", "label": "Yes, please"}]},
-    }
+    described: ClassVar[dict[str, Any]] = {"not": {"anyOf": _CONTRADICTORY}}
     text = fields.String(
         validate=validate.Length(1, MOST_CHARACTERS),
         metadata=about("The text of the message; beside a file, its caption.", example="It is on its way."),
@@ -90,23 +88,6 @@ class MessageCreate(RequestBody):
         validate=validate.Length(max=buttons.MOST),
         metadata=about("Answers to pick from, beside the text; each `id` and each `label` once."),
     )
-    expires_at = Time(
-        validate=STORABLE, metadata=about("The message is not sent from then on: it is `failed`, with `expired`.")
-    )
-    send_at = moment(f"the message is `scheduled` until then, {scheduled_messages.MOST_DAYS} days at most.")
-    cancel_on_reply = StrictBoolean(
-        metadata=about(
-            "With `send_at`: if the contact writes before, it is not sent. By default true.", default=True, example=True
-        )
-    )
-
-    @validates_schema
-    def is_in_time(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for a message that would expire before it is sent, or is sent before any reply."""
-        if "cancel_on_reply" in data and "send_at" not in data:
-            raise ValidationError("Only a message with `send_at` can be cancelled.", "cancel_on_reply")
-        if "send_at" in data and "expires_at" in data and data["send_at"] >= data["expires_at"]:
-            raise ValidationError("The message will have expired by then.", "send_at")
 
     @validates_schema
     def is_not_empty(self, data: dict[str, Any], **_: Any) -> None:
@@ -129,6 +110,32 @@ class MessageCreate(RequestBody):
             faults.setdefault(int(index), {})[name] = [fault.detail]
         if faults:
             raise ValidationError({"buttons": faults})
+
+
+class MessageCreate(MessageContent):
+    """The body that writes in a conversation."""
+
+    described: ClassVar[dict[str, Any]] = {
+        "not": {"anyOf": _REFUSED},
+        "example": {"text": "Does Friday suit you?", "buttons": [{"id": "yes", "label": "Yes, please"}]},
+    }
+    expires_at = Time(
+        validate=STORABLE, metadata=about("The message is not sent from then on: it is `failed`, with `expired`.")
+    )
+    send_at = moment(f"the message is `scheduled` until then, {scheduled_messages.MOST_DAYS} days at most.")
+    cancel_on_reply = StrictBoolean(
+        metadata=about(
+            "With `send_at`: if the contact writes before, it is not sent. By default true.", default=True, example=True
+        )
+    )
+
+    @validates_schema
+    def is_in_time(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError for a message that would expire before it is sent, or is sent before any reply."""
+        if "cancel_on_reply" in data and "send_at" not in data:
+            raise ValidationError("Only a message with `send_at` can be cancelled.", "cancel_on_reply")
+        if "send_at" in data and "expires_at" in data and data["send_at"] >= data["expires_at"]:
+            raise ValidationError("The message will have expired by then.", "send_at")
 
 
 class MessagePatch(RequestBody):

@@ -40,6 +40,12 @@ def seen_by(unit: Unit, channel_id: str) -> Channel:
     return unit.noted(("channel", channel_id), lambda: Channel.get_by_id(channel_id))
 
 
+def noted(unit: Unit, found: list[Channel]) -> list[Channel]:
+    """These channels, which `seen_by` returns from now on, if the unit has not asked for them before."""
+    unit.notes |= {("channel", each.id): each for each in found if ("channel", each.id) not in unit.notes}
+    return found
+
+
 def kind_of(channel: Channel) -> ChannelKind:
     """The kind of the channel."""
     return KINDS[channel.kind]

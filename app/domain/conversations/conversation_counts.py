@@ -11,7 +11,8 @@ from typing import Any
 
 from marshmallow import fields
 
-from app.database import count, rows, transaction
+from app.database import rows
+from app.domain.work import deltas
 from app.lib.schemas import ResponseBody, about
 
 IS_ANY_NEW = "EXISTS (SELECT FROM conversation_deltas)"
@@ -28,12 +29,7 @@ _PLAIN = ("open", "unassigned", "snoozed", "waiting")
 
 def fold(limit: int = 10_000) -> int:
     """Adds up to `limit` changes to their counts; returns how many. Safe to run concurrently."""
-    with transaction():
-        [(folded, emptied)] = rows(_FOLD, {"limit": limit})
-        if emptied:
-            pairs = tuple(tuple(each) for each in emptied)
-            count("DELETE FROM conversation_counts WHERE (workspace_id, key) IN %s AND amount = 0", (pairs,))
-    return int(folded)
+    return deltas.fold("conversation", "workspace_id", limit)
 
 
 def of(workspace_id: str) -> dict[str, Any]:
@@ -89,22 +85,6 @@ def _by(found: dict[str, int], kind: str) -> dict[str, int]:
     """The amounts of one kind, by name."""
     return {key.removeprefix(f"{kind}:"): amount for key, amount in found.items() if key.startswith(f"{kind}:")}
 
-
-# In the order of their keys, so that two schedulers that change the same counts do not deadlock.
-_FOLD = """
-    WITH taken AS (
-        DELETE FROM conversation_deltas
-        WHERE id IN (SELECT id FROM conversation_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
-        RETURNING workspace_id, key, amount
-    ), added AS (
-        INSERT INTO conversation_counts (workspace_id, key, amount)
-        SELECT workspace_id, key, sum(amount) FROM taken GROUP BY 1, 2 HAVING sum(amount) <> 0 ORDER BY 1, 2
-        ON CONFLICT (workspace_id, key) DO UPDATE SET amount = conversation_counts.amount + excluded.amount
-        RETURNING workspace_id, key, amount
-    )
-    SELECT (SELECT count(*) FROM taken),
-        (SELECT json_agg(json_build_array(workspace_id, key)) FROM added WHERE amount = 0)
-"""
 
 # Labels lie between 'label:' and 'label;'. Of changes, only those up to the last one that is read are added.
 _READ = """

@@ -1,13 +1,12 @@
-"""Messages: queued for a contact, received from one, and how often a text was sent.
+"""Messages: queued for a contact, and received from one.
 
 Callers of these functions have locked the contact.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, get_args
 
 from marshmallow import fields, validate
@@ -17,7 +16,15 @@ from app.domain.channels import channels, media, outboxes
 from app.domain.channels.buttons import ButtonSchema
 from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks, snoozes
+from app.domain.conversations import (
+    conversations,
+    message_statuses,
+    recent_texts,
+    recipients,
+    replies,
+    sending_checks,
+    snoozes,
+)
 from app.domain.conversations.message_statuses import Status
 from app.domain.people import news
 from app.domain.work.changes import Change, Effect
@@ -31,14 +38,20 @@ from app.models.conversations import Conversation, Message
 from app.models.runs import Run
 
 MOST_CHARACTERS = 4_096
-# How long a sent text counts as recent.
-RECENT = timedelta(minutes=5)
+MOST_TEMPLATE_BYTES = 16 * 1024
+TEMPLATE_TOO_LONG = f"The texts of the template are longer than {MOST_TEMPLATE_BYTES // 1024} KiB together."
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
     """Reads what the steps of these runs need to send messages, in four statements for any number of runs."""
     conversations.prefetch(unit, runs)
-    _count_sent(unit, {run.contact_id for run in runs})
+    recent_texts.prefetch(unit, {run.contact_id for run in runs})
+
+
+def prefetch_for(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
+    """The same for messages to these contacts, each in its most recent conversation."""
+    conversations.prefetch_most_recent(unit, workspace_id, contact_ids)
+    recent_texts.prefetch(unit, contact_ids)
 
 
 def check(text: str) -> None:
@@ -72,6 +85,7 @@ def draft(
     attachments: Sequence[Mapping[str, Any]] = (),
     buttons: Sequence[Mapping[str, str]] = (),
     expires_at: datetime | None = None,
+    broadcast_id: str | None = None,
 ) -> Message:
     """A message to the contact that is not stored yet. Raises Invalid for what its channel does not take.
 
@@ -86,7 +100,8 @@ def draft(
     message.expires_at = expires_at
     message.id = message_id or message.id
     message.template, message.attachments, message.buttons = template, list(attachments), list(buttons) or None
-    message.is_automated = author["type"] == "automation"
+    message.broadcast_id = broadcast_id
+    message.is_automated = author["type"] in ("automation", "broadcast")
     return message
 
 
@@ -95,7 +110,7 @@ def queue_draft(change: Change, contact: Contact, conversation: Conversation, me
     unit = change.unit
     queued = _set_off(change, contact, conversations.touch(unit, conversation), message)
     if message.text is not None:
-        unit.notes[_sent(contact.id, message.text)] = recent(unit, contact.id, message.text) + 1
+        recent_texts.add(unit, contact.id, message.text)
     return queued
 
 
@@ -168,19 +183,12 @@ def receive(
     conversation = conversation or conversations.open_for(change, contact, channel_id)
     woken = snoozes.wake(change, contact, conversation)
     news.contact_wrote(unit, woken)
-    conversation = conversations.touch(unit, woken, waiting_since=woken.waiting_since or unit.now)
+    conversation = conversations.touch(unit, woken, waiting_since=woken.waiting_since or unit.now, broadcast_id=None)
     author = {"type": "contact", "id": contact.id}
     received = _made(unit, conversation, text, direction="in", status="received", author=author)
     message = unit.put(replies.take(unit, conversation, received.altered(**fields)))
     tell(change.events, contact, conversation, message)
     return message
-
-
-def recent(unit: Unit, contact_id: str, text: str) -> int:
-    """How often the text has been sent to the contact in the last five minutes."""
-    if ("sent", contact_id) not in unit.notes:
-        _count_sent(unit, {contact_id})
-    return unit.notes.get(_sent(contact_id, text), 0)  # type: ignore[no-any-return]
 
 
 def erase(message_ids: Sequence[str]) -> None:
@@ -203,7 +211,9 @@ def erase(message_ids: Sequence[str]) -> None:
 
 class AuthorSchema(ResponseBody):
     type = fields.String(
-        metadata=about("`contact`, `member`, `api`, `automation` or `provider`; more may be added.", example="contact")
+        metadata=about(
+            "`contact`, `member`, `api`, `automation`, `broadcast` or `provider`; more may be added.", example="contact"
+        )
     )
     id = fields.String(metadata=about("The author's identifier."))
 
@@ -277,22 +287,3 @@ def _made(unit: Unit, conversation: Conversation, text: str | None, **fields: An
         created_at=unit.now,
         **fields,
     )
-
-
-def _count_sent(unit: Unit, contact_ids: Iterable[str]) -> None:
-    since = unit.now - RECENT
-    counted = rows(
-        """
-        SELECT contact_id, md5(text), count(*) FROM messages
-        WHERE contact_id = ANY(%s) AND id > %s AND direction = 'out' AND created_at > %s AND text IS NOT NULL
-            AND status <> 'scheduled'
-        GROUP BY contact_id, md5(text)
-        """,
-        (sorted(contact_ids), ids.around("msg", since, -1), since),
-    )
-    unit.notes |= {("sent", contact_id): True for contact_id in contact_ids}
-    unit.notes |= {("sent", contact_id, digest): count for contact_id, digest, count in counted}
-
-
-def _sent(contact_id: str, text: str) -> tuple[str, str, str]:
-    return ("sent", contact_id, hashlib.md5(text.encode(), usedforsecurity=False).hexdigest())

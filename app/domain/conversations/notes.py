@@ -1,6 +1,6 @@
 """Notes: what members and automations write about a conversation, for members alone.
 
-No event, webhook, live stream or template has them.
+No event, webhook or template has them, and of live streams only those of members.
 """
 
 from __future__ import annotations

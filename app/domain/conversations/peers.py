@@ -53,6 +53,8 @@ def conversation_with(
     if latest is None or (latest.status == "closed" and reopens is False):
         opened = conversations.alter(unit, conversations.open_on(change, contact, channel_id), peer=peer)
         unit.notes |= {sought: opened.id, ("followed by", opened.id): latest and latest.id}
+        if latest is not None and latest.broadcast_id is not None:
+            conversations.alter(unit, latest, broadcast_id=None)  # the message is a reply to it, though in a new one
         latest = opened
     elif latest.peer is None:
         latest = conversations.alter(unit, latest, peer=peer)

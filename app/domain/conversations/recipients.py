@@ -75,6 +75,17 @@ def open_first(
     return _open_on_one_of(change, contact, _offered(change.unit, contact.workspace_id, channel_id, kind))
 
 
+def opening(unit: Unit, contact: Contact, *, channel_id: str | None) -> tuple[Channel, str] | None:
+    """The channel on which `open_first` would open a conversation, and the address of the contact there."""
+    return _opening(contact, _offered(unit, contact.workspace_id, channel_id, None))
+
+
+def open_on(change: Change, contact: Contact, channel: Channel, peer: str, *, is_quiet: bool = False) -> Conversation:
+    """Opens a conversation with the contact at that address; `is_quiet` as in `conversations.open_on`."""
+    opened = conversations.open_on(change, contact, channel.id, is_quiet=is_quiet)
+    return conversations.alter(change.unit, opened, peer=peer)
+
+
 def upload_ids(payload: Mapping[str, Any]) -> list[str]:
     """The uploads that a message's body names."""
     return [each["upload_id"] for each in payload.get("attachments", ())]
@@ -133,20 +144,20 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
     found = conversations.on_channel(unit, contact, channel.id)
     if found is None and not kind.may_open:
         raise Conflict(_NOT_FIRST)
-    return contact, found or _open(change, contact, channel, recipient)
+    return contact, found or open_on(change, contact, channel, recipient)
 
 
 def _open_on_one_of(change: Change, contact: Contact, offered: Sequence[Channel]) -> Conversation | None:
+    found = _opening(contact, offered)
+    return open_on(change, contact, *found) if found else None
+
+
+def _opening(contact: Contact, offered: Sequence[Channel]) -> tuple[Channel, str] | None:
     for channel in offered:
         kind = channels.kind_of(channel)
         if kind.may_open and contact.phone is not None:
-            return _open(change, contact, channel, kind.recipient(contact.phone))
+            return channel, kind.recipient(contact.phone)
     return None
-
-
-def _open(change: Change, contact: Contact, channel: Channel, peer: str) -> Conversation:
-    opened = conversations.open_on(change, contact, channel.id)
-    return conversations.alter(change.unit, opened, peer=peer)
 
 
 def _with_phone(change: Change, phone: str) -> Contact:
@@ -179,7 +190,7 @@ def _channel(workspace_id: str, channel_id: str) -> Channel:
 
 def _offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | None) -> list[Channel]:
     """The connected channels that are meant, all if neither is given. They are read once per unit."""
-    offered = unit.noted(("connected channels", workspace_id), lambda: _connected(workspace_id))
+    offered = unit.noted(("connected channels", workspace_id), lambda: channels.noted(unit, _connected(workspace_id)))
     return [each for each in offered if channel_id in (None, each.id) and kind in (None, each.kind)]
 
 

@@ -19,6 +19,7 @@ from app.domain.deliveries import lanes, resends
 from app.domain.deliveries.replay_choices import PART
 from app.domain.deliveries.replays import MAIL
 from app.domain.deliveries.resends import Resent
+from app.domain.work import paces
 from app.mailbox import Claimed
 from app.models.replays import Replay
 
@@ -26,8 +27,6 @@ log = structlog.get_logger(__name__)
 
 # Deliveries that a batch looks at although it may send fewer: those that it skips use up no limit.
 LEAST_LOOKED_AT = 50
-# A replay with a limit catches up this much, so that being woken a little late costs nothing.
-CATCH_UP_SECONDS = 0.5
 # How long to wait while another transaction changes the next delivery.
 PAUSE_SECONDS = 0.01
 
@@ -66,7 +65,7 @@ def _go_on(claimed: Sequence[Claimed]) -> None:
             log.warning("replay.not_held", replay=claimed[0].id)
             return
         replay = Replay.get_by_id(claimed[0].id)
-        room = _room(replay)
+        room = 1 if replay.state == "canary" else paces.allowed(replay.per_second, replay.paced_until, PART)
         batch = _next(replay, room) if room else []
         sent_as = _send(batch)
         _save_rows(replay, batch, sent_as)
@@ -77,19 +76,6 @@ def _go_on(claimed: Sequence[Claimed]) -> None:
         log.info("replay.finished", request_id=replay.trace_id, replay=replay.id, count=replay.count)
     elif room and not batch:
         time.sleep(PAUSE_SECONDS)
-
-
-def _room(replay: Replay) -> int:
-    """How many it may send now."""
-    if replay.state == "canary":
-        return 1
-    if replay.per_second is None:
-        return PART
-    if replay.paced_until is None:
-        return 1
-    due = "SELECT floor(least(extract(epoch FROM now() - %s), %s) * %s)::int + 1"
-    [(number,)] = rows(due, (replay.paced_until, CATCH_UP_SECONDS, replay.per_second))
-    return int(min(max(number, 0), PART))
 
 
 def _next(replay: Replay, room: int) -> list[_Row]:
@@ -185,7 +171,7 @@ def _save_rows(replay: Replay, batch: Sequence[_Row], sent_as: Mapping[str, str]
 def _save(replay: Replay, sent: int, skipped: int) -> None:
     """Moves the replay on; it ends, or waits for somebody after its canary, or for its limit."""
     done = replay.sent + replay.skipped + sent + skipped
-    values: dict[str, Any] = {"id": replay.id, "sent": sent, "skipped": skipped, "catch_up": CATCH_UP_SECONDS}
+    values: dict[str, Any] = {"id": replay.id, "sent": sent, "skipped": skipped, "catch_up": paces.CATCH_UP_SECONDS}
     values |= {"is_last": done == replay.count, "waits": replay.state == "canary" and sent > 0}
     count(
         """

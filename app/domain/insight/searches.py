@@ -50,6 +50,7 @@ TYPES: Mapping[str, Type] = {
     "tok": Type("token", "tokens", "name"),
     "mem": Type("member", "members", "role"),
     "seg": Type("segment", "segments", "name"),
+    "bct": Type("broadcast", "broadcasts", "name"),
     "ws": Type("workspace", "workspaces", "name", workspace="id"),
 }
 

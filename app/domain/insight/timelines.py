@@ -11,6 +11,7 @@ from typing import Any
 from peewee import Tuple
 
 from app.database import rows
+from app.lib import ids
 from app.models.deliveries import Delivery
 from app.models.events import Event
 from app.models.jobs import Job
@@ -117,6 +118,11 @@ class _Reader:
             "limit": self.limit,
             "runs": MOST_RUNS,
         }
+
+
+def place_of(at: datetime) -> str:
+    """The lowest place that an entry of that time, or a later one, can have."""
+    return ids.bound("", at)[1:] + "0"
 
 
 def _place(identifier: str) -> str:

@@ -37,7 +37,7 @@ class Kind:
     gives_way: bool = False
 
 
-# `app/domain/writes.py` has the verb of each.
+# `app/domain/verbs.py` has the verb of each.
 KINDS: Mapping[str, Kind] = {
     "contacts.upsert": Kind("contacts", "contact"),
     "contacts.update": Kind("contacts", "contact"),
@@ -71,10 +71,17 @@ KINDS: Mapping[str, Kind] = {
     "automations.pause": Kind("automations", "automation"),
     "automations.resume": Kind("automations", "automation"),
     "automations.start": Kind("automations", "run"),
+    "automations.start_list": Kind("automations", "automation", is_long=True),
     "automations.cancel_runs": Kind("automations", "automation", is_long=True),
+    "automations.move_runs": Kind("automations", "automation", is_long=True),
     "segments.create": Kind("automations", "segment"),
     "segments.update": Kind("automations", "segment"),
     "segments.delete": Kind("automations", "segment"),
+    "broadcasts.create": Kind("automations", "broadcast", is_audited=True),
+    "broadcasts.update": Kind("automations", "broadcast", is_audited=True),
+    "broadcasts.pause": Kind("automations", "broadcast", is_audited=True),
+    "broadcasts.continue": Kind("automations", "broadcast", is_audited=True),
+    "broadcasts.abort": Kind("automations", "broadcast", is_audited=True),
     "runs.cancel": Kind("automations", "run"),
     "runs.resume": Kind("automations", "run"),
     "runs.replay": Kind("automations", "run"),

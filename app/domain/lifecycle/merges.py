@@ -87,6 +87,11 @@ def suggest(unit: Unit, workspace_id: str, contact_id: str, other_id: str, reaso
         unit.append(SuggestedMerge(id=ids.new("sgm"), workspace_id=workspace_id, **suggested))
 
 
+def suggested(contact: Contact, most: int) -> list[tuple[str, str]]:
+    """Up to `most` contacts who may be the same person as this one, and why."""
+    return list(rows(_SUGGESTED, {"id": contact.id, "most": most}))
+
+
 class IdentitySchema(ResponseBody):
     channel_kind = fields.String(metadata={"example": "whatsapp"})
     external_id = fields.String(metadata=about("The contact's identifier at the provider; not always a phone number."))
@@ -239,6 +244,14 @@ _DETAILS = """
                 SELECT other_id AS id, reason FROM suggested_merges WHERE contact_id = %(id)s
                 UNION ALL SELECT contact_id, reason FROM suggested_merges WHERE other_id = %(id)s) AS pair
             JOIN contacts ON contacts.id = pair.id)
+"""
+_SUGGESTED = """
+    (SELECT contacts.id, reason FROM suggested_merges JOIN contacts ON contacts.id = other_id
+        WHERE contact_id = %(id)s ORDER BY other_id LIMIT %(most)s)
+    UNION ALL
+    (SELECT contacts.id, reason FROM suggested_merges JOIN contacts ON contacts.id = contact_id
+        WHERE other_id = %(id)s LIMIT %(most)s)
+    LIMIT %(most)s
 """
 _MERGED_ON = """
     SELECT 1 FROM jobs WHERE workspace_id = %s AND kind = %s AND payload->>'contact_id' = %s AND due_at IS NOT NULL

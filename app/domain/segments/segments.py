@@ -38,13 +38,21 @@ def update(change: Change) -> Effect:
 
 
 def delete(change: Change) -> Effect:
-    """Deletes the segment. Raises NotFound, and Conflict if a published automation starts runs for it."""
+    """Deletes the segment.
+
+    Raises NotFound, and Conflict if a published automation starts runs for it, or a scheduled broadcast is for it.
+    """
     segment = Segment.find(change.workspace_id, change.target)
     for automation_id, name in rows(_USERS, (segment.id,)):
         raise Conflict(
             f"The automation '{name}' starts runs for this segment. Unpublish it, or publish a version without that"
             " trigger, first.",
             conflicting_automation_id=automation_id,
+        )
+    for broadcast_id, name in rows(_AWAITING, (segment.id, segment.workspace_id)):
+        raise Conflict(
+            f"The broadcast '{name}' is scheduled for this segment. Change or abort it first.",
+            conflicting_broadcast_id=broadcast_id,
         )
     segment.delete_instance()
     return Effect("deleted", "segment", segment.id)
@@ -68,4 +76,8 @@ represent = SegmentSchema.of
 _USERS = """
     SELECT automations.id, automations.name FROM schedules JOIN automations ON automations.id = automation_id
     WHERE segment_id = %s ORDER BY automations.id LIMIT 1
+"""
+_AWAITING = """
+    SELECT id, name FROM broadcasts
+    WHERE segment_id = %s AND workspace_id = %s AND state = 'scheduled' ORDER BY id LIMIT 1
 """

@@ -27,6 +27,13 @@ _OPPOSITES = {"not_equals": "equals", "not_contains": "contains", "not_exists": 
 # What `str.strip` removes, of ASCII.
 _SPACES = r"E' \t\n\x0b\f\r\x1c\x1d\x1e\x1f'"
 _NUMBER = "'^[+-]?[0-9]{1,18}([.][0-9]{1,18})?$'"
+# Characters beyond ASCII that `comparisons.text` strips, or folds into ASCII. All others stay beyond it, so they match
+# nothing in a value that is ASCII.
+TURNING_ASCII = (
+    "\x85\xa0\xdf\u0130\u0149\u017f\u01f0\u1680\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e"
+    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u212a\u3000"
+    "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+)
 # Days that the month has in every year, so that the text can be cast.
 _TIME = (
     "'^[1-9][0-9]{3}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
@@ -71,11 +78,18 @@ class Translation:
 
     def _text(self, column: str, comparison: str, value: Any) -> str:
         return f"""(CASE WHEN {column} IS NULL OR {column} = '' THEN {_known(comparison, None, value)}
-            WHEN octet_length({column}) <> length({column}) THEN NULL
+            WHEN {self._is_unknown(column, _values(comparison, value))} THEN NULL
             ELSE {self._ascii(column, comparison, value)} END)"""
 
+    def _is_unknown(self, column: str, values: Sequence[Any]) -> str:
+        """Whether SQL cannot tell how the text compares with the values, because of characters beyond ASCII."""
+        has_others = f"octet_length({column}) <> length({column})"
+        if not all(text(each).isascii() for each in values):
+            return has_others
+        return f"{has_others} AND {column} ~ {self._value(f'[{TURNING_ASCII}]')}"
+
     def _ascii(self, column: str, comparison: str, value: Any) -> str:
-        """For text that is not empty and has no characters beyond ASCII."""
+        """For text that is not empty, and that SQL can compare with the value."""
         compared = f"""lower(btrim({column}, {_SPACES}) COLLATE "C")"""
         match comparison:
             case "exists":
@@ -164,8 +178,8 @@ class Translation:
             return some
         # Most contacts do not have the text in any tag, which is found out faster.
         joined = "array_to_string(contact.tags, ' ')"
-        return f"""(CASE WHEN octet_length({joined}) = length({joined})
-            AND strpos(lower({joined} COLLATE "C"), {self._value(text(value))}) = 0 THEN false ELSE {some} END)"""
+        return f"""(CASE WHEN {self._is_unknown(joined, [value])} THEN {some}
+            WHEN strpos(lower({joined} COLLATE "C"), {self._value(text(value))}) = 0 THEN false ELSE {some} END)"""
 
     def _channel_kinds(self, comparison: str, value: Any) -> str:
         """There are few combinations, so each can be judged beforehand."""

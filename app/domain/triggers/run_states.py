@@ -14,6 +14,7 @@ from marshmallow import fields, validate
 from app import bounds, mailbox
 from app.database import database, rows
 from app.domain.contacts import contacts
+from app.domain.triggers import goal_times
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.lib import ids
@@ -157,6 +158,9 @@ def change(unit: Unit, run: Run, **fields: Any) -> Run:
 def reach_goal(unit: Unit, run: Run, at: datetime) -> Run:
     """Puts the run as having reached its goal then, which counts once. It must not have reached it before."""
     count(unit, run, "goals")
+    if run.is_counted:
+        for step, key in goal_times.counted(run.saved, run.created_at, at):
+            unit.count(_counted(run, key)._replace(step=step), 1)
     return unit.put(run.altered(goal_until=None, goal_reached_at=at))
 
 

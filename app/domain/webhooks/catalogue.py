@@ -8,14 +8,17 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from app.domain.broadcasts import broadcast_representations
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
 from app.domain.conversations import conversations, messages
 from app.domain.deliveries import stops
+from app.domain.segments import segments
 from app.domain.triggers import run_states
 from app.domain.work import events
 from app.lib import json
 from app.models.bookings import Booking
+from app.models.broadcasts import Broadcast
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -81,6 +84,28 @@ _RUN = {
     "job_id": "job_01kaj5bd40fw5z7b9d1f3h5k7n",
     "created_at": _AT,
     "started_at": _AT,
+}
+_BROADCAST = Broadcast(
+    id="bct_01kaj5bd40e3m6p9s2v5x8z1b4",
+    name="Autumn sale",
+    state="done",
+    segment_id="seg_01kaj5bd40h2k5m8p1r4t7v0x3",
+    filter=segments.EXAMPLE,
+    message={"text": "Hello {{ contact.first_name }}, everything is half the price until Sunday."},
+    count=1_200,
+    handled=1_200,
+    created_by=_AUTHOR["id"],
+    created_at=_AT,
+    started_at=_AT,
+    finished_at=_AT + timedelta(minutes=15),
+)
+_TALLY = {
+    "delivered": 1_100,
+    "read": 80,
+    "failed": 5,
+    "failed:window_closed": 5,
+    "replied": 31,
+    "skipped:opted_out": 15,
 }
 _CHANNEL = Channel(id=_CONVERSATION["channel_id"], kind="telegram", name="Shop")
 _REFUSED = {"code": "401", "detail": "Telegram does not accept the bot's token any more."}
@@ -158,6 +183,10 @@ KINDS: Mapping[str, EventKind] = {
     "automation.cancelled": EventKind(
         "A run was cancelled; its `reason` says why.",
         lambda: _run("cancelled", finished_at=_AT, reason="request"),
+    ),
+    "broadcast.finished": EventKind(
+        "A broadcast is done, or was aborted.",
+        lambda: {"broadcast": broadcast_representations.represent_counted(_BROADCAST, _TALLY)},
     ),
     "channel.reauthorization_required": EventKind(
         "A channel's provider refuses its credentials. Its messages wait for new ones.",

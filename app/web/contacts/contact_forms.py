@@ -10,7 +10,7 @@ from typing import Any
 from flask import request
 
 from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS
-from app.errors import Fault, Invalid, pointer_to
+from app.errors import Conflict, Fault, Invalid, pointer_to
 from app.lib import json
 from app.models.contacts import Contact
 from app.web.forms import typed, typed_all
@@ -20,6 +20,7 @@ PLAIN = (*IDENTIFIERS, *NAMES)
 KINDS = (("text", "text"), ("number", "number"), ("boolean", "true or false"))
 # The empty rows for further custom fields.
 BLANK_ROWS = 3
+_STALE = "Somebody has changed this contact since you opened the form. Check what is below, then save it again."
 _INTEGER = re.compile(r"-?[0-9]{1,16}", re.ASCII)
 _FLOAT = re.compile(r"-?[0-9]{1,16}\.[0-9]{1,30}(e[+-]?[0-9]{1,2})?", re.ASCII | re.IGNORECASE)
 
@@ -40,13 +41,14 @@ def blank() -> dict[str, Any]:
     return empty | {"opted_out": False, "rows": [Row()] * BLANK_ROWS}
 
 
-def of_contact(contact: Contact) -> dict[str, Any]:
-    """The form that changes this one."""
-    rows = [Row(name, *_as_text(value), is_new=False) for name, value in contact.custom_fields.items()]
+def of_contact(contact: Contact, most_fields: int = MOST_FIELDS, blank_rows: int = BLANK_ROWS) -> dict[str, Any]:
+    """The form that changes this one, with its first custom fields."""
+    custom = list(contact.custom_fields.items())[:most_fields]
+    rows = [Row(name, *_as_text(value), is_new=False) for name, value in custom]
     plain = {name: getattr(contact, name) or "" for name in PLAIN}
     return plain | {
         "opted_out": contact.opted_out,
-        "rows": rows + [Row()] * BLANK_ROWS,
+        "rows": rows + [Row()] * blank_rows,
         "seen": contact.updated_at.isoformat(),
     }
 
@@ -61,6 +63,17 @@ def sent(contact: Contact | None = None) -> dict[str, Any]:
     ]
     given: dict[str, Any] = typed(*PLAIN, "tags", "seen")
     return given | {"opted_out": request.form.get("opted_out") == "true", "rows": rows}
+
+
+def again(given: Mapping[str, Any], contact: Contact, error: Invalid | Conflict) -> dict[str, Any]:
+    """The form that was refused, to be sent once more: after a Conflict, its sender knows what has changed."""
+    return {**given, "seen": contact.updated_at.isoformat()} if isinstance(error, Conflict) else dict(given)
+
+
+def refuse_stale(given: Mapping[str, Any], contact: Contact) -> None:
+    """Raises Conflict if somebody has changed the contact since the form was shown."""
+    if given["seen"] != contact.updated_at.isoformat():
+        raise Conflict(_STALE)
 
 
 def creation(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from app.lib import normalization
 from app.models.contacts import Contact
 from app.web import lists, writes
 from app.web.access import Forbidden, page, viewer, workspace_id
-from app.web.contacts import contact_forms, contact_talks
+from app.web.contacts import contact_forms, contact_talks, segment_lists
 from app.web.formats import MOST_COUNTED
 from app.web.forms import Answer, checked, errors_of, status_of, typed
 from app.web.redirects import to
@@ -26,16 +26,17 @@ blueprint = Blueprint("contact_pages", __name__, url_prefix="/workspaces/<worksp
 
 MOST_HAPPENED = 10
 FILTERS = ("q", "email", "phone", "external_id", "tag")
-_STALE = "Somebody has changed this contact since you opened the form. Check what is below, then save it again."
 
 
 @blueprint.get("")
 @page("contacts.see")
 def index() -> Answer:
     """The contacts that match the filters, newest first; as a file for those who may export."""
-    given = lists.filters(*FILTERS)
+    given = lists.filters(*FILTERS, "segment_id")
     try:
-        wanted = _wanted(given)
+        wanted = _wanted({name: text for name, text in given.items() if name in FILTERS})
+        if "segment_id" in given:
+            return _list(given, segment_lists.page_of(given["segment_id"], wanted), None, {})
     except Invalid as error:
         nothing = lists.Page([], None, None)
         return _list(given, nothing, 0, errors_of(error)), 422
@@ -92,11 +93,9 @@ def update(contact_id: str) -> Answer:
     given = contact_forms.sent(contact)
     try:
         fields = checked(ContactPatch(), contact_forms.change(given, contact))
-        job = writes.submit("contacts.update", fields, contact.id, partial(_refuse_stale, given, contact))
+        job = writes.submit("contacts.update", fields, contact.id, partial(contact_forms.refuse_stale, given, contact))
     except (Invalid, Conflict) as error:
-        if isinstance(error, Conflict):
-            given["seen"] = contact.updated_at.isoformat()
-        return _form(given, contact, error), status_of(error)
+        return _form(contact_forms.again(given, contact, error), contact, error), status_of(error)
     return to("contact_pages.show", "The contact was changed." if job.is_finished else None, contact_id=contact.id)
 
 
@@ -165,11 +164,6 @@ def _refuse_known(fields: dict[str, Any]) -> None:
             raise Conflict(detail, conflicting_field=name, conflicting_contact_id=found[0].id)
 
 
-def _refuse_stale(given: dict[str, Any], contact: Contact) -> None:
-    if given["seen"] != contact.updated_at.isoformat():
-        raise Conflict(_STALE)
-
-
 def _refuse_unless_named(contact_id: str, said: str) -> None:
     contact = contacts.find(workspace_id(), contact_id)
     known = {contact.id, *(value.lower() for name in IDENTIFIERS if (value := getattr(contact, name)))}
@@ -189,9 +183,15 @@ def _tag(kind: str, contact_id: str) -> Answer:
     return to("contact_pages.show", "The tags were changed." if job.is_finished else None, contact_id=contact.id)
 
 
-def _list(given: dict[str, str], shown: lists.Page, count: int, errors: dict[str, str]) -> str:
+def _list(given: dict[str, str], shown: lists.Page, count: int | None, errors: dict[str, str]) -> str:
     return render_template(
-        "contacts/index.html", page=shown, given=given, count=count, errors=errors, address=lists.address
+        "contacts/index.html",
+        page=shown,
+        given=given,
+        count=count,
+        errors=errors,
+        segments=segment_lists.choices(),
+        address=lists.address,
     )
 
 

@@ -34,8 +34,7 @@ READERS = {
     "kind": filters.one_of(catalogue.KINDS),
     "error_code": filters.one_of(ERROR_CODES),
     "status_code": filters.status_code,
-    "since": filters.time,
-    "until": filters.time,
+    **periods.READERS,
 }
 _CHOICES = {
     "status": filters.choices("Any state", STATUSES),
@@ -48,8 +47,7 @@ _LABELS = {
     "kind": "Kind",
     "error_code": "Cause",
     "status_code": "Status received",
-    "since": "From",
-    "until": "Before",
+    **periods.LABELS,
 }
 MOST_ATTEMPTS = 50
 # The longest part shown of a receiver's answer to one attempt.
@@ -77,7 +75,6 @@ def index() -> str | Response:
         presets=periods.presets(),
         next_attempt=lambda delivery: deliveries.represent(delivery)["next_attempt_at"],
         choices=_CHOICES,
-        local_time=filters.local_time,
         address=address,
     )
 

@@ -82,6 +82,7 @@ def _show(id: str | None) -> str | Response:
         period=period,
         window=period.window,
         windows=periods.links(),
+        presets=periods.presets("today", "yesterday"),
         last=_last(id, kind) if not found.groups else None,
         kinds=[(label, address(kind=each), each == kind) for each, label in _KINDS.items()],
         orders=[
@@ -99,7 +100,7 @@ def _last(id: str | None, kind: Kind | None) -> tuple[datetime, str] | None:
     if at is None:
         return None
     around = {"since": at - timedelta(hours=1), "until": at + timedelta(hours=1)}
-    return at, address(window=None, zone=None, **{name: timestamp(moment) for name, moment in around.items()})
+    return at, address(window=None, **{name: timestamp(moment) for name, moment in around.items()})
 
 
 def _chosen(name: str, choices: tuple[str, ...]) -> str | None:

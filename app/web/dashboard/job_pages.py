@@ -12,8 +12,9 @@ from werkzeug.wrappers import Response as AnyResponse
 from app.domain.bodies.jobs import DiscardBody
 from app.domain.jobs import failed_jobs, jobs
 from app.errors import Conflict, Invalid
+from app.lib import ids
 from app.models.jobs import STATUSES, Job
-from app.web import filters, writes
+from app.web import filters, periods, writes
 from app.web.access import page, workspace_id
 from app.web.forms import checked, errors_of, typed
 from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
@@ -24,12 +25,12 @@ blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>
 # Beside the states of jobs: failed, and neither replayed nor discarded.
 OPEN = "open"
 _STATUSES = (OPEN, *STATUSES)
-READERS = {"status": filters.one_of(_STATUSES), "kind": filters.one_of(jobs.KINDS)}
+READERS = {"status": filters.one_of(_STATUSES), "kind": filters.one_of(jobs.KINDS), **periods.READERS}
 _CHOICES = {
     "status": [("", "Any state"), (OPEN, "failed, still open"), *((status, status) for status in STATUSES)],
     "kind": filters.choices("All kinds", jobs.KINDS),
 }
-_LABELS = {"status": "State", "kind": "Kind"}
+_LABELS = {"status": "State", "kind": "Kind", **periods.LABELS}
 
 
 @blueprint.get("")
@@ -37,7 +38,7 @@ _LABELS = {"status": "State", "kind": "Kind"}
 def index() -> str | Response:
     """The jobs that match the filters, newest first."""
     chosen = filters.read(READERS)
-    fetch = partial(_fetch, chosen.values)
+    fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "job"))
     if wanted_format():
         return file_of([_flat(job) for job in fetch(None, MOST_EXPORTED)], "jobs")
     return render_template(
@@ -45,6 +46,7 @@ def index() -> str | Response:
         page=sliced(fetch),
         chosen=chosen,
         chips=chosen.chips(_LABELS, _CHOICES),
+        presets=periods.presets(),
         choices=_CHOICES,
         open=OPEN,
         address=address,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from werkzeug.datastructures import MultiDict
 
 from app.domain.bodies.replays import ReplayFilter
 from app.domain.deliveries import replay_choices
 from app.errors import Invalid
-from app.lib import time_zones
 from app.web import filters
 from app.web.forms import checked, errors_of
 
@@ -28,10 +25,15 @@ NAMES: Mapping[str, str] = {
     "since": "since",
     "until": "until",
 }
-# Beside them: whether the endpoints are left out instead, and the zone of the times.
+# Beside them: whether the endpoints are left out instead.
 WITHOUT = "without"
 _SINGLE = ("since", "until")
 _SEPARATED = ("endpoint_id",)  # a field that takes several values has them behind each other
+_READERS: Mapping[str, filters.Reader] = {
+    "status_code": filters.status_code,
+    "since": filters.time,
+    "until": filters.time,
+}
 MOST_VALUES = 100  # of a name in an address
 
 
@@ -42,7 +44,6 @@ class Asked:
     given: Mapping[str, list[str]]
     chosen: dict[str, Any] | None
     errors: Mapping[str, str]
-    zone: ZoneInfo
 
     @property
     def leaves_out(self) -> bool:
@@ -52,7 +53,7 @@ class Asked:
     def time(self, name: str) -> datetime | None:
         """The time of that name; None if there is none, or what was typed is no time."""
         try:
-            return filters.time(self.one(name), self.zone) if self.one(name) else None
+            return filters.time(self.one(name)) if self.one(name) else None
         except ValueError:
             return None
 
@@ -63,9 +64,7 @@ class Asked:
 
 def read(values: MultiDict[str, str]) -> Asked:
     """The request in the address or form. An empty field stands for none."""
-    given = {name: texts for name in (*NAMES, "endpoints", "zone") if (texts := _texts(values, name))}
-    zone = time_zones.first_known(*given.get("zone", ()))
-    readers = _readers(zone)
+    given = {name: texts for name in (*NAMES, "endpoints") if (texts := _texts(values, name))}
     names = {**NAMES, "endpoint_id": "except_endpoint_ids"} if given.get("endpoints") == [WITHOUT] else NAMES
     body: dict[str, Any] = {}
     errors: dict[str, str] = {}
@@ -73,19 +72,19 @@ def read(values: MultiDict[str, str]) -> Asked:
         if name not in given:
             continue
         try:
-            found = [readers.get(name, str)(text) for text in given[name]]
+            found = [_READERS.get(name, str)(text) for text in given[name]]
         except ValueError as error:
             errors[name] = str(error).removesuffix(" This filter is left out.").removesuffix(" The filter is left out.")
             continue
         body[names[name]] = found[0].isoformat() if name in _SINGLE else found
     if errors or not body:
-        return Asked(given, None, errors, zone)
+        return Asked(given, None, errors)
     try:
         checked(ReplayFilter(), body)
     except Invalid as error:
         fields = {of_filter: name for name, of_filter in names.items()}
-        return Asked(given, None, {fields.get(field, field): said for field, said in errors_of(error).items()}, zone)
-    return Asked(given, body, {}, zone)
+        return Asked(given, None, {fields.get(field, field): said for field, said in errors_of(error).items()})
+    return Asked(given, body, {})
 
 
 def described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
@@ -104,11 +103,6 @@ def described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 def reason(code: str) -> str:
     """Why a delivery is left out or skipped, as a sentence."""
     return replay_choices.REASONS.get(code, code)
-
-
-def _readers(zone: ZoneInfo) -> Mapping[str, Callable[[str], Any]]:
-    time = partial(filters.time, zone=zone)
-    return {"status_code": filters.status_code, "since": time, "until": time}
 
 
 def _texts(values: MultiDict[str, str], name: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
@@ -163,14 +162,7 @@ def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> s
         endpoints=endpoint_choices.ticked(asked.given.get("endpoint_id", ())),
         addresses=Endpoint.addresses(workspace_id(), {*endpoint_ids, *asked.given.get("endpoint_id", ())}),
         most_per_second=replays.MOST_PER_SECOND,
-        moments={name: _moment(asked, name) for name in ("since", "until")},
     )
-
-
-def _moment(asked: Asked, name: str) -> tuple[datetime | None, str]:
-    """The time, and as the field for it has it; what was typed, where that is no time."""
-    at = asked.time(name)
-    return at, filters.local_time(at, asked.zone) if at else asked.one(name)
 
 
 def _flat(replay: Replay) -> dict[str, Any]:

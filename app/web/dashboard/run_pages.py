@@ -9,17 +9,22 @@ from typing import Any
 from flask import Blueprint, Response, flash, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain.automations import runs
+from app.domain.automations import automations, runs
 from app.domain.automations.definitions import programs
+from app.domain.contacts import contact_names
 from app.domain.people import message_access
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import ids
 from app.models.automations import Automation
 from app.models.contacts import Contact
-from app.models.runs import FAILURE_CODES, STATUSES, Run, RunStep
-from app.web import filters, writes
+from app.models.runs import AT_STEP, FAILURE_CODES, STATUSES, Run, RunStep
+from app.web import filters, periods, writes
 from app.web.access import page, workspace_id
-from app.web.contacts import contact_names
+from app.web.automations import foldings, layouts, mentions, trails
+from app.web.automations.automation_pages import VIEWS
+from app.web.automations.pictures import Picture
+from app.web.automations.showings import Showing
+from app.web.filters import Filters
 from app.web.formats import MOST_COUNTED
 from app.web.forms import errors_of
 from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
@@ -32,17 +37,31 @@ READERS = {
     "contact_id": filters.identifier("con"),
     "status": filters.one_of(STATUSES),
     "failure": filters.one_of(FAILURE_CODES),
+    "version": filters.version,
+    "step": filters.step,
+    "at": filters.one_of(AT_STEP),
+    **periods.READERS,
 }
 _CHOICES = {
     "status": filters.choices("Any state", STATUSES),
     "failure": filters.choices("Any cause", FAILURE_CODES),
+    "at": [("waiting", "wait now"), ("failed", "failed")],
 }
 _LABELS = {
     "automation_id": "Automation",
     "contact_id": "Contact",
     "status": "State",
     "failure": "Failed because of",
+    "version": "Version",
+    "step": "Step",
+    "at": "Which",
+    **periods.LABELS,
 }
+# The filters of the runs at a step, which are counted for it: all of these, and perhaps a range of time.
+_OF_STEP = ("automation_id", "version", "step", "at")
+_OTHERS = ("automation_id", "contact_id", "status", "failure")
+_SENT = "{} would be sent again. Tick this if that is meant, or choose a later step."
+_LEFT_OUT = "This does not go with the other filters. It is left out."
 MOST_STEPS = 200  # of a run's log
 MOST_AUTOMATIONS = 50  # that a select offers
 
@@ -51,10 +70,12 @@ MOST_AUTOMATIONS = 50  # that a select offers
 @page("dashboard.see")
 def index() -> str | Response:
     """The runs that match the filters, newest first."""
-    chosen = filters.read(READERS)
+    chosen = _chosen()
+    newest = partial(Run.newest, workspace_id(), chosen.values)
+    fetch = periods.ranged(newest, chosen.values, partial(ids.bound, "run"))
     if wanted_format():
-        return file_of(_exported(Run.newest(workspace_id(), chosen.values, None, MOST_EXPORTED)), "runs")
-    listed = sliced(lambda after, limit: Run.newest(workspace_id(), chosen.values, after, limit))
+        return file_of(_exported(fetch(None, MOST_EXPORTED)), "runs")
+    listed = sliced(fetch)
     automations = _automation_choices(chosen.given.get("automation_id"))
     return render_template(
         "runs/index.html",
@@ -65,6 +86,7 @@ def index() -> str | Response:
         chips=chosen.chips(_LABELS, {**_CHOICES, "automation_id": automations}),
         names=_automation_names(listed.rows),
         contacts=contact_names.names_of(workspace_id(), {run.contact_id for run in listed.rows}),
+        presets=periods.presets(),
         choices=_CHOICES,
         address=address,
     )
@@ -99,6 +121,9 @@ def replay(run_id: str) -> AnyResponse:
     payload = {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     if from_step := request.form.get("from_step", ""):
         payload["from_step"] = from_step
+    sent = trails.sent_again(RunStep.latest(run, runs.LONGEST_LOG), from_step or None)
+    if sent and "again" not in request.form:
+        return Response(_page(run.id, {"again": _SENT.format(_messages(sent))}), 422)
     try:
         job = writes.submit("runs.replay", payload, ids.new("run"), partial(runs.check_step, run, from_step or None))
     except Invalid as invalid:
@@ -111,6 +136,15 @@ def replay(run_id: str) -> AnyResponse:
     return to("run_pages.show", run_id=job.resource_id or run.id)
 
 
+def _chosen() -> Filters:
+    """The filters of the address. The runs at a step have no others, and without a step there are only the others."""
+    chosen = filters.read(READERS)
+    wanted = {*(_OF_STEP if chosen.values.keys() >= set(_OF_STEP) else _OTHERS), *periods.READERS}
+    left_out = {name: _LEFT_OUT for name in chosen.values if name not in wanted}
+    values = {name: value for name, value in chosen.values.items() if name in wanted}
+    return Filters(chosen.given, values, {**chosen.errors, **left_out})
+
+
 def _change(run_id: str, kind: str, done: str) -> AnyResponse:
     run = runs.find(workspace_id(), run_id)
     writes.tell(done, kind, {"contact_id": run.contact_id}, run.id)
@@ -121,6 +155,8 @@ def _page(run_id: str, errors: Mapping[str, str]) -> str:
     run = runs.find(workspace_id(), run_id)
     log = RunStep.latest(run, MOST_STEPS + 1)
     automation = Automation.get_or_none(Automation.id == run.automation_id)
+    drawn, showing = _drawn(run, automation, log)
+    view = request.args.get("view", "")
     contact = Contact.one(workspace_id(), run.contact_id)
     return render_template(
         "runs/show.html",
@@ -131,8 +167,38 @@ def _page(run_id: str, errors: Mapping[str, str]) -> str:
         contact_name=contact_names.name_of(contact) if contact else None,
         steps=_steps_to_replay(run, automation, contact),
         errors=errors,
-        wanted_step=request.form.get("from_step", ""),
+        wanted_step=request.form.get("from_step") or request.args.get("from") or (run.failure or {}).get("step") or "",
+        sent=trails.sent_again(log, None),
+        drawn=drawn,
+        showing=showing,
+        words=_words(drawn),
+        view=view if view in VIEWS else "",
+        address=address,
     )
+
+
+def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> tuple[Picture | None, Showing]:
+    """The picture of the run's version with the run's way, if the version is still there."""
+    version = automations.find_version(automation, run.version) if automation and run.version else None
+    if version is None:
+        return None, Showing()
+    # A page that answers a form has no address that could be another.
+    folding = foldings.read(layouts.count(version.definition["steps"])) if request.method == "GET" else None
+    names = mentions.names_of(workspace_id(), version.definition)
+    is_folded = (folding or foldings.NOWHERE).is_folded
+    drawn = layouts.draw(version.definition, names, is_folded=is_folded, has_marks=True)
+    program = programs.program_of(run.automation_id, run.version)
+    trail = trails.trail_of(run, log, program)
+    return drawn, Showing(marks=trails.marks_of(run, log), trail=trail, folding=folding)
+
+
+def _words(drawn: Picture | None) -> dict[str, str]:
+    """The steps in words, as far as the picture shows them."""
+    return {node.id: node.sentence for node in drawn.nodes} if drawn else {}
+
+
+def _messages(number: int) -> str:
+    return "1 message" if number == 1 else f"{number:,} messages"
 
 
 def _steps_to_replay(run: Run, automation: Automation | None, contact: Contact | None) -> list[tuple[str, str]] | None:

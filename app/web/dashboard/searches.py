@@ -8,11 +8,11 @@ from functools import partial
 from flask import Blueprint, redirect, render_template, request
 from werkzeug.wrappers import Response
 
+from app.domain.contacts import contact_names
 from app.domain.insight import searches, word_searches
 from app.domain.insight.searches import Findings, Found
 from app.domain.people import message_access
 from app.web.access import page, staff, viewer, workspace_id
-from app.web.contacts import contact_names
 
 blueprint = Blueprint("searches", __name__)
 
@@ -37,7 +37,8 @@ _PAGES: Mapping[str, str | None] = {
     "invoice": "settings/billing/invoices/{id}",
     "token": "settings/developers/tokens",
     "member": "settings/members",
-    "segment": None,
+    "segment": "segments/{id}",
+    "broadcast": "broadcasts/{id}",
     "workspace": "dashboard",
 }
 

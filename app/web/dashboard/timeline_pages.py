@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from flask import Blueprint, Response, render_template
 
+from app.domain.contacts import contact_names
 from app.domain.insight import timelines
 from app.domain.insight.timelines import SOURCES, Entry
 from app.errors import NotFound
 from app.lib import ids
 from app.models.contacts import Contact
-from app.web import filters
+from app.web import filters, periods
 from app.web.access import page, workspace_id
-from app.web.contacts import contact_names
 from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
 
 blueprint = Blueprint("timeline_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/contacts")
 
-READERS = {"show": filters.one_of(SOURCES)}
+READERS = {"show": filters.one_of(SOURCES), **periods.READERS}
+_LABELS = {"show": "Show", **periods.LABELS}
+_place = attrgetter("place")
 _CHOICES = [
     ("", "Everything"),
     ("events", "Writes and events"),
@@ -36,15 +40,13 @@ def show(contact_id: str) -> str | Response:
         raise NotFound()
     contact = Contact.one(workspace_id(), contact_id)
     chosen = filters.read(READERS)
-    sources = [chosen.values["show"]] if chosen.values else SOURCES
+    sources = [chosen.values["show"]] if "show" in chosen.values else SOURCES
+    newest = partial(timelines.newest, workspace_id(), contact_id, sources=sources)
+    fetch = periods.ranged(newest, chosen.values, timelines.place_of, _place)
     if wanted_format():
-        entries = timelines.newest(workspace_id(), contact_id, None, MOST_EXPORTED, sources)
-        return file_of(_exported(entries), "timeline")
-    listed = sliced(
-        lambda after, limit: timelines.newest(workspace_id(), contact_id, after, limit, sources),
-        key=lambda entry: entry.place,
-    )
-    if contact is None and not listed.rows:
+        return file_of(_exported(fetch(None, MOST_EXPORTED)), "timeline")
+    listed = sliced(fetch, _place)
+    if contact is None and not (listed.rows or timelines.newest(workspace_id(), contact_id, None, 1)):
         raise NotFound()
     return render_template(
         "timelines/show.html",
@@ -54,6 +56,8 @@ def show(contact_id: str) -> str | Response:
         page=listed,
         labels=timelines.labels(workspace_id(), listed.rows),
         chosen=chosen,
+        chips=chosen.chips(_LABELS, {"show": _CHOICES}),
+        presets=periods.presets(),
         choices=_CHOICES,
         address=address,
     )

@@ -19,6 +19,7 @@ from app.domain.people import workspaces
 from app.errors import Fault, Invalid
 from app.lib import clock, ids
 from app.models.conversations import Conversation, Message
+from app.models.notes import Note
 from app.web import uploads, writes
 from app.web.access import viewer, workspace_id
 from app.web.forms import typed_all
@@ -63,7 +64,7 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
 
 
 def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
-    """Adds the note of the form; @name mentions the members of that name. Raises Invalid, Conflict."""
+    """Adds the note of the form, and returns it; @name mentions the members of that name. Raises Invalid, Conflict."""
     try:
         text = notes.read_text(given["text"])
     except ValueError as error:
@@ -75,7 +76,8 @@ def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, 
     body |= {"conversation_id": conversation.id, "contact_id": conversation.contact_id}
     check = _then_empty_draft(conversation, partial(notes.check, conversation, mentions))
     job = writes.submit("notes.create", body, ids.new("nte"), check)
-    return {"id": job.resource_id}
+    made = Note.get_or_none(Note.id == job.resource_id)
+    return notes.represent(made) if made else {"id": job.resource_id}
 
 
 def upload_ids() -> list[str]:

@@ -66,7 +66,7 @@ def change(conversation_id: str) -> Answer:
         flash(said, "error")
         return back(conversation)
     if is_script():
-        return Response(status=204)
+        return jsonify(done=done if job.is_finished else writes.STILL_QUEUED)
     if job.is_finished and done:
         flash(done, "good")
     return back(conversation)

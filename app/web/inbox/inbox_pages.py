@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Blueprint, jsonify, render_template, request, url_for
@@ -9,25 +10,20 @@ from werkzeug.wrappers import Response
 
 from app import config
 from app.channels.kinds import KINDS
-from app.domain.conversations import conversation_counts, conversation_labels, conversations, notes
+from app.domain.conversations import conversation_counts, conversation_labels, notes
 from app.domain.conversations.messages import MOST_CHARACTERS
 from app.domain.inbox import saved_views
 from app.domain.people import members, message_access, news
 from app.lib import clock
-from app.models.automations import Automation
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
-from app.models.runs import Run
 from app.web.access import page, viewer, workspace_id
-from app.web.contacts import contact_names
-from app.web.inbox import composers, snooze_times, threads, views
+from app.web.formats import words
+from app.web.inbox import composers, side_panes, snooze_times, threads, views
 from app.web.inbox.saved_view_forms import may_change
 
 blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspace>/inbox")
-
-# What the pane beside a conversation shows of its contact.
-MOST_OTHERS, MOST_RUNS, MOST_FIELDS = 5, 5, 12
 
 
 @blueprint.get("")
@@ -48,10 +44,15 @@ def show_counts() -> Response:
 @page(message_access.SEE)
 def show(conversation_id: str) -> str:
     """A conversation beside the list. Its member has then read what they were told of it."""
-    conversation = Conversation.find(workspace_id(), conversation_id)
-    if (membership := viewer().membership) is not None:
-        news.read(conversation.id, membership.member_id)
-    return page_of(conversation)
+    return page_of(_looked_at(conversation_id))
+
+
+@blueprint.get("/<conversation_id>/panes")
+@page(message_access.SEE)
+def show_panes(conversation_id: str) -> str:
+    """The same without the list, which the script keeps."""
+    shown = _shown_of(_looked_at(conversation_id))
+    return render_template("inbox/panes.html", view=views.asked_for(), counts=_counts(), people=people(), **shown)
 
 
 @blueprint.get("/<conversation_id>/row")
@@ -60,7 +61,7 @@ def show_row(conversation_id: str) -> str:
     """A conversation as a row of a list, which the script adds when it begins to belong there."""
     [row] = views.rows_of([Conversation.find(workspace_id(), conversation_id)])
     begun = composers.begun_in([conversation_id])
-    return render_template("inbox/row.html", row=row, view=views.asked_for(), chosen=None, people=people(), begun=begun)
+    return render_template("inbox/rows.html", rows=[row], view=views.asked_for(), people=people(), begun=begun)
 
 
 def people() -> dict[str, str]:
@@ -69,9 +70,14 @@ def people() -> dict[str, str]:
 
 
 def page_of(conversation: Conversation | None, **typed: Any) -> str:
-    """The page. `typed`: what a form had that comes back: `typed` fields, `uploads`, `errors`, what is `missing`."""
+    """The page.
+
+    `typed`: what a form had that comes back: `typed` fields, `uploads`, `errors`, what is `missing`; `side`: of a form
+    beside the conversation, as `side_panes.shown` takes it.
+    """
     view, counts = views.asked_for(), _counts()
     shown = view.page()
+    channels = list(Channel.in_workspace(workspace_id()).order_by(Channel.id))
     return render_template(
         "inbox/index.html",
         view=view,
@@ -80,7 +86,8 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
         counts=counts,
         # Where all are on this page, ticking them is enough.
         whole=view.number(counts) if shown.next_address or shown.first_address else None,
-        channels=list(Channel.in_workspace(workspace_id()).order_by(Channel.id)),
+        channels=channels,
+        channel_kinds={each.id: words(each.kind) for each in channels},
         page=shown,
         begun=composers.begun_in([row.conversation.id for row in shown.rows]),
         people=people(),
@@ -90,25 +97,25 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
     )
 
 
-def _shown_of(conversation: Conversation, **typed: Any) -> dict[str, Any]:
+def _looked_at(conversation_id: str) -> Conversation:
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    if (membership := viewer().membership) is not None:
+        news.read(conversation.id, membership.member_id)
+    return conversation
+
+
+def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None, **typed: Any) -> dict[str, Any]:
     contact = Contact.one(workspace_id(), conversation.contact_id)
     channel = Channel.get_by_id(conversation.channel_id)
-    others = Conversation.of_contact(workspace_id(), conversation.contact_id, MOST_OTHERS + 1)
     return {
-        "conversation": conversation,
-        "shown": conversations.represent(conversation),
-        "contact": contact,
-        "name": contact_names.name_of(contact) if contact else "Deleted contact",
+        **side_panes.shown(conversation, contact, **(side or {})),
         "channel": channel,
         "is_window_closed": KINDS[channel.kind].window is not None and not _is_open(conversation),
         "thread": threads.read(conversation, request.args.get("before")),
-        "others": views.rows_of([each for each in others if each.id != conversation.id][:MOST_OTHERS]),
-        "runs": _runs(conversation),
         "snoozes": snooze_times.CHOICES,
         "most_characters": MOST_CHARACTERS,
         "most_note": notes.MOST_CHARACTERS,
         "most_labels": conversation_labels.MOST_LABELS,
-        "most_fields": MOST_FIELDS,
         **composers.shown(conversation),
         "typed": {},
         "errors": {},
@@ -140,12 +147,3 @@ def _counts() -> dict[str, Any]:
 
 def _is_open(conversation: Conversation) -> bool:
     return conversation.window_ends_at is not None and conversation.window_ends_at > clock.now()
-
-
-def _runs(conversation: Conversation) -> list[tuple[Run, str]]:
-    """The contact's latest runs, and the names of their automations."""
-    found = Run.newest(workspace_id(), {"contact_id": conversation.contact_id}, None, MOST_RUNS)
-    ids = {run.automation_id for run in found}
-    named = Automation.select(Automation.id, Automation.name).where(Automation.id.in_(ids)) if ids else ()
-    names = {each.id: each.name for each in named}
-    return [(run, names.get(run.automation_id, "a deleted automation")) for run in found]

@@ -10,6 +10,7 @@ from typing import Any
 
 from flask import request, url_for
 
+from app.domain.contacts import contact_names
 from app.domain.inbox import conversation_searches
 from app.domain.inbox.choices import AWAKE, FILTERS, NOBODY, SEARCH, Choice
 from app.domain.inbox.conversation_searches import Piece
@@ -18,7 +19,6 @@ from app.models.channels import Channel
 from app.models.conversations import Conversation, Message
 from app.web import lists
 from app.web.access import viewer, workspace_id
-from app.web.contacts import contact_names
 from app.web.inbox import positions
 
 LABELS: Mapping[str, str] = {

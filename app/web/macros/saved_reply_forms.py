@@ -9,6 +9,7 @@ from typing import Any
 from app import bounds
 from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.channels import media
+from app.domain.contacts import contact_names
 from app.domain.macros import renderings, saved_replies
 from app.domain.macros.renderings import Rendering
 from app.errors import Conflict, Fault, Invalid, Overloaded
@@ -17,7 +18,6 @@ from app.models.contacts import Contact
 from app.models.uploads import Upload
 from app.web import forms
 from app.web.access import viewer, workspace_id
-from app.web.contacts import contact_names
 from app.web.forms import typed, typed_all
 
 # Contacts that a preview can be filled with: those that came last, as these are at hand.

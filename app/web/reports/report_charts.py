@@ -85,7 +85,7 @@ def _durations(report: Report, id: str, title: str, measure: str) -> Chart:
 
 def _chart(report: Report, id: str, title: str, series: Sequence[Series]) -> Chart:
     starts = [start for start, _ in report.steps]
-    return charts.chart(id, title, starts, series, _shown, labels_of(report.period, starts))
+    return charts.chart(id, title, starts, series, _shown, labels_of(report.period, starts), report.period.zone.key)
 
 
 def _shown(value: float | None) -> str:

@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, render_template
 
 from app.domain.work import audit
+from app.lib import ids
 from app.models.audit_entries import AuditEntry
-from app.web import lists
+from app.models.base import page_before
+from app.web import filters, lists, periods
 from app.web.access import page, workspace_id
 
 blueprint = Blueprint("audit_pages", __name__, url_prefix="/workspaces/<workspace>/settings/audit")
 
 
+_READERS: Mapping[str, filters.Reader] = {"action": str, "target": str, **periods.READERS}
+_LABELS = {"action": "Action", "target": "Target", **periods.LABELS}
+
+
 @blueprint.get("")
 @page("audit.see")
 def index() -> str | Response:
-    """The entries, newest first, as a page or as a file."""
-    filters = lists.filters("action", "target")
-    found = _matching(filters)
+    """The entries that match the filters, newest first, as a page or as a file."""
+    chosen = filters.read(_READERS)
+    fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "aud"))
     if lists.wanted_format():
-        newest = list(found.order_by(AuditEntry.id.desc()).limit(lists.MOST_EXPORTED))
-        return lists.file_of([_row(each) for each in newest], "audit-log")
-    shown = lists.page_of(found, AuditEntry)
+        return lists.file_of([_row(each) for each in fetch(None, lists.MOST_EXPORTED)], "audit-log")
+    shown = lists.sliced(fetch)
     return render_template(
         "audit/index.html",
         page=shown,
-        filters=filters,
-        chips=[(name.capitalize(), text, lists.address(**{name: None})) for name, text in filters.items()],
+        chosen=chosen,
+        chips=chosen.chips(_LABELS),
+        presets=periods.presets(),
         names=audit.names_of(workspace_id(), [each.actor_id for each in shown.rows if each.actor_id]),
         address=lists.address,
     )
 
 
-def _matching(filters: dict[str, str]) -> Any:
+def _fetch(values: Mapping[str, Any], after: str | None, limit: int) -> list[AuditEntry]:
     found = AuditEntry.in_workspace(workspace_id())
-    if "action" in filters:
-        found = found.where(AuditEntry.action == filters["action"])
-    if "target" in filters:
-        found = found.where(AuditEntry.target_id == filters["target"])
-    return found
+    if "action" in values:
+        found = found.where(AuditEntry.action == values["action"])
+    if "target" in values:
+        found = found.where(AuditEntry.target_id == values["target"])
+    return list(page_before(found, AuditEntry, [after], limit))
 
 
 def _row(entry: AuditEntry) -> dict[str, Any]:

@@ -5,6 +5,7 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 
 // [data-local]: how long ago; the exact time, in the reader's zone and in UTC, is in the title.
 // ="short": as much of it as tells today's from others. ="long": with the time of day. ="exact": the time alone.
+// ="day": only the day.
 const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const withZone = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 const ofDay = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
@@ -26,7 +27,12 @@ const relative = (at) => {
   return Math.abs(days) < 7 ? since.format(days, "day") : date(at);
 };
 const inFull = (at) => `${relative(at)}, ${daysTo(at) === 0 ? ofDaySeconds.format(at) : exactly.format(at)}`;
-const forms = { short: inShort, long: inFull, exact: (at) => exactly.format(at) };
+const ofDays = new Intl.DateTimeFormat(undefined, { dateStyle: "full" });
+const inDays = (at) => {
+  const days = daysTo(at);
+  return days === 0 ? "Today" : days === -1 ? "Yesterday" : ofDays.format(at);
+};
+const forms = { short: inShort, long: inFull, exact: (at) => exactly.format(at), day: inDays };
 const localize = (within) => {
   for (const each of all("time[data-local]", within)) {
     const at = new Date(each.dateTime);
@@ -76,7 +82,7 @@ addEventListener("click", async (event) => {
 });
 
 // Keys. `g` waits a second for the letter of a place.
-const rows = () => all("table[data-rows] tbody tr, ol[data-rows] > li");
+const rows = () => all("table[data-rows] tbody tr, ol[data-rows] > li").filter((each) => !each.closest(".panel"));
 const step = (by) => {
   const found = rows();
   const at = found.findIndex((each) => each.getAttribute("aria-selected") === "true");
@@ -93,7 +99,7 @@ const press = (found) => {
   if (found.matches("summary")) found.parentElement.querySelector("div :is(input:not([type=hidden]), select, button)")?.focus();
 };
 const follow = (selector) => {
-  const found = document.querySelector(selector);
+  const found = document.querySelector(`.panel ${selector}`) ?? document.querySelector(selector);
   if (found) press(found);
   return Boolean(found);
 };

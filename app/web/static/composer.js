@@ -17,9 +17,13 @@ const pendingOf = (entry) =>
 const showPending = (entry) => {
   byId("thread").querySelector(".nothing")?.remove();
   byId("thread").append(pendingOf(entry));
+  markDays();
   toEnd();
 };
-const removePending = (entry) => document.querySelector(`[data-pending="${entry.once}"]`)?.remove();
+const removePending = (entry) => {
+  document.querySelector(`[data-pending="${entry.once}"]`)?.remove();
+  markDays();
+};
 const send = (form, button) => {
   const { text, once } = form.elements;
   if (!form.dataset.began) noteSeen(form);
@@ -62,8 +66,7 @@ const settle = async (entry) => {
     done(entry);
     const isHere = talk().id === entry.id;
     if (answer.status >= 300) giveBack([entry], answer.body);
-    else if (isHere && answer.body.created_at) put(answer.body);
-    else if (isHere) await reload();
+    else if (isHere && answer.body.created_at) (fieldOf(entry, "kind") === "note" ? putNote : put)(answer.body);
     removePending(entry);
   }
 };
@@ -285,8 +288,8 @@ const beginComposer = (composer) => {
       box.placeholder = kind.value === "note" ? "A note, which the contact never sees. @name tells somebody." : "Your answer";
       keepSoon(composer);
     });
-    // By its key, `r` or `n`.
-    kind.addEventListener("click", () => setTimeout(() => box.focus()));
+    // Also by its key, `r` or `n`: at once, or the next letters would be keys as well.
+    kind.addEventListener("click", () => box.focus());
   }
   offerReplies(composer);
 };
@@ -351,10 +354,10 @@ document.addEventListener("toggle", (event) => {
   if (event.target.open && event.target.matches(".later .change, .later-menu")) event.target.scrollIntoView({ block: "nearest" });
 }, true);
 
-// form.in-place: sent without leaving the page, which says what came of it.
+// form.in-place, and what changes a conversation: sent without leaving the page, which says what came of it.
 addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.matches("form.in-place")) return;
+  if (!form.matches("form.in-place, #talk form[data-once][action*='/change']")) return;
   event.preventDefault();
   if (form.ariaBusy) return;
   form.ariaBusy = "true";
@@ -362,7 +365,8 @@ addEventListener("submit", async (event) => {
   form.ariaBusy = null;
   form.elements.once.value = crypto.randomUUID();
   const refusal = status < 300 ? "" : Object.values(body.errors ?? { "": body.detail ?? "This could not be done." }).join(" ");
-  if (form.isConnected) form.closest("details").open = Boolean(refusal) && form.closest("#later") !== null;
+  const menu = form.closest("details");
+  if (menu) menu.open = Boolean(refusal) && form.closest("#later") !== null;
   if (!refusal) await reload();
   tell(refusal || body.done || "This is accepted, and done in a moment.", refusal ? "error" : "good");
 }, true);

@@ -17,6 +17,11 @@ const page = async (address) => {
   if (!response.ok || response.redirected) throw new Error(`${response.status}`);
   return new DOMParser().parseFromString(await response.text(), "text/html");
 };
+// The address of a conversation without the list, which stays.
+const panesOf = (address) => {
+  const { pathname, search } = new URL(address, location);
+  return `${pathname}${/\/cnv_\w+$/.test(pathname) ? "/panes" : ""}${search}`;
+};
 const hear = (text) => (byId("heard").textContent = text);
 
 // Messages, as the macro `message` makes them.
@@ -29,7 +34,9 @@ const talk = () => byId("talk").dataset;
 const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 const clock = (at) => made("time", { datetime: at, title: at, "data-local": "" }, at);
 const author = (of) =>
-  ({ contact: talk().name, member: people[of.id] ?? "Support", automation: "Automation", provider: "In the provider's app" })[of.type] ?? "API";
+  ({ contact: talk().name, member: people[of.id] ?? "Support", automation: "Automation", broadcast: "Broadcast", provider: "In the provider's app" })[of.type] ?? "API";
+const linked = (of) =>
+  of.type === "broadcast" ? made("a", { href: `${inbox.dataset.home.replace(/inbox$/, "broadcasts")}/${of.id}` }, author(of)) : author(of);
 const attachment = (file) => {
   const name = file.name ?? file.content_type;
   if (file.bytes === null) return made("span", { class: "file muted" }, `${name}, on its way`);
@@ -39,14 +46,13 @@ const attachment = (file) => {
   }
   return made("a", { class: "file", ...link }, `${name} `, made("span", { class: "muted" }, size(file.bytes)));
 };
-const again = (message) => {
-  const form = made("form", { method: "post", class: "inline again", "data-once": "",
-    action: `${inbox.dataset.home}/${message.conversation_id}/messages/${message.id}/resend` });
-  for (const [name, value] of fieldsOf({})) form.append(made("input", { type: "hidden", name, value }));
-  form.append(made("button", { class: "small" }, "Send again"));
-  if (message.status === "unknown") form.append(made("span", { class: "muted" }, " The contact may then get it twice."));
-  return form;
-};
+const formTo = (path, look, ...children) =>
+  made("form", { method: "post", class: look, "data-once": "", action: `${inbox.dataset.home}/${path}` },
+    ...[...fieldsOf({})].map(([name, value]) => made("input", { type: "hidden", name, value })), ...children);
+const again = (message) =>
+  formTo(`${message.conversation_id}/messages/${message.id}/resend`, "inline again",
+    made("button", { class: "small" }, "Send again"),
+    message.status === "unknown" ? made("span", { class: "muted" }, " The contact may then get it twice.") : null);
 const drawn = (message) => {
   const said = [STATUSES[message.status] ?? message.status, message.failure?.detail].filter(Boolean).join(": ");
   const bubble = made("div", { class: "bubble", dir: "auto" },
@@ -56,10 +62,19 @@ const drawn = (message) => {
   }
   const isOut = message.direction === "out";
   const item = made("li", { class: `message ${message.direction}`, id: message.id, "data-status": message.status },
-    made("p", { class: "by" }, made("bdi", { class: "author" }, author(message.author)), " ",
+    made("p", { class: "by" }, made("bdi", { class: "author" }, linked(message.author)), " ",
       clock(message.provider_time ?? message.created_at)),
     bubble, isOut ? made("p", { class: "status" }, said) : null,
     isOut && byId("composer") && ["failed", "unknown"].includes(message.status) ? again(message) : null);
+  localize(item);
+  return item;
+};
+const drawnNote = (note) => {
+  const remove = made("button", { class: "small plain", "aria-label": "Delete this note" }, "Delete");
+  const item = made("li", { class: "message note", id: note.id },
+    made("div", { class: "by" }, made("bdi", { class: "author" }, author(note.author)), " wrote a note ", clock(note.created_at), " ",
+      byId("composer") ? formTo(`${note.conversation_id}/notes/${note.id}/delete`, "inline", remove) : null),
+    made("div", { class: "bubble", dir: "auto" }, made("p", { class: "text" }, note.text)));
   localize(item);
   return item;
 };
@@ -77,37 +92,65 @@ const offerNewest = () => {
   button.addEventListener("click", toEnd);
   scrolled().append(button);
 };
-const put = (message) => {
-  if (isForLater(message)) return;
-  const item = drawn(message);
-  const there = byId(message.id);
+// Puts it at its place in time, or instead of the one that is there; returns whether it is new.
+const setIn = (item) => {
+  const there = byId(item.id);
   const follows = isAtEnd();
   if (there) {
     there.replaceWith(item);
   } else {
-    const at = message.provider_time ?? message.created_at;
-    const times = all("li time:first-of-type", byId("thread"));
-    const later = times.find((each) => Date.parse(each.dateTime) > Date.parse(at));
+    const shown = all("#thread > .message:not([data-pending])");
+    const later = shown.find((each) => timeOf(each) > timeOf(item));
     // It lies among the older messages that are not here, and comes with them.
-    if (byId("older") && later && later === times[0]) return;
+    if (byId("older") && later && later === shown[0]) return false;
     byId("thread").querySelector(".nothing")?.remove();
     item.classList.add("new");
-    byId("thread").insertBefore(item, later?.closest("li") ?? null);
-    if (message.direction === "in") hear(`${talk().name}: ${message.text ?? "a file"}`);
+    byId("thread").insertBefore(item, later ?? byId("thread").querySelector("[data-pending]"));
     if (!follows) offerNewest();
   }
+  markDays();
   if (follows) toEnd();
+  return !there;
+};
+const put = (message) => {
+  if (isForLater(message)) return;
+  if (setIn(drawn(message)) && message.direction === "in") hear(`${talk().name}: ${message.text ?? "a file"}`);
+};
+const putNote = (note) => {
+  if (setIn(drawnNote(note)) && note.author.id !== me) hear(`${author(note.author)} wrote a note: ${note.text}`);
+};
+// Days stand above their first message, in the reader's zone. One that is right stays, so that it is not read out again.
+const timeOf = (item) => Date.parse(item.querySelector("time")?.dateTime ?? new Date().toISOString());
+const dayOf = (item) => midnight(new Date(timeOf(item))).getTime();
+const markDays = () => {
+  const right = new Set();
+  let day = 0;
+  for (const item of all("#thread > .message")) {
+    if (dayOf(item) === day) continue;
+    day = dayOf(item);
+    let above = item.previousElementSibling;
+    if (!above?.matches(".day") || dayOf(above) !== day) {
+      const time = clock(new Date(timeOf(item)).toISOString());
+      time.dataset.local = "day";
+      above = made("li", { class: "day" }, time);
+      localize(above);
+      item.before(above);
+    }
+    right.add(above);
+  }
+  for (const each of all("#thread > .day")) if (!right.has(each)) each.remove();
 };
 const older = async () => {
   const link = byId("older");
   if (!link || link.ariaBusy) return;
   link.ariaBusy = "true";
   try {
-    const earlier = await page(link.href);
+    const earlier = await page(panesOf(link.href));
     const height = scrolled().scrollHeight;
     const items = [...earlier.getElementById("thread").children].filter((each) => !byId(each.id));
     localize(earlier);
     byId("thread").prepend(...items);
+    markDays();
     const next = earlier.getElementById("older");
     if (next) link.href = next.href;
     else link.parentElement.remove();
@@ -157,24 +200,96 @@ const belongs = (shown) => {
   }[view.view];
 };
 const rowsList = byId("rows");
-const isFirstPage = !new URLSearchParams(location.search).has("after");
-const wanted = new Set();
+const channels = JSON.parse(view.channels);
+const shownList = new URLSearchParams(location.search);
+const isFirstPage = !shownList.has("after");
+for (const name of ["after", "before", "pane"]) shownList.delete(name);
+const isByLatest = ["mine", "unassigned", "all"].includes(view.view);
+// What was said last in conversations that the list does not show, as messages came.
+const MOST_TOLD = 500;
+const told = new Map();
+const gistOf = (message) => (message.direction === "out" ? "↩ " : "") + (message.text ?? "…").slice(0, 140);
+// A row, as rows.html makes it.
+const row = (shown, gist, isDraft) => {
+  const short = clock(shown.last_message_at ?? shown.created_at);
+  short.dataset.local = "short";
+  const mark = (kind, text) => made("span", { class: kind }, text);
+  const name = shown.contact_name ?? "Deleted contact";
+  const tick = made("input", { type: "checkbox", name: "conversation_id", value: shown.id, form: "selection",
+    "aria-label": `Choose the conversation with ${name}` });
+  const marks = [
+    channels[shown.channel_id] ? mark("channel", channels[shown.channel_id]) : null,
+    shown.assignee_id ? mark("assignee", people[shown.assignee_id] ?? "a former member") : null,
+    shown.snoozed_until ? mark("state warn", "snoozed") : null,
+    shown.waiting_since && !shown.snoozed_until ? mark("state busy waits", "waits") : null,
+    ...shown.labels.slice(0, 3).map((label) => made("bdi", { class: "state" }, label.length > 20 ? `${label.slice(0, 17)}...` : label)),
+    shown.labels.length > 3 ? mark("muted", `+${shown.labels.length - 3}`) : null,
+  ].filter(Boolean);
+  const item = made("li", { class: shown.unread ? "entry unread" : "entry", id: `row-${shown.id}`, "data-contact": name, "data-channel": shown.channel_id },
+    byId("selection") ? made("label", { class: "tick" }, tick) : null,
+    made("a", { href: `${view.home}/${shown.id}?${shownList}`, "aria-current": talk().id === shown.id ? "true" : null },
+      made("span", { class: "line" }, made("bdi", { class: "name" }, name),
+        shown.unread ? made("span", { class: "count", "aria-label": `${shown.unread} unread` }, shown.unread < 100 ? shown.unread : "99+") : null,
+        short),
+      made("span", { class: "line" }, isDraft ? mark("draft", "Draft") : null, made("span", { class: "gist", dir: "auto" }, gist)),
+      made("span", { class: "line marks" }, ...marks.flatMap((each) => [each, " "]))));
+  localize(item);
+  return item;
+};
+const nextPage = () => document.querySelector(".list .pager [rel=next]");
+const lay = (item) => {
+  if (view.view === "waiting" || view.view === "snoozed") {
+    if (!nextPage()) rowsList.append(item); // Otherwise it is on the last page.
+  } else rowsList.prepend(item);
+  byId("no-rows").hidden = true;
+  if (isByLatest && rowsList.children.length > MOST_ROWS) shorten();
+};
+// All day, new ones come: the oldest leave for the next page, which begins a millisecond early, as times here are cut.
+const MOST_ROWS = 100;
+const shorten = () => {
+  rowsList.lastElementChild.remove();
+  const last = rowsList.lastElementChild;
+  const at = new Date(Date.parse(last.querySelector("time").dateTime) + 1).toISOString();
+  const query = new URLSearchParams(shownList);
+  query.set("after", `${at}~${last.id.replace("row-", "")}`);
+  const link = nextPage() ?? made("a", { class: "button small", rel: "next" }, "Next page");
+  link.href = `${view.home}?${query}`;
+  if (!link.isConnected) rowsList.after(made("nav", { class: "pager", "aria-label": "Pages of the list" }, link));
+};
+const draw = (shown) => {
+  const there = byId(`row-${shown.id}`);
+  const gist = told.get(shown.id) ?? there?.querySelector(".gist")?.textContent;
+  if (gist === undefined) return false;
+  const item = row(shown, gist, Boolean(there?.querySelector(".draft")));
+  if (!there) {
+    lay(item);
+    return true;
+  }
+  if (there.querySelector(".tick input")?.checked) item.querySelector(".tick input").checked = true;
+  // The keys go on from the row where they were.
+  const hasFocus = there.contains(document.activeElement);
+  if (there.hasAttribute("aria-selected")) item.setAttribute("aria-selected", "true");
+  there.replaceWith(item);
+  if (hasFocus) item.querySelector("a").focus();
+  return true;
+};
+// A conversation's event and its message's may come in either order.
+const MESSAGE_MS = 300;
+// Rows that belong here now, and of which no message came: they are fetched one after the other, so that a flood asks
+// the server no faster than it answers.
+const wanted = new Map();
 let isFetching = false;
-// Rows are fetched one after the other, so that a flood asks the server no faster than it answers.
 const fetchRows = async () => {
   if (isFetching) return;
   isFetching = true;
-  for (const id of wanted) {
+  for (const [id, shown] of wanted) {
     wanted.delete(id);
+    if (draw(shown)) continue;
     try {
-      const row = (await page(`${view.home}/${id}/row${location.search}`)).querySelector("li");
-      localize(row);
-      if (byId("talk").dataset.id === id) row.querySelector("a").setAttribute("aria-current", "true");
-      const there = byId(`row-${id}`);
-      if (there) there.replaceWith(row);
-      else if (view.view === "waiting" || view.view === "snoozed") rowsList.append(row);
-      else rowsList.prepend(row);
-      byId("no-rows").hidden = true;
+      const item = (await page(`${view.home}/${id}/row${location.search}`)).querySelector("li");
+      localize(item);
+      if (talk().id === id) item.querySelector("a").setAttribute("aria-current", "true");
+      if (!byId(item.id)) lay(item);
     } catch {
       // It is gone, or the server is away: the stream's end reads everything again.
     }
@@ -183,28 +298,35 @@ const fetchRows = async () => {
 };
 const update = (shown) => {
   if (view.view === "search") return; // It shows what was found.
-  const row = byId(`row-${shown.id}`);
+  const there = byId(`row-${shown.id}`);
   if (belongs(shown)) {
-    if (row || isFirstPage) wanted.add(shown.id);
-    if (!document.hidden) fetchRows();
-  } else if (row) {
-    if (talk().id === shown.id) row.classList.add("left");
-    else row.remove();
+    if (!(there || isFirstPage) || draw(shown)) return;
+    wanted.set(shown.id, shown);
+    if (!document.hidden) setTimeout(fetchRows, MESSAGE_MS);
+  } else if (there) {
+    if (talk().id === shown.id) there.classList.add("left");
+    else there.remove();
     byId("no-rows").hidden = rowsList.children.length > 0;
   }
 };
 const raise = (message) => {
   if (message.status === "scheduled") return;
-  const row = byId(`row-${message.conversation_id}`);
-  if (!row?.querySelector(".gist")) return;
-  row.querySelector(".gist").textContent = (message.direction === "out" ? "↩ " : "") + (message.text ?? "…").slice(0, 140);
+  const there = byId(`row-${message.conversation_id}`);
+  if (!there) {
+    told.set(message.conversation_id, gistOf(message));
+    if (told.size > MOST_TOLD) told.delete(told.keys().next().value);
+    return;
+  }
+  if (!there.querySelector(".gist")) return;
+  told.delete(message.conversation_id);
+  there.querySelector(".gist").textContent = gistOf(message);
   const time = clock(message.created_at);
   time.dataset.local = "short";
-  row.querySelector("time").replaceWith(time);
-  localize(row);
+  there.querySelector("time").replaceWith(time);
+  localize(there);
   // Not under somebody's pointer or focus.
   const isUsed = rowsList.matches(":hover") || rowsList.contains(document.activeElement);
-  if (["mine", "unassigned", "all"].includes(view.view) && isFirstPage && !isUsed) rowsList.prepend(row);
+  if (isByLatest && isFirstPage && !isUsed) rowsList.prepend(there);
 };
 let countsAsked = false;
 const count = () => {
@@ -223,29 +345,61 @@ const count = () => {
 // Moving from one conversation to another. `show` swaps the two panes; the list stays.
 const show = async (address, push = true) => {
   if (push) await keepNow();
-  const fresh = await page(address);
+  const fresh = await page(panesOf(address));
   if (push) history.pushState(null, "", address);
   document.title = fresh.title;
-  const panes = ["talk", "side"].map((id) => fresh.getElementById(id)).filter(Boolean);
-  byId("side")?.remove();
+  // What somebody changes about the contact stays while the conversation is read anew.
+  const isKept = fresh.getElementById("talk").dataset.id === talk().id && document.querySelector("#side .edit[open]");
+  const panes = (isKept ? ["talk"] : ["talk", "side"]).map((id) => fresh.getElementById(id)).filter(Boolean);
+  if (!isKept) byId("side")?.remove();
   byId("talk").replaceWith(...panes);
-  inbox.className = fresh.getElementById("inbox").className;
+  inbox.classList.toggle("has-conversation", Boolean(talk().id));
+  inbox.classList.toggle("shows-contact", new URL(location).searchParams.get("pane") === "contact");
   for (const pane of panes) localize(pane);
   for (const link of all("#rows a[aria-current]")) link.removeAttribute("aria-current");
   for (const row of all("#rows .left")) row.remove();
   byId(`row-${talk().id}`)?.querySelector("a").setAttribute("aria-current", "true");
   begin();
 };
+let isReloading = false;
 const reload = async () => {
   const written = kept();
   const at = document.activeElement?.id;
-  await show(location.href, false);
+  isReloading = true;
+  await show(location.href, false).finally(() => (isReloading = false));
   restore(written);
   if (at) byId(at)?.focus();
 };
+// What others do to the conversation: its head is read anew, but not under somebody who is at one of its menus.
+let talkNow = null;
+const isHeadOld = () => {
+  const { id, status, assignee_id, snoozed_until, labels } = talkNow ?? {};
+  if (!id || id !== talk().id || document.hidden || isReloading) return false;
+  if (document.querySelector("#talk > header details[open]")) return false;
+  return JSON.stringify([status, assignee_id, snoozed_until, labels]) !== JSON.stringify(JSON.parse(talk().head));
+};
+const readHead = async () => {
+  if (!isHeadOld()) return;
+  try {
+    const fresh = (await page(panesOf(location.href))).getElementById("talk");
+    if (fresh.dataset.id !== talk().id || !isHeadOld()) return;
+    talk().head = fresh.dataset.head;
+    localize(fresh);
+    const header = document.querySelector("#talk > header");
+    const key = header.contains(document.activeElement) && document.activeElement.dataset.key;
+    document.querySelector("#talk > .marks")?.remove();
+    header.replaceWith(...fresh.querySelectorAll(":scope > header, :scope > .marks"));
+    nameZones();
+    if (key) document.querySelector(`#talk > header [data-key="${key}"]`)?.focus();
+  } catch {
+    // The next change asks again.
+  }
+};
+document.addEventListener("toggle", readHead, true);
 const begin = () => {
   nameZones();
   if (!scrolled()) return;
+  markDays();
   for (const entry of unsent()) {
     if (entry.id === talk().id && !document.querySelector(`[data-pending="${entry.once}"]`)) showPending(entry);
   }
@@ -305,6 +459,7 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   fetchRows();
   count();
+  readHead();
   if (Number(byId("talk").dataset.unread)) markRead();
 });
 
@@ -315,7 +470,7 @@ const listen = () => {
   const since = place && `&last_event_id=${encodeURIComponent(place)}`;
   const stream = new EventSource(view.live + since, { withCredentials: true });
   const keepPlace = (event) => (place = event.lastEventId || place);
-  for (const kind of ["message", "conversation", "reset"]) stream.addEventListener(kind, keepPlace);
+  for (const kind of ["message", "conversation", "note", "reset"]) stream.addEventListener(kind, keepPlace);
   for (const kind of ["notification", "conversation"]) {
     stream.addEventListener(kind, ({ data }) => dispatchEvent(new CustomEvent("live", { detail: { kind, data } })));
   }
@@ -334,6 +489,19 @@ const listen = () => {
     if (byId("later") && shown.scheduled !== Number(byId("later").dataset.number)) showLater();
     talk().unread = shown.unread;
     if (shown.unread) markRead();
+    talkNow = shown;
+    // Free text may be written again.
+    if (byId("f-template") && Date.parse(shown.window_ends_at) > Date.now()) reload();
+    else readHead();
+  });
+  stream.addEventListener("note", (event) => {
+    const note = JSON.parse(event.data);
+    if (!byId("thread")) return;
+    if (note.conversation_id === talk().id) putNote(note);
+    else if (note.deleted && byId(note.id)) {
+      byId(note.id).remove();
+      markDays();
+    }
   });
   stream.addEventListener("typing", (event) => {
     const { conversation_id, author: who } = JSON.parse(event.data);

@@ -1,4 +1,4 @@
-// Lists and their filters: times in the reader's zone, presets, what a phone shows, what is cut off.
+// Lists, their filters, and charts: times in the reader's zone, presets, what a phone shows, what is cut off.
 "use strict";
 
 // input[data-moment]: shown in the reader's zone, and sent as the moment that it means. Without the script it is UTC.
@@ -8,10 +8,12 @@ const inZone = (at) => {
 };
 const zoneName = (at) =>
   new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts(at).find((each) => each.type === "timeZoneName").value;
+const nameZone = (within) => all("[data-zone-name]", within).forEach((each) => (each.textContent = zoneName(new Date())));
+nameZone(document);
+addEventListener("refreshed", (event) => nameZone(event.detail));
 for (const field of all("input[data-moment]")) {
   const at = new Date(field.dataset.moment);
   if (!isNaN(at)) field.value = inZone(at);
-  field.labels[0].querySelector("[data-zone-name]").textContent = `(${zoneName(new Date())})`;
 }
 addEventListener("formdata", (event) => {
   for (const field of all("input[data-moment]", event.target)) {
@@ -39,6 +41,34 @@ addEventListener("click", (event) => {
   const link = event.target.closest("a[data-preset]");
   if (link) aim(link);
 });
+
+// svg [data-since]: the marks below a chart stand at round times of the reader's zone. Without the script, of UTC.
+const clockTime = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const roundTimes = function* (since, until, minutes) {
+  let last = 0;
+  for (let day = midnight(since); day <= until; day = new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1)) {
+    const number = Date.UTC(day.getFullYear(), day.getMonth(), day.getDate()) / 864e5;
+    if (minutes > 1440 && number % (minutes / 1440)) continue;
+    for (let minute = 0; minute < 1440; minute += minutes) {
+      const at = new Date(day.getFullYear(), day.getMonth(), day.getDate(), 0, minute);
+      // The clock may skip an hour.
+      if (at >= since && at <= until && at > last) yield (last = at);
+    }
+  }
+};
+for (const axis of all("svg [data-since]:has(text)")) {
+  const [since, until] = [new Date(axis.dataset.since), new Date(axis.dataset.until)];
+  const [left, right] = [Number(axis.dataset.left), Number(axis.dataset.right)];
+  const minutes = [10, 60, 240, 1440].find((each) => (until - since) / 6e4 / each < 8) ?? 5 * 1440;
+  const sample = axis.querySelector("text");
+  const marks = [...roundTimes(since, until, minutes)].map((at) => {
+    const mark = sample.cloneNode();
+    mark.setAttribute("x", (left + ((at - since) * (right - left)) / (until - since)).toFixed(1));
+    mark.textContent = (minutes < 1440 ? clockTime : ofYear).format(at);
+    return mark;
+  });
+  axis.replaceChildren(...marks);
+}
 
 // Filters are folded on a phone.
 const narrow = matchMedia("(max-width: 50rem)");

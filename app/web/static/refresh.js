@@ -82,14 +82,13 @@
     wait = hasChanged ? shortest() : Math.min(wait * 1.5, LONGEST_WAIT);
     later();
   };
-  if (regions().length) {
+  const begin = () => {
+    if (document.hidden || !regions().length) return;
     document.body.append(status);
-    document.addEventListener("visibilitychange", () => {
-      if (document.hidden || !regions().length) return;
-      wait = shortest();
-      later();
-    });
     wait = shortest();
     later();
-  }
+  };
+  document.addEventListener("visibilitychange", begin);
+  addEventListener("refreshed", begin); // also a part that was not there before
+  begin();
 }

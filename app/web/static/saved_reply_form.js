@@ -1,4 +1,4 @@
-// The form of a saved reply: the preview follows what one types, and a press inserts a field at the cursor.
+// The form of a saved reply: the preview follows what one types.
 "use strict";
 {
   const form = document.getElementById("saved-reply");
@@ -44,16 +44,4 @@
   });
   form.elements.contact_id?.addEventListener("change", show);
   document.getElementById("show-preview").hidden = true;
-
-  document.querySelector(".names-usage").hidden = false;
-  for (const name of form.querySelectorAll(".names li code")) {
-    const button = element("button", "small", name.textContent);
-    button.type = "button";
-    button.addEventListener("click", () => {
-      text.setRangeText(button.textContent, text.selectionStart, text.selectionEnd, "end");
-      text.focus();
-      text.dispatchEvent(new Event("input"));
-    });
-    name.replaceWith(button);
-  }
 }

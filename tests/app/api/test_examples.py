@@ -21,6 +21,7 @@ from app.api.openapi import documents
 from app.problems import problem_document
 from tests import billing, people, surface
 from tests.automations import carry_on
+from tests.broadcasting import work
 from tests.cast import Api, replay, working
 from tests.schemas import faults
 from tests.surface import Operation
@@ -93,6 +94,8 @@ def successes(api: Api, operation: Operation, path: str, known: dict[str, str]) 
         for sent in body.values():
             sent |= {name: value for name, value in VALID.items() if name in sent}
         body |= {"data": b"%PDF-1.7"} if operation.collection == "/uploads" else {}
+        if operation.collection.startswith("/broadcasts/<"):
+            prepare_broadcast(known["broadcast"], operation)
         again = operation.collection == "/messages/<message_id>/resend"
         if again:
             fail_message(known["message"])
@@ -108,6 +111,25 @@ def successes(api: Api, operation: Operation, path: str, known: dict[str, str]) 
 def fail_message(message_id: str) -> None:
     """So that the message can be sent again."""
     database.rows("UPDATE messages SET status = 'failed' WHERE id = %s", (message_id,))
+
+
+def prepare_broadcast(broadcast_id: str, operation: Operation) -> None:
+    """So that the broadcast can be changed, or moved on."""
+    state = {"pause": "running", "continue": "paused", "abort": "running"}.get(operation.rule.rpartition("/")[2])
+    database.rows(
+        "UPDATE broadcasts SET state = %s, finished_at = NULL WHERE id = %s RETURNING id",
+        (state or "scheduled", broadcast_id),
+    )
+
+
+def furnish_broadcast(api: Api) -> dict[str, str]:
+    """A broadcast whose canary has been sent."""
+    message = {"text": "Hello {{ contact.first_name }}, everything is half the price until Sunday."}
+    vip = {"field": "contact.tags", "is": "contains", "value": "vip"}
+    body = {"name": "Autumn sale", "filter": vip, "message": message, "canary": True}
+    broadcast_id = api.done(api.post("broadcasts", body))["resource"]["id"]
+    work(broadcast_id)
+    return {"broadcast": broadcast_id}
 
 
 def furnish_inbox(api: Api, contact_id: str) -> dict[str, str]:
@@ -162,6 +184,7 @@ def furnish(api: Api, nouns: set[str]) -> dict[str, str]:
     known |= furnish_failures(api)
     vip = {"name": "VIPs", "filter": {"field": "contact.tags", "is": "contains", "value": "vip"}}
     known["segment"] = api.done(api.post("segments", vip))["resource"]["id"]
+    known |= furnish_broadcast(api)
     known["invoice"] = api.get("invoices").json["data"][0]["id"]
     known["event"] = api.get("events").json["data"][0]["id"]
     delivery = known["delivery"] = api.get("webhooks/deliveries").json["data"][0]["id"]

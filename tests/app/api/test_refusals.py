@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -35,9 +36,19 @@ BOOKING = {
     "ends_at": "2026-11-24T12:45:00Z",
 }
 REPLAY: dict[str, Any] = {"filter": {"statuses": ["failed"]}}
+BROADCAST: dict[str, Any] = {
+    "name": "Sale",
+    "filter": {"field": "contact.tags", "is": "contains", "value": "vip"},
+    "message": {"text": "Hello"},
+}
 CHANNEL: dict[str, Any] = {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}}
 SEGMENT: dict[str, Any] = {"name": "Regulars", "filter": {"field": "contact.tags", "is": "contains", "value": "vip"}}
 AUTOMATION: dict[str, Any] = {"name": "Welcome", "definition": {"steps": []}}
+
+
+def in_a_week() -> dict[str, str]:
+    """Until then it can be changed."""
+    return {"send_at": (clock.now() + timedelta(days=7)).isoformat()}
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,8 @@ LISTS = [
     *both("webhooks/deliveries", "webhooks"),
     *both("webhooks/sweeps", "webhooks"),
     *both("webhooks/replays", "webhooks"),
+    *both("broadcasts", "automations"),
+    *both("broadcasts/{broadcast}/rows", "automations"),
     *both("webhooks/replays/{replay}/rows", "webhooks"),
     *both("events", "webhooks"),
     *both("webhooks/audit-log", "webhooks"),
@@ -102,6 +115,7 @@ ITEMS = [
     Route("GET", "webhooks/deliveries/{delivery}", "webhooks"),
     Route("GET", "webhooks/sweeps/{sweep}", "webhooks"),
     Route("GET", "webhooks/replays/{replay}", "webhooks"),
+    Route("GET", "broadcasts/{broadcast}", "automations"),
     Route("GET", "events/{event}", "webhooks"),
     Route("GET", "invoices/{invoice}", "billing"),
     Route("GET", "automations/{automation}", "automations"),
@@ -130,6 +144,8 @@ MAKING = [
     Route("POST", "contacts", "contacts", {"email": "new@example.com"}),
     Route("POST", "webhooks/endpoints", "webhooks", {"address": HTTPS, "events": ["*"]}),
     Route("POST", "webhooks/replays", "webhooks", REPLAY),
+    Route("POST", "broadcasts", "automations", BROADCAST),
+    Route("PATCH", "broadcasts/{broadcast}", "automations", {"name": "Winter sale"}),
     Route("POST", "automations", "automations", AUTOMATION),
     Route("POST", "segments", "automations", SEGMENT),
     Route("POST", "channels", "inbox", CHANNEL),
@@ -155,6 +171,9 @@ CHANGING = [
     Route("POST", "webhooks/replays/{replay}/pause", "webhooks"),
     Route("POST", "webhooks/replays/{replay}/continue", "webhooks"),
     Route("POST", "webhooks/replays/{replay}/abort", "webhooks"),
+    Route("POST", "broadcasts/{broadcast}/pause", "automations"),
+    Route("POST", "broadcasts/{broadcast}/continue", "automations"),
+    Route("POST", "broadcasts/{broadcast}/abort", "automations"),
     Route("POST", "jobs/{job}/replay", "contacts"),
     Route("POST", "jobs/{job}/discard", "contacts", {"reason": "It was a test."}),
     Route("POST", "bookings/{booking}/cancel", "contacts"),
@@ -269,6 +288,7 @@ def furnish(api: Api, email: str) -> dict[str, str]:
         "event": api.get("events").json["data"][0]["id"],
         "sweep": api.done(api.post(f"webhooks/endpoints/{endpoint}/resend"))["resource"]["id"],
         "replay": api.done(api.post("webhooks/replays", REPLAY))["resource"]["id"],
+        "broadcast": api.done(api.post("broadcasts", BROADCAST | in_a_week()))["resource"]["id"],
         "invoice": api.get("invoices").json["data"][0]["id"],
         "import": api.post("contacts/import", data=b"{}", content_type="application/jsonl").json["data"]["resource"][
             "id"
@@ -573,6 +593,12 @@ BELOW_A_WORKSPACE = [
     ("webhooks/replays/{replay}/pause", "POST"),
     ("webhooks/replays/{replay}/continue", "POST"),
     ("webhooks/replays/{replay}/abort", "POST"),
+    ("broadcasts", "GET POST"),
+    ("broadcasts/{broadcast}", "GET PATCH"),
+    ("broadcasts/{broadcast}/rows", "GET"),
+    ("broadcasts/{broadcast}/pause", "POST"),
+    ("broadcasts/{broadcast}/continue", "POST"),
+    ("broadcasts/{broadcast}/abort", "POST"),
     ("webhooks/audit-log", "GET"),
     ("events", "GET"),
     ("events/{event}", "GET"),

@@ -321,17 +321,6 @@ def test_the_document_describes_what_a_refusal_names(api: Api) -> None:
 # What a burst costs
 
 
-@pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The statements that the database has been sent, in a list that grows."""
-    sent: list[str] = []
-    execute = database.database.execute_sql
-    monkeypatch.setattr(
-        database.database, "execute_sql", lambda sql, params=None: (sent.append(sql), execute(sql, params))[1]
-    )
-    return sent
-
-
 def test_a_burst_of_starts_takes_few_statements(api: Api, statements: list[str]) -> None:
     automation_id = api.published()
     contacts = [api.contact(email=f"{number}@example.com")["id"] for number in range(50)]

@@ -18,6 +18,7 @@ from app.lib import clock
 from app.models.conversations import Message
 from app.models.endpoints import Endpoint
 from tests.automations import carry_on
+from tests.broadcasting import work
 from tests.cast import Api, event_bodies
 from tests.schemas import faults
 from tests.talks import assign, change, close, locked, make_channel, make_member, receive, recent
@@ -42,6 +43,13 @@ def talk(api: Api, contact_id: str) -> None:
     for until in ((clock.now() + timedelta(days=1)).isoformat(), None):
         api.done(api.patch(f"conversations/{received.conversation_id}", {"snoozed_until": until}))
     close(api.workspace_id, contact_id)
+
+
+def broadcast(api: Api) -> None:
+    """Sends a broadcast that matches no contact, so it ends at once."""
+    unmatched = {"field": "contact.email", "is": "equals", "value": "unmatched@example.com"}
+    body = {"name": "Sale", "filter": unmatched, "message": {"text": "Hello"}}
+    work(api.done(api.post("broadcasts", body))["resource"]["id"])
 
 
 def run(api: Api, contact_id: str) -> None:
@@ -72,6 +80,7 @@ def one_of_each(api: Api) -> list[dict[str, Any]]:
     api.done(api.post(f"contacts/{contact['id']}/merge", {"contact_id": double["id"]}))
     api.contact(external_id="bare")
     bare = api.get("contacts?external_id=bare").json["data"][0]["id"]
+    broadcast(api)
     problem = {"code": "401", "detail": "Unauthorized"}
     channels.require_reauthorization(make_channel(api.workspace_id), problem)
     with database.transaction():

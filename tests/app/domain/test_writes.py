@@ -15,8 +15,9 @@ from app.domain import writes
 from app.domain.contacts import contacts
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import MAIL
+from app.domain.verbs import Verb
 from app.domain.work.changes import Change, Effect
-from app.domain.writes import MOST_DEATHS, Verb
+from app.domain.writes import MOST_DEATHS
 from app.errors import Conflict
 from app.models.jobs import Job
 from tests.cast import Api, accept, all_of, apply, event_kinds, in_another_process, in_threads, one, out_of_room

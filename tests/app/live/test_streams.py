@@ -45,6 +45,18 @@ def test_a_member_hears_of_a_message_and_its_conversation_as_the_api_shows_them(
     assert of(ear, "conversation")[-1].data["id"] == made.conversation_id
 
 
+def test_a_member_hears_of_a_note_and_that_it_is_deleted(api: Api, contact_id: str, listen: Listen) -> None:
+    said = talks.receive(api.workspace_id, contact_id, talks.make_channel(api.workspace_id))
+    ear = listen(api)
+    note = talks.add_note(api, said.conversation_id, "Called.")
+    shown = api.get(f"notes/{note}").json["data"]
+    ear.until(lambda _: of(ear, "note"))
+    api.done(api.delete(f"notes/{note}"))
+    ear.until(lambda _: len(of(ear, "note")) == 2)
+
+    assert [each.data for each in of(ear, "note")] == [shown, {"id": note, "deleted": True}]
+
+
 def test_nobody_hears_of_another_workspace(api: Api, others: Api, contact_id: str, listen: Listen) -> None:
     ours, theirs = listen(api), listen(others, "eve@example.com")
     talks.receive(api.workspace_id, contact_id, talks.make_channel(api.workspace_id))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
+from structlog.testing import capture_logs
 
 from app import bells, mailbox
 from app.database import DatabaseAway, rows, transaction
@@ -103,7 +104,9 @@ def test_what_a_dead_worker_had_is_suspect(mail: Mail, owner: str) -> None:
     mailbox.claim(mail, {owner: 1}, 5)
     end_leases(mail)
 
-    assert [claimed.is_suspect for claimed in mailbox.claim(mail, {owner: 10}, 5)] == [True, False]
+    with capture_logs() as lines:
+        assert [claimed.is_suspect for claimed in mailbox.claim(mail, {owner: 10}, 5)] == [True, False]
+    assert lines == [{"event": "mailbox.leases_ended", "table": mail.table, "rows": 1, "log_level": "warning"}]
 
 
 def test_workers_never_have_an_exclusive_mailbox_at_the_same_time(owner: str) -> None:

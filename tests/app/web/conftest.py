@@ -6,7 +6,6 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app import database
 from app.domain.jobs import jobs
 from app.models.jobs import Job
 from tests import pages
@@ -52,17 +51,6 @@ def stranger(app: Flask, others: Api, api: Api) -> Person:
 def support(app: Flask, api: Api) -> Person:
     """A member of staff; paths are relative to the workspace of `api`."""
     return pages.supporter(app, api.workspace_id)
-
-
-@pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The statements that the database has been sent, in a list that grows."""
-    sent: list[str] = []
-    execute = database.database.execute_sql
-    monkeypatch.setattr(
-        database.database, "execute_sql", lambda sql, params=None: (sent.append(str(sql)), execute(sql, params))[1]
-    )
-    return sent
 
 
 @pytest.fixture(scope="module")

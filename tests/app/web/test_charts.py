@@ -84,6 +84,14 @@ def test_the_time_is_labelled_at_round_moments(length: timedelta, step: timedelt
 
     assert [tick.label for tick in chart.x_ticks] == labels
     assert all(chart.left <= tick.at <= chart.right for tick in chart.x_ticks)
+    assert (chart.since, chart.until, chart.zone) == (steps[0], steps[-1], "UTC")
+
+
+def test_labelled_steps_are_of_the_zone_and_the_script_leaves_them() -> None:
+    chart = charts.chart("a", "A", STEPS[:2], [Series("a", [1, 2])], number, ["Mon", "Tue"], "Asia/Tokyo")
+
+    assert [tick.label for tick in chart.x_ticks] == ["Mon", "Tue"]
+    assert (chart.since, chart.until, chart.zone) == (None, None, "Asia/Tokyo")
 
 
 def test_a_spark_stays_within_its_frame() -> None:

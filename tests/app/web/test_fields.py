@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import cycle
 
 import pytest
 from werkzeug.test import TestResponse
@@ -109,11 +110,13 @@ def test_a_list_as_a_file_runs_no_formula(scene: Scene, names: Names, subtests: 
 
 
 def test_a_field_may_hold_anything(scene: Scene, names: Names, subtests: pytest.Subtests) -> None:
+    # Each field gets a third of them, and fields of a kind, of which there are many, all of them.
+    thirds = cycle(HOSTILE[begin::3] for begin in range(3))
     for route in [route for route in scene.routes if route.writes]:
         scene = scene.put_back()
-        for name in names[route]:
+        for name, third in zip(names[route], thirds, strict=False):
             with subtests.test(f"{route} {name}"):
-                for value in HOSTILE:
+                for value in third:
                     answer = ask(scene, route, fields=holding(scene.forms.get(route.rule, []), name, value))
                     assert answer.status_code in (200, 303, 404, 409, 413, 422, 429), value[:40]
 

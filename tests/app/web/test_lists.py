@@ -53,6 +53,19 @@ def test_a_list_as_json_is_what_the_api_shows(app: Flask, rows: list[dict[str, o
         assert lists.file_of(rows, "things").json == rows
 
 
+def test_a_list_in_batches_is_the_same_file(app: Flask, rows: list[dict[str, object]]) -> None:
+    with app.extensions["pages"].test_request_context("/?format=csv"):
+        streamed = lists.streamed(iter([rows[:1], rows[1:]]), "things")
+        whole = lists.file_of(rows, "things")
+    with app.extensions["pages"].test_request_context("/?format=json"):
+        as_json = lists.streamed(iter([rows[:1], rows[1:]]), "things")
+        nothing = lists.streamed(iter([]), "things")
+
+    assert streamed.get_data() == whole.get_data()
+    assert streamed.headers["Content-Disposition"] == 'attachment; filename="things.csv"'
+    assert (as_json.json, nothing.json) == (rows, [])
+
+
 def test_empty_and_unprintable_filters_do_not_count(app: Flask) -> None:
     with app.extensions["pages"].test_request_context("/?kind=&status=failed&q=%00&long=" + "x" * 201):
         assert lists.filters("kind", "status", "q", "long") == {"status": "failed"}

@@ -15,6 +15,7 @@ from app.domain.contacts.contacts import ContactSchema
 from app.domain.conversations.conversations import ConversationSchema
 from app.domain.segments.scans import FURTHER_FIELDS
 from app.domain.webhooks import catalogue
+from app.errors import Fault, pointer_to
 from app.lib import templates
 from app.lib.templates import TemplateError
 
@@ -24,6 +25,7 @@ Names: TypeAlias = Mapping[str, "Names | None"]
 CONTACT_FIELDS = tuple(ContactSchema().fields)
 # The most names that a sentence lists.
 MOST_LISTED = 20
+DEEPEST_VALUE = 20
 CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
 # What filters of contacts can name.
@@ -69,6 +71,18 @@ def template_faults(template: str, names: Names) -> Iterator[str]:
         yield str(error)
     else:
         yield from (wrong for path in named if (wrong := fault(path, names)))
+
+
+def value_faults(value: Any, at: str, names: Names, depth: int = 0) -> Iterator[Fault]:
+    """The same for all strings of the value, which is at the pointer."""
+    if isinstance(value, str):
+        yield from (Fault(at, wrong) for wrong in template_faults(value, names))
+    elif isinstance(value, (dict, list)):
+        if depth == DEEPEST_VALUE:
+            yield Fault(at, f"Values are nested at most {DEEPEST_VALUE} levels deep.")
+            return
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from value_faults(inner, at + pointer_to(key), names, depth + 1)
 
 
 def _unknown(before: Sequence[str], name: str, known: Names) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from app.domain.automations.definitions import known_names
+from app.domain.automations.definitions import known_names, step_lists
 from app.domain.automations.definitions.json_schemas import (
-    DEEPEST,
-    ID,
     MOST_STEPS,
     MOST_TRIGGERS,
     REPLY_EVENT,
@@ -29,7 +26,6 @@ from app.errors import MAX_FAULTS, Fault, pointer_to
 from app.lib import normalization
 
 MOST_EXITS = 20
-DEEPEST_VALUE = 20
 _EXAMPLE_OF_GOAL = '{"event": "sale.recorded", "within_seconds": 604800}'
 
 
@@ -66,6 +62,11 @@ def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
     return faults[:MAX_FAULTS]
 
 
+def names(definition: Mapping[str, Any]) -> Names:
+    """What templates and conditions of the definition's steps can name. It may have faults."""
+    return known_names.of_steps(dict(_results(definition.get("steps", []))), _events(definition.get("triggers")))
+
+
 @dataclass(slots=True)
 class _Seen:
     """What has been read of the definition: where each identifier stands. `names`: what its steps can name."""
@@ -86,7 +87,7 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
     if "steps" not in definition:
         yield Fault(f"{at}/steps", "Give the steps: a list.")
         return
-    seen = _Seen(known_names.of_steps(dict(_results(definition["steps"])), _events(definition.get("triggers"))))
+    seen = _Seen(names(definition))
     yield from _list_faults(definition["steps"], f"{at}/steps", seen, 1)
     if seen.steps > MOST_STEPS:
         yield Fault(f"{at}/steps", f"A definition has at most {MOST_STEPS} steps; this has {seen.steps:,}.")
@@ -124,21 +125,13 @@ def _event(trigger: Mapping[str, Any]) -> Any:
 
 
 def _list_faults(steps: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]:
-    if not isinstance(steps, list):
-        yield Fault(at, "Give a list of steps.")
-    elif depth > DEEPEST:
-        yield Fault(at, f"Steps are nested at most {DEEPEST} levels deep.")
-    else:
-        for index, step in enumerate(steps):
-            yield from _step_faults(step, f"{at}/{index}", seen, depth)
+    return step_lists.faults(steps, at, depth, lambda step, place: _step_faults(step, place, seen, depth))
 
 
-def _step_faults(step: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]:
+def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iterator[Fault]:
     seen.steps += 1
-    if not isinstance(step, dict):
-        yield Fault(at, "Give a step: an object with 'id', 'kind' and the fields of its kind.")
-        return
-    yield from _id_faults(step, at, seen)
+    if wrong_id := step_lists.id_fault(step, at, seen.pointers):
+        yield wrong_id
     name = step.get("kind")
     if not isinstance(name, str) or name not in KINDS:
         what = f"There is no kind of step '{name[:100]}'" if isinstance(name, str) else "Give the kind of the step"
@@ -148,7 +141,7 @@ def _step_faults(step: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]
     wrong = list(_field_faults(step, name, kind, at))
     yield from wrong
     for each in kind.templates:
-        yield from _template_faults(step.get(each), f"{at}/{each}", seen.names)
+        yield from known_names.value_faults(step.get(each), f"{at}/{each}", seen.names)
     for each in kind.conditions:
         if each in step:
             yield from _condition_faults(step[each], f"{at}/{each}", seen.names)
@@ -165,16 +158,6 @@ def _step_faults(step: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]
         yield from kind.check(step, at)
 
 
-def _id_faults(step: Mapping[str, Any], at: str, seen: _Seen) -> Iterator[Fault]:
-    identifier = step.get("id")
-    if not isinstance(identifier, str) or not re.fullmatch(ID, identifier):
-        yield Fault(f"{at}/id", "Give the step an identifier of 1 to 64 letters, digits, '_' and '-'.")
-    elif identifier in seen.pointers:
-        yield Fault(f"{at}/id", f"Change this: the step at {seen.pointers[identifier]} has the same identifier.")
-    else:
-        seen.pointers[identifier] = at
-
-
 def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> Iterator[Fault]:
     for each in sorted(step.keys() - {"id", "kind", *kind.fields, *kind.lists}):
         has = ", ".join(("id", "kind", *dict.fromkeys((*kind.fields, *kind.lists))))
@@ -185,17 +168,6 @@ def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> It
     for each, schema in kind.fields.items():
         if each in step and each not in (*kind.lists, *kind.conditions, *kind.trigger):
             yield from schema_checks.faults(step[each], schema, f"{at}/{each}")
-
-
-def _template_faults(value: Any, at: str, known: Names, depth: int = 0) -> Iterator[Fault]:
-    if isinstance(value, str):
-        yield from (Fault(at, wrong) for wrong in known_names.template_faults(value, known))
-    elif isinstance(value, (dict, list)):
-        if depth == DEEPEST_VALUE:
-            yield Fault(at, f"Values are nested at most {DEEPEST_VALUE} levels deep.")
-            return
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _template_faults(inner, at + pointer_to(key), known, depth + 1)
 
 
 def _condition_faults(condition: Any, at: str, known: Names) -> Iterator[Fault]:

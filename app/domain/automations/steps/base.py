@@ -63,7 +63,7 @@ class Moment:
         self.is_simulated = is_simulated
         self.step: Step
         self.answer: Mapping[str, Any] | None = None
-        self._budget = Budget(0)
+        self._budget = Budget(bounds.COMPUTING_PER_STEP.most)
         self._talks = False
 
     @property

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from app.config import settings
-from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import NAME as STEP_NAME
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait, saved
-from app.domain.automations.steps.templated_values import TooLong
 from app.errors import Fault, pointer_to
-from app.lib import json
+from app.lib import json, templates
 from app.lib.addresses import LONGEST_ADDRESS, check_address
+from app.lib.templates import TooLong
 from app.outbound.wire_format import NAME, RESERVED, VALUE
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
@@ -87,7 +86,7 @@ def _rendered_body(moment: Moment, headers: dict[str, str]) -> str:
     template = moment.step.fields["body"]
     is_text = isinstance(template, str)
     try:
-        rendered = templated_values.rendered(moment, template, MOST_BODY_BYTES)
+        rendered = templates.fill(template, moment.render, MOST_BODY_BYTES)
     except TooLong as error:
         raise _Unsendable("not_sent", _TOO_LONG) from error
     if not any(name.lower() == "content-type" for name in headers):

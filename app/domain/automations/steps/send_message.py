@@ -9,15 +9,13 @@ from typing import Any
 from app.channels.kinds import KINDS as CHANNELS
 from app.domain.automations.steps import button_labels, fetched_files, templated_values, times
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
-from app.domain.conversations import conversations, messages, quiet_hours, recipients
+from app.domain.conversations import conversations, messages, quiet_hours, recent_texts, recipients
 from app.errors import Fault, Invalid
-from app.lib import ids
+from app.lib import ids, templates
 from app.lib.json import timestamp
+from app.lib.templates import TooLong
 from app.models.conversations import Conversation
 
-# Identical texts that a contact can get in five minutes.
-MOST_IDENTICAL = 20
-MOST_TEMPLATE_BYTES = 16 * 1024
 _NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
 
 
@@ -55,9 +53,10 @@ def send(
 ) -> Done:
     """Queues the text that the template gives, with the step's buttons and, if wanted, its files. Raises StepFailed."""
     text, buttons, run = _text(moment, template), button_labels.rendered(moment), moment.run
+    most = recent_texts.MOST_IDENTICAL
     message_id = ids.new("msg")
-    if messages.recent(moment.unit, run.contact_id, text) >= MOST_IDENTICAL:
-        raise StepFailed("limit", f"The contact was sent this text {MOST_IDENTICAL} times within five minutes.")
+    if recent_texts.count(moment.unit, run.contact_id, text) >= most:
+        raise StepFailed("limit", f"The contact was sent this text {most} times within five minutes.")
     try:
         message = messages.queue(
             moment.change({}),
@@ -158,10 +157,9 @@ def _text(moment: Moment, template: str) -> str:
 def _template(moment: Moment) -> Any:
     """The channel's template with its texts rendered, at any depth."""
     try:
-        return templated_values.rendered(moment, moment.step.fields.get("template"), MOST_TEMPLATE_BYTES)
-    except templated_values.TooLong as error:
-        detail = f"The texts of the template are longer than {MOST_TEMPLATE_BYTES // 1024} KiB together."
-        raise StepFailed("template", detail) from error
+        return templates.fill(moment.step.fields.get("template"), moment.render, messages.MOST_TEMPLATE_BYTES)
+    except TooLong as error:
+        raise StepFailed("template", messages.TEMPLATE_TOO_LONG) from error
 
 
 KIND = Kind(

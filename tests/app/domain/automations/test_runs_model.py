@@ -22,9 +22,10 @@ from app.channels.base import Verdict
 from app.config import settings
 from app.database import rows
 from app.domain.automations import controls, counts, executions, http_requests, interpreter, version_counts
-from app.domain.automations.steps import KINDS, send_message, start_automation
+from app.domain.automations.steps import KINDS, start_automation
 from app.domain.channels import fetches
 from app.domain.channels.fetches import Fetched
+from app.domain.conversations import recent_texts
 from app.domain.triggers import run_states
 from app.domain.work.request_attempts import Dispatch, Outcome
 from app.lib import ids, json
@@ -330,7 +331,7 @@ class Runs(RuleBasedStateMachine):
             (automation_id, key): amount
             for automation_id, each in counted.items()
             for key, amount in each.items()
-            if amount
+            if amount and not key.startswith("goal_after:")
         }
         enrolled = rows(
             "SELECT contact_id, automation_id, run_id, active FROM enrolments WHERE workspace_id = %s",
@@ -355,9 +356,10 @@ class Runs(RuleBasedStateMachine):
                 assert read["runs"] == {status: runs[automation_id, version, status] for status in STATUSES}
                 assert read["goals"] == goals[automation_id, version]
                 for step_id, counted in read["steps"].items():
-                    arms = counted.pop("arms", None)
+                    arms, arm_goals = counted.pop("arms", None), counted.pop("arm_goals", None)
                     assert counted == {key: passed[automation_id, version, step_id, key] for key in counted}
                     assert arms is None or sum(arms.values()) <= counted["left"]
+                    assert arm_goals is None or sum(arm_goals.values()) <= read["goals"]
 
     @invariant()
     def no_run_is_stuck_and_one_waits_for_a_reply(self) -> None:
@@ -553,7 +555,7 @@ def directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]
 @pytest.mark.usefixtures("directory")
 def test_runs_do_what_the_interpreter_says(empty: None, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "MOST_AT_ONCE", LIMITS["most_at_once"])
-    monkeypatch.setattr(send_message, "MOST_IDENTICAL", LIMITS["most_identical"])
+    monkeypatch.setattr(recent_texts, "MOST_IDENTICAL", LIMITS["most_identical"])
     monkeypatch.setattr(run_states, "MOST_DEPTH", LIMITS["most_depth"])
     monkeypatch.setattr(start_automation, "MOST_DEPTH", LIMITS["most_depth"])
     run_state_machine_as_test(

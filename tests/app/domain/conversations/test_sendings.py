@@ -15,7 +15,7 @@ from app.domain.conversations.sendings import Dispatch, Sending
 from app.mailbox import Found
 from app.models.conversations import Message
 from tests.cast import Api, all_of, event_kinds, in_threads, one, rung_on
-from tests.posts import API, AUTOMATION, make_post, open_talk, post, status_of
+from tests.posts import API, AUTOMATION, BROADCAST, make_post, open_talk, post, status_of
 from tests.wires import WIRE
 
 SENT = Verdict(Outcome.SENT)
@@ -104,6 +104,17 @@ def test_people_go_before_automations(api: Api, channel_id: str) -> None:
 
     assert texts(claim(channel_id, room=1)) == ["eve"]
     assert texts(claim(channel_id, room=1)) == ["ada"]
+
+
+def test_broadcasts_go_last(api: Api, channel_id: str) -> None:
+    for name in ("ada", "bob"):
+        post(open_talk(api, channel_id, name), name, author=BROADCAST, broadcast_id=BROADCAST["id"])
+    post(open_talk(api, channel_id, "cem"), "cem", author=AUTOMATION)
+    post(open_talk(api, channel_id, "eve"), "eve")
+
+    claimed = [texts(claim(channel_id, room=room)) for room in (1, 2, 9)]
+
+    assert [sorted(filter(None, each)) for each in claimed] == [["eve"], ["ada", "cem"], ["bob"]]
 
 
 @pytest.mark.parametrize(

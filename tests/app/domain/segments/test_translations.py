@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from app.channels.kinds import KINDS
 from app.database import database, rows, transaction
 from app.domain.segments import scans
-from app.domain.segments.translations import Translation
+from app.domain.segments.translations import TURNING_ASCII, Translation
 from app.domain.triggers import conditions
 from app.domain.triggers.comparisons import COMPARISONS
 from app.domain.triggers.conditions import holds
@@ -49,6 +51,8 @@ ODD = [
     ),
     *("10", "10.0", " 10 ", "+10", "-10", "010", "1e1", "1e+16", "10.", ".5", "0.1", "0.30000000000000004"),
     *("9007199254740993", "999999999999999999", "1" * 19, "\u0661\u0660", "10\x1c", "\x1f10", "10\x85", "\xa010"),
+    *(f"vi{each}p" for each in TURNING_ASCII),
+    *("a\u030a", "vip\u3000", "\u2003vip", "\U0001f600vip", "vip\u0307"),
     *("true", "True", "false", "null", "None", "inf", "nan", "-", "[]", "{}"),
     *("2026-11-25", "2026-11-25T12:00:00.123Z", "2026-11-25t12:00:00z", "2026-11-25 12:00:00", "2026-02-30"),
     *("2026-11-31", "2026-11-25T12:00:00.123456+01:00", "0000-01-01", "0001-01-01", "9999-12-31", "2026-11-2"),
@@ -167,7 +171,7 @@ def test_what_sql_decides_is_what_a_condition_means(
         for fields, more in people:
             contact_id = ids.new("con")
             # Their keys are unique.
-            email = fields["email"] and f"{fields['email']}{contact_id}"
+            email = None if fields["email"] is None else f"{fields['email']}{contact_id}"
             Contact.insert(id=contact_id, workspace_id=api.workspace_id, **{**fields, "email": email}).execute()
             further[contact_id] = more
         stored = {contact.id: contact for contact in Contact.select()}
@@ -234,6 +238,13 @@ def test_sql_decides_about_what_is_common(api: Api, condition: dict[str, Any]) -
     found = verdicts(Translation(conditions.at_time(condition, NOW + timedelta(days=1))), further)
 
     assert set(found.values()) <= {True, False}
+
+
+def test_all_characters_that_turn_ascii_are_known() -> None:
+    beyond = (chr(code) for code in range(0x80, sys.maxunicode + 1))
+    turning = [each for each in beyond if each.isspace() or re.search("[\0-\x7f]", each.casefold())]
+
+    assert "".join(turning) == TURNING_ASCII
 
 
 def test_any_number_of_values_makes_no_larger_statement() -> None:

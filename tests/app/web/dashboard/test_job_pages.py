@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from app.lib import ids
+from app.lib.json import timestamp
 from tests import failed_jobs
 from tests.cast import Api, all_of, one
 from tests.logs import MOST_STATEMENTS, NASTY
@@ -41,6 +43,27 @@ def test_jobs_are_listed_filtered_and_a_file(api: Api, owner: Person, failed: st
         rows = json.loads(owner.get(f"dashboard/jobs?{query}&format=json").text)
         assert {row["id"] for row in rows} == found
     assert "There is no such choice" in owner.page("dashboard/jobs?status=x")
+
+
+def test_jobs_of_a_time_are_listed(owner: Person, failed: str, refused: str) -> None:
+    first, second = sorted((failed, refused))
+    between = timestamp(ids.time_of(second))
+
+    for query, found in (
+        (f"since={between}", {second}),
+        (f"until={between}", {first}),
+        (f"status=open&since={between}", {second}),
+        (f"since={between}&until={between}", set()),
+        ("since=2026-01-01T00:00", {first, second}),
+        (f"until={between}&after={second}", {first}),
+        (f"after={first}", set()),
+    ):
+        shown = owner.page(f"dashboard/jobs?{query}")
+        assert {job_id for job_id in (first, second) if f'jobs/{job_id}"' in shown} == found, query
+        if "after" not in query:
+            rows = json.loads(owner.get(f"dashboard/jobs?{query}&format=json").text)
+            assert {row["id"] for row in rows} & {first, second} == found
+    assert "Give a time such as" in owner.page("dashboard/jobs?since=yesterday")
 
 
 def test_a_workspace_without_jobs_says_what_makes_one(owner: Person) -> None:

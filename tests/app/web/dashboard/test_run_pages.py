@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from app import database
+from app.lib import ids
+from app.lib.json import timestamp
 from tests.automations import carry_on
 from tests.cast import Api, all_of, one
 from tests.logs import MOST_STATEMENTS, NASTY, RTL
@@ -44,6 +46,18 @@ def test_the_list_names_automation_contact_and_failure(api: Api, owner: Person) 
 def fail(run_id: str, code: str) -> None:
     failure = json.dumps({"code": code, "detail": "It took too long.", "step": "mark"})
     database.rows("UPDATE runs SET status = 'failed', failure = %s WHERE id = %s", (failure, run_id))
+
+
+def test_runs_of_a_time_are_listed_and_counted(api: Api, owner: Person) -> None:
+    first, second = (started(api, MARK, name=name) for name in ("A", "B"))
+    between = timestamp(ids.time_of(second))
+
+    since, until = owner.page(f"dashboard/runs?since={between}"), owner.page(f"dashboard/runs?until={between}")
+
+    assert (first in since, second in since) == (False, True)
+    assert (first in until, second in until) == (True, False)
+    assert "1 run<" in since
+    assert "1 run<" in until
 
 
 def test_the_log_warns_of_names_that_printed_nothing(api: Api, owner: Person) -> None:
@@ -240,3 +254,31 @@ def test_pages_take_few_statements(api: Api, support: Person, statements: list[s
         statements.clear()
         support.page(path)
         assert len(statements) <= MOST_STATEMENTS, statements
+
+
+def test_messages_that_were_sent_are_sent_again_only_if_that_is_asked_for(api: Api, owner: Person) -> None:
+    run_id = started(api, MARK, {"id": "end", "kind": "stop"})
+    rows = "UPDATE run_steps SET kind = 'send_message', detail = %s WHERE run_id = %s AND step = 'mark' RETURNING 1"
+    sent = {"input": None, "output": {"message_id": "msg_1"}, "code": None, "text": "The message was queued."}
+    database.rows(rows, (json.dumps(sent), run_id))
+
+    refused = owner.post(f"dashboard/runs/{run_id}/replay", {"from_step": "mark"})
+
+    assert refused.status_code == 422
+    assert "1 message would be sent again" in refused.text
+    assert "replay?" not in refused.text
+    assert owner.post(f"dashboard/runs/{run_id}/replay", {"from_step": "end"}).status_code == 303
+    again = owner.post(f"dashboard/runs/{run_id}/replay", {"from_step": "mark", "again": "true"})
+    assert again.status_code == 303
+    assert all_of("SELECT count(*) FROM runs") == [3]
+
+
+def test_a_run_is_drawn_in_the_picture_of_its_version(api: Api, owner: Person) -> None:
+    run_id = started(api, MARK, WAIT)
+
+    shown = owner.page(f"dashboard/runs/{run_id}")
+
+    assert "Here now" in shown
+    assert "Wait 1 day" in shown
+    assert 'class="edges gone"' in shown
+    assert "Wait 1 day" in owner.page(f"dashboard/runs/{run_id}?view=list")

@@ -142,8 +142,7 @@ def test_a_segment_is_found_by_its_identifier(owner: Person, api: Api, others: A
             (segment_id, workspace_id),
         )
 
-    page = owner.page(f"dashboard/search?q={made[api.workspace_id]}")
+    found = owner.get(f"dashboard/search?q={made[api.workspace_id]}")
 
-    assert "Segment" in page
-    assert "Regulars" in page
+    assert found.location.endswith(f"/segments/{made[api.workspace_id]}")
     assert "Regulars" not in owner.page(f"dashboard/search?q={made[others.workspace_id]}")

@@ -7,6 +7,8 @@ import json
 import pytest
 
 from app import database
+from app.lib import ids
+from app.lib.json import timestamp
 from app.outbound import answered
 from tests.automations import carry_on
 from tests.cast import Api, one
@@ -31,9 +33,23 @@ def test_everything_about_a_contact_is_in_one_column(owner: Person, contact_id: 
     for table, place in (("events", "events"), ("deliveries", "deliveries"), ("runs", "runs")):
         for (identifier,) in database.rows(f"SELECT id FROM {table} WHERE contact_id = %s", (contact_id,)):
             assert f"/dashboard/{place}/{identifier}" in shown
-    assert "#step-1" in shown
+    assert "#entry-1" in shown
     assert f"/dashboard/jobs/{one('SELECT job_id FROM runs')}" in shown
     assert RTL in shown
+
+
+def test_a_range_of_time_leaves_out_what_was_before_and_after(owner: Person, contact_id: str) -> None:
+    page = f"dashboard/contacts/{contact_id}"
+    run_id = one("SELECT id FROM runs")
+    began = timestamp(ids.time_of(run_id))
+
+    since, until = owner.page(f"{page}?since={began}"), owner.page(f"{page}?until={began}")
+
+    assert (f"runs/{run_id}" in since, f"runs/{run_id}" in until) == (True, False)
+    for (event_id,) in database.rows("SELECT id FROM events WHERE kind = 'contact.created'"):
+        assert (event_id in since, event_id in until) == (False, True)
+    assert "Nothing of this kind or time" in owner.page(f"{page}?until=2026-01-01T00:00")
+    assert owner.get("dashboard/contacts/con_01h455vb4pex5vsknk084sn02q?since=2026-01-01").status_code == 404
 
 
 def test_what_others_wrote_is_escaped(owner: Person, contact_id: str) -> None:

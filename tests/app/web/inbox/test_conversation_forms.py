@@ -172,7 +172,7 @@ def test_a_change_that_is_refused_says_why(agent: Person, talk: str, form: dict[
 def test_what_was_read_is_marked(agent: Person, talk: str) -> None:
     rows("UPDATE conversations SET unread = 1")
 
-    assert agent.post(f"inbox/{talk}/change", {"do": "read"}, **SCRIPT).status_code == 204
+    assert agent.post(f"inbox/{talk}/change", {"do": "read"}, **SCRIPT).json == {"done": ""}
 
     assert stored(talk, "unread") == 0
 

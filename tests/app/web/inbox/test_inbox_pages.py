@@ -18,6 +18,12 @@ from tests.pages import Person
 from tests.talks import add_note, assign, close, make_channel, make_run, write
 
 Say = Callable[..., str]
+TITLE, TALK, SIDE = (
+    "<title>.*?</title>",
+    '<section class="pane talk".*?</section>',
+    '<aside class="pane side-pane".*?</aside>',
+)
+ALWAYS_NEW = re.compile(r'name="(once|csrf_token)" value="[^"]*"')
 
 
 def me(person: Person) -> str:
@@ -167,7 +173,7 @@ def test_the_pane_beside_it_shows_the_contact_and_its_runs(api: Api, agent: Pers
     page = agent.page(f"inbox/{talk}")
 
     assert "ada@example.com" in page
-    assert f"/dashboard/runs/{run}/cancel" in page
+    assert f"/inbox/{talk}/contact/runs/{run}?" in page
 
 
 def test_a_deleted_contact_can_be_looked_at_and_not_written_to(api: Api, agent: Person, say: Say) -> None:
@@ -188,6 +194,22 @@ def test_a_row_alone_is_as_in_the_list(agent: Person, say: Say) -> None:
 
     assert row.strip() in agent.get("inbox?view=all").text
     assert "&lt;b&gt;Hello&lt;/b&gt;" in row
+
+
+def test_the_panes_alone_are_as_on_the_page(agent: Person, say: Say, statements: list[str]) -> None:
+    talk = say("Ada", "<i>Hello</i>")
+    page = agent.get(f"inbox/{talk}?view=all").text
+    of_page = len(statements)
+    statements.clear()
+    panes = agent.get(f"inbox/{talk}/panes?view=all").text
+
+    title, talk_pane, side = (re.search(part, panes, re.S) for part in (TITLE, TALK, SIDE))
+    for part in (title, talk_pane, side):
+        assert part is not None
+        assert ALWAYS_NEW.sub("", part[0]) in ALWAYS_NEW.sub("", page)
+    assert "&lt;i&gt;Hello&lt;/i&gt;" in panes
+    assert 'id="rows"' not in panes
+    assert len(statements) < of_page - 5
 
 
 def test_support_staff_see_it_and_have_no_conversations_of_their_own(support: Person, say: Say) -> None:

@@ -37,6 +37,7 @@ def test_the_list_says_what_to_do_while_it_is_empty(owner: Person) -> None:
     text = owner.page("macros")
 
     assert "No macros yet" in text
+    assert "A macro does several things" in text
     assert "Make one" in text
 
 

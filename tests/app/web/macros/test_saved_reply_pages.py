@@ -36,6 +36,7 @@ def test_the_list_says_what_to_do_while_it_is_empty(owner: Person) -> None:
     text = owner.page("saved-replies")
 
     assert "No saved replies yet" in text
+    assert "by <kbd>/</kbd> and that shortcut" in text
     assert "Write one" in text
 
 

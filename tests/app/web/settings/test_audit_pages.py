@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 
 from app.domain.work import audit
+from app.lib import ids
+from app.lib.json import timestamp
 from tests.cast import Api, one
 from tests.pages import Person
 
@@ -37,6 +40,19 @@ def test_it_says_why_support_did_it(owner: Person, support: Person) -> None:
     assert "T-1" in page
     assert "The customer's receiver was away" in page
     assert "support@bellhop.example" not in page
+
+
+def test_it_is_filtered_by_time(owner: Person, api: Api) -> None:
+    note(api, 1)
+    time.sleep(0.002)  # identifiers tell the time to the millisecond
+    note(api, 2)
+    between = timestamp(ids.time_of(str(one("SELECT max(id) FROM audit_entries"))))
+
+    since, until = owner.page(f"settings/audit?since={between}"), owner.page(f"settings/audit?until={between}")
+
+    assert ("tok_1" in since, "tok_2" in since) == (False, True)
+    assert ("tok_1" in until, "tok_2" in until) == (True, False)
+    assert 'data-preset="yesterday"' in since
 
 
 def test_it_is_for_admins_and_support(owner: Person, agent: Person, stranger: Person, support: Person) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from app import database
 from app.domain.automations.steps.base import Done, StepFailed, Wait
-from app.domain.automations.steps.send_message import MOST_IDENTICAL
 from app.domain.conversations import quiet_hours
 from app.domain.conversations.messages import MOST_CHARACTERS
+from app.domain.conversations.recent_texts import MOST_IDENTICAL
 from app.models.conversations import Message
 from app.models.runs import Run
 from tests.app.domain.automations.steps.moments import begin

@@ -1,0 +1,152 @@
+"""Broadcasts: a message, or an automation started, for each contact of a segment, and what became of each."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Response
+from marshmallow import fields, validate
+
+from app import bounds
+from app.api.authentication import authorize, caller
+from app.api.jobs import accepts_write
+from app.api.lists import PageQuery, envelope, page_of
+from app.api.parsing.blueprints import Blueprint
+from app.api.responses import respond
+from app.api.writes import accept, idempotency_key, must_exist
+from app.domain.bodies.broadcasts import BroadcastCreate, BroadcastPatch
+from app.domain.broadcasts import broadcast_checks, broadcast_representations, broadcasts
+from app.domain.broadcasts.broadcast_representations import BroadcastPreviewSchema, BroadcastRowSchema, BroadcastSchema
+from app.errors import NotFound
+from app.lib import ids
+from app.lib.schemas import about
+from app.models.broadcasts import OUTCOMES, STATES, Broadcast, BroadcastRow
+
+blueprint = Blueprint(
+    "broadcasts", __name__, description="A message, or the start of an automation, for each contact of a segment."
+)
+
+
+class BroadcastQuery(PageQuery):
+    state = fields.String(validate=validate.OneOf(STATES))
+
+
+class BroadcastRowQuery(PageQuery):
+    outcome = fields.String(validate=validate.OneOf(OUTCOMES))
+    replied = fields.Boolean(metadata=about("Whether the contact wrote within 7 days."))
+
+
+@blueprint.route("/workspaces/<workspace>/broadcasts", methods=["GET"])
+@authorize("automations")
+@blueprint.arguments(BroadcastQuery)
+@blueprint.response(200, envelope(BroadcastSchema, many=True))
+def list_broadcasts(query: dict[str, Any]) -> Response:
+    """List broadcasts, newest first."""
+    find = partial(broadcasts.newest, caller().workspace_id, query.get("state"))
+    found = page_of(find, query, lambda broadcast: broadcast)
+    return respond(200, found | {"data": broadcast_representations.represent_all(found["data"])})
+
+
+@blueprint.route("/workspaces/<workspace>/broadcasts", methods=["POST"])
+@authorize("automations")
+@blueprint.arguments(BroadcastCreate)
+@accepts_write(BroadcastSchema, made=True)
+@blueprint.alt_response(
+    200, schema=envelope(BroadcastPreviewSchema), description="The result of a dry run.", success=True
+)
+def create_broadcast(body: dict[str, Any]) -> Response:
+    """Send a message to each contact of a segment once, or start an automation for it; or count them with `dry_run`.
+
+    The contacts are fixed when it starts. Other messages of a channel go before those of broadcasts, and quiet hours
+    are kept by each contact's clock. The broadcast in the response shows the progress.
+    """
+    workspace_id, is_dry_run = caller().workspace_id, body.pop("dry_run", False)
+    if is_dry_run:
+        idempotency_key()  # unused here, but an invalid one is refused all the same
+        condition = broadcast_checks.filter_of(workspace_id, body)
+        broadcast_checks.check(workspace_id, body)
+        with bounds.reading_segment(workspace_id):
+            return respond(200, {"data": broadcast_representations.preview(workspace_id, condition, body)})
+    return accept("broadcasts.create", body, ids.new("bct"), partial(broadcast_checks.check, workspace_id, body))
+
+
+@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>", methods=["GET"])
+@authorize("automations")
+@blueprint.response(200, envelope(BroadcastSchema))
+def show_broadcast(broadcast_id: str) -> Response:
+    """Show a broadcast and what has come of it so far."""
+    return respond(
+        200, {"data": broadcast_representations.represent(Broadcast.find(caller().workspace_id, broadcast_id))}
+    )
+
+
+@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>", methods=["PATCH"])
+@authorize("automations")
+@blueprint.arguments(BroadcastPatch)
+@accepts_write(BroadcastSchema)
+def update_broadcast(body: dict[str, Any], broadcast_id: str) -> Response:
+    """Change the given fields of a broadcast that is scheduled."""
+
+    def check() -> None:
+        must_exist("broadcast", broadcast_id)
+        if (found := _found(broadcast_id)) is not None:
+            broadcasts.refuse_begun(found)
+        broadcast_checks.check(caller().workspace_id, body)
+
+    return accept("broadcasts.update", body, broadcast_id, check)
+
+
+@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/rows", methods=["GET"])
+@authorize("automations")
+@blueprint.arguments(BroadcastRowQuery)
+@blueprint.response(200, envelope(BroadcastRowSchema, many=True))
+def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Response:
+    """List what became of each contact that was reached or skipped, the latest first."""
+    found = Broadcast.find(caller().workspace_id, broadcast_id)
+    find = partial(BroadcastRow.newest, found.id, query.get("outcome"), query.get("replied"))
+    return respond(
+        200,
+        page_of(find, {**query, "broadcast_id": found.id}, broadcast_representations.represent_row, order=["number"]),
+    )
+
+
+@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/pause", methods=["POST"])
+@authorize("automations")
+@accepts_write(BroadcastSchema)
+def pause_broadcast(broadcast_id: str) -> Response:
+    """Stop reaching contacts until the broadcast is continued. Messages in an outbox still go out."""
+    return _move("broadcasts.pause", broadcast_id, "paused")
+
+
+@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/continue", methods=["POST"])
+@authorize("automations")
+@accepts_write(BroadcastSchema)
+def continue_broadcast(broadcast_id: str) -> Response:
+    """Go on after a pause, or with the rest after the canary."""
+    return _move("broadcasts.continue", broadcast_id, "running")
+
+
+@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/abort", methods=["POST"])
+@authorize("automations")
+@accepts_write(BroadcastSchema)
+def abort_broadcast(broadcast_id: str) -> Response:
+    """End the broadcast. Contacts that it has not reached get nothing; messages in an outbox still go out."""
+    return _move("broadcasts.abort", broadcast_id, "aborted")
+
+
+def _move(kind: str, broadcast_id: str, state: str) -> Response:
+    def check() -> None:
+        must_exist("broadcast", broadcast_id)
+        if (found := _found(broadcast_id)) is not None:
+            broadcasts.refuse_move(found, state)
+
+    return accept(kind, {}, broadcast_id, check)
+
+
+def _found(broadcast_id: str) -> Broadcast | None:
+    """The broadcast; None if a queued write will make it."""
+    try:
+        return Broadcast.find(caller().workspace_id, broadcast_id)
+    except NotFound:
+        return None

@@ -1,0 +1,37 @@
+"""Lists of steps: the checks of a list and of the identifiers in it, for definitions that run and for drafts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from app.domain.automations.definitions.json_schemas import DEEPEST, ID
+from app.errors import Fault
+
+Check = Callable[[dict[str, Any], str], Iterator[Fault]]
+
+
+def faults(steps: Any, at: str, depth: int, check: Check) -> Iterator[Fault]:
+    """The faults of a list at the pointer `at`; `check` gives those of each step and of the lists inside it."""
+    if not isinstance(steps, list):
+        yield Fault(at, "Give a list of steps.")
+    elif depth > DEEPEST:
+        yield Fault(at, f"Steps are nested at most {DEEPEST} levels deep.")
+    else:
+        for index, step in enumerate(steps):
+            if isinstance(step, dict):
+                yield from check(step, f"{at}/{index}")
+            else:
+                yield Fault(f"{at}/{index}", "Give a step: an object with 'id', 'kind' and the fields of its kind.")
+
+
+def id_fault(step: Mapping[str, Any], at: str, pointers: dict[str, str]) -> Fault | None:
+    """The fault of the step's identifier. If there is none, `pointers` has where it stands from now on."""
+    identifier = step.get("id")
+    if not isinstance(identifier, str) or not re.fullmatch(ID, identifier):
+        return Fault(f"{at}/id", "Give the step an identifier of 1 to 64 letters, digits, '_' and '-'.")
+    if identifier in pointers:
+        return Fault(f"{at}/id", f"Change this: the step at {pointers[identifier]} has the same identifier.")
+    pointers[identifier] = at
+    return None

@@ -1,0 +1,172 @@
+"""Edits: changes of a definition. Each returns a new one, and leaves the one that it is given as it is.
+
+Steps are named by their identifiers, and places by At, so an edit finds its step whatever others did meanwhile. All
+raise Conflict if what they name is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from app.domain.automations.editing import new_steps, references, step_trees
+from app.domain.automations.editing.step_trees import At
+from app.domain.automations.steps import KINDS
+from app.errors import Conflict, Fault, Invalid
+
+Definition = Mapping[str, Any]
+_ITSELF = "A step cannot be moved into itself."
+
+
+def insert(definition: Definition, at: At, step: Mapping[str, Any]) -> dict[str, Any]:
+    """Inserts the step at the place; at the end of its list if the step before is gone."""
+    changed = deepcopy(dict(definition))
+    _put(changed, at, deepcopy(dict(step)))
+    return changed
+
+
+def change(definition: Definition, step_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Gives the step these members instead of its own; the steps inside it stay.
+
+    A new `id` is also put where other steps name it. An arm keeps its steps if it says with `was` how it was named.
+    Raises Invalid for an identifier that another step has.
+    """
+    changed = deepcopy(dict(definition))
+    step: Any = step_trees.find(changed, step_id).step
+    kind = KINDS[step["kind"]]
+    kept = {name: step[name] for name in kind.lists if name in step}
+    made = deepcopy(dict(fields))
+    if kind.arms and kind.arms in made:
+        before = {arm["name"]: arm.get("steps", []) for arm in step.get(kind.arms, [])}
+        made[kind.arms] = [_arm(arm, before) for arm in made[kind.arms]]
+    if made["id"] != step_id and any(each.step["id"] == made["id"] for each in step_trees.walk(changed)):
+        raise Invalid(Fault("/id", f"Another step is called '{made['id']}'."))
+    step.clear()
+    step.update({**made, **kept})
+    return _renamed(changed, {step_id: made["id"]}) if made["id"] != step_id else changed
+
+
+def remove(definition: Definition, step_id: str) -> dict[str, Any]:
+    """Removes the step, and those inside it."""
+    changed = deepcopy(dict(definition))
+    _take(changed, step_id)
+    return changed
+
+
+def move(definition: Definition, step_id: str, at: At) -> dict[str, Any]:
+    """Moves the step, with those inside it, to the place. Raises Conflict if that is inside the step."""
+    moved = step_trees.find(definition, step_id).step
+    inside = {each.step["id"] for each in step_trees.walk({"steps": [moved]})}
+    if at.owner in inside:
+        raise Conflict(_ITSELF)
+    if at.after == step_id:
+        return deepcopy(dict(definition))
+    changed = deepcopy(dict(definition))
+    _put(changed, at, _take(changed, step_id))
+    return changed
+
+
+def move_by(definition: Definition, step_id: str, by: int) -> dict[str, Any]:
+    """Moves the step up (-1) or down (1) in its list; at its end it stays."""
+    changed = deepcopy(dict(definition))
+    placed = step_trees.find(changed, step_id)
+    listed = step_trees.list_at(changed, placed.at)
+    index = next(index for index, each in enumerate(listed) if each["id"] == step_id)
+    listed.insert(max(0, index + by), listed.pop(index))
+    return changed
+
+
+def copied(definition: Definition, step_id: str) -> dict[str, Any]:
+    """The step with those inside it, for a clipboard."""
+    return deepcopy(dict(step_trees.find(definition, step_id).step))
+
+
+def paste(definition: Definition, at: At, step: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Inserts a copy of the step at the place; returns its identifier, too.
+
+    Names that are taken become others, also where steps of the copy name each other.
+    """
+    taken, names = new_steps.taken(definition), dict[str, str]()
+    for each in step_trees.walk({"steps": [step]}):
+        names |= {name: new_steps.fresh(name, taken | set(names.values())) for name in _new(each.step, names)}
+    pasted = deepcopy(dict(step))
+    for placed in list(step_trees.walk({"steps": [pasted]})):
+        inner: Any = placed.step
+        if inner.get("save_as") in names:
+            inner["save_as"] = names[inner["save_as"]]
+    tree = _renamed({"steps": [pasted]}, names)
+    for placed in list(step_trees.walk(tree)):
+        inner = placed.step
+        inner["id"] = names[inner["id"]]
+    return insert(definition, at, tree["steps"][0]), tree["steps"][0]["id"]
+
+
+def affected(definition: Definition, step_id: str) -> list[tuple[str, str]]:
+    """What the removal of the step affects: the other steps that use what it or a step inside keeps, and the name."""
+    tree = {"steps": [step_trees.find(definition, step_id).step]}
+    inside = {each.step["id"] for each in step_trees.walk(tree)}
+    names = {name for each in step_trees.walk(tree) for name in references.names_of(each.step)}
+    return [(user, name) for user, name in references.uses(definition, names) if user not in inside]
+
+
+def replace_trigger(
+    definition: Definition, print_before: str | None, trigger: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Puts the trigger in the place of the one with that fingerprint; None: of none, or removes it."""
+    changed = deepcopy(dict(definition))
+    triggers: list[Any] = changed.setdefault("triggers", [])
+    if print_before is None:
+        triggers.append(trigger)
+        return changed
+    for index, each in enumerate(triggers):
+        if step_trees.print_of(each) == print_before:
+            triggers[index : index + 1] = [] if trigger is None else [trigger]
+            return changed
+    raise Conflict("Somebody else has changed or removed this trigger meanwhile. Look at the triggers as they are now.")
+
+
+def changed_steps(before: Definition, after: Definition) -> list[str]:
+    """The identifiers of steps that were added, removed or changed themselves, in no particular order."""
+    was, now = _owns(before), _owns(after)
+    return [identifier for identifier in {**was, **now} if was.get(identifier) != now.get(identifier)]
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Sequence[tuple[str, Any, Any]]:
+    """The members of two steps that differ: the name of each, with both values; None where there is none."""
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return [(name, before.get(name), after.get(name)) for name in names]
+
+
+def _owns(definition: Definition) -> dict[str, Any]:
+    return {each.step["id"]: step_trees.own(each.step) for each in step_trees.walk(definition)}
+
+
+def _put(definition: Any, at: At, step: dict[str, Any]) -> None:
+    listed = step_trees.list_at(definition, at)
+    places = {each["id"]: index + 1 for index, each in enumerate(listed)}
+    listed.insert(places.get(at.after, len(listed)) if at.after is not None else 0, step)
+
+
+def _take(definition: Any, step_id: str) -> dict[str, Any]:
+    placed = step_trees.find(definition, step_id)
+    listed = step_trees.list_at(definition, placed.at)
+    taken: dict[str, Any] = listed.pop(next(i for i, each in enumerate(listed) if each["id"] == step_id))
+    return taken
+
+
+def _arm(arm: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    was = arm.pop("was", arm["name"])
+    return {**arm, "steps": before.get(was, [])}
+
+
+def _new(step: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    return sorted(references.names_of(step) - names.keys())
+
+
+def _renamed(definition: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The definition with these names in its templates, conditions and paths as the new ones."""
+    for placed in list(step_trees.walk(definition)):
+        step: Any = placed.step
+        step.update(references.rename(step, names))
+    return definition

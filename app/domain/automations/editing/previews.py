@@ -1,0 +1,54 @@
+"""Previews: what a text of a draft would be for a contact, as far as that is known before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app import bounds
+from app.domain.automations.definitions import known_names
+from app.domain.contacts import contacts
+from app.domain.triggers import timed_triggers
+from app.domain.webhooks import catalogue
+from app.errors import Conflict
+from app.lib import json, templates
+from app.lib.templates import Budget, Overspent, TemplateError
+from app.models.contacts import Contact
+
+_OVERSPENT = "The text takes too many steps to be filled in."
+
+
+def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The text filled in for the contact, and the names in it that print nothing.
+
+    What starts a run is the sample of its first trigger; what steps keep is unknown. Raises Conflict with a sentence.
+    """
+    variables: dict[str, Any] = {"contact": json.loads(json.dumps(contacts.represent(contact)))}
+    variables |= {"trigger": {"event": sample_event(definition, contact.workspace_id), "variables": {}}}
+    budget = Budget(bounds.COMPUTING_PER_STEP.most)
+    try:
+        return templates.render(text, {**variables, "steps": {}}, budget), list(budget.missing)
+    except Overspent as error:
+        bounds.COMPUTING_PER_STEP.reached()
+        raise Conflict(_OVERSPENT) from error
+    except TemplateError as error:
+        raise Conflict(str(error)) from error
+
+
+def sample_event(definition: Mapping[str, Any], workspace_id: str) -> Mapping[str, Any] | None:
+    """A body of an event of the first trigger that is one; None if there is none."""
+    for trigger in definition.get("triggers", []):
+        kind = "booking.created" if "before" in trigger else trigger.get("event")
+        if (kind in catalogue.KINDS) and (kind == "booking.created" or not timed_triggers.is_timed(trigger)):
+            sample: Mapping[str, Any] = catalogue.sample(kind, workspace_id)
+            return sample
+    return None
+
+
+def paths(names: known_names.Names, before: str = "", depth: int = 0) -> list[str]:
+    """The dotted paths of all names, as far as they are known."""
+    found: list[str] = []
+    for name, inner in names.items():
+        path = f"{before}{name}"
+        found += paths(inner, f"{path}.", depth + 1) if inner and depth < 6 else [path]
+    return found

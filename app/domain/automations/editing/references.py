@@ -1,0 +1,88 @@
+"""References: where steps name what other steps have kept, as `steps.<id>`, and how such names are changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from app.domain.automations.editing import step_trees
+from app.domain.automations.steps import KINDS
+
+_TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_NAMED = re.compile(
+    r"""(?<![\w.-])steps(?:\.(?P<plain>[A-Za-z0-9_-]+)|\[(?P<quote>["'])(?P<quoted>[A-Za-z0-9_-]+)(?P=quote)\])"""
+)
+
+
+def names_of(step: Mapping[str, Any]) -> set[str]:
+    """The names in `steps` that the step gives: its identifier, and `save_as`."""
+    return {step["id"], *([step["save_as"]] if isinstance(step.get("save_as"), str) else [])}
+
+
+def uses(definition: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The steps that use one of these names: the identifier of each, with the name."""
+    for placed in step_trees.walk(definition):
+        used: set[str] = set()
+        _replaced(step_trees.own(placed.step), lambda name, used=used: (used.add(name), name)[1])  # type: ignore[misc]
+        yield from ((placed.step["id"], name) for name in sorted(used & set(names)))
+
+
+def rename(step: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The step, without changes of the steps inside it, with each of these names as the new one."""
+    renamed = _replaced(step_trees.own(step), lambda name: names.get(name, name))
+    return {**step, **renamed} if not KINDS[step["kind"]].arms else dict(step)
+
+
+def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, Any]:
+    """The step with its names in templates, conditions and paths replaced."""
+    kind = KINDS[step["kind"]]
+
+    def of_path(path: str) -> str:
+        return _NAMED.sub(say, path) if path.startswith("steps") else path
+
+    def of_template(text: str) -> str:
+        return _TAG.sub(lambda tag: _NAMED.sub(say, tag[0]), text) if "steps" in text else text
+
+    def say(found: re.Match[str]) -> str:
+        if found["plain"] is not None:
+            return f"steps.{new(found['plain'])}"
+        return f"steps[{found['quote']}{new(found['quoted'])}{found['quote']}]"
+
+    changed = dict(step)
+    for name in kind.templates:
+        if name in step:
+            changed[name] = _mapped(step[name], of_template)
+    for name in (*kind.conditions, *(each for each in kind.trigger if each == "if")):
+        if name in step:
+            changed[name] = _condition(step[name], of_path)
+    for name in kind.paths:
+        if isinstance(step.get(name), str):
+            changed[name] = of_path(step[name])
+    return changed
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """The JSON value with all its texts changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: _mapped(inner, change) for name, inner in value.items()}
+    return [_mapped(inner, change) for inner in value] if isinstance(value, list) else value
+
+
+def _condition(condition: Any, change: Callable[[str], str]) -> Any:
+    """The condition with the paths in it changed."""
+    if isinstance(condition, list):
+        return [_condition(each, change) for each in condition]
+    if not isinstance(condition, dict):
+        return condition
+    return {
+        name: change(value)
+        if name in ("field", "other") and isinstance(value, str)
+        # Only these hold conditions; any other value is the caller's own.
+        else _condition(value, change)
+        if name in ("all", "any", "not")
+        else value
+        for name, value in condition.items()
+    }

@@ -1,0 +1,171 @@
+"""Step trees: where the steps of a definition stand, also of one that cannot run yet."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.domain.automations.definitions import step_lists
+from app.domain.automations.definitions.json_schemas import ID, MOST_STEPS, MOST_TRIGGERS
+from app.domain.automations.steps import KINDS
+from app.errors import Conflict, Fault, pointer_to
+from app.lib import json
+
+MOST_BYTES = 512 * 1024
+MOST_INNER = 50
+GONE = "This step is not there any more. Somebody else has removed it, or undone it."
+_ARM = "arm:"
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where a step belongs: into a list of the step `owner` (None: the definition's own list), behind `after`.
+
+    `name` is that of the list: a member of the owner, or `arm:` and the name of an arm. With `after` None it is the
+    first. A place stays the same while others add and remove steps elsewhere.
+    """
+
+    owner: str | None = None
+    name: str = "steps"
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A step, the place that it has, and its JSON pointer in the definition."""
+
+    step: Mapping[str, Any]
+    at: At
+    pointer: str
+
+
+def walk(definition: Mapping[str, Any]) -> Iterator[Placed]:
+    """Every step, each before those inside it."""
+    yield from _walk(definition.get("steps", []), None, "steps", "/steps")
+
+
+def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Placed]:
+    after = None
+    for index, step in enumerate(steps):
+        here = f"{pointer}/{index}"
+        yield Placed(step, At(owner, name, after), here)
+        for inner, place, listed in lists_of(step):
+            yield from _walk(listed, step["id"], inner, here + place)
+        after = step["id"]
+
+
+def lists_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
+    """The lists of steps inside a step: the name of each as in At, its pointer from the step, and the steps."""
+    kind = KINDS[step["kind"]]
+    for name in kind.lists:
+        yield name, pointer_to(name), step.get(name, [])
+    if kind.arms:
+        for index, arm in enumerate(step.get(kind.arms, [])):
+            yield f"{_ARM}{arm['name']}", pointer_to(kind.arms, index, "steps"), arm.get("steps", [])
+
+
+def find(definition: Mapping[str, Any], step_id: str) -> Placed:
+    """The step with that identifier. Raises Conflict if there is none."""
+    for placed in walk(definition):
+        if placed.step["id"] == step_id:
+            return placed
+    raise Conflict(GONE)
+
+
+def list_at(definition: Any, at: At) -> list[Any]:
+    """The list that the place is in, made if the step lacks it; part of `definition`. Raises Conflict if it is gone."""
+    listed: list[Any] = _holder(definition, at).setdefault("steps" if at.name.startswith(_ARM) else at.name, [])
+    return listed
+
+
+def _holder(definition: Any, at: At) -> Any:
+    """The object that has the list: the definition, a step or an arm."""
+    if at.owner is None:
+        return definition
+    step = find(definition, at.owner).step
+    kind = KINDS[step["kind"]]
+    if at.name in kind.lists:
+        return step
+    for arm in step.get(kind.arms, []) if kind.arms else ():
+        if f"{_ARM}{arm['name']}" == at.name:
+            return arm
+    raise Conflict(GONE)
+
+
+def places(definition: Mapping[str, Any]) -> dict[str, At]:
+    """Every place where a step can be inserted, by the JSON pointer that the step would have: `/steps/2/then/0`."""
+    found: dict[str, At] = {}
+
+    def add(owner: str | None, name: str, pointer: str, listed: list[Any]) -> None:
+        befores = (None, *(step["id"] for step in listed))
+        found.update({f"{pointer}/{index}": At(owner, name, before) for index, before in enumerate(befores)})
+
+    add(None, "steps", "/steps", definition.get("steps", []))
+    for placed in walk(definition):
+        for name, place, listed in lists_of(placed.step):
+            add(placed.step["id"], name, placed.pointer + place, listed)
+    return found
+
+
+def own(step: Mapping[str, Any]) -> dict[str, Any]:
+    """The step without the steps inside it."""
+    kind = KINDS[step["kind"]]
+    found = {name: value for name, value in step.items() if name not in kind.lists}
+    if kind.arms and kind.arms in found:
+        found[kind.arms] = [{name: value for name, value in arm.items() if name != "steps"} for arm in found[kind.arms]]
+    return found
+
+
+def print_of(value: Any) -> str:
+    """A fingerprint of JSON, by which a form tells whether what it shows has changed meanwhile."""
+    return hashlib.sha256(json.dumps(value)).hexdigest()[:16]
+
+
+def structure_faults(definition: Any) -> list[Fault]:
+    """What keeps a definition from being edited, of which it may have much less than of what keeps it from running."""
+    if not isinstance(definition, dict):
+        return [Fault("", 'Give a definition: {"triggers": [...], "steps": [...]}.')]
+    triggers = definition.get("triggers", [])
+    if not isinstance(triggers, list) or not all(isinstance(each, dict) for each in triggers):
+        return [Fault("/triggers", "Give a list of triggers, each of them an object.")]
+    if len(triggers) > MOST_TRIGGERS:
+        return [Fault("/triggers", f"Give at most {MOST_TRIGGERS}.")]
+    seen: dict[str, str] = {}
+    found = list(_list_faults(definition.get("steps", []), "/steps", seen, 1))
+    if len(seen) > MOST_STEPS:
+        found.append(Fault("/steps", f"A definition has at most {MOST_STEPS} steps; this has {len(seen):,}."))
+    if not found and len(json.dumps(definition)) > MOST_BYTES:
+        found.append(Fault("", f"A definition has at most {MOST_BYTES // 1024} KiB."))
+    return found[:MOST_INNER]
+
+
+def _list_faults(steps: Any, at: str, seen: dict[str, str], depth: int) -> Iterator[Fault]:
+    return step_lists.faults(steps, at, depth, lambda step, place: _step_faults(step, place, seen, depth))
+
+
+def _step_faults(step: dict[str, Any], at: str, seen: dict[str, str], depth: int) -> Iterator[Fault]:
+    if wrong_id := step_lists.id_fault(step, at, seen):
+        yield wrong_id
+        return
+    kind = step.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        yield Fault(f"{at}/kind", f"Give the kind of the step, one of {', '.join(KINDS)}.")
+        return
+    if (name := KINDS[kind].arms) and (wrong := _fault_of_arms(step.get(name, []), f"{at}/{name}")):
+        yield wrong
+        return
+    for _, place, listed in lists_of(step):
+        yield from _list_faults(listed, at + place, seen, depth + 1)
+
+
+def _fault_of_arms(arms: Any, at: str) -> Fault | None:
+    if not isinstance(arms, list) or not all(isinstance(arm, dict) for arm in arms):
+        return Fault(at, "Give a list of arms, each of them an object.")
+    names = [arm.get("name") for arm in arms]
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or not re.fullmatch(ID, name) or name in names[:index]:
+            return Fault(f"{at}/{index}/name", "Give each arm a name of its own: letters, digits, '_' and '-'.")
+    return None

@@ -1,0 +1,244 @@
+"""Working copies: the draft that the editors of an automation share, which may be incomplete, with undo and redo.
+
+A working copy is the automation's `definition` whenever it can run, and keeps what cannot run yet beside it. A
+`definition` that changes elsewhere, by the API or because a version is restored, becomes its next state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from peewee import fn
+
+from app import bounds
+from app.database import rows, transaction
+from app.domain.automations import definitions
+from app.domain.automations.editing import edits, step_trees
+from app.errors import Conflict, Fault, Invalid
+from app.lib import clock, json
+from app.models.automations import Automation
+from app.models.working_copies import WorkingCopy, WorkingCopyState
+
+MOST_STATES = 100
+# Of all states of an automation; the present one is kept whatever it has.
+MOST_STATE_BYTES = 8 * 1024 * 1024
+# What one types into a form becomes one state, if it goes on for no longer.
+TYPING_SECONDS = 120
+CHANGED_ELSEWHERE = "changed the draft over the API, or restored a version"
+_LARGE_BYTES = 4 * 1024
+Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A working copy as it is now. `undoes`, `redoes`: the states whose changes that would be; None: there is none."""
+
+    automation: Automation
+    definition: Mapping[str, Any]
+    revision: int
+    undoes: WorkingCopyState | None = None
+    redoes: WorkingCopyState | None = None
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What keeps it from running, by pointers into the definition. Raises Overloaded."""
+        is_large = len(json.dumps(self.definition)) > _LARGE_BYTES
+        with bounds.alone(self.automation.workspace_id) if is_large else nullcontext():
+            return definitions.faults(self.definition)
+
+
+def current(automation: Automation) -> Copy:
+    """The working copy; the automation's definition if there is none, or if that was changed elsewhere since."""
+    found: WorkingCopy | None = WorkingCopy.get_or_none(WorkingCopy.automation_id == automation.id)
+    if found is None:
+        return Copy(automation, automation.definition, 0)
+    if found.seen != step_trees.print_of(automation.definition):
+        # Its next change writes down that it was; until then the revision is odd one out for everybody alike.
+        return Copy(automation, automation.definition, found.revision, undoes=_state(automation, found.state))
+    near = _near(found)
+    return _copy(automation, found, near)
+
+
+def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is_typing: bool = False) -> Copy:
+    """Changes the working copy as it is now, whatever others have changed; `done` says what, after a name.
+
+    With `is_typing` it goes on with the last state, if that is of the same steps and person and not long ago. Raises
+    what `change` raises, and Invalid for a definition that cannot be edited.
+    """
+    with transaction():
+        locked, found = _locked(automation)
+        before = _definition(found)
+        after = change(before)
+        if faults := step_trees.structure_faults(after):
+            raise Invalid(*faults)
+        if after == before:
+            return _copy(locked, found, _near(found))
+        steps = edits.changed_steps(before, after)
+        number = found.state + 1
+        if is_typing and _goes_on(found, actor_id, done, steps):
+            number = found.state
+        later = (WorkingCopyState.automation_id == automation.id) & (WorkingCopyState.number >= number)
+        WorkingCopyState.delete().where(later).execute()
+        _store(locked, number, after, actor_id, done, steps)
+        _prune(automation.id, number)
+        return _go_to(locked, found, number, after)
+
+
+def undo(automation: Automation, revision: int) -> Copy:
+    """Goes back to the state before. Raises Conflict if there is none, or if the copy has changed since `revision`."""
+    return _step(automation, revision, -1, "There is nothing to undo.")
+
+
+def redo(automation: Automation, revision: int) -> Copy:
+    """Goes on to the state that was undone. Raises Conflict like `undo`."""
+    return _step(automation, revision, 1, "There is nothing to redo.")
+
+
+def last_change(automation: Automation, step_id: str) -> WorkingCopyState | None:
+    """The state in which the step was changed or removed last; None if that is too long ago to be known."""
+    position = WorkingCopy.select(WorkingCopy.state).where(WorkingCopy.automation_id == automation.id)
+    found: WorkingCopyState | None = (
+        _states(automation.id)
+        .where(WorkingCopyState.steps.contains([step_id]), WorkingCopyState.number <= position)
+        .order_by(WorkingCopyState.number.desc())
+        .first()
+    )
+    return found
+
+
+def step_with(automation: Automation, step_id: str, its_print: str) -> Mapping[str, Any] | None:
+    """The step's own members, as they were when they had this fingerprint; None if that is not known any more."""
+    for state in _states(automation.id).order_by(WorkingCopyState.number.desc()):
+        for placed in step_trees.walk(state.definition):
+            if placed.step["id"] == step_id:
+                own = step_trees.own(placed.step)
+                if step_trees.print_of(own) == its_print:
+                    return own
+    return None
+
+
+def check_publishable(automation: Automation) -> None:
+    """Raises Conflict while the working copy cannot run: what would be published is not what editors see."""
+    count = len(current(automation).faults)
+    if count:
+        problems = "a problem" if count == 1 else f"{count} problems"
+        raise Conflict(f"The draft has {problems}. Mend that first; the editor shows where.")
+
+
+def _locked(automation: Automation) -> tuple[Automation, WorkingCopy]:
+    """The automation, locked, and its working copy, made if there is none. Raises NotFound."""
+    mine = Automation.id == automation.id
+    locked: Automation = Automation.select().where(mine).for_update().get_or_none() or Automation.find(
+        automation.workspace_id, automation.id
+    )
+    seen = step_trees.print_of(locked.definition)
+    found = WorkingCopy.get_or_none(WorkingCopy.automation_id == automation.id)
+    if found is None:
+        _store(locked, 1, locked.definition, None, "", [])
+        values = {"automation_id": locked.id, "workspace_id": locked.workspace_id, "state": 1, "revision": 0}
+        WorkingCopy.insert(**values, seen=seen).execute()
+        found = WorkingCopy.get(WorkingCopy.automation_id == automation.id)
+    elif found.seen != seen:
+        number = found.state + 1
+        later = (WorkingCopyState.automation_id == locked.id) & (WorkingCopyState.number >= number)
+        WorkingCopyState.delete().where(later).execute()
+        steps = edits.changed_steps(_definition(found), locked.definition)
+        _store(locked, number, locked.definition, None, CHANGED_ELSEWHERE, steps)
+        found = found.altered(state=number, seen=seen)
+    return locked, found
+
+
+def _step(automation: Automation, revision: int, by: int, otherwise: str) -> Copy:
+    with transaction():
+        locked, found = _locked(automation)
+        if found.revision != revision:
+            raise Conflict("The draft has changed since this page was made. Look at what has changed, then try again.")
+        state = _state(locked, found.state + by)
+        if state is None:
+            raise Conflict(otherwise)
+        return _go_to(locked, found, state.number, state.definition)
+
+
+def _go_to(automation: Automation, found: WorkingCopy, number: int, definition: Mapping[str, Any]) -> Copy:
+    """Makes the state the present one, and the automation's definition if it can run."""
+    seen = found.seen
+    if not Copy(automation, definition, 0).faults:
+        Automation.update(definition=definition, updated_at=fn.now()).where(Automation.id == automation.id).execute()
+        automation, seen = automation.altered(definition=definition), step_trees.print_of(definition)
+    changed = {"state": number, "revision": found.revision + 1, "seen": seen}
+    WorkingCopy.update(**changed, updated_at=fn.now()).where(WorkingCopy.automation_id == automation.id).execute()
+    found = found.altered(**changed)
+    return _copy(automation, found, _near(found))
+
+
+def _copy(automation: Automation, found: WorkingCopy, near: Mapping[int, WorkingCopyState]) -> Copy:
+    here = near[found.state]
+    undoes = here if found.state - 1 in near else None
+    return Copy(automation, here.definition, found.revision, undoes, near.get(found.state + 1))
+
+
+def _near(found: WorkingCopy) -> dict[int, WorkingCopyState]:
+    """The present state, and those before and after it."""
+    around = WorkingCopyState.number.in_([found.state - 1, found.state, found.state + 1])
+    return {state.number: state for state in _states(found.automation_id).where(around)}
+
+
+def _definition(found: WorkingCopy) -> Mapping[str, Any]:
+    state = _states(found.automation_id).where(WorkingCopyState.number == found.state).get()
+    definition: Mapping[str, Any] = state.definition
+    return definition
+
+
+def _state(automation: Automation, number: int) -> WorkingCopyState | None:
+    found: WorkingCopyState | None = _states(automation.id).where(WorkingCopyState.number == number).first()
+    return found
+
+
+def _states(automation_id: str) -> Any:
+    return WorkingCopyState.select().where(WorkingCopyState.automation_id == automation_id)
+
+
+def _goes_on(found: WorkingCopy, actor_id: str, done: str, steps: Sequence[str]) -> bool:
+    last = _states(found.automation_id).order_by(WorkingCopyState.number.desc()).first()
+    is_recent = last.made_at > clock.now() - timedelta(seconds=TYPING_SECONDS)
+    is_same = (last.number, last.actor_id, last.done, last.steps) == (found.state, actor_id, done, list(steps))
+    return is_recent and is_same and found.state > 1
+
+
+def _store(
+    automation: Automation,
+    number: int,
+    definition: Mapping[str, Any],
+    actor_id: str | None,
+    done: str,
+    steps: Sequence[str],
+) -> None:
+    WorkingCopyState.insert(
+        automation_id=automation.id,
+        number=number,
+        workspace_id=automation.workspace_id,
+        definition=definition,
+        bytes=len(json.dumps(definition)),
+        actor_id=actor_id,
+        done=done,
+        steps=list(steps),
+    ).execute()
+
+
+def _prune(automation_id: str, newest: int) -> None:
+    """Forgets the oldest states, beyond MOST_STATES and MOST_STATE_BYTES."""
+    rows(
+        """
+        DELETE FROM working_copy_states WHERE automation_id = %(id)s AND number < %(newest)s AND number <= (
+            SELECT coalesce(max(number), 0) FROM (
+                SELECT number, sum(bytes) OVER (ORDER BY number DESC) AS total FROM working_copy_states
+                WHERE automation_id = %(id)s
+            ) AS summed WHERE total > %(most_bytes)s OR number <= %(newest)s - %(most)s
+        )
+        """,
+        {"id": automation_id, "newest": newest, "most": MOST_STATES, "most_bytes": MOST_STATE_BYTES},
+    )

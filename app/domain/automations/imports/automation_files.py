@@ -1,0 +1,71 @@
+"""Files of automations: our own, from one workspace to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.domain.automations import definitions
+from app.domain.automations.automations import REENTRY
+from app.domain.automations.imports.sources import Imported, Unreadable, mapping, text
+from app.errors import Fault
+from app.lib import json, normalization
+from app.models.automations import Automation
+
+KIND = "bellhop"
+FORMAT = 1
+MOST_DEFINITION_BYTES = 262_144  # as of any body
+_SHOWN = 5  # faults that a sentence lists
+
+
+def file_of(automation: Automation, names: Mapping[str, str]) -> dict[str, Any]:
+    """The automation's draft as a file. `names`: what the identifiers in it stand for."""
+    return {
+        "bellhop": "automation",
+        "format": FORMAT,
+        "name": automation.name,
+        "definition": automation.definition,
+        "exits": automation.exits,
+        "goal": automation.goal,
+        "reentry": automation.reentry,
+        "names": dict(names),
+    }
+
+
+def is_file(document: Mapping[str, Any]) -> bool:
+    """Whether this looks like one of our files, or like the body that creates an automation."""
+    return document.get("bellhop") == "automation" or "definition" in document
+
+
+def read(document: Mapping[str, Any]) -> Imported:
+    """The automation in a file. Raises Unreadable, which says what is wrong with its definition."""
+    if "bellhop" in document and document.get("format") != FORMAT:
+        raise Unreadable("This file was made by a newer Bellhop.")
+    definition, exits = document.get("definition"), document.get("exits") or []
+    goal, reentry = document.get("goal"), document.get("reentry")
+    faults = definitions.faults(definition, "/definition") + definitions.exit_faults(exits, "/exits")
+    if goal is not None:
+        faults += definitions.goal_faults(goal, "/goal")
+    if reentry is not None and reentry not in REENTRY:
+        faults.append(Fault("/reentry", f"Give one of {', '.join(REENTRY)}, or null."))
+    if faults:
+        raise Unreadable(_sentence(faults))
+    assert isinstance(definition, dict)
+    if len(json.dumps(definition)) > MOST_DEFINITION_BYTES:
+        raise Unreadable(f"The definition is larger than {MOST_DEFINITION_BYTES // 1024} KiB.")
+    try:
+        name = normalization.name(text(document.get("name")))
+    except ValueError:
+        name = "Imported automation"
+    return Imported(KIND, name, {"triggers": [], **definition}, exits=exits, goal=goal, reentry=reentry)
+
+
+def names_in(document: Mapping[str, Any]) -> dict[str, str]:
+    """What the file says that identifiers stand for."""
+    return {key: text(name)[:200] for key, name in mapping(document.get("names")).items() if isinstance(name, str)}
+
+
+def _sentence(faults: list[Fault]) -> str:
+    listed = [f"{fault.pointer}: {fault.detail}" for fault in faults[:_SHOWN]]
+    more = f" And {len(faults) - _SHOWN} more." if len(faults) > _SHOWN else ""
+    return f"The automation in the file has faults. {' '.join(listed)}{more}"

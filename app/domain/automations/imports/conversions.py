@@ -1,0 +1,109 @@
+"""Conversions: a graph as a definition without faults, with an account of all parts of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from app.domain.automations import definitions
+from app.domain.automations.imports.flow_graphs import Graph, Step
+from app.domain.automations.imports.nestings import Nesting, nest
+from app.domain.automations.imports.sources import Imported, Ledger, NameTable
+from app.domain.automations.steps import KINDS
+from app.errors import Fault
+
+UNREACHED = "Nothing that was imported leads here."
+_INSIDE = ("steps", "then", "else", "otherwise")
+
+
+def convert(
+    kind: str,
+    name: str,
+    graph: Graph,
+    names: NameTable,
+    ledger: Ledger,
+    parts: Mapping[str, str],
+    *,
+    triggers: Sequence[Mapping[str, Any]] = (),
+    kept: Iterable[str] = (),
+) -> Imported:
+    """The automation that the graph becomes. `parts`: where each part of the source is; `kept`: what stands elsewhere.
+
+    Every part is kept or noted in the ledger: also those that nothing leads to. Raises Unreadable.
+    """
+    nesting = nest(graph, names, ledger)
+    definition = {"triggers": list(triggers), "steps": nesting.steps}
+    gone = _without_faults(definition, nesting, ledger)
+    followed = {*nesting.kept, *kept}
+    accounted = followed | {entry.source for entry in ledger.lost}
+    for source, where in parts.items():
+        if source not in accounted:
+            ledger.lose(source, where, UNREACHED)
+    return Imported(kind, name, definition, tuple(ledger.lost), frozenset(followed - gone))
+
+
+def without_faults(imported: Imported) -> Imported:
+    """The automation without the steps that have faults, such as those that name one that is gone."""
+    ledger = Ledger(dict.fromkeys(imported.lost))
+    _without_faults(imported.definition, Nesting(), ledger)
+    imported.lost = tuple(ledger.lost)
+    return imported
+
+
+def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger) -> set[str]:
+    """Removes the steps and triggers that have faults; returns the parts of the source that are gone with them."""
+    gone: set[str] = set()
+    while faults := definitions.faults(definition):
+        for fault in _outermost(faults):
+            for step in _remove(definition, fault):
+                sources, where = nesting.sources.get(step["id"], ((), "The definition"))
+                for source in sources or ("",):
+                    ledger.lose(source, where, fault.detail)
+                    gone.add(source)
+    return gone - _sources_of(definition["steps"], nesting)
+
+
+def _outermost(faults: Sequence[Fault]) -> list[Fault]:
+    """The first fault of each step, the last steps of a list first, so that pointers stay true."""
+    by_owner: dict[tuple[Any, ...], Fault] = {}
+    for fault in faults:
+        by_owner.setdefault(_owner(fault.pointer), fault)
+    kept = [key for key in by_owner if not any(key[:length] in by_owner for length in range(2, len(key)))]
+    return [by_owner[key] for key in sorted(kept, reverse=True, key=lambda key: [_sortable(part) for part in key])]
+
+
+def _owner(pointer: str) -> tuple[Any, ...]:
+    """The path of the step or trigger that a pointer leads into."""
+    parts: list[Any] = [int(part) if part.isdigit() else part for part in pointer.split("/")[1:]]
+    end = 2
+    for at in range(2, len(parts)):
+        if isinstance(parts[at], int) and parts[at - 1] in _INSIDE:
+            end = at + 1
+    return tuple(parts[:end])
+
+
+def _sortable(part: Any) -> tuple[int, str]:
+    return (part, "") if isinstance(part, int) else (0, part)
+
+
+def _remove(definition: dict[str, Any], fault: Fault) -> list[Step]:
+    """Takes the step or trigger out; returns the steps that are gone, those inside included."""
+    *path, index = _owner(fault.pointer)
+    holder: Any = definition
+    for part in path:
+        holder = holder[part]
+    if not isinstance(index, int):  # a fault of the whole list
+        raise AssertionError(fault)
+    removed = holder.pop(index)
+    return list(_all_steps([removed])) if path[0] == "steps" else [{"id": ""}]
+
+
+def _all_steps(steps: Iterable[Step]) -> Iterable[Step]:
+    for step in steps:
+        yield step
+        for _, _, inner in KINDS[step["kind"]].inside(step):
+            yield from _all_steps(inner)
+
+
+def _sources_of(steps: Iterable[Step], nesting: Nesting) -> set[str]:
+    return {source for step in _all_steps(steps) for source in nesting.sources.get(step["id"], ((), ""))[0]}

@@ -1,0 +1,170 @@
+"""Flow graphs: what a flow of another product does, as elements that lead to each other, and where its loops are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Step = dict[str, Any]
+# The member of a step that names the part of the source that it was made from, until it has its place.
+SOURCE = "_source"
+
+
+@dataclass(slots=True)
+class Way:
+    """A way on from an element. `source`: the identifier of the connection there; `to`: an element, or None: the end.
+
+    `condition` is None for the way that is left if no other holds. `steps` are taken first on the way.
+    """
+
+    to: str | None
+    source: str | None = None
+    where: str = ""
+    condition: Mapping[str, Any] | None = None
+    percent: float = 0
+    name: str = ""
+    steps: list[Step] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Element:
+    """A piece of a flow: steps, one after another, and the ways on from it.
+
+    `shape`: `go`, with at most one way; `cases`: the first whose condition holds, the last has none; `split`; or
+    `otherwise`: the first way is that of the last step's `otherwise`, the second goes on.
+    `sources`: what of the source it stands for. `is_exclusive`: no two conditions can hold.
+    """
+
+    key: str
+    where: str
+    sources: Sequence[str] = ()
+    steps: list[Step] = field(default_factory=list)
+    ways: list[Way] = field(default_factory=list)
+    shape: str = "go"
+    is_exclusive: bool = False
+
+
+@dataclass(slots=True)
+class Loop:
+    """Elements that lead back to the first of them, `head`, which every way into the loop passes."""
+
+    head: str
+    body: frozenset[str]
+    parent: Loop | None = None
+
+
+class Graph:
+    """A flow as elements by their keys. `first`: the one that it begins with."""
+
+    def __init__(self, elements: Iterable[Element], first: str | None) -> None:
+        self.elements = {each.key: each for each in elements}
+        self.first = first if first in self.elements else None
+        for each in self.elements.values():
+            for way in each.ways:
+                if way.to not in self.elements:
+                    way.to = None
+        self.order: list[str] = []  # reverse postorder: each before those that it leads to, except backwards
+        self.place: dict[str, int] = {}
+        self.jumps: set[tuple[str, str]] = set()  # backwards, but not to the head of a loop
+        self.back: set[tuple[str, str]] = set()
+        self.loops: dict[str, Loop] = {}
+        if self.first is not None:
+            self._walk(self.first)
+            self._find_loops(self.first)
+
+    def forward(self, key: str) -> list[str]:
+        """The elements that one leads to, without going back."""
+        found = [way.to for way in self.elements[key].ways if way.to is not None]
+        return [to for to in found if (key, to) not in self.back and (key, to) not in self.jumps]
+
+    def reach(self, start: str | None, without: str | None = None) -> set[str]:
+        """The elements that can be reached forwards, `start` included, without passing one."""
+        seen: set[str] = set()
+        pending = [start] if start is not None and start != without else []
+        while pending:
+            key = pending.pop()
+            if key not in seen:
+                seen.add(key)
+                pending += [to for to in self.forward(key) if to != without]
+        return seen
+
+    def _walk(self, first: str) -> None:
+        """Finds the order and the connections that lead backwards, by a search in depth."""
+        state = {first: 1}
+        stack = [(first, iter([way.to for way in self.elements[first].ways]))]
+        backwards: set[tuple[str, str]] = set()
+        while stack:
+            key, ways = stack[-1]
+            to = next(ways, "")
+            if to == "":
+                stack.pop()
+                state[key] = 2
+                self.order.append(key)
+            elif to is not None and state.get(to) == 1:
+                backwards.add((key, to))
+            elif to is not None and to not in state:
+                state[to] = 1
+                stack.append((to, iter([way.to for way in self.elements[to].ways])))
+        self.order.reverse()
+        self.place = {key: number for number, key in enumerate(self.order)}
+        self.back = backwards
+
+    def _find_loops(self, first: str) -> None:
+        """Finds the loops; what leads backwards without being one's end is a jump."""
+        dominators = self._dominators(first, self._before())
+        self.jumps = {(key, head) for key, head in self.back if not _is_above(head, key, dominators)}
+        self.back -= self.jumps
+        before, bodies = self._before(), dict[str, set[str]]()
+        for key, head in sorted(self.back):
+            body, pending = bodies.setdefault(head, {head}), [key]
+            while pending:
+                each = pending.pop()
+                if each not in body:
+                    body.add(each)
+                    pending += before[each]
+        loops = [Loop(head, frozenset(body)) for head, body in bodies.items()]
+        for loop in loops:
+            around = [other for other in loops if other is not loop and loop.head in other.body]
+            loop.parent = min(around, key=lambda other: len(other.body), default=None)
+            self.loops[loop.head] = loop
+
+    def _before(self) -> dict[str, list[str]]:
+        before: dict[str, list[str]] = {key: [] for key in self.order}
+        for key in self.order:
+            for way in self.elements[key].ways:
+                if way.to is not None and (key, way.to) not in self.jumps:
+                    before[way.to].append(key)
+        return before
+
+    def _dominators(self, first: str, before: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """For each element the nearest that every way to it passes (Cooper, Harvey and Kennedy, 2001)."""
+        above = {first: first}
+        changed = True
+        while changed:
+            changed = False
+            for key in self.order[1:]:
+                nearest: str | None = None
+                for each in before[key]:
+                    if each in above:
+                        nearest = each if nearest is None else self._meet(each, nearest, above)
+                if nearest is not None and above.get(key) != nearest:
+                    above[key] = nearest
+                    changed = True
+        return above
+
+    def _meet(self, one: str, other: str, above: Mapping[str, str]) -> str:
+        while one != other:
+            while self.place[one] > self.place[other]:
+                one = above[one]
+            while self.place[other] > self.place[one]:
+                other = above[other]
+        return one
+
+
+def _is_above(head: str, key: str, above: Mapping[str, str]) -> bool:
+    while key != head:
+        if above[key] == key:
+            return False
+        key = above[key]
+    return True

@@ -1,0 +1,262 @@
+"""Nestings: the elements of a graph as steps within steps, as our definitions have them.
+
+Ways that meet again go on below the step where they part. A loop becomes a `repeat`, which a variable ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from app.domain.automations.definitions.json_schemas import DEEPEST, MOST_STEPS
+from app.domain.automations.imports.flow_graphs import SOURCE, Element, Graph, Loop, Step, Way
+from app.domain.automations.imports.sources import Ledger, NameTable, Unreadable
+from app.domain.automations.steps.repeat import MOST_ROUNDS
+
+_AGAIN = "again"
+_TRIED = 8  # places where ways might meet
+_NESTED = 4  # conditions that stand in the `else` of each other
+_TOO_DEEP = f"What follows is nested more than {DEEPEST} levels deep."
+_NAMED = re.compile(r"\bsteps\.([A-Za-z0-9_]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where steps stand. `falls`: the element that comes after the last of them; None: the end.
+
+    `exits`: the elements that ways out of the loop lead to, by the number that the loop's variable gets.
+    """
+
+    level: int = 1
+    falls: str | None = None
+    loop: Loop | None = None
+    variable: str = ""
+    exits: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Nesting:
+    """The steps of a graph. `sources`: by the step's identifier; `kept`: what else of the source was followed."""
+
+    steps: list[Step] = field(default_factory=list)
+    sources: dict[str, tuple[Sequence[str], str]] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
+
+
+def nest(graph: Graph, names: NameTable, ledger: Ledger) -> Nesting:
+    """The graph as steps. What has no place is noted in the ledger. Raises Unreadable above MOST_STEPS."""
+    making = _Making(graph, names, ledger)
+    if graph.first is not None:
+        making.nesting.steps = making.sequence(graph.first, _Place())
+    return making.nesting
+
+
+class _Making:
+    """A nesting while it is made."""
+
+    def __init__(self, graph: Graph, names: NameTable, ledger: Ledger) -> None:
+        self.nesting = Nesting()
+        self._graph, self._names, self._ledger = graph, names, ledger
+        self._renamed: dict[str, str] = {}
+        self._by_id: dict[str, Step] = {}
+        self._reached: dict[tuple[str | None, str | None], set[str]] = {}
+
+    def sequence(self, to: str | None, place: _Place, *, is_head: bool = False) -> list[Step]:
+        """The steps from an element on, until nothing or the steps behind the place follow."""
+        steps: list[Step] = []
+        while True:
+            if to is None:
+                return [*steps, *self._end(place)]
+            if to == place.falls and not is_head:
+                return steps
+            if place.loop and to not in place.loop.body:
+                number = place.exits.setdefault(to, len(place.exits) + 1)
+                return [*steps, self._set(place.variable, str(number))]
+            if to in self._graph.loops and not is_head:
+                element = self._loop(self._graph.loops[to], place, steps)
+            else:
+                element = self._graph.elements[to]
+                steps += self._steps_of(element)
+                self.nesting.kept.update(element.sources)
+            is_head = False
+            made, to, goes_on = self._on(element, place)
+            steps += made
+            if not goes_on:
+                return steps
+
+    def _on(self, element: Element, place: _Place) -> tuple[list[Step], str | None, bool]:
+        """The ways on from an element: their steps, the element that comes next, and whether any does."""
+        ways = [self._followed(element, way) for way in element.ways]
+        if (element.shape == "cases" and len(ways) == 1) or element.shape == "go":
+            return (self._fresh(ways[0].steps, element), ways[0].to, True) if ways else ([], None, True)
+        if element.shape == "otherwise":
+            return self._otherwise(element, ways, place)
+        joint = self._joint(ways, place)
+        inner = place if joint is None else replace(place, falls=joint)
+        if element.shape == "split":
+            return self._split(element, ways, inner), joint, joint is not None
+        return self._cases(element, ways, inner), joint, joint is not None
+
+    def _loop(self, loop: Loop, place: _Place, steps: list[Step]) -> Element:
+        """Adds the `repeat` of a loop to the steps; returns an element with the ways out of it."""
+        head = self._graph.elements[loop.head]
+        variable = self._names.fresh("loop")
+        inner = _Place(place.level + 1, loop.head, loop, variable, {})
+        self._ledger.lose(head.key, head.where, f"A loop begins here. It is repeated at most {MOST_ROUNDS} times.")
+        steps.append(self._set(variable, _AGAIN))
+        repeat = self._step({"kind": "repeat", "times": MOST_ROUNDS, "while": _is(variable, _AGAIN)}, "loop")
+        steps.append(repeat)
+        if inner.level > DEEPEST:
+            repeat["steps"] = []
+            self._ledger.lose(head.key, head.where, _TOO_DEEP)
+            return Element(head.key, head.where)
+        repeat["steps"] = self.sequence(loop.head, inner, is_head=True)
+        ways = [Way(to, condition=_is(variable, str(number))) for to, number in inner.exits.items()]
+        if ways:
+            ways[-1].condition = None
+        return Element(loop.head, head.where, ways=ways, shape="cases" if ways else "go", is_exclusive=True)
+
+    def _otherwise(self, element: Element, ways: list[Way], place: _Place) -> tuple[list[Step], str | None, bool]:
+        late, on = ways
+        step = self._renamed[element.steps[-1]["id"]]
+        if on.steps or not self._is_clean([late], on.to, place):
+            condition = {"field": f"steps.{step}.timed_out", "is": "equals", "value": True}
+            parted = Element(element.key, element.where, ways=[replace(late, condition=condition), on], shape="cases")
+            return self._on(parted, place)
+        arm = self._arm(late, replace(place, falls=on.to), 1, element)
+        self._by_id[step]["otherwise"] = arm
+        return [], on.to, True
+
+    def _split(self, element: Element, ways: list[Way], place: _Place) -> list[Step]:
+        arms = [{"name": way.name, "percent": way.percent, "steps": self._arm(way, place, 1, element)} for way in ways]
+        return [self._step({"kind": "split", "arms": arms}, "split")]
+
+    def _cases(self, element: Element, ways: list[Way], place: _Place) -> list[Step]:
+        """Branches, of which a run takes the first way whose condition holds."""
+        *some, last = ways
+        conditions = [self._renaming(way.condition) for way in some]
+        if len(some) <= (_NESTED if place.level <= DEEPEST // 2 else 1):
+            return self._nested(element, ways, conditions, place)
+        decided: list[Step] = []
+        if not element.is_exclusive:
+            variable = self._names.fresh("way")
+            decided.append(self._set(variable, "0"))
+            for number, condition in enumerate(conditions, 1):
+                free = {"all": [_is(variable, "0"), condition]}
+                chosen = [self._set(variable, str(number))]
+                decided.append(self._step({"kind": "branch", "if": free, "then": chosen}, "decide"))
+            conditions = [_is(variable, str(number)) for number in range(1, len(some) + 1)]
+        steps = []
+        for way, condition in zip(some, conditions, strict=True):
+            if arm := self._arm(way, place, 1, element):
+                steps.append(self._step({"kind": "branch", "if": condition, "then": arm}, "if"))
+        if arm := self._arm(last, place, 1, element):
+            steps.append(self._step({"kind": "branch", "if": {"not": {"any": conditions}}, "then": arm}, "else"))
+        return [*decided, *steps] if steps else []
+
+    def _nested(self, element: Element, ways: list[Way], conditions: Sequence[Any], place: _Place) -> list[Step]:
+        arms = [self._arm(way, place, min(number, len(ways) - 1), element) for number, way in enumerate(ways, 1)]
+        steps = arms[-1]
+        for condition, arm in reversed(list(zip(conditions, arms, strict=False))):
+            if arm or steps:
+                steps = [self._step({"kind": "branch", "if": condition, "then": arm, "else": steps}, "if")]
+        return steps
+
+    def _arm(self, way: Way, place: _Place, levels: int, element: Element) -> list[Step]:
+        """The steps of a way that is nested `levels` deeper than `place`; none, and a loss, below DEEPEST."""
+        level = place.level + levels
+        if level > DEEPEST:
+            self._ledger.lose(way.source or element.key, way.where or element.where, _TOO_DEEP)
+            return []
+        return [*self._fresh(way.steps, element), *self.sequence(way.to, replace(place, level=level))]
+
+    def _followed(self, element: Element, way: Way) -> Way:
+        """The way, without its end if that is a jump for which there is no step."""
+        if way.source is not None:
+            self.nesting.kept.add(way.source)
+        if way.to is None or (element.key, way.to) not in self._graph.jumps:
+            return way
+        to = self._graph.elements[way.to].where
+        why = f"It jumps into the middle of a loop, to {to}. The run ends here instead."
+        self._ledger.lose(way.source or element.key, way.where or element.where, why)
+        return replace(way, to=None)
+
+    def _joint(self, ways: Sequence[Way], place: _Place) -> str | None:
+        """Where the ways meet again, or else where the longest goes on while the others end; None: nowhere."""
+        reached = [self._reach(way.to, place.falls) for way in ways]
+        times: dict[str, int] = {}
+        for each in reached:
+            for key in each:
+                if not place.loop or key in place.loop.body:
+                    times[key] = times.get(key, 0) + 1
+        shared = sorted((key for key in times if times[key] > 1), key=lambda key: (-times[key], self._graph.place[key]))
+        longest = max(zip(ways, reached, strict=True), key=lambda each: len(each[1]))[0].to
+        for key in [*shared[:_TRIED], *([longest] if longest in times else [])]:
+            if key != place.falls and self._is_clean(ways, key, place):
+                return key
+        return None
+
+    def _is_clean(self, ways: Iterable[Way], joint: str | None, place: _Place) -> bool:
+        """Whether what follows the ways may stand behind them: each leads there, or to an end."""
+        begins = [way.to for way in ways if way.to is not None]
+        region = set[str]().union(*(self._reach(to, joint) for to in begins)) if begins else set()
+        pairs = [("", to) for to in begins]
+        pairs += [(key, way.to) for key in region for way in self._graph.elements[key].ways if way.to is not None]
+        for key, to in pairs:
+            if to == joint or (key, to) in self._graph.jumps:
+                continue
+            if to == place.falls or (place.loop and to not in place.loop.body):
+                return False
+            if (key, to) in self._graph.back and to not in region:
+                return False
+        return True
+
+    def _reach(self, start: str | None, without: str | None) -> set[str]:
+        if (start, without) not in self._reached:
+            self._reached[start, without] = self._graph.reach(start, without)
+        return self._reached[start, without]
+
+    def _end(self, place: _Place) -> list[Step]:
+        return [] if place.falls is None else [self._step({"kind": "stop"}, "end")]
+
+    def _set(self, variable: str, value: str) -> Step:
+        return self._step({"kind": "set_variable", "name": variable, "value": value}, f"set_{variable}")
+
+    def _steps_of(self, element: Element) -> list[Step]:
+        return self._fresh(element.steps, element)
+
+    def _fresh(self, steps: Sequence[Step], element: Element) -> list[Step]:
+        """The steps, which get other identifiers if they stand elsewhere already."""
+        for step in steps:
+            is_new = step["id"] not in self._by_id
+            self._renamed[step["id"]] = step["id"] if is_new else self._names.fresh(step["id"])
+        made = []
+        for step in steps:
+            fields = {name: self._renaming(value) for name, value in step.items() if name not in ("id", SOURCE)}
+            made.append(self._step({"id": self._renamed[step["id"]], **fields}, ""))
+            sources = (step[SOURCE],) if SOURCE in step else element.sources
+            self.nesting.sources[made[-1]["id"]] = (sources, element.where)
+        return made
+
+    def _step(self, fields: Mapping[str, Any], wanted: str) -> Step:
+        if len(self._by_id) == MOST_STEPS:
+            raise Unreadable(
+                f"This would have more than {MOST_STEPS} steps. What is reached in several ways counts each time."
+            )
+        step = dict(fields) if "id" in fields else {"id": self._names.fresh(wanted), **fields}
+        self._by_id[step["id"]] = step
+        return step
+
+    def _renaming(self, value: Any) -> Any:
+        """The value, in whose texts the results of steps have their present names."""
+        if isinstance(value, str):
+            return _NAMED.sub(lambda found: f"steps.{self._renamed.get(found[1], found[1])}", value)
+        if isinstance(value, list):
+            return [self._renaming(each) for each in value]
+        return {name: self._renaming(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def _is(variable: str, value: str) -> dict[str, Any]:
+    return {"field": f"run.variables.{variable}", "is": "equals", "value": value}

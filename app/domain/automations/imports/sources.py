@@ -1,0 +1,146 @@
+"""Sources: what is read of other products' files, with care, and what of them has no equivalent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.errors import BellhopError
+from app.lib import json
+
+MOST_BYTES = 1_000_000
+MOST_PARTS = 1_500  # nodes, blocks and actions of a file, which become 500 steps at most
+MOST_WAYS = 5_000  # connections between them
+LONGEST_TEXT = 10_000  # characters of a text that is taken over
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+
+
+class Unreadable(BellhopError):
+    """The file cannot be imported; the detail says why."""
+
+    slug = "validation-failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Something of a source without an equivalent: its identifier there, where that is, and why."""
+
+    source: str
+    where: str
+    why: str
+
+
+@dataclass(slots=True)
+class Imported:
+    """What a file became. `kept`: the identifiers of its parts that the definition has.
+
+    Every part of the source is in `kept`, in `lost` or, if only something of it was lost, in both.
+    """
+
+    kind: str
+    name: str
+    definition: dict[str, Any]
+    lost: Sequence[Lost] = ()
+    kept: frozenset[str] = frozenset()
+    exits: Sequence[Mapping[str, Any]] = ()
+    goal: Mapping[str, Any] | None = None
+    reentry: str | None = None
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What is noted while a source is read."""
+
+    lost: dict[Lost, None] = field(default_factory=dict)
+
+    def lose(self, source: str, where: str, why: str) -> None:
+        """Notes that something has no equivalent, once."""
+        self.lost[Lost(source, where[:200], why[:300])] = None
+
+
+def load(raw: bytes | str) -> Mapping[str, Any]:
+    """The object that a JSON file holds. Raises Unreadable."""
+    size = len(raw) if isinstance(raw, bytes) else len(raw.encode(errors="surrogatepass"))
+    if size > MOST_BYTES:
+        raise Unreadable(f"The file is larger than {MOST_BYTES // 1_000_000} MB.")
+    if not raw.strip():
+        raise Unreadable("The file is empty.")
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"This is not JSON that can be read: {str(error)[:200]}.") from error
+    if not isinstance(document, dict):
+        raise Unreadable("This JSON is not an object, so it is no automation.")
+    if b"\\u0000" in (raw if isinstance(raw, bytes) else raw.encode(errors="surrogatepass")):
+        raise Unreadable("The file has characters that no text can hold (NUL).")
+    return document
+
+
+def listed(value: Any, where: str) -> list[Mapping[str, Any]]:
+    """The objects of a list; none if there is no list. Raises Unreadable for anything else."""
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise Unreadable(f"The file is damaged: {where} is not a list of objects.")
+    if len(value) > MOST_WAYS:
+        raise Unreadable(f"The file is too large: {where} has more than {MOST_WAYS:,} entries.")
+    return value
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def text(value: Any) -> str:
+    """The value if it is a text or a number, cut to LONGEST_TEXT, else an empty text."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return ""
+    return str(value)[:LONGEST_TEXT]
+
+
+def texts(value: Any) -> list[str]:
+    """The texts of a list."""
+    return [text(each) for each in value] if isinstance(value, list) else []
+
+
+def quoted(value: str, most: int = 60) -> str:
+    """The text in quotation marks, cut."""
+    line = " ".join(value.split())
+    return f"“{line if len(line) <= most else line[: most - 1] + '…'}”"
+
+
+def name_of(label: str, otherwise: str = "value") -> str:
+    """The label as a name that steps and variables can have."""
+    made = _NOT_IN_NAMES.sub("_", label[:200].lower()).strip("_")[:40].strip("_")
+    return made or otherwise
+
+
+class NameTable:
+    """Names by what they stand for: one each, and no two the same."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of(self, key: str, label: str, otherwise: str = "value") -> str:
+        """The name for the key, made from its label the first time."""
+        if key not in self._names:
+            self._names[key] = self.fresh(name_of(label, otherwise))
+        return self._names[key]
+
+    def fresh(self, wanted: str) -> str:
+        """The name, or with a number behind it if it is taken."""
+        name, number = wanted, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
+
+
+def escaped(literal: str) -> str:
+    """The text as a template that prints it."""
+    return literal.replace("{{", '{{ "{{" }}').replace("{%", '{{ "{%" }}')

@@ -1,0 +1,73 @@
+"""Moves: runs of one version that go on with another, where the step they wait in is still the same.
+
+A run is moved while it waits in a step that the other version has too, with the same identifier and kind: the wait goes
+on as it was, and the steps after it are those of the other version. All other runs keep their version.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from app.domain.automations import bulk_changes, version_counts
+from app.domain.automations.bulk_changes import Choice
+from app.domain.automations.definitions import programs
+from app.domain.triggers import run_states
+from app.domain.work.changes import Change, Effect
+from app.domain.work.units import Unit
+from app.errors import Conflict, Fault, Invalid
+from app.models.automations import Automation
+from app.models.runs import UNFINISHED, Run
+
+
+def move_runs(change: Change) -> Effect | None:
+    """Moves the runs that wait, in parts, from the version `from_version` to the published `to_version`.
+
+    Each is moved once, and takes no step by it. Raises NotFound, Invalid for versions that are the same, Busy, and
+    Conflict if the other version is not the published one when the move begins.
+    """
+    automation = Automation.find(change.workspace_id, change.target)
+    source, target = change.payload["from_version"], change.payload["to_version"]
+    if source == target:
+        raise Invalid(Fault("/from_version", "Give another version than the published one."))
+    if change.progress is None and automation.version != target:
+        raise Conflict(f"Version {target} is not the published one any more.")
+    steps = common_steps(automation.id, source, target)
+    step, after = (change.progress or {}).get("step"), (change.progress or {}).get("after", "")
+    left = steps[steps.index(step) :] if step in steps else [] if step else steps
+    if not left:
+        return Effect("changed", "automation", automation.id)
+    choice = Choice(change.workspace_id, automation.id, waiting_in=(source, left[0]))
+    reached = bulk_changes.go_on(change, choice, after, partial(_move, target))
+    if reached is None and len(left) == 1:
+        return Effect("changed", "automation", automation.id)
+    change.keep(step=left[1] if reached is None else left[0], after=reached or "")
+    return None
+
+
+def common_steps(automation_id: str, one: int, other: int) -> list[str]:
+    """The steps that two versions have, with the same kind, in the order of their names. Raises NotFound."""
+    theirs = programs.program_of(automation_id, other).steps
+    return sorted(
+        step.id
+        for step in programs.program_of(automation_id, one).steps.values()
+        if step.id in theirs and theirs[step.id].kind == step.kind
+    )
+
+
+def count(automation: Automation, source: int, target: int) -> tuple[int, int]:
+    """How many runs of the version can be moved now, and how many unfinished ones of it cannot. Raises NotFound."""
+    counted: dict[str, Any] = version_counts.read(automation, source)
+    unfinished = sum(counted["runs"][status] for status in UNFINISHED)
+    waiting = sum(counted["steps"][step]["waiting"] for step in common_steps(automation.id, source, target))
+    return waiting, unfinished - waiting
+
+
+def _move(target: int, unit: Unit, run: Run) -> None:
+    """Makes it a run of that version, in the counts as well: it has left the other one, and waits in this."""
+    run_states.count(unit, run, run.status, -1)
+    run_states.count_step(unit, run, "waiting", -1)
+    moved = unit.put(run.altered(version=target))
+    run_states.count(unit, moved, moved.status)
+    run_states.count_step(unit, moved, "entered")
+    run_states.count_step(unit, moved, "waiting")

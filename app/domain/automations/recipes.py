@@ -1,0 +1,48 @@
+"""Recipes: automations to begin with, which the guides show and pages offer as templates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from app.domain.automations.imports import automation_files
+from app.domain.automations.imports.sources import Imported
+from app.errors import NotFound
+from app.lib import json
+
+_FILE = Path(__file__).with_suffix(".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """An automation to begin with: what it does in a sentence, and what one has to fill in.
+
+    `body`: what creates it over the API. It may name members, segments and automations that no workspace has.
+    """
+
+    id: str
+    title: str
+    sentence: str
+    needs: Sequence[str]
+    body: Mapping[str, Any]
+
+    def read(self) -> Imported:
+        """The automation as an import has it."""
+        return automation_files.read(self.body)
+
+
+@cache
+def all_recipes() -> Sequence[Recipe]:
+    """All recipes, in the order of the guides."""
+    return tuple(Recipe(**each) for each in json.loads(_FILE.read_bytes()))
+
+
+def find(recipe_id: str) -> Recipe:
+    """The recipe. Raises NotFound."""
+    for each in all_recipes():
+        if each.id == recipe_id:
+            return each
+    raise NotFound("There is no such template.")

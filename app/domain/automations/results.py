@@ -1,0 +1,121 @@
+"""Results of automations: conversion by version and by arm, and where runs leave.
+
+All of it is read from counts, so it costs the same however many runs there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from app.database import rows
+from app.domain.automations import proportions
+from app.domain.automations.proportions import Proportion
+from app.models.automations import Automation
+from app.models.runs import STATUSES
+
+MOST_VERSIONS = 10
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """An arm of a split, or a version: its name, and how many of its runs reached the goal."""
+
+    name: str
+    goals: Proportion
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether shares differ. `kind`: `too_few`, `different` or `open`.
+
+    `better`, `worse` and the interval of how much better, from 0 to 1, are those of the clearest pair.
+    """
+
+    kind: str
+    better: str = ""
+    worse: str = ""
+    low: float = 0
+    high: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Where runs leave a version: of those that entered a step, how many failed in it, and how many came no further.
+
+    `late`: how many waited in vain there; `gone`: those that were cancelled in it, by an exit too.
+    """
+
+    step: str
+    entered: int
+    failed: int
+    gone: int
+    late: int | None
+
+
+def by_version(automation: Automation) -> list[Arm]:
+    """The latest MOST_VERSIONS versions, newest first, with all their runs."""
+    latest = automation.latest_version
+    numbers = list(range(latest, max(latest - MOST_VERSIONS, 0), -1))
+    values = {"id": automation.id, "versions": numbers, "keys": [*STATUSES, "goals"]}
+    counted = {(version, key): amount for version, key, amount in rows(_BY_VERSION, values)} if numbers else {}
+    return [
+        Arm(
+            str(number),
+            Proportion(counted.get((number, "goals"), 0), sum(counted.get((number, status), 0) for status in STATUSES)),
+        )
+        for number in numbers
+    ]
+
+
+def arms_of(counted: Mapping[str, Any]) -> dict[str, list[Arm]]:
+    """The arms of each split of a version, from its counts."""
+    return {
+        step: [
+            Arm(name, Proportion(min(passed["arm_goals"][name], taken), taken))
+            for name, taken in passed["arms"].items()
+        ]
+        for step, passed in counted["steps"].items()
+        if "arm_goals" in passed
+    }
+
+
+def compare(arms: Sequence[Arm]) -> Verdict:
+    """Whether any two arms differ; of several pairs, each has to be as much clearer (Bonferroni)."""
+    compared = [arm for arm in arms if arm.goals.whole]
+    if len(compared) < 2 or not proportions.has_enough(*(arm.goals for arm in compared)):
+        return Verdict("too_few")
+    pairs = list(combinations(sorted(compared, key=lambda arm: -arm.goals.share), 2))
+    confidence = 1 - (1 - CONFIDENCE) / len(pairs)
+    found = [(proportions.difference(one.goals, other.goals, confidence), one.name, other.name) for one, other in pairs]
+    (low, high), better, worse = max(found)
+    return Verdict("different" if low > 0 else "open", better, worse, low, high)
+
+
+def leavings(counted: Mapping[str, Any]) -> list[Leaving]:
+    """Where runs leave a version, in the order of its counts."""
+    return [
+        Leaving(
+            step,
+            passed["entered"],
+            passed["failed"],
+            max(passed["entered"] - passed["left"] - passed["waiting"] - passed["failed"], 0),
+            passed.get("arms", {}).get("otherwise"),
+        )
+        for step, passed in counted["steps"].items()
+    ]
+
+
+_BY_VERSION = """
+    SELECT version, key, sum(amount)::bigint FROM (
+        SELECT version, key, amount FROM run_counts
+        WHERE automation_id = %(id)s AND version = ANY(%(versions)s)
+            AND grain = 'all' AND starts_at = timestamptz 'epoch' AND step = '' AND key = ANY(%(keys)s)
+        UNION ALL
+        SELECT version, key, amount FROM automation_deltas
+        WHERE automation_id = %(id)s AND version = ANY(%(versions)s) AND step = '' AND key = ANY(%(keys)s)) AS counted
+    GROUP BY version, key
+"""

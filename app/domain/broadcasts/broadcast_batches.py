@@ -1,0 +1,205 @@
+"""Batches of broadcasts: each handles the next contacts and records an outcome for each.
+
+A batch is one transaction of bounded size: the messages or runs, a row for each contact, and the place in the parts.
+So each contact is handled once, even if a worker dies. The outbox then sends the messages, none of them twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+import structlog
+
+from app import mailbox
+from app.database import count, rows, transaction
+from app.domain.broadcasts import broadcast_choices, broadcasts, tallies
+from app.domain.broadcasts.broadcasts import MAIL
+from app.domain.broadcasts.contact_actions import Action, Reached, Skipped, TooEarly
+from app.domain.broadcasts.sending import SendMessage, under_way
+from app.domain.broadcasts.starts import StartAutomation
+from app.domain.triggers import batches
+from app.domain.work import paces
+from app.domain.work.units import Busy, Unit
+from app.mailbox import Claimed
+from app.models.broadcasts import Broadcast
+
+log = structlog.get_logger(__name__)
+
+# Contacts of a batch; of one with a limit, at least these have a look, as those that are skipped use up none of it.
+BATCH, LEAST_LOOKED_AT = 250, 50
+# The pause while another transaction holds the next contact.
+PAUSE_SECONDS = 0.01
+# When to look again whether outboxes have room: soon while they empty, later while nothing leaves them.
+SOON_SECONDS, LATER_SECONDS = 0.25, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The next contacts of a part that is due."""
+
+    number: int
+    due_at: datetime
+    contact_ids: Sequence[str]
+    is_last: bool
+
+
+@dataclass(slots=True)
+class _Done:
+    """What a batch has done: the rows, in order, and the contacts to handle later."""
+
+    rows: list[tuple[str, str, str | None, str | None, str | None]] = field(default_factory=list)
+    later: dict[datetime, list[str]] = field(default_factory=lambda: defaultdict(list))
+    reached: int = 0
+    seen: int = 0
+
+
+def work(broadcast_id: str) -> None:
+    """Goes on with the broadcast until it has ended or has to wait, or the slice is over."""
+    mailbox.serve(MAIL, broadcast_id, 1, _go_on)
+
+
+def _go_on(claimed: Sequence[Claimed]) -> None:
+    """Takes one step, all or nothing: the start, a slice of the choice, or a batch of contacts."""
+    is_held_up = False
+    with transaction():
+        if not mailbox.holding(MAIL, claimed):
+            log.warning("broadcast.not_held", broadcast=claimed[0].id)
+            return
+        broadcast = Broadcast.get_by_id(claimed[0].id)
+        if broadcast.state == "scheduled":
+            broadcasts.begin(broadcast)
+        elif broadcast.reached is not None:
+            added, reached = broadcast_choices.write_down(broadcast)
+            count(_CHOSEN, (added, reached, broadcast.id))
+        else:
+            is_held_up = _handle_next(broadcast)
+    if is_held_up:
+        time.sleep(PAUSE_SECONDS)
+
+
+def _handle_next(broadcast: Broadcast) -> bool:
+    """Handles the next contacts; True if another transaction holds the first of them."""
+    if (part := _next_part(broadcast)) is None:
+        _save(broadcast, _Done())
+        return False
+    action = (SendMessage if broadcast.message is not None else StartAutomation)(broadcast)
+    if (problem := action.problem()) is not None:
+        broadcasts.set_state(broadcast.id, "paused", problem)
+        return False
+    is_canary, free = broadcast.state == "canary", action.room()
+    allowed = 1 if is_canary else paces.allowed(broadcast.per_second, broadcast.paced_until, BATCH)
+    done = _do(broadcast, action, part, min(allowed, free))
+    _move_on(broadcast, part, done)
+    _save(broadcast, done, is_full=free < allowed)
+    return free > 0 and not done.seen
+
+
+def _next_part(broadcast: Broadcast) -> _Part | None:
+    found = rows(_NEXT_PART, {"id": broadcast.id, "look_at": BATCH})
+    return _Part(*found[0]) if found else None
+
+
+def _do(broadcast: Broadcast, action: Action, part: _Part, room: int) -> _Done:
+    """Handles the first contacts of the part, up to one that another transaction holds."""
+    looked_at = part.contact_ids[: max(room, LEAST_LOOKED_AT) if room else 0]
+    if not looked_at:
+        return _Done()
+    reached = set[str]()
+
+    def reach(contact_id: str, unit: Unit) -> Reached:
+        # A batch that fails is done again, contact by contact.
+        if len(reached - {contact_id}) >= room:
+            raise Busy
+        result = action.reach(contact_id, unit)
+        reached.add(contact_id)
+        return result
+
+    tasks: list[Callable[[Unit], Reached]] = [partial(reach, each) for each in looked_at]
+    results = batches.run(tasks, action.needs(looked_at), then=partial(action.prefetch, looked_at))
+    done = _Done(seen=len(results))
+    for contact_id, result in zip(looked_at, results, strict=False):
+        if isinstance(result, TooEarly):
+            done.later[result.until].append(contact_id)
+        elif isinstance(result, Reached):
+            done.reached += 1
+            done.rows.append((contact_id, result.outcome, None, result.message_id, result.run_id))
+        else:
+            done.rows.append((contact_id, "skipped", _reason(broadcast, contact_id, result), None, None))
+    return done
+
+
+def _reason(broadcast: Broadcast, contact_id: str, error: Exception) -> str:
+    if isinstance(error, Skipped):
+        return error.reason
+    # A fault of Bellhop's: trying again would meet it again.
+    log.error("broadcast.failed", broadcast=broadcast.id, contact=contact_id, exc_info=error)
+    return "error"
+
+
+def _move_on(broadcast: Broadcast, part: _Part, done: _Done) -> None:
+    """Records the outcomes, and moves the place in the part."""
+    if done.rows:
+        contact_ids, outcomes, reasons, message_ids, run_ids = map(list, zip(*done.rows, strict=True))
+        count(_ADD_ROWS, (broadcast.id, broadcast.handled, contact_ids, outcomes, reasons, message_ids, run_ids))
+    skipped = Counter(f"{tallies.SKIPPED}{reason}" for _, _, reason, _, _ in done.rows if reason is not None)
+    started = Counter(outcome for _, outcome, *_ in done.rows if outcome == tallies.STARTED)
+    tallies.add(broadcast.id, skipped + started)
+    for until, contact_ids in done.later.items():
+        broadcast_choices.add(broadcast.id, until, contact_ids)
+    if part.is_last and done.seen == len(part.contact_ids):
+        count("DELETE FROM broadcast_parts WHERE broadcast_id = %s AND number = %s", (broadcast.id, part.number))
+    else:
+        count(_MOVE, (done.seen, broadcast.id, part.number))
+
+
+def _save(broadcast: Broadcast, done: _Done, *, is_full: bool = False) -> None:
+    """Moves the broadcast on; it ends, continues at once, or waits for a person, a time or room."""
+    [(next_in,)] = rows(_NEXT_IN, (broadcast.id,))
+    waits = broadcast.state == "canary" and done.reached > 0
+    if next_in is None and not waits and not (broadcast.message and under_way(broadcast.id)):
+        broadcasts.finish(broadcast.id, len(done.rows))
+        return
+    if next_in is None:
+        seconds = LATER_SECONDS  # until the last messages have been sent
+    elif next_in <= 0 and is_full:
+        seconds = SOON_SECONDS if done.reached else LATER_SECONDS
+    else:
+        seconds = max(float(next_in), 0)
+    values = {"id": broadcast.id, "handled": len(done.rows), "reached": done.reached, "waits": waits}
+    count(_SAVE, {**values, "catch_up": paces.CATCH_UP_SECONDS, "seconds": seconds})
+
+
+_CHOSEN = "UPDATE broadcasts SET count = count + %s, reached = %s, leased_until = NULL WHERE id = %s"
+_NEXT_PART = """
+    SELECT number, due_at, contact_ids[place + 1:place + %(look_at)s],
+        place + %(look_at)s >= cardinality(contact_ids)
+    FROM broadcast_parts WHERE broadcast_id = %(id)s AND due_at <= now() ORDER BY due_at, number LIMIT 1
+"""
+_MOVE = "UPDATE broadcast_parts SET place = place + %s WHERE broadcast_id = %s AND number = %s"
+_NEXT_IN = "SELECT extract(epoch FROM min(due_at) - now()) FROM broadcast_parts WHERE broadcast_id = %s"
+_ADD_ROWS = """
+    INSERT INTO broadcast_rows (broadcast_id, number, contact_id, outcome, reason, message_id, run_id)
+    SELECT %s, %s + place, contact_id, outcome, reason, message_id, run_id
+    FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) WITH ORDINALITY
+        AS made(contact_id, outcome, reason, message_id, run_id, place)
+"""
+_SAVE = """
+    WITH paced AS (
+        SELECT CASE WHEN per_second IS NULL OR %(reached)s = 0 THEN paced_until
+            ELSE greatest(coalesce(paced_until, now()), now() - %(catch_up)s * interval '1 second')
+                + %(reached)s * interval '1 second' / per_second END AS until
+        FROM broadcasts WHERE id = %(id)s
+    ), next AS (
+        SELECT until, greatest(until, now() + %(seconds)s * interval '1 second') AS at FROM paced
+    )
+    UPDATE broadcasts
+    SET handled = handled + %(handled)s, paced_until = next.until, leased_until = NULL,
+        due_at = CASE WHEN NOT %(waits)s AND next.at <= now() THEN due_at END,
+        wakes_at = CASE WHEN NOT %(waits)s AND next.at > now() THEN next.at END
+    FROM next WHERE id = %(id)s
+"""

@@ -1,0 +1,79 @@
+"""Actions: what a broadcast does for a contact, and how each contact ends up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from app.domain.work.changes import Change
+from app.domain.work.events import Cause
+from app.domain.work.units import Unit
+from app.models.broadcasts import Broadcast
+from app.models.contacts import Contact
+from app.models.sets import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A contact that was reached, with the message or the run it got."""
+
+    message_id: str | None = None
+    run_id: str | None = None
+
+    @property
+    def outcome(self) -> str:
+        """The outcome of its row."""
+        return "started" if self.message_id is None else "sent"
+
+
+class Skipped(Exception):
+    """The contact does not get the broadcast; `reason` is one of REASONS."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TooEarly(Exception):
+    """The contact is in its quiet hours, which last `until` then."""
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(until)
+        self.until = until
+
+
+class Action(Protocol):
+    """What a broadcast does for each contact, several of them in one unit of work."""
+
+    def problem(self) -> str | None:
+        """The sentence for people while the broadcast cannot proceed; None if it can."""
+
+    def room(self) -> int:
+        """How many more contacts may be reached now, so that little is under way at any time."""
+
+    def needs(self, contact_ids: Sequence[str]) -> list[Key]:
+        """The keys to lock for these contacts."""
+
+    def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
+        """Reads what else these contacts need, once their keys are locked."""
+
+    def reach(self, contact_id: str, unit: Unit) -> Reached:
+        """Reaches the contact. Raises Skipped, TooEarly, Busy."""
+
+
+def contact_of(broadcast: Broadcast, contact_id: str, unit: Unit) -> Contact:
+    """The contact, if it is there and wants to hear from us. Raises Skipped, Busy."""
+    contact = unit.get(Contact, broadcast.workspace_id, "id", contact_id)
+    if contact is None:
+        raise Skipped("erased")
+    if contact.opted_out:
+        raise Skipped("opted_out")
+    return contact
+
+
+def change_of(broadcast: Broadcast, unit: Unit) -> Change:
+    """A change for a domain verb, with the broadcast as its cause."""
+    cause = Cause(None, broadcast.trace_id)
+    return Change(broadcast.workspace_id, {}, broadcast.id, "broadcasts", broadcast.created_by, cause, unit)

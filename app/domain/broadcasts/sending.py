@@ -1,0 +1,236 @@
+"""Sending: a broadcast's message to its contacts, each in its latest conversation on a connected channel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from app import bounds
+from app.channels.kinds import KINDS
+from app.database import rows
+from app.domain.broadcasts.contact_actions import Reached, Skipped, TooEarly, change_of, contact_of
+from app.domain.channels import channels, media
+from app.domain.contacts import contacts
+from app.domain.conversations import conversations, messages, quiet_hours, recent_texts, recipients, sending_checks
+from app.domain.work.units import Busy, Unit
+from app.errors import Invalid
+from app.lib import ids, json, templates
+from app.lib.templates import Budget, Overspent, TemplateError, TooLong
+from app.models import sets
+from app.models.broadcasts import Broadcast
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.sets import Key
+
+# The messages of a broadcast that are under way: as many as its channels send in some seconds, and never more than
+# this. So a pause or an end takes effect soon, and other messages find a short queue.
+MOST_UNDER_WAY, SECONDS_UNDER_WAY = 1_000, 2.0
+_OVERSPENT = "The message takes more than {:,} steps to be filled in. Make it shorter."
+
+
+class Address(NamedTuple):
+    """Where a message arrives: two contacts with the same one are one recipient."""
+
+    kind: str
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The way to a contact. Without a conversation, one has to be opened."""
+
+    channel: Channel
+    peer: str
+    conversation: Conversation | None = None
+
+    @property
+    def address(self) -> Address:
+        return Address(self.channel.kind, self.peer)
+
+
+class SendMessage:
+    """Sends a broadcast's message to each contact."""
+
+    def __init__(self, broadcast: Broadcast) -> None:
+        self._broadcast = broadcast
+        self._message = broadcast.message
+        [(self._quiet_hours, self._timezone)] = rows(_WORKSPACE, (broadcast.workspace_id,))
+
+    def problem(self) -> str | None:
+        """A sentence while a channel that it needs is not connected."""
+        found = rows(_CHANNELS, (self._broadcast.workspace_id, self._broadcast.channel_id))
+        if not found and self._broadcast.channel_id is not None:
+            return "Its channel has been deleted."
+        away = [name for name, state in found if state == "reauthorization_required"]
+        if away:
+            return f"The channel '{away[0]}' has to be connected again. Do that, then continue."
+        if all(state != "connected" for _, state in found):
+            return "No channel is connected. Connect one, then continue."
+        return None
+
+    def room(self) -> int:
+        """As many as keep what is under way within its bound."""
+        query = Channel.in_workspace(self._broadcast.workspace_id).where(
+            Channel.state == "connected", Channel.deleted_at.is_null()
+        )
+        if self._broadcast.channel_id is not None:
+            query = query.where(Channel.id == self._broadcast.channel_id)
+        rates = [KINDS[channel.kind].channel_rate for channel in query]
+        per_second = sum(math.inf if rate is None else rate.per_second for rate in rates)
+        most = min(per_second * SECONDS_UNDER_WAY, MOST_UNDER_WAY)
+        return max(int(most) - under_way(self._broadcast.id), 0)
+
+    def needs(self, contact_ids: Sequence[str]) -> list[Key]:
+        """The contacts."""
+        return [sets.key(Contact, self._broadcast.workspace_id, "id", each) for each in contact_ids]
+
+    def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
+        """Reads their latest conversations, what they were sent just now, and who has the message already."""
+        free = [key.value for key in self.needs(contact_ids) if unit.is_free(key)]
+        messages.prefetch_for(unit, self._broadcast.workspace_id, free)
+        addresses = set()
+        for contact_id in free:
+            with suppress(Skipped, Busy):
+                addresses.add(self._way(unit, contact_of(self._broadcast, contact_id, unit)).address)
+        self._look_up(unit, addresses)
+
+    def reach(self, contact_id: str, unit: Unit) -> Reached:
+        """Queues the message. Raises Skipped, TooEarly, Busy."""
+        contact = contact_of(self._broadcast, contact_id, unit)
+        way = self._way(unit, contact)
+        self._refuse_closed(unit, way)
+        self._refuse_early(unit, contact)
+        self._refuse_taken(unit, way.address)
+        message_id = self._queue(unit, contact, way)
+        unit.notes[_taken(self._broadcast.id, way.address)] = True
+        return Reached(message_id=message_id)
+
+    def _way(self, unit: Unit, contact: Contact) -> _Way:
+        """How the contact is reached. Raises Skipped, Busy."""
+        chosen = self._broadcast.channel_id
+        conversation = recipients.latest(unit, contact, channel_id=chosen, kind=None)
+        if conversation is not None and conversation.peer is not None:
+            return _Way(channels.seen_by(unit, conversation.channel_id), conversation.peer, conversation)
+        opening = None if conversation else recipients.opening(unit, contact, channel_id=chosen)
+        if opening is None:
+            raise Skipped("no_channel")
+        return _Way(*opening)
+
+    def _refuse_closed(self, unit: Unit, way: _Way) -> None:
+        ends_at = way.conversation.window_ends_at if way.conversation else None
+        refusal = sending_checks.refusal(
+            channels.kind_of(way.channel),
+            has_template=bool(self._message.get("template")),
+            opted_out=False,
+            is_open=ends_at is not None and ends_at > unit.now,
+            is_expired=False,
+        )
+        if refusal is not None:
+            raise Skipped("window_closed")
+
+    def _refuse_early(self, unit: Unit, contact: Contact) -> None:
+        if self._quiet_hours:
+            ends = quiet_hours.end(unit.now, self._quiet_hours, contact.timezone, self._timezone)
+            if ends is not None:
+                raise TooEarly(ends)
+
+    def _refuse_taken(self, unit: Unit, address: Address) -> None:
+        if _taken(self._broadcast.id, address) not in unit.notes:
+            self._look_up(unit, {address})
+        if unit.notes[_taken(self._broadcast.id, address)]:
+            raise Skipped("duplicate")
+
+    def _look_up(self, unit: Unit, addresses: Collection[Address]) -> None:
+        """Notes which of these addresses have got the message, as another contact's."""
+        if not addresses:
+            return
+        listed = sorted(addresses)
+        found = rows(
+            _TAKEN,
+            {
+                "kinds": [each.kind for each in listed],
+                "peers": [each.peer for each in listed],
+                "workspace_id": self._broadcast.workspace_id,
+                "broadcast_id": self._broadcast.id,
+            },
+        )
+        taken = {Address(*each) for each in found}
+        unit.notes |= {_taken(self._broadcast.id, each): each in taken for each in listed}
+
+    def _queue(self, unit: Unit, contact: Contact, way: _Way) -> str:
+        try:
+            text, template = render(self._message, contact)
+        except TemplateError as error:
+            raise Skipped("template") from error
+        if text is not None and recent_texts.count(unit, contact.id, text) >= recent_texts.MOST_IDENTICAL:
+            raise Skipped("limit")
+        change, message_id = change_of(self._broadcast, unit), ids.new("msg")
+        conversation = way.conversation or recipients.open_on(change, contact, way.channel, way.peer, is_quiet=True)
+        named = [each["id"] for each in self._message.get("attachments", ())]
+        try:
+            message = messages.draft(
+                unit,
+                conversation,
+                text,
+                author={"type": "broadcast", "id": self._broadcast.id},
+                template=template,
+                message_id=message_id,
+                attachments=media.claim_uploads(unit, contact.workspace_id, named, message_id),
+                buttons=self._message.get("buttons", ()),
+                broadcast_id=self._broadcast.id,
+            )
+        except Invalid as error:
+            raise Skipped("template") from error
+        noted = conversations.alter(unit, conversation, broadcast_id=self._broadcast.id)
+        return str(messages.queue_draft(change, contact, noted, message).id)
+
+
+def render(message: Mapping[str, Any], contact: Contact) -> tuple[str | None, Any]:
+    """The text and the template of a message for the contact. Raises TemplateError."""
+    text, template = message.get("text"), message.get("template")
+    if "{" not in f"{text}{template}":
+        return text, template
+    variables = json.loads(json.dumps({"contact": contacts.represent(contact)}))
+    budget = Budget(bounds.COMPUTING_PER_STEP.most)
+
+    def rendered(each: str) -> str:
+        return templates.render(each, variables, budget)
+
+    try:
+        return text and rendered(text), templates.fill(template, rendered, messages.MOST_TEMPLATE_BYTES)
+    except Overspent as error:
+        bounds.COMPUTING_PER_STEP.reached()
+        raise TemplateError(_OVERSPENT.format(budget.most)) from error
+    except TooLong as error:
+        raise TemplateError(messages.TEMPLATE_TOO_LONG) from error
+
+
+def under_way(broadcast_id: str) -> int:
+    """How many messages of the broadcast are in outboxes."""
+    return int(rows(_UNDER_WAY, (broadcast_id,))[0][0])
+
+
+def _taken(broadcast_id: str, address: Address) -> tuple[str, str, Address]:
+    return ("got the broadcast", broadcast_id, address)
+
+
+_WORKSPACE = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
+_CHANNELS = """
+    SELECT name, state FROM channels WHERE workspace_id = %s AND deleted_at IS NULL AND id = coalesce(%s, id)
+    ORDER BY id
+"""
+_TAKEN = """
+    SELECT DISTINCT wanted.kind, wanted.peer
+    FROM unnest(%(kinds)s::text[], %(peers)s::text[]) AS wanted(kind, peer)
+    JOIN channels ON channels.workspace_id = %(workspace_id)s AND channels.kind = wanted.kind
+    JOIN conversations ON conversations.channel_id = channels.id AND conversations.peer = wanted.peer
+    JOIN broadcast_rows row ON row.broadcast_id = %(broadcast_id)s AND row.contact_id = conversations.contact_id
+    WHERE row.outcome = 'sent'
+"""
+_UNDER_WAY = """
+    SELECT count(*) FROM messages WHERE broadcast_id = %s AND (due_at IS NOT NULL OR is_behind)
+"""

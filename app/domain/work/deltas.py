@@ -1,0 +1,39 @@
+"""Deltas: small rows with which transactions note what they change in counts, until the scheduler adds them up.
+
+Counts of something called `name` are in `<name>_counts (owner, key, amount)`, their deltas in
+`<name>_deltas (id, owner, key, amount)`. A transaction only appends, so no two wait for each other's counts.
+"""
+
+from __future__ import annotations
+
+from app.database import count, rows, transaction
+
+
+def fold(name: str, owner: str, limit: int) -> int:
+    """Adds up to `limit` deltas to the counts and deletes counts of zero; returns how many. Safe to run concurrently.
+
+    `owner`: the column that says whose count it is.
+    """
+    with transaction():
+        [(folded, emptied)] = rows(_FOLD.format(name=name, owner=owner), {"limit": limit})
+        if emptied:
+            pairs = tuple(tuple(each) for each in emptied)
+            count(f"DELETE FROM {name}_counts WHERE ({owner}, key) IN %s AND amount = 0", (pairs,))
+    return int(folded)
+
+
+# In the order of their keys, so that two schedulers that change the same counts do not deadlock.
+_FOLD = """
+    WITH taken AS (
+        DELETE FROM {name}_deltas
+        WHERE id IN (SELECT id FROM {name}_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+        RETURNING {owner}, key, amount
+    ), added AS (
+        INSERT INTO {name}_counts ({owner}, key, amount)
+        SELECT {owner}, key, sum(amount) FROM taken GROUP BY 1, 2 HAVING sum(amount) <> 0 ORDER BY 1, 2
+        ON CONFLICT ({owner}, key) DO UPDATE SET amount = {name}_counts.amount + excluded.amount
+        RETURNING {owner}, key, amount
+    )
+    SELECT (SELECT count(*) FROM taken),
+        (SELECT json_agg(json_build_array({owner}, key)) FROM added WHERE amount = 0)
+"""

@@ -1,0 +1,21 @@
+"""Paces: how much may be done now under a limit per second."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from app.database import rows
+
+# What has a limit catches up this much, so that being woken a little late costs nothing.
+CATCH_UP_SECONDS = 0.5
+
+
+def allowed(per_second: int | None, paced_until: datetime | None, most: int) -> int:
+    """How many may be done now, `most` at a time. `paced_until`: when the next may be; None: none has been yet."""
+    if per_second is None:
+        return most
+    if paced_until is None:
+        return 1
+    due = "SELECT floor(least(extract(epoch FROM now() - %s), %s) * %s)::int + 1"
+    [(number,)] = rows(due, (paced_until, CATCH_UP_SECONDS, per_second))
+    return min(max(int(number), 0), most)

@@ -1,0 +1,122 @@
+"""What the editor's forms offer: selects, completions, and names of variables. All of it is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from app.domain.automations import definitions
+from app.domain.automations.editing import previews, step_trees
+from app.domain.contacts import contact_names
+from app.models.automations import Automation
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.segments import Segment
+from app.web.access import workspace_id
+from app.web.inbox import inbox_pages
+
+# Of more of them, the latest can be chosen.
+MOST_CHOICES = 500
+# Those that came last, whose tags and custom fields complete what one types.
+MOST_CONTACTS, MOST_COMPLETIONS, MOST_PEOPLE = 200, 300, 20
+MOST_VARIABLES = 400
+_SETTABLE = ("email", "phone", "external_id", "first_name", "last_name", "locale", "timezone", "opted_out")
+_ZONES = (
+    "Europe/Berlin",
+    "Europe/London",
+    "Europe/Paris",
+    "America/New_York",
+    "America/Los_Angeles",
+    "Asia/Tokyo",
+    "UTC",
+)
+
+
+class Choices:
+    """The offers for one form. What its inputs do not need is never read."""
+
+    def __init__(self, definition: Mapping[str, Any]) -> None:
+        self._definition = definition
+        self._contacts: list[Contact] | None = None
+
+    def options(self, name: str) -> Sequence[tuple[str, str]]:
+        """The identifiers and names that the select of that member offers."""
+        return _OPTIONS[name]()
+
+    def completions(self, name: str) -> Sequence[str]:
+        """What completes an input with that list."""
+        return _COMPLETIONS[name](self)[:MOST_COMPLETIONS]
+
+    def variables(self) -> list[str]:
+        """The names that templates and conditions of the steps can use, the contact's first."""
+        known = previews.paths(definitions.names(self._definition))
+        named = {
+            f"steps.{each.step['save_as']}" for each in step_trees.walk(self._definition) if each.step.get("save_as")
+        }
+        first = [each for each in known if each.startswith(("steps.", "contact."))]
+        own = [f"contact.custom_fields.{name}" for name in self.custom_fields()]
+        ordered = [*sorted(named), *first, *own, *(each for each in known if each.startswith("trigger."))]
+        return list(dict.fromkeys([*ordered, *known]))[:MOST_VARIABLES]
+
+    def people(self) -> list[tuple[str, str]]:
+        """The latest contacts, with whom a text can be filled in."""
+        return [(contact.id, contact_names.name_of(contact)) for contact in self.contacts()[:MOST_PEOPLE]]
+
+    def contacts(self) -> list[Contact]:
+        """The contacts that came last."""
+        if self._contacts is None:
+            self._contacts = Contact.newest(workspace_id(), {}, None, MOST_CONTACTS)
+        return self._contacts
+
+    def custom_fields(self) -> list[str]:
+        """The names of custom fields: of the latest contacts, and those that steps set."""
+        found = {name for contact in self.contacts() for name in contact.custom_fields}
+        for each in step_trees.walk(self._definition):
+            name = each.step.get("field")
+            if each.step["kind"] == "set_field" and isinstance(name, str) and name not in _SETTABLE:
+                found.add(name.removeprefix("custom_fields."))
+        return sorted(found)
+
+    def tags(self) -> list[str]:
+        """The tags of the latest contacts, and those that the definition names."""
+        found = {tag for contact in self.contacts() for tag in contact.tags}
+        named = [*(each.step for each in step_trees.walk(self._definition)), *self._definition.get("triggers", [])]
+        found |= {each["tag"] for each in named if isinstance(each.get("tag"), str) and "{" not in each["tag"]}
+        return sorted(found)
+
+
+def _automations() -> list[tuple[str, str]]:
+    found = Automation.select(Automation.id, Automation.name).where(Automation.workspace_id == workspace_id())
+    return [(each.id, each.name) for each in found.order_by(Automation.id.desc()).limit(MOST_CHOICES)]
+
+
+def _members() -> list[tuple[str, str]]:
+    return [("null", "Nobody"), *list(inbox_pages.people().items())[:MOST_CHOICES]]
+
+
+def _segments() -> list[tuple[str, str]]:
+    found = Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(MOST_CHOICES)
+    return [(each.id, each.name) for each in found]
+
+
+def _channels() -> list[tuple[str, str]]:
+    found = Channel.in_workspace(workspace_id()).order_by(Channel.id.desc()).limit(MOST_CHOICES)
+    return [(each.id, each.name) for each in found]
+
+
+_OPTIONS: Mapping[str, Callable[[], Sequence[tuple[str, str]]]] = {
+    "automation_id": _automations,
+    "assignee_id": _members,
+    "segment_id": _segments,
+    "channel_id": _channels,
+}
+_COMPLETIONS: Mapping[str, Callable[[Choices], Sequence[str]]] = {
+    "tags": Choices.tags,
+    "contact-fields": lambda choices: [*_SETTABLE, *choices.custom_fields()],
+    "date-fields": lambda choices: [f"contact.custom_fields.{name}" for name in choices.custom_fields()],
+    "zones": lambda choices: _ZONES,
+    "labels": lambda choices: sorted(
+        {each.step["label"] for each in step_trees.walk(choices._definition) if isinstance(each.step.get("label"), str)}
+    ),
+    "paths": Choices.variables,
+}

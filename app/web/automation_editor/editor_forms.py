@@ -1,0 +1,265 @@
+"""Forms of the editor: a step or trigger as the fields of a form, and back without loss.
+
+A form only changes what somebody changed in it: a member whose fields are as they were shown keeps its value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.domain.automations.editing import new_steps
+from app.lib import json
+from app.web.automation_editor import editor_conditions, editor_durations
+from app.web.automation_editor.editor_inputs import Input, Spec
+
+# The values of each field of the form.
+Fields = Mapping[str, Sequence[str]]
+MOST_ROWS = 60
+_NOTHING = object()
+_PRESSED = re.compile(r"(add|remove|up|down):([a-z_]{1,40})(?::(\d{1,2}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a form says: the step or trigger, and what is wrong with its fields, by their names."""
+
+    value: dict[str, Any]
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+def fields_of(spec: Spec, given: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The fields that show it."""
+    shown: dict[str, list[str]] = {}
+    for each in spec.inputs:
+        for name, text in _encode(each, given.get(each.name, _NOTHING)):
+            shown.setdefault(name, []).append(text)
+    return shown
+
+
+def read(spec: Spec, fields: Fields, before: Mapping[str, Any]) -> Read:
+    """What the fields say of it, which was `before`. Members that the form does not have stay as they are."""
+    shown, value, errors = fields_of(spec, before), dict(before), dict[str, str]()
+    for each in spec.inputs:
+        if _fields(each, fields) == _fields(each, shown):
+            continue
+        try:
+            found = _decode(each, fields)
+        except ValueError as error:
+            errors[each.name] = str(error)
+            continue
+        if found is _NOTHING:
+            value.pop(each.name, None)
+        else:
+            value[each.name] = found
+    return Read(value, errors)
+
+
+def unknown(spec: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The members that the form has no input for."""
+    names = {each.name for each in spec.inputs} | spec.kept | {"id", "kind"}
+    return {name: value for name, value in given.items() if name not in names}
+
+
+def columns_of(each: Input) -> Sequence[str]:
+    """The columns of an input that has rows; none for another."""
+    if each.type == "condition":
+        return editor_conditions.COLUMNS
+    if each.type == "pairs":
+        return ("key", "value")
+    return (*each.columns, "was") if each.name == "arms" else each.columns
+
+
+def pressed(spec: Spec, fields: Fields, button: str) -> dict[str, list[str]] | None:
+    """The fields after the press of a button that adds, removes or moves a row; None if it is none of these."""
+    found = _PRESSED.fullmatch(button)
+    input_ = found and next((each for each in spec.inputs if each.name == found[2] and columns_of(each)), None)
+    if not (found and input_):
+        return None
+    changed = {name: list(values) for name, values in fields.items()}
+    lists = [changed.setdefault(f"{input_.name}.{column}", []) for column in columns_of(input_)]
+    count = max(map(len, lists))
+    for column in lists:
+        column += [""] * (count - len(column))
+    if found[1] == "add":
+        blank = editor_conditions.BLANK if input_.type == "condition" else [""] * len(lists)
+        if count < MOST_ROWS:
+            for column, text in zip(lists, blank, strict=True):
+                column.append(text)
+    elif found[3] and (place := int(found[3])) < count:
+        for column in lists:
+            text = column.pop(place)
+            if found[1] != "remove":
+                column.insert(max(0, place + (-1 if found[1] == "up" else 1)), text)
+    return changed
+
+
+def rows_of(each: Input, fields: Fields) -> list[tuple[str, ...]]:
+    """The rows of an input, as many as its longest column has."""
+    columns = [list(fields.get(f"{each.name}.{column}", ()))[:MOST_ROWS] for column in columns_of(each)]
+    count = max(map(len, columns), default=0)
+    return list(zip(*(column + [""] * (count - len(column)) for column in columns), strict=True))
+
+
+def _encode(each: Input, value: Any) -> Iterator[tuple[str, str]]:
+    """The fields, with their texts, that show the value; as JSON if its input cannot show it."""
+    if value is _NOTHING and each.type not in ("condition", "rows", "pairs"):
+        yield each.name, ""
+        return
+    plain = _plain(each, value)
+    if plain is None:
+        yield each.name, _json(value)
+        yield f"{each.name}.form", "json"
+    else:
+        yield from plain
+
+
+def _plain(each: Input, value: Any) -> list[tuple[str, str]] | None:
+    """The same for a value that its input can show; None for any other."""
+    name, is_text = each.name, isinstance(value, str)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    match each.type:
+        case "condition":
+            mode, rows = editor_conditions.encode(None if value is _NOTHING else value)
+            return [(f"{name}.mode", mode), *_columns(each, rows)] if len(rows) <= MOST_ROWS else None
+        case "rows":
+            return _of_rows(each, [] if value is _NOTHING else value)
+        case "pairs":
+            given = {} if value is _NOTHING else value
+            is_plain = isinstance(given, dict) and all(isinstance(inner, str) for inner in given.values())
+            if not is_plain or len(given) > MOST_ROWS:
+                return None
+            return _columns(each, [(key, inner) for key, inner in given.items()])
+        case "value":
+            return [(name, _lines(value)), (f"{name}.form", "text")] if is_text else None
+        case "duration":
+            return [(name, editor_durations.words(value))] if is_whole and value >= 0 else None
+        case "number":
+            return [(name, _json(value))] if is_whole or isinstance(value, float) else None
+        case "flag":
+            return [(name, _json(value))] if isinstance(value, bool) else None
+        case "choice":
+            return [(name, "null" if value is None else value)] if is_text or value is None else None
+        case "options":
+            # The days of a month are numbers.
+            return [(name, value)] if is_text else None
+    return [(name, _lines(value))] if is_text else None
+
+
+def _of_rows(each: Input, value: Any) -> list[tuple[str, str]] | None:
+    if not isinstance(value, list) or len(value) > MOST_ROWS:
+        return None
+    rows = []
+    for row in value:
+        known = {*each.columns, "steps"} if each.name == "arms" else {*each.columns}
+        if not isinstance(row, dict) or not row.keys() <= known:
+            return None
+        texts = [_cell(column, row.get(column, "")) for column in each.columns]
+        if any(text is None for text in texts):
+            return None
+        rows.append([str(text) for text in texts] + ([str(row.get("name", ""))] if each.name == "arms" else []))
+    return _columns(each, rows)
+
+
+def _cell(column: str, value: Any) -> str | None:
+    if column == "percent":
+        return value if value == "" else _json(value) if isinstance(value, (int, float)) else None
+    return value if isinstance(value, str) and not set(value) & {"\n", "\r"} else None
+
+
+def _columns(each: Input, rows: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
+    return [(f"{each.name}.{column}", row[place]) for row in rows for place, column in enumerate(columns_of(each))]
+
+
+def _decode(each: Input, fields: Fields) -> Any:
+    """The value that the fields say; _NOTHING for none. Raises ValueError with a sentence."""
+    text = _first(fields, each.name)
+    if _first(fields, f"{each.name}.form") == "json":
+        return _read_json(text) if text.strip() else _NOTHING
+    if each.type == "condition":
+        rows = [(row[0], row[1], row[2], row[3], row[4]) for row in rows_of(each, fields)]
+        found = editor_conditions.decode(_first(fields, f"{each.name}.mode"), rows)
+        return _NOTHING if found is None else found
+    if each.type == "rows":
+        return _read_rows(each, fields) or _NOTHING
+    if each.type == "pairs":
+        return _read_pairs(rows_of(each, fields)) or _NOTHING
+    if each.type == "value":
+        return text if text or each.is_required else _NOTHING
+    if not text.strip():
+        return _NOTHING
+    if each.type == "duration":
+        return editor_durations.read(text)
+    if each.type == "number":
+        return editor_conditions.number(text)
+    if each.type == "flag":
+        return text == "true"
+    if each.type == "choice" and text == "null":
+        return None
+    return text
+
+
+def _read_rows(each: Input, fields: Fields) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for texts in rows_of(each, fields):
+        row: dict[str, Any] = dict(zip(columns_of(each), texts, strict=True))
+        if not any(text.strip() for name, text in row.items() if name != "was"):
+            continue
+        if each.name == "buttons":
+            row["id"] = row["id"].strip() or _slug(row["label"], [other["id"] for other in found], "button")
+        if each.name == "arms":
+            row["name"] = row["name"].strip() or _slug("", [other["name"] for other in found], "arm")
+            row["percent"] = editor_conditions.number(row["percent"] or "0")
+            row["was"] = row["was"] or row["name"]
+        found.append(row)
+    return found
+
+
+def _read_pairs(rows: Sequence[Sequence[str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in rows:
+        if key.strip():
+            found[key.strip()] = value
+        elif value.strip():
+            raise ValueError(f"Write a name for “{value[:40]}”.")
+    return found
+
+
+def _slug(label: str, taken: Sequence[str], otherwise: str) -> str:
+    plain = "" if "{" in label else re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")[:40]
+    return new_steps.fresh(plain or otherwise, taken)
+
+
+def _fields(each: Input, fields: Fields) -> list[Any]:
+    """The fields of one input, in a form in which two of them can be compared."""
+    if columns_of(each) and _first(fields, f"{each.name}.form") != "json":
+        rows = [row for row in rows_of(each, fields) if any(text.strip() for text in _written(each, row))]
+        return [_first(fields, f"{each.name}.mode") if len(rows) else "", *rows]
+    form = _first(fields, f"{each.name}.form")
+    return [_lines(_first(fields, each.name)), "" if form == "text" else form]
+
+
+def _written(each: Input, row: Sequence[str]) -> Sequence[str]:
+    return (row[0], row[3], row[4]) if each.type == "condition" else row
+
+
+def _first(fields: Fields, name: str) -> str:
+    return next(iter(fields.get(name, ())), "")
+
+
+def _lines(text: str) -> str:
+    """The text with the line ends that a form sends back."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value).decode()
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"This is not JSON: {error}.") from error

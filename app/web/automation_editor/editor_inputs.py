@@ -1,0 +1,265 @@
+"""Inputs of the editor's forms, made from the JSON Schemas of kinds of steps and of triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+from app.domain.automations.definitions.json_schemas import SCHEMAS
+from app.domain.automations.steps import KINDS
+from app.web.automations import trigger_words
+
+Type = Literal["text", "line", "duration", "number", "flag", "options", "choice", "condition", "rows", "pairs", "value"]
+
+# What each member is called, where that is not its name.
+_LABELS: Mapping[str, str] = {
+    "timeout_seconds": "Wait at most",
+    "within_seconds": "Within",
+    "seconds": "How long",
+    "until": "Or until a time",
+    "save_as": "Save the result as",
+    "format": "What the answer has to be",
+    "retry_text": "Text to ask again",
+    "attempts": "How often to ask at most",
+    "if": "Condition",
+    "while": "As long as",
+    "over": "For each of",
+    "times": "How many times",
+    "assignee_id": "Assign to",
+    "automation_id": "Automation",
+    "segment_id": "Segment",
+    "channel_id": "On the channel",
+    "channel_kind": "On the latest channel of a kind",
+    "on_quiet": "During quiet hours",
+    "quiet_hours": "Quiet hours",
+    "expires_at": "Do not send after",
+    "attachments": "Files",
+    "template": "Template of the channel",
+    "wait": "Wait for it to end",
+    "cancel_together": "Cancel it with this run",
+    "also_replies": "Replies to a run, too",
+    "before": "Before",
+    "date": "Field with the date",
+    "offset_days": "Days later",
+    "every": "Every",
+    "on": "On",
+    "at": "At",
+    "timezone": "Time zone",
+    "address": "Address",
+}
+# Options in words.
+_OPTIONS: Mapping[str, str] = {
+    **trigger_words.EVENTS,
+    "web_chat": "Web chat",
+    "telegram": "Telegram",
+    "whatsapp": "WhatsApp",
+    "skip": "Leave the message out",
+    "send": "Send it all the same",
+    "ignore": "Send it all the same",
+    "booking.starts_at": "A booking begins",
+    "choice": "One of the buttons",
+    "email": "An e-mail address",
+    "phone": "A phone number",
+    "number": "A number",
+    "date": "A date",
+    "text": "Any text",
+    "year": "Year",
+}
+_OPTIONS_OF = {"on_quiet": {"wait": "Wait for their end"}}
+# What its label says already, or what the schema says for people who write JSON.
+_HINTS: Mapping[str, str] = {
+    "text": "",
+    "if": "",
+    "while": "",
+    "assignee_id": "",
+    "event": "",
+    "tag": "",
+    "segment_id": "",
+    "every": "",
+    "buttons": "The label is what the contact sees, of 20 characters. Its identifier may be left out.",
+    "arms": "The name and the share of each. Its steps stand in the picture.",
+    "seconds": "In words, such as 2 days or 1 hour 30 minutes.",
+    "timeout_seconds": "In words, such as 2 days; 90 days at most.",
+    "within_seconds": "In words, such as 7 days; 90 days at most.",
+    "at": "A time of day, such as 09:00.",
+    "until": "Such as 2026-12-24T09:00:00Z, or a variable that holds a time.",
+    "save_as": "Another name for the result, by which later steps can use it.",
+}
+_CHOICES = ("automation_id", "assignee_id", "segment_id", "channel_id")
+# Texts of several lines.
+_LONG = ("text", "retry_text")
+# Members that most people leave alone.
+_FURTHER = frozenset(
+    {
+        *("attachments", "template", "expires_at", "channel_id", "channel_kind", "on_quiet", "quiet_hours", "save_as"),
+        *("retry_text", "attempts", "result", "cancel_together", "timezone", "also_replies", "variables"),
+    }
+)
+_TRIGGERS: Mapping[str, str] = {
+    "Trigger": "Something happens",
+    "BeforeTrigger": "Some time before a booking",
+    "DateTrigger": "On a date that contacts have",
+    "DailyTrigger": "Every day, for a segment",
+    "WeeklyTrigger": "Every week, for a segment",
+    "MonthlyTrigger": "Every month, for a segment",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A part of a form for one member. `columns`: the members of each row; `options`: values with words.
+
+    `list`: what completes what one types. `is_template`: variables can be inserted. `is_further`: folded at first.
+    """
+
+    name: str
+    type: Type
+    label: str
+    hint: str = ""
+    is_required: bool = False
+    is_template: bool = False
+    is_further: bool = False
+    options: Sequence[tuple[str, str]] = ()
+    columns: Sequence[str] = ()
+    list: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A form: what is edited, what about it, and its inputs. `kept`: members that have no input of their own."""
+
+    title: str
+    about: str
+    inputs: Sequence[Input]
+    kept: frozenset[str] = field(default=frozenset())
+
+
+@cache
+def of_kind(name: str) -> Spec:
+    """The form of a kind of step."""
+    kind = KINDS[name]
+    inputs = [
+        _input(each, schema, each in kind.templates, each in kind.conditions or each == "if", each in kind.required)
+        for each, schema in kind.fields.items()
+        if each not in kind.lists
+    ]
+    return Spec(TITLES[name], _first_sentence(kind.description), inputs, frozenset({"kind", *kind.lists}))
+
+
+@cache
+def of_trigger(name: str) -> Spec:
+    """The form of a trigger, or of the goal, by the name of its schema."""
+    schema = SCHEMAS[name]
+    inputs = [
+        _input(each, inner, False, each == "if", each in schema["required"])
+        for each, inner in schema["properties"].items()
+    ]
+    return Spec(_TRIGGERS.get(name, name), _first_sentence(schema["description"]), inputs)
+
+
+def sorts_of_triggers() -> Sequence[tuple[str, str]]:
+    """The sorts of triggers, by the names of their schemas, in words."""
+    return tuple(_TRIGGERS.items())
+
+
+def sort_of(trigger: Mapping[str, Any]) -> str:
+    """The sort of a trigger."""
+    if "before" in trigger:
+        return "BeforeTrigger"
+    if "date" in trigger:
+        return "DateTrigger"
+    every = {"day": "DailyTrigger", "week": "WeeklyTrigger", "month": "MonthlyTrigger"}
+    return every.get(str(trigger.get("every")), "DailyTrigger") if "segment_id" in trigger else "Trigger"
+
+
+def _first_sentence(description: str) -> str:
+    return description.replace("`", "").partition(". ")[0].removesuffix(".") + "."
+
+
+def _input(name: str, schema: Mapping[str, Any], is_template: bool, is_condition: bool, is_required: bool) -> Input:
+    kind, options, columns = _type(name, schema, is_condition), _options(name, schema), _columns(schema)
+    return Input(
+        name,
+        kind,
+        _LABELS.get(name, name.replace("_", " ").capitalize()),
+        _HINTS.get(name, str(schema.get("description", "")).replace("`", "")),
+        is_required,
+        is_template,
+        name in _FURTHER and not is_required,
+        options,
+        columns,
+        {"tag": "tags", "field": "contact-fields", "date": "date-fields", "timezone": "zones", "label": "labels"}.get(
+            name, "paths" if name == "over" else ""
+        ),
+    )
+
+
+def _type(name: str, schema: Mapping[str, Any], is_condition: bool) -> Type:
+    kind = schema.get("type")
+    if is_condition:
+        return "condition"
+    if name in _CHOICES:
+        return "choice"
+    if "enum" in schema:
+        return "options"
+    if kind == "integer" and name.endswith("seconds"):
+        return "duration"
+    plain: dict[Any, Type] = {"integer": "number", "number": "number", "boolean": "flag", "object": "pairs"}
+    if isinstance(kind, str) and kind in plain:
+        return plain[kind]
+    if kind == "array":
+        return "rows"
+    if kind == "string":
+        return "text" if name in _LONG else "line"
+    return "value"
+
+
+def _options(name: str, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+    words = {**_OPTIONS, **_OPTIONS_OF.get(name, {})}
+    return [
+        (str(each), words.get(str(each), str(each) if str(each).isupper() else str(each).capitalize()))
+        for each in schema.get("enum", ())
+    ]
+
+
+def _columns(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    items = schema.get("items", {}).get("properties", {}) if schema.get("type") == "array" else {}
+    return tuple(name for name in items if name != "steps")
+
+
+TITLES: Mapping[str, str] = {
+    "send_message": "Send a message",
+    "ask": "Ask a question",
+    "wait_for_reply": "Wait for a reply",
+    "wait": "Wait",
+    "wait_for_event": "Wait for an event",
+    "branch": "Decide by a condition",
+    "split": "Split at random",
+    "repeat": "Repeat steps",
+    "stop": "Stop",
+    "add_tag": "Add a tag",
+    "remove_tag": "Remove a tag",
+    "set_field": "Set a field",
+    "set_variable": "Set a variable",
+    "assign_conversation": "Assign the conversation",
+    "label_conversation": "Label the conversation",
+    "add_note": "Add a note",
+    "snooze_conversation": "Snooze the conversation",
+    "close_conversation": "Close the conversation",
+    "http_request": "Send a request",
+    "start_automation": "Start an automation",
+}
+# The menu of kinds.
+GROUPS: Sequence[tuple[str, Sequence[str]]] = (
+    ("Talk to the contact", ("send_message", "ask", "wait_for_reply")),
+    ("Decide and wait", ("branch", "wait", "wait_for_event", "split", "repeat", "stop")),
+    ("Know the contact", ("add_tag", "remove_tag", "set_field", "set_variable")),
+    (
+        "Work in the inbox",
+        (*("assign_conversation", "label_conversation", "add_note", "snooze_conversation", "close_conversation"),),
+    ),
+    ("Connect", ("http_request", "start_automation")),
+)
+assert TITLES.keys() == KINDS.keys() == {kind for _, kinds in GROUPS for kind in kinds}

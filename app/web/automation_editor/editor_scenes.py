@@ -1,0 +1,224 @@
+"""Scenes of the editor: what every page of it shows, whatever form is open beside the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import flash, g, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from app.domain.automations.editing import clipboards, editors, step_trees, working_copies
+from app.domain.automations.editing.step_trees import At
+from app.domain.automations.editing.working_copies import Copy
+from app.domain.automations.steps import KINDS
+from app.domain.work import audit
+from app.errors import BellhopError, Conflict, Fault, Invalid
+from app.lib import ids
+from app.models.automations import Automation
+from app.models.contacts import Contact
+from app.web import lists
+from app.web.access import viewer, workspace_id
+from app.web.automation_editor import editor_conditions
+from app.web.automation_editor.editor_inputs import TITLES
+from app.web.automations import condition_words, foldings, layouts, mentions, trigger_words, wordings
+from app.web.automations.showings import Mark, Showing, Trail
+from app.web.redirects import to
+
+FILL_IN = "Fill this in."
+VIEWS = ("picture", "list")
+# How the picture is looked at stays as one goes on.
+KEPT = ("view", "fold", "turn")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What keeps the draft from running. `where`: its step in words; `field`: the member of it; `address`: its form."""
+
+    where: str
+    field: str
+    detail: str
+    address: str
+    step_id: str | None
+
+
+class Addresses:
+    """The addresses of the editor's forms, by pointers of the definition that the page shows."""
+
+    def __init__(self, copy: Copy) -> None:
+        self._copy = copy
+        self._ids = {placed.pointer: placed.step["id"] for placed in step_trees.walk(copy.definition)}
+        self._places = step_trees.places(copy.definition)
+
+    def add(self, place: str) -> str:
+        """Where a step is added that will have this pointer; it is named by its neighbours, which stay."""
+        return self.of("new", **place_fields(self._places[place]))
+
+    def open(self, pointer: str) -> str:
+        """The form of the step with this pointer, or of triggers, exits or the goal."""
+        if pointer in self._ids:
+            return self.of("show_step", step=self._ids[pointer])
+        return self.of("editor_rules.index") if pointer in ("/exits", "/goal") else self.of("show_triggers")
+
+    def of(self, form: str, **parameters: str | None) -> str:
+        """The address of a form of this editor."""
+        kept = {name: request.args[name] for name in KEPT if request.args.get(name)}
+        path: dict[str, Any] = {"workspace": workspace_id(), "automation_id": self._copy.automation.id, **kept}
+        return url_for(form if "." in form else f"editor_pages.{form}", **(path | parameters))
+
+
+def place_fields(at: At) -> dict[str, str]:
+    """The fields that name a place in an address or a form."""
+    return {name: text for name, text in (("in", at.owner), ("list", at.name), ("after", at.after)) if text}
+
+
+def place_of(given: Mapping[str, str]) -> At:
+    """The place that fields name."""
+    return At(given.get("in") or None, given.get("list") or "steps", given.get("after") or None)
+
+
+def find(automation_id: str) -> Copy:
+    """The working copy of the automation in the path. Raises NotFound."""
+    return working_copies.current(Automation.find(workspace_id(), automation_id))
+
+
+def render(
+    copy: Copy,
+    panel: str | None = None,
+    *,
+    trail: Trail | None = None,
+    marks: Mapping[str, Mark] | None = None,
+    **given: Any,
+) -> str:
+    """The page of the editor, with the panel of that name beside the picture; `given` is for the panel."""
+    automation, addresses = copy.automation, Addresses(copy)
+    folding = foldings.read(sum(1 for _ in step_trees.walk(copy.definition)))
+    drawn = layouts.draw(
+        copy.definition,
+        mentions.names_of(workspace_id(), copy.definition, automation.exits, automation.goal),
+        exits=automation.exits,
+        goal=automation.goal,
+        is_folded=folding.is_folded,
+    )
+    problems = problems_of(copy, addresses)
+    by_pointer: dict[str, list[str]] = {}
+    for fault in copy_faults(copy):
+        by_pointer.setdefault(layouts.owner_of(fault.pointer), []).append(sentence_of(copy, fault))
+    showing = Showing(problems=by_pointer, folding=folding, edit=addresses, trail=trail, marks=marks or {})
+    view = request.args.get("view", "")
+    me = actor_id()
+    people = editors.come(automation.id, me) if me else []
+    states = [state for state in (copy.undoes, copy.redoes) if state is not None]
+    named = names_of([*people, *(state.actor_id for state in states if state.actor_id)])
+    return render_template(
+        "automations/editor/show.html",
+        automation=automation,
+        copy=copy,
+        panel=panel,
+        drawn=drawn,
+        showing=showing,
+        problems=problems,
+        view=view if view in VIEWS else "",
+        address=lists.address,
+        at=addresses,
+        others=[named.get(who, "Support") for who in people if who != me],
+        who=named,
+        me=me,
+        seen=seen_of(copy),
+        icons=wordings.ICONS,
+        in_words=trigger_words.trigger,
+        goal_in_words=trigger_words.goal,
+        comparisons=condition_words.COMPARISONS,
+        modes=editor_conditions.MODES,
+        compared=editor_conditions.COMPARED,
+        **given,
+    )
+
+
+def copy_faults(copy: Copy) -> Sequence[Fault]:
+    """The faults of the copy, looked for once in a request."""
+    kept: dict[int, list[Fault]] = g.setdefault("editor_faults", {})
+    if copy.revision not in kept:
+        kept[copy.revision] = copy.faults
+    return kept[copy.revision]
+
+
+def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
+    """What keeps the draft from running, each with the form in which it is mended."""
+    steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
+    found = []
+    for fault in copy_faults(copy):
+        owner = layouts.owner_of(fault.pointer)
+        step = steps.get(owner)
+        field = fault.pointer.removeprefix(owner).split("/")[1:2]
+        where = (
+            f"{TITLES[step['kind']]}, “{step['id']}”" if step else "What starts it" if "trigger" in owner else "Steps"
+        )
+        address = addresses.open(owner)
+        found.append(
+            Problem(where, field[0] if field else "", sentence_of(copy, fault), address, step["id"] if step else None)
+        )
+    return found
+
+
+def sentence_of(copy: Copy, fault: Fault) -> str:
+    """What is wrong, for somebody who looks at a form and not at JSON."""
+    owner = layouts.owner_of(fault.pointer)
+    for placed in step_trees.walk(copy.definition):
+        if placed.pointer == owner:
+            name = fault.pointer.removeprefix(f"{owner}/")
+            return FILL_IN if name in KINDS[placed.step["kind"]].required and name not in placed.step else fault.detail
+    return fault.detail
+
+
+def names_of(actor_ids: Collection[str]) -> dict[str, str]:
+    """The names of members, as far as they are known: what their e-mail addresses have before the @."""
+    found = audit.names_of(workspace_id(), actor_ids)
+    return {actor_id: name.partition("@")[0] for actor_id, name in found.items()}
+
+
+def clipboard() -> Any:
+    """What the viewer has copied last; None if it was nothing."""
+    me = actor_id()
+    return clipboards.of(workspace_id(), me) if me else None
+
+
+def contact_of(identifier: str) -> Contact | None:
+    """The contact of the workspace with that identifier; None if there is none."""
+    return (
+        Contact.in_workspace(workspace_id()).where(Contact.id == identifier).first()
+        if ids.is_id(identifier, "con")
+        else None
+    )
+
+
+def actor_id() -> str | None:
+    """Under whom the viewer's changes are recorded; None for staff who only look."""
+    who = viewer()
+    return who.actor_id if who.membership or who.visit else None
+
+
+def seen_of(copy: Copy) -> str:
+    """What tells whether the draft is still as a page shows it."""
+    return f"{copy.revision}-{step_trees.print_of(copy.definition)}"
+
+
+def back(copy: Copy, error: BellhopError) -> Response:
+    """Leads to the picture, which says what was refused."""
+    flash(error.faults[0].detail if isinstance(error, Invalid) else error.detail, "error")
+    return lead_to("editor_pages.show", copy)
+
+
+def lead_to(endpoint: str, copy: Copy, anchor: str | None = None, **parameters: str) -> Response:
+    """Leads to a page of the editor, with the picture as it is looked at."""
+    kept = {name: request.args[name] for name in KEPT if request.args.get(name)}
+    return to(endpoint, automation_id=copy.automation.id, _anchor=anchor, **kept, **parameters)
+
+
+def step_asked_for(copy: Copy) -> Mapping[str, Any]:
+    """The step that the address names, or else the first. Raises Conflict if it is gone, or if there is none."""
+    asked = request.values.get("step") or next((each.step["id"] for each in step_trees.walk(copy.definition)), None)
+    if asked is None:
+        raise Conflict("The draft has no steps.")
+    return step_trees.find(copy.definition, asked).step

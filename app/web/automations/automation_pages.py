@@ -1,0 +1,198 @@
+"""Automations: their list, and the page of one, with its picture and what may be done with it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, render_template, request
+from werkzeug.wrappers import Response
+
+from app.domain.automations import automations, counts, version_counts, warnings
+from app.domain.automations.editing import working_copies
+from app.errors import Conflict, Fault, Invalid
+from app.lib import ids, normalization
+from app.models.automations import Automation, AutomationVersion
+from app.web import lists, writes
+from app.web.access import page, workspace_id
+from app.web.automations import foldings, layouts, mentions, step_figures
+from app.web.automations.showings import Showing
+from app.web.forms import Answer, errors_of, status_of, typed
+from app.web.redirects import to
+
+blueprint = Blueprint("automation_pages", __name__, url_prefix="/workspaces/<workspace>/automations")
+
+NOTHING_YET: Mapping[str, Any] = {"triggers": [], "steps": []}
+MOST_VERSIONS = 50  # that a select offers
+VIEWS = ("picture", "list")
+DRAFT = "draft"
+
+
+@blueprint.get("")
+@page("automations.see")
+def index() -> str:
+    """The automations, newest first, or those whose name has what is searched for."""
+    given = lists.filters("q")
+    found = lists.sliced(partial(Automation.newest, workspace_id(), given.get("q")))
+    runs = counts.runs_by_status([each.id for each in found.rows])
+    return render_template("automations/index.html", page=found, given=given, runs=runs)
+
+
+@blueprint.get("/new")
+@page("automations.manage")
+def new() -> str:
+    """The form of a new automation."""
+    return render_template("automations/new.html", name="", errors={})
+
+
+@blueprint.post("/new")
+@page("automations.manage")
+def create() -> Answer:
+    """Creates an automation without steps, and leads to its editor."""
+    given = typed("name")
+    try:
+        body = {"name": name_of(given["name"]), "definition": NOTHING_YET}
+        job = writes.submit(
+            "automations.create", body, ids.new("aut"), partial(automations.QUOTA.check, workspace_id())
+        )
+    except (Invalid, Conflict) as error:
+        return render_template("automations/new.html", name=given["name"], errors=errors_of(error)), status_of(error)
+    if not job.is_finished:
+        return to("automation_pages.index")
+    return to("editor_pages.show", automation_id=job.resource_id)
+
+
+@blueprint.get("/<automation_id>")
+@page("automations.see")
+def show(automation_id: str) -> str:
+    """The automation: its picture, with the counts of the version and the period that the address asks for."""
+    return shown(Automation.find(workspace_id(), automation_id))
+
+
+@blueprint.post("/<automation_id>/publish")
+@page("automations.manage")
+def publish(automation_id: str) -> Answer:
+    """Publishes the draft; if that is refused, shows why, at the steps that are to blame."""
+    automation = Automation.find(workspace_id(), automation_id)
+    try:
+        job = writes.submit(
+            "automations.publish", {}, automation.id, partial(working_copies.check_publishable, automation)
+        )
+    except (Invalid, Conflict) as error:
+        faults = error.faults if isinstance(error, Invalid) else [Fault("", error.detail)]
+        return shown(automation, faults), status_of(error)
+    done = "It is published. Runs that begin from now on take this version."
+    return to("automation_pages.show", done if job.is_finished else None, automation_id=automation.id)
+
+
+@blueprint.post("/<automation_id>/pause")
+@page("automations.manage")
+def pause(automation_id: str) -> Response:
+    """Holds the runs at their next steps."""
+    return _change(automation_id, "automations.pause", "It is paused. Its runs wait at their next steps.")
+
+
+@blueprint.post("/<automation_id>/resume")
+@page("automations.manage")
+def resume(automation_id: str) -> Response:
+    """Lets the runs go on."""
+    return _change(automation_id, "automations.resume", "It is published again, and its runs go on.")
+
+
+@blueprint.post("/<automation_id>/unpublish")
+@page("automations.manage")
+def unpublish(automation_id: str) -> Response:
+    """Lets no further run begin."""
+    return _change(automation_id, "automations.unpublish", "Nothing starts it any more. Runs under way go on.")
+
+
+def name_of(typed_name: str) -> str:
+    """The name as it is stored. Raises Invalid."""
+    try:
+        return normalization.name(typed_name)
+    except ValueError as error:
+        raise Invalid(Fault("/name", str(error))) from error
+
+
+def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
+    """The page of the automation. With `faults`, which point into the draft as the API does, that of its draft."""
+    version = None if faults else _chosen_version(automation)
+    definition = automation.definition if version is None else version.definition
+    since = step_figures.since()
+    counted = None if version is None else version_counts.read(automation, version.number, since)
+    # The page of a refusal has no address that could be another.
+    folding = None if faults else foldings.read(layouts.count(definition.get("steps") or ()))
+    drawn = layouts.draw(
+        definition,
+        mentions.names_of(workspace_id(), definition),
+        exits=automation.exits,
+        goal=automation.goal,
+        is_folded=(folding or foldings.NOWHERE).is_folded,
+        has_figures=counted is not None,
+        has_marks=counted is None,
+    )
+    told = warnings.of(automation) if version is None else []
+    showing = Showing(
+        figures=step_figures.figures_of(automation, counted, since) if counted else {},
+        shares=step_figures.shares_of(counted) if counted else {},
+        problems=by_step((fault.pointer, fault.detail) for fault in faults),
+        warnings=by_step((each["pointer"], each["detail"]) for each in told),
+        folding=folding,
+    )
+    view = request.args.get("view", "")
+    return render_template(
+        "automations/show.html",
+        automation=automation,
+        version=version,
+        versions=version_choices(automation),
+        counted=counted,
+        refused=counts.refused(automation.id) if counted else {},
+        drawn=drawn,
+        showing=showing,
+        periods=step_figures.periods(),
+        view=view if view in VIEWS else "",
+        is_changed=automation.latest_version > 0 and is_changed(automation, version),
+        general=[*showing.problems.get("", ()), *showing.warnings.get("", ())],
+        address=lists.address,
+    )
+
+
+def by_step(said: Any) -> dict[str, list[str]]:
+    """Sentences by the pointer of their step, from pointers into an automation or its definition."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for pointer, sentence in said:
+        found[layouts.owner_of(pointer.removeprefix("/definition"))].append(sentence)
+    return found
+
+
+def version_choices(automation: Automation) -> list[tuple[str, str]]:
+    """The draft and the latest versions, for a select."""
+    latest = automation.latest_version
+    numbers = range(latest, max(latest - MOST_VERSIONS, 0), -1)
+    named = [(str(each), f"Version {each}" + (", published" if each == automation.version else "")) for each in numbers]
+    return [*named, (DRAFT, "Draft")]
+
+
+def is_changed(automation: Automation, version: AutomationVersion | None) -> bool:
+    """Whether the draft is another than the latest version; `version` is one that is read already, if any."""
+    if version is None or version.number != automation.latest_version:
+        version = automations.find_version(automation, automation.latest_version)
+    return version is not None and version.definition != automation.definition
+
+
+def _chosen_version(automation: Automation) -> AutomationVersion | None:
+    """The version that the address asks for, else the published one, else the latest; None for the draft."""
+    asked = request.args.get("version", "")
+    if asked == DRAFT:
+        return None
+    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
+    number = number or automation.version or automation.latest_version
+    return automations.find_version(automation, number) if number else None
+
+
+def _change(automation_id: str, kind: str, done: str) -> Response:
+    automation = Automation.find(workspace_id(), automation_id)
+    writes.tell(done, kind, {}, automation.id)
+    return to("automation_pages.show", automation_id=automation.id)

@@ -1,0 +1,145 @@
+"""Differences between two definitions: which steps are new, gone, moved or changed, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from app.domain.automations.steps import KINDS
+from app.lib import json
+from app.web.automations import trigger_words, wordings
+from app.web.automations.condition_words import condition, cut
+from app.web.automations.showings import Mark
+from app.web.automations.trigger_words import Given, Names
+
+LONGEST_VALUE = 200
+ADDED, REMOVED, MOVED, CHANGED = "added", "removed", "moved", "changed"
+_MARKS: Mapping[str, Mark] = {
+    ADDED: Mark("New", "good"),
+    REMOVED: Mark("Removed", "bad"),
+    MOVED: Mark("Moved", "busy"),
+    CHANGED: Mark("Changed", "warn"),
+}
+Field = tuple[str, str, str]  # its name, its value before, and after that
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What has become of a step; of one that has changed, its `fields`. `words` are those of the step as it is now."""
+
+    what: str
+    step_id: str
+    words: str
+    fields: Sequence[Field] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A step, and the list in which it stands: the step around it and the way; None and an empty one for the first."""
+
+    given: Given
+    within: tuple[str | None, str]
+
+
+def between(old: Given, new: Given, names: Names) -> list[Difference]:
+    """The differences of the steps: those of the new definition in its order, then those that are gone."""
+    before, after = _places(old), _places(new)
+    moved = _moved(before, after)
+    found = []
+    for step_id, place in after.items():
+        words = wordings.step(place.given, names).sentence
+        if step_id not in before:
+            found.append(Difference(ADDED, step_id, words))
+            continue
+        if step_id in moved:
+            found.append(Difference(MOVED, step_id, words))
+        if fields := _fields(before[step_id].given, place.given):
+            found.append(Difference(CHANGED, step_id, words, fields))
+    gone = [step_id for step_id in before if step_id not in after]
+    return found + [
+        Difference(REMOVED, step_id, wordings.step(before[step_id].given, names).sentence) for step_id in gone
+    ]
+
+
+def of_triggers(old: Given, new: Given, names: Names) -> list[tuple[str, str]]:
+    """The triggers that are new or gone, each with which of the two."""
+    before, after = (
+        [trigger_words.trigger(each, names) for each in given.get("triggers") or () if isinstance(each, dict)]
+        for given in (old, new)
+    )
+    added = [(ADDED, each) for each in after if each not in before]
+    return added + [(REMOVED, each) for each in before if each not in after]
+
+
+def marks_of(found: Sequence[Difference]) -> dict[str, Mark]:
+    """The marks for a picture, by step: a step that has moved and changed is marked as changed."""
+    return {each.step_id: _MARKS[each.what] for each in found}
+
+
+def _places(definition: Given) -> dict[str, _Place]:
+    """Every step of the definition by its identifier, in order."""
+    found: dict[str, _Place] = {}
+
+    def walk(steps: Sequence[Given], within: tuple[str | None, str]) -> None:
+        for each in steps:
+            if isinstance(each, dict) and isinstance(each.get("id"), str):
+                found[each["id"]] = _Place(each, within)
+                for way in wordings.ways(each):
+                    walk(way.steps, (each["id"], str(way.key)))
+
+    walk(definition.get("steps") or (), (None, ""))
+    return found
+
+
+def _moved(before: Mapping[str, _Place], after: Mapping[str, _Place]) -> set[str]:
+    """Steps that stand in another list, or at another place among those that stayed in theirs."""
+    common = [step_id for step_id in after if step_id in before]
+    stayed = [step_id for step_id in common if before[step_id].within == after[step_id].within]
+    moved = set(common) - set(stayed)
+    lists: dict[Any, list[str]] = {}
+    for step_id in stayed:
+        lists.setdefault(after[step_id].within, []).append(step_id)
+    for within, now in lists.items():
+        then = [step_id for step_id in before if step_id in now and before[step_id].within == within]
+        blocks = SequenceMatcher(None, then, now, autojunk=False).get_matching_blocks()
+        kept = {step_id for block in blocks for step_id in now[block.b : block.b + block.size]}
+        moved |= set(now) - kept
+    return moved
+
+
+def _fields(old: Given, new: Given) -> list[Field]:
+    """The fields that differ, without the steps inside."""
+    before, after = _own(old), _own(new)
+    return [
+        (_label(name), _value(name, before.get(name)), _value(name, after.get(name)))
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _label(name: str) -> str:
+    return "time" if name == "seconds" else name.removesuffix("_seconds").replace("_", " ")
+
+
+def _own(given: Given) -> dict[str, Any]:
+    kind = KINDS.get(str(given.get("kind")))
+    own = {name: value for name, value in given.items() if name != "id" and not (kind and name in kind.lists)}
+    if kind and kind.arms and isinstance(own.get(kind.arms), list):
+        arms = [arm for arm in own[kind.arms] if isinstance(arm, dict)]
+        own[kind.arms] = ", ".join(f"{arm.get('name')} {arm.get('percent')} %" for arm in arms)
+    return own
+
+
+def _value(name: str, value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if name.endswith("seconds") and isinstance(value, int):
+        return trigger_words.duration(value)
+    if isinstance(value, dict) and ({"all", "any", "not"} & value.keys() or {"field", "is"} <= value.keys()):
+        try:
+            return cut(condition(value), LONGEST_VALUE)
+        except (KeyError, TypeError, AttributeError):
+            pass
+    return cut(value if isinstance(value, str) else json.dumps(value).decode(), LONGEST_VALUE)

@@ -1,0 +1,41 @@
+"""JSON that people edit: indented, and on which line a pointer leads to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+_MARK = "\N{REPLACEMENT CHARACTER}here"
+
+
+def pretty(value: Any) -> str:
+    """The JSON, indented."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+
+
+def line_of(text: str, value: Any, pointer: str) -> int | None:
+    """The line on which what the pointer names, or else its parent, begins in the text of the value.
+
+    None if the text is written in other lines than `pretty` writes.
+    """
+    if text.strip() != pretty(value).strip():
+        return None
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    while (marked := _marked(value, parts)) is None:
+        parts.pop()
+    return pretty(marked).partition(_MARK)[0].count("\n") + 1
+
+
+def _marked(value: Any, parts: list[str]) -> Any:
+    """The value with a mark at the place; None if there is no such place."""
+    if not parts:
+        return _MARK
+    name, rest = parts[0], parts[1:]
+    if isinstance(value, dict) and name in value:
+        inner = _marked(value[name], rest)
+        return None if inner is None else {**value, name: inner}
+    if isinstance(value, list) and name.isascii() and name.isdigit() and int(name[:9]) < len(value):
+        inner = _marked(value[int(name)], rest)
+        return None if inner is None else [*value[: int(name)], inner, *value[int(name) + 1 :]]
+    return None

@@ -1,0 +1,273 @@
+"""Layouts: where the steps of a definition stand in its picture, from the definition alone.
+
+The steps of a list stand below one another, on a line that does not move whatever stands beside it. Ways on from a step
+stand side by side, the first on that line and the others to the right. All lengths are in pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.web.automations import trigger_words, wordings
+from app.web.automations.pictures import LABEL, LABEL_WIDTH, WIDTH, Branch, Edge, Frame, Gap, Node, Picture
+from app.web.automations.trigger_words import Given, Names
+from app.web.automations.wordings import Way
+
+MARGIN = 24
+GAP = 34  # between boxes, with room for a `+`
+_BESIDE = 36  # between ways
+_FRAME = 16  # around what is repeated
+_TITLE, _LINE, _CHIPS, _FIGURES, _PADDING = 20, 18, 26, 26, 18
+_CHARACTERS = 38  # of a line of details, about
+_TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8
+MOST_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """How far a part of the picture reaches: its bottom, its right side, and whether runs go on below it."""
+
+    bottom: float
+    right: float
+    goes_on: bool = True
+    last: str | None = None
+
+
+def draw(
+    definition: Given,
+    names: Names,
+    *,
+    exits: Sequence[Given] = (),
+    goal: Given | None = None,
+    is_folded: Callable[[str, int], bool] = lambda step_id, level: False,
+    has_figures: bool = False,
+    has_marks: bool = False,
+) -> Picture:
+    """The picture of a definition, also of one that has faults. `names`: what identifiers in it stand for.
+
+    `is_folded` says of a step, at a level that counts from 0, whether what stands inside it is left out. `has_figures`,
+    `has_marks`: whether boxes have room for counts, and for a word beside their title.
+    """
+    return _Drawing(names, is_folded, has_figures, has_marks).draw(definition, exits, goal)
+
+
+def owner_of(pointer: str) -> str:
+    """The pointer of the step that a pointer into a definition leads into, or of the definition's other part.
+
+    `/steps/2/then/0/text` belongs to `/steps/2/then/0`, and `/triggers/0/if` to `/triggers`.
+    """
+    parts = pointer.split("/")[1:]
+    if not parts or parts[0] != "steps":
+        return f"/{parts[0]}" if parts else ""
+    end = 2
+    for at in range(2, len(parts)):
+        if parts[at].isdigit() and parts[at - 1] in ("steps", "then", "else", "otherwise"):
+            end = at + 1
+    return "/" + "/".join(parts[:end])
+
+
+def count(steps: Sequence[Given]) -> int:
+    """How many steps there are, those inside others included."""
+    return _Steps().count(steps)
+
+
+class _Steps:
+    """The ways on from steps, and how many stand inside them, each worked out once."""
+
+    def __init__(self) -> None:
+        self._ways: dict[int, Sequence[Way]] = {}
+        self._inside: dict[int, int] = {}
+
+    def ways(self, step: Given) -> Sequence[Way]:
+        """The ways on from the step; see `wordings.ways`."""
+        if id(step) not in self._ways:
+            self._ways[id(step)] = wordings.ways(step)
+        return self._ways[id(step)]
+
+    def inside(self, step: Given) -> int:
+        """How many steps stand inside the step."""
+        if id(step) not in self._inside:
+            self._inside[id(step)] = sum(self.count(way.steps) for way in self.ways(step))
+        return self._inside[id(step)]
+
+    def count(self, steps: Sequence[Given]) -> int:
+        """How many steps there are, those inside others included."""
+        return sum(1 + self.inside(each) for each in steps if isinstance(each, dict))
+
+
+class _Drawing:
+    """A picture while it is drawn."""
+
+    def __init__(self, names: Names, is_folded: Callable[[str, int], bool], has_figures: bool, has_marks: bool) -> None:
+        self.picture = Picture()
+        self._steps = _Steps()
+        self._names = names
+        self._is_folded = is_folded
+        self._has_figures = has_figures
+        self._has_marks = has_marks
+
+    def draw(self, definition: Given, exits: Sequence[Given], goal: Given | None) -> Picture:
+        picture, steps = self.picture, wordings.steps_of(definition.get("steps") or ())
+        picture.steps = self._steps.count(steps)
+        x = MARGIN + self._left_of(steps)
+        bottom, right = self._heads(x - WIDTH / 2, definition.get("triggers") or (), exits, goal)
+        reached = self._list(steps, "/steps", picture.roots, x, bottom, 0)
+        if reached.goes_on:
+            picture.end = (x, reached.bottom)
+        picture.width = max(right, reached.right) + MARGIN
+        picture.height = reached.bottom + 28 + MARGIN
+        return picture
+
+    def _heads(
+        self, x: float, triggers: Sequence[Given], exits: Sequence[Given], goal: Given | None
+    ) -> tuple[float, float]:
+        """The boxes on top: what starts a run, and beside that what ends it early, and its goal."""
+        lines = _first([self._trigger(each) for each in triggers]) or ["Only when it is started by hand or by the API"]
+        heads = [Node("triggers", "triggers", "/triggers", "Starts when", lines=lines, icon="play")]
+        if exits:
+            lines = _first([self._trigger(each) for each in exits])
+            heads.append(Node("exits", "exits", "/exits", "Ends early when", lines=lines, icon="log-out"))
+        if goal:
+            heads.append(Node("goal", "goal", "/goal", "Goal", lines=[trigger_words.goal(goal)], icon="flag"))
+        for number, head in enumerate(heads):
+            head.x, head.y = x + number * (WIDTH + _BESIDE), MARGIN
+            rows = sum(2 if len(line) > _CHARACTERS - 2 else 1 for line in head.lines)
+            head.height = _PADDING + _TITLE + _LINE * rows + 2
+        self.picture.heads = heads
+        return MARGIN + heads[0].height, heads[-1].x + WIDTH
+
+    def _trigger(self, given: Any) -> str:
+        return trigger_words.trigger(given if isinstance(given, dict) else {}, self._names)
+
+    def _list(
+        self,
+        steps: Sequence[Given],
+        at: str,
+        into: list[Node],
+        x: float,
+        y: float,
+        level: int,
+        way: tuple[str, str | None] | None = None,
+    ) -> _Reached:
+        """Draws a list of steps on the line at x, from y on."""
+        reached, after = _Reached(y, x + WIDTH / 2 if steps else x + LABEL_WIDTH / 2), None
+        for index, given in enumerate(steps):
+            top = reached.bottom + GAP
+            node = self._node(given, f"{at}/{index}", level)
+            self.picture.gaps.append(Gap(f"{at}/{index}", x, reached.bottom + GAP / 2))
+            if reached.goes_on:
+                lead = way if index == 0 else None
+                self.picture.edges.append(Edge(f"M{x:g},{reached.bottom:g}V{top:g}", after, node.id, lead))
+            into.append(node)
+            found = self._step(node, given, x, top, level)
+            goes_on = found.goes_on and reached.goes_on
+            reached, after = _Reached(found.bottom, max(reached.right, found.right), goes_on, node.id), node.id
+        self.picture.gaps.append(Gap(f"{at}/{len(steps)}", x, reached.bottom + GAP / 2))
+        bottom = reached.bottom + GAP
+        if reached.goes_on:
+            self.picture.edges.append(
+                Edge(f"M{x:g},{reached.bottom:g}V{bottom:g}", after, None, None if after else way)
+            )
+        return _Reached(bottom, reached.right, reached.goes_on, after)
+
+    def _node(self, given: Given, pointer: str, level: int) -> Node:
+        words, kind = wordings.step(given, self._names), str(given.get("kind"))
+        identifier = given["id"] if isinstance(given.get("id"), str) else pointer
+        icon = wordings.ICONS.get(kind, "circle-alert")
+        inside = self._steps.inside(given)
+        node = Node(identifier, kind, pointer, words.title, words.detail, words.chips, icon=icon, inside=inside)
+        node.is_folded = inside > 0 and self._is_folded(identifier, level)
+        return node
+
+    def _step(self, node: Node, given: Given, x: float, y: float, level: int) -> _Reached:
+        """Draws a step, and the ways on from it."""
+        lines = min(2, -(-len(node.detail) // _CHARACTERS))
+        room = _TITLE_CHARACTERS - _MARK_CHARACTERS * self._has_marks - 3 * (node.inside > 0)
+        titles = 2 if len(node.title) > room else 1
+        node.x, node.y = x - WIDTH / 2, y
+        node.height = _PADDING + _TITLE * titles + _LINE * lines + _CHIPS * bool(node.chips)
+        node.height += _FIGURES * self._has_figures + _FIGURES * node.is_folded
+        self.picture.nodes.append(node)
+        bottom = y + node.height
+        ways = () if node.is_folded else self._steps.ways(given)
+        if not ways:
+            return _Reached(bottom, x + WIDTH / 2, node.kind != "stop")
+        node.branches = [
+            Branch(node.id, way.key, way.label, way.words, None if way.place is None else node.pointer + way.place)
+            for way in ways
+        ]
+        if node.kind == "repeat":
+            return self._repeated(node, ways[0], x, bottom, level)
+        return self._side_by_side(node, ways, x, bottom, level)
+
+    def _repeated(self, node: Node, way: Way, x: float, y: float, level: int) -> _Reached:
+        """Draws the steps of a round within a frame."""
+        left = self._left_of(way.steps, level + 1) + _FRAME
+        branch, top = node.branches[0], y + 12
+        self._label(branch, x, top + 6)
+        lead = (node.id, branch.key)
+        self.picture.edges.append(Edge(f"M{x:g},{y:g}V{branch.y:g}", node.id, None, lead))
+        begun = branch.y + LABEL
+        reached = self._list(way.steps, str(branch.place), branch.nodes, x, begun, level + 1, lead)
+        right = max(reached.right, x + WIDTH / 2) + _FRAME
+        self.picture.frames.append(Frame(x - left, top - 2, right - x + left, reached.bottom - top + 2))
+        # After the last round comes the next step; a run that stops in a round never gets there.
+        return _Reached(reached.bottom, right)
+
+    def _side_by_side(self, node: Node, ways: Sequence[Way], x: float, y: float, level: int) -> _Reached:
+        """Draws the ways on from a step, which meet again below them."""
+        columns, right = [], x - WIDTH / 2
+        for number, (way, branch) in enumerate(zip(ways, node.branches, strict=True)):
+            left = self._left_of(way.steps, level + 1) if way.steps else LABEL_WIDTH / 2
+            at = x if number == 0 else right + _BESIDE + left
+            self._label(branch, at, y + 26)
+            lead = (node.id, branch.key)
+            self.picture.edges.append(Edge(_fork(x, y, at, branch.y), node.id, None, lead))
+            if way.place is None:
+                reached = _Reached(branch.y + LABEL, at + LABEL_WIDTH / 2)
+            else:
+                place = str(branch.place)
+                reached = self._list(way.steps, place, branch.nodes, at, branch.y + LABEL, level + 1, lead)
+            columns.append((at, reached, lead))
+            right = max(reached.right, at + LABEL_WIDTH / 2)
+        meet = max(reached.bottom for _, reached, _ in columns) + 10
+        for at, reached, lead in columns:
+            if reached.goes_on:
+                path = _meet(at, reached.bottom, x, meet)
+                self.picture.edges.append(Edge(path, reached.last, None, lead))
+        return _Reached(meet, max(right, x + WIDTH / 2), any(reached.goes_on for _, reached, _ in columns))
+
+    def _left_of(self, steps: Sequence[Given], level: int = 0) -> float:
+        """How far a list of steps reaches to the left of its line: further by each frame within another."""
+        return max([WIDTH / 2, *(self._left(each, level) for each in steps)])
+
+    def _left(self, step: Given, level: int) -> float:
+        """The same of a step with what stands below it on its line."""
+        ways = self._steps.ways(step)
+        if not ways or (self._steps.inside(step) and self._is_folded(str(step.get("id")), level)):
+            return 0
+        return self._left_of(ways[0].steps, level + 1) + _FRAME * (step.get("kind") == "repeat")
+
+    def _label(self, branch: Branch, x: float, y: float) -> None:
+        branch.x, branch.y = x - branch.width / 2, y
+        self.picture.labels.append(branch)
+
+
+def _first(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more"]
+
+
+def _fork(x: float, y: float, at: float, below: float) -> str:
+    """From a step down, to the right and down to the label of a way."""
+    if at == x:
+        return f"M{x:g},{y:g}V{below:g}"
+    return f"M{x:g},{y:g}V{y + 4:g}q0,8 8,8H{at - 8:g}q8,0 8,8V{below:g}"
+
+
+def _meet(at: float, bottom: float, x: float, meet: float) -> str:
+    """From the end of a way down, and to the left to the line of its step."""
+    if at == x:
+        return f"M{x:g},{bottom:g}V{meet:g}"
+    return f"M{at:g},{bottom:g}V{meet - 8:g}q0,8 -8,8H{x:g}"

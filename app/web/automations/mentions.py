@@ -1,0 +1,47 @@
+"""Mentions: what the identifiers in definitions stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.domain.work import audit
+from app.models.automations import Automation
+from app.models.channels import Channel
+from app.models.segments import Segment
+
+# The members of steps and triggers that hold an identifier.
+_FIELDS = ("automation_id", "assignee_id", "channel_id", "segment_id")
+_IDENTIFIER = re.compile("(aut|mem|chn|seg)_[0-9a-z]{26}")
+_NAMED: Mapping[str, Any] = {"aut": Automation, "chn": Channel, "seg": Segment}
+MOST_NAMED = 200
+
+
+def names_of(workspace_id: str, *definitions: Any) -> dict[str, str]:
+    """The names of what definitions name, of this workspace; one statement for each sort that occurs."""
+    wanted: dict[str, set[str]] = {}
+    for identifier in _identifiers(list(definitions)):
+        of_sort = wanted.setdefault(identifier[:3], set())
+        if len(of_sort) < MOST_NAMED:
+            of_sort.add(identifier)
+    members = wanted.pop("mem", None)
+    names = audit.names_of(workspace_id, members) if members else {}
+    for sort, identifiers in wanted.items():
+        model = _NAMED[sort]
+        found = model.select(model.id, model.name).where(model.workspace_id == workspace_id)
+        names |= dict(found.where(model.id.in_(sorted(identifiers))).tuples())
+    return names
+
+
+def _identifiers(value: Any) -> Iterator[str]:
+    """The identifiers in it, however deep."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Mapping):
+            pending += each.values()
+            named = (each.get(name) for name in _FIELDS)
+            yield from (found for found in named if isinstance(found, str) and _IDENTIFIER.fullmatch(found))
+        elif isinstance(each, list):
+            pending += each

@@ -1,0 +1,1 @@
+"""Pages of what automations lead to."""

@@ -1,0 +1,109 @@
+"""Adoptions: an imported automation as its page shows it before it is created, and what is chosen there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from werkzeug.wrappers import Response
+
+from app.domain.automations import automations
+from app.domain.automations.imports import named_resources
+from app.domain.automations.imports.named_resources import Named
+from app.domain.automations.imports.sources import Imported
+from app.domain.people import members
+from app.lib import ids, normalization
+from app.models.automations import Automation
+from app.models.channels import Channel
+from app.models.segments import Segment
+from app.web import writes
+from app.web.access import workspace_id
+from app.web.automations import layouts, mentions
+from app.web.automations.pictures import Picture
+from app.web.automations.showings import Showing
+from app.web.forms import typed_all
+from app.web.redirects import to
+
+MOST_OFFERED = 1_000  # resources of a sort that a select offers
+NOBODY = ""
+_MODELS: Mapping[str, Any] = {"automation": Automation, "channel": Channel, "segment": Segment}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A resource that the automation names, what it was called, what stands in its place, and what could."""
+
+    named: Named
+    label: str
+    chosen: str
+    options: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """An automation that could be created: as it is now, with its choices, its picture, and what is shown on it."""
+
+    imported: Imported
+    choices: Sequence[Choice]
+    drawn: Picture
+    showing: Showing
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether something of this workspace stands in for all that it names."""
+        return all(choice.chosen for choice in self.choices)
+
+
+def adopt(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> Adoption:
+    """The adoption of an automation. `names`: what identifiers stood for where it comes from.
+
+    With `is_chosen`, what the form's fields `use` say is used; else what has the same identifier or name here.
+    """
+    given = typed_all("use") if is_chosen else []
+    choices = []
+    for number, each in enumerate(named_resources.named(imported)):
+        options = _options(each.sort)
+        if is_chosen:
+            chosen = given[number] if number < len(given) else NOBODY
+        else:
+            same = [key for key, label in options if label == names.get(each.id)]
+            chosen = each.id if each.id in dict(options) else (same or [NOBODY])[0]
+        chosen = chosen if chosen in dict(options) else NOBODY
+        choices.append(Choice(each, names.get(each.id, ""), chosen, options))
+    chosen_ids = {choice.named.id: choice.chosen for choice in choices}
+    made = named_resources.replaced(imported, chosen_ids, lambda key: names.get(key) or f"'{key}'")
+    known = mentions.names_of(workspace_id(), made.definition, made.exits)
+    drawn = layouts.draw(made.definition, known, exits=made.exits, goal=made.goal)
+    return Adoption(made, choices, drawn, Showing())
+
+
+def create(adoption: Adoption, name: str) -> Response:
+    """Creates the draft, and leads to it. Raises Invalid and Conflict."""
+    made = adoption.imported
+    body: dict[str, Any] = {"name": name, "definition": made.definition, "exits": list(made.exits)}
+    body |= {"goal": made.goal, "reentry": made.reentry}
+    job = writes.submit("automations.create", body, ids.new("aut"), partial(automations.QUOTA.check, workspace_id()))
+    if not job.is_finished:
+        return to("automation_pages.index")
+    return to("automation_pages.show", "It is a draft. Look it over, then publish it.", automation_id=job.resource_id)
+
+
+def named_like(name: str) -> str:
+    """The name of the automation, shortened if no automation can have it."""
+    try:
+        return normalization.name(name[:200])
+    except ValueError:
+        return "Imported automation"
+
+
+def _options(sort: str) -> list[tuple[str, str]]:
+    """The resources of the workspace of this sort, by name."""
+    if sort == "member":
+        found = [(each.member_id, each.email) for each in members.of_workspace(workspace_id())]
+    else:
+        model = _MODELS[sort]
+        query = model.in_workspace(workspace_id()).select(model.id, model.name)
+        found = [(row.id, row.name) for row in query.order_by(model.name).limit(MOST_OFFERED)]
+    return [(NOBODY, "None: leave it out"), *found]

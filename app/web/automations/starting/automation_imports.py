@@ -1,0 +1,90 @@
+"""Imports of automations: a file, what it would become, and a press that creates the draft; and our own as a file."""
+
+from __future__ import annotations
+
+import re
+
+from flask import Blueprint, render_template, request
+from werkzeug.wrappers import Response
+
+from app.domain.automations.imports import automation_files, importable_files
+from app.domain.automations.imports.importable_files import File
+from app.domain.automations.imports.sources import MOST_BYTES, Unreadable
+from app.errors import Conflict, Invalid
+from app.lib import json
+from app.models.automations import Automation
+from app.web import uploads
+from app.web.access import page, workspace_id
+from app.web.automations import mentions
+from app.web.automations.automation_pages import name_of
+from app.web.automations.starting import adoptions
+from app.web.forms import Answer, errors_of, status_of, typed
+
+blueprint = Blueprint("automation_imports", __name__, url_prefix="/workspaces/<workspace>/automations")
+
+MOST_LISTED = 1_000  # of what has no equivalent
+
+
+@blueprint.get("/import")
+@page("automations.manage")
+def new() -> str:
+    """The form that takes a file, or its text."""
+    return _form("")
+
+
+@blueprint.post("/import")
+@page("automations.manage", most_bytes=4 * MOST_BYTES)  # a file that is too large gets a sentence at its field
+def create() -> Answer:
+    """Shows what the file would become; with `create`, creates the draft and leads to it."""
+    given = typed("text", "flow", "shown", "name", "create")
+    raw = next((each.stream.read(MOST_BYTES + 1) for each in uploads.given("file")), given["text"])
+    try:
+        file = importable_files.recognize(raw)
+        number = _number(given["flow"])
+        imported = file.read(number)
+    except Unreadable as error:
+        return _form(given["text"], {"file": error.detail}), 422
+    # What was typed and chosen is about the flow that the page showed.
+    is_same = given["shown"] in ("", str(number))
+    adoption = adoptions.adopt(imported, file.names, is_chosen=is_same and "use" in request.form)
+    name = given["name"] if is_same and given["name"] else adoptions.named_like(imported.name)
+    errors, status = dict[str, str](), 200
+    if given["create"]:
+        try:
+            return adoptions.create(adoption, name_of(name))
+        except (Invalid, Conflict) as error:
+            errors, status = errors_of(error), status_of(error)
+    return _preview(file, number, adoption, name, errors), status
+
+
+@blueprint.get("/<automation_id>/file")
+@page("automations.see")
+def show_file(automation_id: str) -> Response:
+    """The draft as a file, which another workspace can import."""
+    automation = Automation.find(workspace_id(), automation_id)
+    names = mentions.names_of(workspace_id(), automation.definition, automation.exits)
+    response = Response(json.dumps(automation_files.file_of(automation, names)), mimetype="application/json")
+    response.headers["Content-Disposition"] = f'attachment; filename="{automation.id}.json"'
+    return response
+
+
+def _number(typed_flow: str) -> int:
+    return int(typed_flow) if re.fullmatch("[0-9]{1,5}", typed_flow) else 0
+
+
+def _form(text: str, errors: dict[str, str] | None = None) -> str:
+    return render_template("automations/starting/import.html", text=text[:MOST_BYTES], errors=errors or {})
+
+
+def _preview(file: File, number: int, adoption: adoptions.Adoption, name: str, errors: dict[str, str]) -> str:
+    return render_template(
+        "automations/starting/preview.html",
+        adoption=adoption,
+        kind=importable_files.KINDS[file.kind],
+        name=name,
+        errors=errors,
+        flows=[(str(at), each) for at, each in enumerate(file.flows)],
+        flow=str(number),
+        text=json.dumps(file.document).decode(),
+        lost=adoption.imported.lost[:MOST_LISTED],
+    )

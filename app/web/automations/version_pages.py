@@ -1,0 +1,133 @@
+"""Versions of an automation: who published what when, what differs, restoring one, and moving runs to the newest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, render_template, request
+from werkzeug.wrappers import Response
+
+from app.domain.automations import automations, moves, version_counts
+from app.domain.work import audit
+from app.errors import Fault, Invalid, NotFound
+from app.models.automations import Automation, AutomationVersion
+from app.models.base import page_before
+from app.web import lists, writes
+from app.web.access import page, workspace_id
+from app.web.automations import differences, foldings, layouts, mentions
+from app.web.automations.automation_pages import DRAFT, VIEWS, version_choices
+from app.web.automations.showings import Showing
+from app.web.redirects import to
+
+blueprint = Blueprint(
+    "version_pages", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/versions"
+)
+
+
+@blueprint.get("")
+@page("automations.see")
+def index(automation_id: str) -> str:
+    """The versions, newest first, with how many of their runs are under way."""
+    automation = Automation.find(workspace_id(), automation_id)
+    found = lists.sliced(lambda after, limit: _newest(automation, after, limit), lambda row: str(row.number))
+    actors = [each.published_by for each in found.rows if each.published_by]
+    numbers = [each.number for each in found.rows]
+    return render_template(
+        "automations/versions.html",
+        automation=automation,
+        page=found,
+        names=audit.names_of(workspace_id(), actors) if actors else {},
+        under_way=version_counts.unfinished(automation.id, numbers),
+    )
+
+
+@blueprint.get("/compare")
+@page("automations.see")
+def compare(automation_id: str) -> str:
+    """What differs between the versions `from` and `to`, in words and in the picture of the later one."""
+    automation = Automation.find(workspace_id(), automation_id)
+    number, other = _number(request.args.get("from")), _number(request.args.get("to"))
+    number = number or max((other or automation.latest_version + 1) - 1, 1)
+    old, new = _definition(automation, number), _definition(automation, other)
+    names = mentions.names_of(workspace_id(), old, new)
+    found = differences.between(old, new, names)
+    folding = foldings.read(layouts.count(new.get("steps") or ()))
+    drawn = layouts.draw(new, names, is_folded=folding.is_folded, has_marks=True)
+    view = request.args.get("view", "")
+    return render_template(
+        "automations/comparison.html",
+        automation=automation,
+        versions=version_choices(automation),
+        number=str(number),
+        other=str(other) if other else DRAFT,
+        differences=found,
+        triggers=differences.of_triggers(old, new, names),
+        drawn=drawn,
+        showing=Showing(marks=differences.marks_of(found), folding=folding),
+        view=view if view in VIEWS else "",
+        address=lists.address,
+    )
+
+
+@blueprint.post("/restore")
+@page("automations.manage")
+def restore(automation_id: str) -> Response:
+    """Makes a version the draft again."""
+    automation = Automation.find(workspace_id(), automation_id)
+    number = _number(request.form.get("version")) or 0
+    done = f"Version {number} is the draft again. Publish it to put it to use."
+    _refuse_unknown(automation, number)
+    writes.tell(done, "automations.restore", {"version": number}, automation.id)
+    return to("automation_pages.show", automation_id=automation.id, version=DRAFT)
+
+
+@blueprint.get("/move")
+@page("automations.manage")
+def ask_to_move(automation_id: str) -> str:
+    """How many runs of a version can go on with the published one, and how many keep theirs."""
+    automation = Automation.find(workspace_id(), automation_id)
+    number = _number(request.args.get("version")) or 0
+    if not automation.version or not 0 < number <= automation.latest_version or number == automation.version:
+        return render_template("automations/move.html", automation=automation, number=number, count=None)
+    count, others = moves.count(automation, number, automation.version)
+    return render_template("automations/move.html", automation=automation, number=number, count=count, others=others)
+
+
+@blueprint.post("/move")
+@page("automations.manage")
+def move(automation_id: str) -> Response:
+    """Moves the runs of a version that wait in a step which the published one has, too."""
+    automation = Automation.find(workspace_id(), automation_id)
+    body = {"from_version": _number(request.form.get("version")) or 0, "to_version": automation.version or 0}
+    done = f"The runs that could be moved go on with version {automation.version}."
+    _refuse_unknown(automation, body["from_version"])
+    writes.tell(done, "automations.move_runs", body, automation.id)
+    return to("version_pages.index", automation_id=automation.id)
+
+
+def _newest(automation: Automation, after: str | None, limit: int) -> list[AutomationVersion]:
+    """Versions without their definitions, which may be large."""
+    columns = (AutomationVersion.number, AutomationVersion.published_at, AutomationVersion.published_by)
+    found = AutomationVersion.select(*columns).where(AutomationVersion.automation_id == automation.id)
+    return list(page_before(found, AutomationVersion, [after if _number(after) else None], limit, ("number",)))
+
+
+def _definition(automation: Automation, number: int | None) -> dict[str, Any]:
+    """The definition of the version, or the draft for None. Raises NotFound."""
+    if number is None:
+        return dict(automation.definition)
+    version = automations.find_version(automation, number)
+    if version is None:
+        raise NotFound(f"This automation has no version {number}.")
+    return dict(version.definition)
+
+
+def _refuse_unknown(automation: Automation, number: int) -> None:
+    """Raises Invalid unless the automation has that version."""
+    if not 0 < number <= automation.latest_version:
+        raise Invalid(Fault("/version", "This automation has no such version."))
+
+
+def _number(text: str | None) -> int | None:
+    """The number of a version, None for the draft and for what is none."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,0 +1,1 @@
+"""Pages of broadcasts: composed with a preview, watched while they run, and read afterwards."""

@@ -1,0 +1,194 @@
+"""Forms of broadcasts: what was typed, and the body of the API that it stands for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+from flask import request
+
+from app.domain.automations.definitions import known_names
+from app.domain.bodies.broadcasts import BroadcastCreate
+from app.domain.broadcasts import broadcast_checks
+from app.domain.channels import media
+from app.errors import Conflict, Fault, Invalid
+from app.lib import ids, json
+from app.models.broadcasts import Broadcast
+from app.models.uploads import Upload
+from app.web import uploads
+from app.web.access import workspace_id
+from app.web.broadcasts import send_times
+from app.web.forms import checked, typed, typed_all
+from app.web.forms import errors_of as sentences_of
+
+FIELDS = (
+    *("name", "audience", "text", "answers", "template", "automation_id", "channel_id"),
+    *("send_at", "time_zone", "per_second", "canary"),
+)
+EVERYBODY = "everybody"
+_EVERYBODY = {"field": "contact.created_at", "is": "exists"}
+# What a text can name, as it is written there.
+NAMES = [f"{{{{ contact.{name} }}}}" for name in known_names.CONTACT_FIELDS]
+# Why a contact is skipped or would be left out, in the words of the page.
+REASONS: Mapping[str, str] = {
+    "opted_out": "They have opted out.",
+    "no_channel": "No connected channel can reach them.",
+    "window_closed": "Their channel takes only a template now.",
+    "duplicate": "Another contact with the same address has got it.",
+    "erased": "They were deleted, or merged into another contact.",
+    "limit": "They were sent the same text too often within five minutes.",
+    "template": "The text is empty or too long for them, or cannot be made.",
+    "reentry": "They may not enter the automation again.",
+    "error": "A fault of ours. It is in the logs.",
+}
+
+
+@dataclass
+class Given:
+    """What the form has. `kept`: the files of the message; `sample`: whom a preview is for."""
+
+    fields: dict[str, str] = field(default_factory=lambda: {**dict.fromkeys(FIELDS, ""), "canary": "true"})
+    kept: list[str] = field(default_factory=list)
+    sample: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Differs whenever something is changed that counts for the broadcast."""
+        counts = [*(self.fields[name].strip() for name in FIELDS), *sorted(self.kept)]
+        return hashlib.sha256(json.dumps(counts)).hexdigest()
+
+
+def given() -> Given:
+    """What was typed."""
+    kept = [each for each in typed_all("attachments") if ids.is_id(each, "upl")]
+    return Given(typed(*FIELDS), kept, typed("sample")["sample"])
+
+
+def given_of(broadcast: Broadcast) -> Given:
+    """A scheduled broadcast as the form has it."""
+    message = broadcast.message or {}
+    fields = {
+        "name": broadcast.name,
+        "audience": broadcast.segment_id or EVERYBODY,
+        "text": message.get("text") or "",
+        "answers": "\n".join(button["label"] for button in message.get("buttons", ())),
+        "template": json.dumps(message["template"]).decode() if message.get("template") else "",
+        "automation_id": broadcast.automation_id or "",
+        "channel_id": broadcast.channel_id or "",
+        "send_at": send_times.typed(broadcast.send_at) if broadcast.send_at else "",
+        "time_zone": broadcast.time_zone,
+        "per_second": str(broadcast.per_second or ""),
+        "canary": "true" if broadcast.canary else "",
+    }
+    return Given(fields, [each["id"] for each in message.get("attachments", ())])
+
+
+def was_previewed(given: Given) -> bool:
+    """Whether the form was sent as its preview has shown it."""
+    return request.form.get("previewed") == given.digest
+
+
+def keep_files(given: Given) -> None:
+    """Stores the files that were added, so that the form has them from now on.
+
+    Raises Invalid, TooMuchStored, Unavailable.
+    """
+    added = uploads.given("files")
+    if len(given.kept) + len(added) > media.MOST_FILES:
+        raise Invalid(Fault("/files", f"A message has at most {media.MOST_FILES} files."))
+    given.kept += uploads.stored(added)
+
+
+def files_of(given: Given) -> list[Upload]:
+    """The files that the form has."""
+    if not given.kept:
+        return []
+    some = given.kept[: 2 * media.MOST_FILES]
+    return list(Upload.in_workspace(workspace_id()).where(Upload.id.in_(some)).order_by(Upload.id))
+
+
+def body_of(given: Given, broadcast: Broadcast | None = None) -> dict[str, Any]:
+    """The body that the form stands for, checked. Raises Invalid.
+
+    A scheduled broadcast keeps what the form cannot show: its own filter, the identifiers of its buttons, the seconds
+    of its time.
+    """
+    fields = given.fields
+    body: dict[str, Any] = {"name": fields["name"], "canary": fields["canary"] == "true"}
+    own_filter = broadcast.filter if broadcast and broadcast.segment_id is None else None
+    if fields["audience"] == EVERYBODY:
+        body["filter"] = own_filter or _EVERYBODY
+    elif fields["audience"]:
+        body["segment_id"] = fields["audience"]
+    message = _message(given, broadcast)
+    if fields["automation_id"]:
+        if message:
+            raise Invalid(Fault("/automation_id", "Write a message or choose an automation, not both."))
+        body["automation_id"] = fields["automation_id"]
+    else:
+        body["message"] = message
+    if fields["channel_id"]:
+        body["channel_id"] = fields["channel_id"]
+    if fields["per_second"].strip():
+        body["per_second"] = _whole(fields["per_second"].strip())
+    if text := fields["send_at"].strip():
+        body["send_at"] = _start(text, broadcast).isoformat()
+    if fields["time_zone"]:
+        body["time_zone"] = fields["time_zone"]
+    found = checked(BroadcastCreate(), body)
+    broadcast_checks.check(workspace_id(), found)
+    return found
+
+
+def errors_of(error: Invalid | Conflict) -> dict[str, str]:
+    """The sentence for each field of the form."""
+    if isinstance(error, Conflict):
+        return sentences_of(error)
+    fields = {"filter": "audience", "segment_id": "audience", "message": "text"}
+    of_message = {"template": "template", "buttons": "answers", "attachments": "files"}
+    found: dict[str, str] = {}
+    for fault in error.faults:
+        top, _, inner = fault.pointer.removeprefix("/").partition("/")
+        name = of_message.get(inner.partition("/")[0], "text")
+        found.setdefault(name if top == "message" else fields.get(top, top), fault.detail)
+    return found
+
+
+def _start(text: str, broadcast: Broadcast | None) -> datetime:
+    """The time that was typed; the broadcast's own, with its seconds, if that was left as it is. Raises Invalid."""
+    own = broadcast.send_at if broadcast else None
+    return own if own is not None and text == send_times.typed(own) else send_times.read(text)
+
+
+def _message(given: Given, broadcast: Broadcast | None) -> dict[str, Any]:
+    fields = given.fields
+    message: dict[str, Any] = {"text": fields["text"]} if fields["text"] else {}
+    if labels := [line.strip() for line in fields["answers"].splitlines() if line.strip()]:
+        message["buttons"] = _buttons(labels, broadcast)
+    if fields["template"].strip():
+        try:
+            message["template"] = json.loads(fields["template"])
+        except ValueError as error:
+            raise Invalid(
+                Fault("/message/template", "This is not JSON. Give the template as its provider has it.")
+            ) from error
+    if given.kept:
+        message["attachments"] = [{"upload_id": each} for each in given.kept]
+    return message
+
+
+def _buttons(labels: Sequence[str], broadcast: Broadcast | None) -> list[dict[str, str]]:
+    """A button for each label; one that the broadcast has already keeps its identifier."""
+    message = (broadcast and broadcast.message) or {}
+    had = {each["label"]: each["id"] for each in message.get("buttons", ())}
+    free = (each for number in count(1) if (each := f"answer-{number}") not in had.values())
+    return [{"id": had.get(label) or next(free), "label": label} for label in labels]
+
+
+def _whole(text: str) -> int | str:
+    """The number, or the text, which the check then refuses."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else text

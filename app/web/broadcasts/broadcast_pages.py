@@ -1,0 +1,221 @@
+"""Broadcasts: composed, scheduled, watched and read."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+
+from flask import Blueprint, Response, render_template, request
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.database import now
+from app.domain.automations import automations
+from app.domain.broadcasts import broadcast_representations, broadcasts, tallies
+from app.domain.channels import media
+from app.domain.contacts import contact_names
+from app.domain.segments import segments
+from app.domain.work import audit
+from app.errors import Conflict, Invalid
+from app.lib import ids
+from app.models.automations import Automation
+from app.models.broadcasts import OUTCOMES, STATES, Broadcast, BroadcastRow
+from app.models.channels import Channel
+from app.models.segments import Segment
+from app.web import filters, uploads, writes
+from app.web.access import Forbidden, page, viewer, workspace_id
+from app.web.broadcasts import broadcast_forms, broadcast_previews, broadcast_rows, send_times
+from app.web.broadcasts.broadcast_forms import EVERYBODY, Given
+from app.web.broadcasts.broadcast_previews import Preview
+from app.web.forms import Answer, status_of
+from app.web.lists import address, sliced, streamed, wanted_format
+from app.web.redirects import to
+
+blueprint = Blueprint("broadcast_pages", __name__, url_prefix="/workspaces/<workspace>/broadcasts")
+
+# Waits that are shorter are not worth a word.
+_SOON = timedelta(minutes=1)
+_CHANGED = "Something has changed since the preview. Look at the new one below, then press the button again."
+_CHOICES = {
+    "state": filters.choices("All states", STATES),
+    "outcome": [*filters.choices("All", OUTCOMES), ("replied", "replied")],
+}
+
+
+@blueprint.get("")
+@page("broadcasts.see")
+def index() -> str:
+    """The broadcasts, newest first."""
+    state = filters.read({"state": filters.one_of(STATES)}).values.get("state")
+    listed = sliced(partial(broadcasts.newest, workspace_id(), state))
+    shown = broadcast_representations.represent_all(listed.rows)
+    return render_template("broadcasts/index.html", page=listed, shown=shown, state=state, choices=_CHOICES)
+
+
+@blueprint.get("/new")
+@page("broadcasts.manage")
+def new() -> str:
+    """The form of a new broadcast."""
+    return _form(None, Given())
+
+
+@blueprint.post("/new")
+@page("broadcasts.manage", most_bytes=uploads.MOST_FORM_BYTES)
+def create() -> Answer:
+    """Sends or schedules the broadcast, or shows a preview."""
+    return _save(None)
+
+
+@blueprint.get("/<broadcast_id>")
+@page("broadcasts.see")
+def show(broadcast_id: str) -> str | Response:
+    """A broadcast: its progress, what came of it, and its contacts."""
+    broadcast = Broadcast.find(workspace_id(), broadcast_id)
+    asked = filters.read({"outcome": filters.one_of((*OUTCOMES, "replied"))}).values.get("outcome")
+    outcome, replied = (None, True) if asked == "replied" else (asked, None)
+    if wanted_format():
+        if not viewer().may("contacts.export"):
+            raise Forbidden.to("contacts.export")
+        return streamed(broadcast_rows.in_files(broadcast.id, outcome, replied), "broadcast")
+    listed = sliced(
+        lambda after, limit: BroadcastRow.newest(broadcast.id, outcome, replied, _number(after), limit),
+        lambda row: str(row.number),
+    )
+    return render_template(
+        "broadcasts/show.html",
+        broadcast=broadcast,
+        shown=broadcast_representations.represent(broadcast),
+        segment=Segment.get_or_none(Segment.id == broadcast.segment_id),
+        automation=Automation.get_or_none(Automation.id == broadcast.automation_id),
+        channel=Channel.get_or_none(Channel.id == broadcast.channel_id),
+        creator=audit.names_of(workspace_id(), [broadcast.created_by or ""]).get(broadcast.created_by or ""),
+        pace=_pace(broadcast),
+        waits_until=_waits_until(broadcast),
+        opted_out=tallies.opted_out_since(broadcast.id),
+        goals=tallies.goals_reached(broadcast.id) if broadcast.automation_id else 0,
+        page=listed,
+        names=contact_names.names_of(workspace_id(), {row.contact_id for row in listed.rows}),
+        messages=broadcast_rows.messages_of(listed.rows),
+        reasons=broadcast_forms.REASONS,
+        outcome=asked,
+        choices=_CHOICES,
+        address=address,
+    )
+
+
+@blueprint.get("/<broadcast_id>/edit")
+@page("broadcasts.manage")
+def edit(broadcast_id: str) -> str | AnyResponse:
+    """The form of a scheduled broadcast."""
+    broadcast = Broadcast.find(workspace_id(), broadcast_id)
+    if broadcast.state != "scheduled":
+        return to("broadcast_pages.show", broadcast_id=broadcast.id)
+    return _form(broadcast, broadcast_forms.given_of(broadcast))
+
+
+@blueprint.post("/<broadcast_id>/edit")
+@page("broadcasts.manage", most_bytes=uploads.MOST_FORM_BYTES)
+def update(broadcast_id: str) -> Answer:
+    """Changes the scheduled broadcast, or shows a preview."""
+    return _save(Broadcast.find(workspace_id(), broadcast_id))
+
+
+@blueprint.post("/<broadcast_id>/pause")
+@page("broadcasts.manage")
+def pause(broadcast_id: str) -> AnyResponse:
+    """Stops reaching contacts until it is continued."""
+    return _move(broadcast_id, "broadcasts.pause", "The broadcast is paused.")
+
+
+@blueprint.post("/<broadcast_id>/continue")
+@page("broadcasts.manage")
+def go_on(broadcast_id: str) -> AnyResponse:
+    """Continues after a pause, or with the rest after the canary."""
+    return _move(broadcast_id, "broadcasts.continue", "The broadcast continues.")
+
+
+@blueprint.post("/<broadcast_id>/abort")
+@page("broadcasts.manage")
+def abort(broadcast_id: str) -> AnyResponse:
+    """Ends the broadcast."""
+    return _move(
+        broadcast_id, "broadcasts.abort", "The broadcast is aborted. Contacts that it had not reached get nothing."
+    )
+
+
+def _move(broadcast_id: str, kind: str, done: str) -> AnyResponse:
+    broadcast = Broadcast.find(workspace_id(), broadcast_id)
+    writes.tell(done, kind, {}, broadcast.id)
+    return to("broadcast_pages.show", broadcast_id=broadcast.id)
+
+
+def _save(broadcast: Broadcast | None) -> Answer:
+    given = broadcast_forms.given()
+    try:
+        broadcast_forms.keep_files(given)
+        body = broadcast_forms.body_of(given, broadcast)
+        if request.form.get("do") != "send":
+            return _form(broadcast, given, preview=broadcast_previews.of(body, given.sample))
+        if not broadcast_forms.was_previewed(given):
+            return _form(broadcast, given, {"": _CHANGED}, broadcast_previews.of(body, given.sample)), 409
+        if broadcast is None:
+            job = writes.submit("broadcasts.create", body, ids.new("bct"))
+        else:
+            # What the form has left empty is taken back.
+            emptied = dict.fromkeys(("channel_id", "per_second", "send_at"))
+            job = writes.submit("broadcasts.update", {**emptied, "time_zone": "workspace", **body}, broadcast.id)
+    except (Invalid, Conflict) as error:
+        return _form(broadcast, given, broadcast_forms.errors_of(error)), status_of(error)
+    if not job.is_finished:
+        return to("broadcast_pages.index")
+    return to("broadcast_pages.show", broadcast_id=str(job.resource_id))
+
+
+def _form(
+    broadcast: Broadcast | None,
+    given: Given,
+    errors: dict[str, str] | None = None,
+    preview: Preview | None = None,
+) -> str:
+    found = list(Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(segments.QUOTA.most))
+    published = Automation.in_workspace(workspace_id()).where(Automation.version.is_null(False))
+    published = published.order_by(Automation.id.desc()).limit(automations.QUOTA.most)
+    channels = Channel.in_workspace(workspace_id()).order_by(Channel.id.desc())
+    everybody = "The contacts of its own filter" if broadcast and broadcast.segment_id is None else "All contacts"
+    return render_template(
+        "broadcasts/form.html",
+        broadcast=broadcast,
+        given=given.fields,
+        digest=given.digest,
+        files=broadcast_forms.files_of(given),
+        errors=errors or {},
+        preview=preview,
+        has_segments=bool(found),
+        audiences=[("", "Choose …"), *((each.id, each.name) for each in found), (EVERYBODY, everybody)],
+        automations=[("", "None"), *((each.id, each.name) for each in published)],
+        channels=[("", "That of each contact's latest conversation"), *((each.id, each.name) for each in channels)],
+        zone=send_times.zone().key,
+        reasons=broadcast_forms.REASONS,
+        fillings=broadcast_forms.NAMES,
+        names=contact_names,
+        most_files=media.MOST_FILES,
+    )
+
+
+def _pace(broadcast: Broadcast) -> tuple[float, float] | None:
+    """While it runs: the contacts handled in a second, and the milliseconds that the rest will take."""
+    if broadcast.state != "running" or not broadcast.handled or broadcast.reached is not None:
+        return None
+    seconds = max((now() - broadcast.started_at).total_seconds(), 1)
+    rate = broadcast.handled / seconds
+    return rate, 1000 * (broadcast.count - broadcast.handled) / rate
+
+
+def _waits_until(broadcast: Broadcast) -> datetime | None:
+    """When a running broadcast goes on that waits for quiet hours or clocks; None if it goes on soon."""
+    if broadcast.state not in ("canary", "running") or broadcast.wakes_at is None:
+        return None
+    return broadcast.wakes_at if broadcast.wakes_at - now() > _SOON else None
+
+
+def _number(after: str | None) -> str | None:
+    return after if after and after.isascii() and after.isdigit() and len(after) <= 9 else None

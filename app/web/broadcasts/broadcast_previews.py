@@ -1,0 +1,126 @@
+"""Previews of broadcasts: whom one would reach now, who is left out, and the message as a contact would get it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app import bounds
+from app.channels.kinds import KINDS
+from app.domain.automations import definitions
+from app.domain.broadcasts import broadcast_checks, broadcast_choices, sending
+from app.domain.people import workspaces
+from app.domain.segments import scans
+from app.errors import Overloaded
+from app.lib import clock, templates
+from app.lib.templates import TemplateError
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.web.access import workspace_id
+
+# Names in a text for which a preview says how many contacts lack them.
+MOST_NAMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The text and the template for one contact; with a `fault`, the contact would be skipped for it."""
+
+    text: str | None = None
+    template: Any = None
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a broadcast would do. `lacking`: how many contacts lack a name of the text; `refusal`: why none of it.
+
+    `is_due`: it would start at once, also where a time is given.
+    """
+
+    count: int = 0
+    is_complete: bool = True
+    is_due: bool = False
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    looked_at: int = 0
+    sample: list[Contact] = field(default_factory=list)
+    shown: Contact | None = None
+    rendered: Rendered = Rendered()
+    too_long_for: list[str] = field(default_factory=list)
+    lacking: Mapping[str, int] = field(default_factory=dict)
+    refusal: str | None = None
+
+    @property
+    def is_sample_of_left_out(self) -> bool:
+        """Whether there was no time to look at all contacts, so that more may be left out."""
+        return self.looked_at < self.count + sum(self.left_out.values())
+
+
+def of(body: Mapping[str, Any], chosen: str) -> Preview:
+    """What the broadcast would do now, with its message for the chosen contact of the sample, or for the newest.
+
+    `body`: as the API takes it, without faults. Raises Invalid if its segment has been deleted meanwhile.
+    """
+    condition = broadcast_checks.filter_of(workspace_id(), body)
+    try:
+        with bounds.reading_segment(workspace_id()):
+            found = broadcast_choices.preview(workspace_id(), condition, body)
+            lacking = _lacking(condition, body)
+    except Overloaded as error:
+        return Preview(refusal=error.detail)
+    shown = next((each for each in found.sample if each.id == chosen), next(iter(found.sample), None))
+    rendered = _rendered(body, shown)
+    return Preview(
+        count=found.count,
+        is_complete=found.is_complete,
+        is_due=_is_due(body),
+        left_out=found.left_out,
+        looked_at=found.looked_at,
+        sample=list(found.sample),
+        shown=shown,
+        rendered=rendered,
+        too_long_for=_too_long_for(body, rendered.text),
+        lacking=lacking,
+    )
+
+
+def _is_due(body: Mapping[str, Any]) -> bool:
+    own_zone = workspaces.find(workspace_id()).timezone
+    starts_at = broadcast_choices.starts_at(body.get("send_at"), body.get("time_zone", "workspace"), own_zone)
+    return starts_at is None or starts_at <= clock.now()
+
+
+def _rendered(body: Mapping[str, Any], contact: Contact | None) -> Rendered:
+    if contact is None or "message" not in body:
+        return Rendered()
+    message = body["message"]
+    try:
+        text, template = sending.render(message, contact)
+    except TemplateError as error:
+        return Rendered(fault=str(error))
+    is_empty = not (text or "").strip() and template is None and not message.get("attachments")
+    return Rendered(text, template, "Nothing is left of the text for this contact." if is_empty else None)
+
+
+def _too_long_for(body: Mapping[str, Any], text: str | None) -> list[str]:
+    """The channels that would not take the text of the preview."""
+    if text is None:
+        return []
+    message = body["message"]
+    files, buttons = len(message.get("attachments", ())), len(message.get("buttons", ()))
+    found = Channel.in_workspace(workspace_id()).where(Channel.state == "connected").order_by(Channel.id)
+    used = [each for each in found if body.get("channel_id") in (None, each.id)]
+    return [each.name for each in used if KINDS[each.kind].length(text) > KINDS[each.kind].most_text(files, buttons)]
+
+
+def _lacking(condition: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, int]:
+    """How many of the contacts lack the names of the text, of the first few."""
+    text = (body.get("message") or {}).get("text") or ""
+    named = [".".join(path) for path in templates.named(text) if path[0] == "contact" and len(path) > 1]
+    counted = {}
+    for name in list(dict.fromkeys(named))[:MOST_NAMES]:
+        lacks = {"all": [condition, {"field": name, "is": "not_exists"}]}
+        if not definitions.filter_faults(lacks):  # some names of templates are none of filters
+            counted[name] = scans.count(workspace_id(), lacks).count
+    return {name: number for name, number in counted.items() if number}

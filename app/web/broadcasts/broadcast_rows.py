@@ -1,0 +1,43 @@
+"""Rows of broadcasts: what became of each contact, on pages and in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from app.domain.broadcasts import broadcast_representations
+from app.models.broadcasts import BroadcastRow
+from app.models.contacts import Contact
+from app.models.conversations import Message
+
+# Rows of a file that are read together.
+BATCH = 500
+_NAMES = ("first_name", "last_name", "email", "phone")
+
+
+def messages_of(rows: Sequence[BroadcastRow]) -> dict[str, Message]:
+    """The messages of the rows by identifier, with what became of them."""
+    wanted = [row.message_id for row in rows if row.message_id is not None]
+    found = Message.select(Message.id, Message.status, Message.failure, Message.conversation_id)
+    return {each.id: each for each in found.where(Message.id.in_(wanted))} if wanted else {}
+
+
+def in_files(broadcast_id: str, outcome: str | None, replied: bool | None) -> Iterator[list[dict[str, Any]]]:
+    """Yields all rows for a file, the latest first, some at a time: who the contacts are and what they got."""
+    before: str | None = None
+    while rows := BroadcastRow.newest(broadcast_id, outcome, replied, before, BATCH):
+        yield _flat(rows)
+        before = str(rows[-1].number)
+
+
+def _flat(rows: Sequence[BroadcastRow]) -> list[dict[str, Any]]:
+    messages = messages_of(rows)
+    people = {each.id: each for each in Contact.select().where(Contact.id.in_([row.contact_id for row in rows]))}
+    found = []
+    for row in rows:
+        contact, message = people.get(row.contact_id), messages.get(row.message_id or "")
+        named = {name: getattr(contact, name, None) for name in _NAMES}
+        failure = message.failure if message else None
+        told = {"status": message and message.status, "failure": failure and failure.get("code")}
+        found.append({**broadcast_representations.represent_row(row), **named, **told})
+    return found

@@ -1,0 +1,163 @@
+"""What members change beside a conversation: the fields and tags of its contact, who that is, and its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, jsonify, redirect, render_template, request
+from werkzeug.wrappers import Response
+
+from app.domain.automations import runs
+from app.domain.bodies.contacts import ContactPatch, MergeBody, TagBody
+from app.domain.contacts import contacts
+from app.domain.insight import timelines
+from app.domain.lifecycle import merges
+from app.errors import Conflict, Fault, Invalid
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.jobs import Job
+from app.web import writes
+from app.web.access import page, workspace_id
+from app.web.contacts import contact_forms
+from app.web.forms import Answer, checked, errors_of, status_of, typed
+from app.web.inbox import inbox_pages, side_panes, views
+from app.web.inbox.form_answers import is_script
+
+blueprint = Blueprint("side_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>/contact")
+
+EDIT = "contacts.edit"
+MOST_HAPPENED = 20
+# Entries of the timeline that tell what became of the contact; all others are about our machinery.
+_TELLING = ("event", "run")
+_CHANGES: Mapping[str, tuple[str, str]] = {
+    "resume": ("runs.resume", "The run continues."),
+    "cancel": ("runs.cancel", "The run is cancelled."),
+}
+
+
+@blueprint.post("")
+@page(EDIT)
+def change(conversation_id: str) -> Answer:
+    """Changes the fields that differ, unless somebody else has changed the contact meanwhile."""
+    conversation, contact = _found(conversation_id)
+    given = contact_forms.sent(contact)
+    try:
+        fields = checked(ContactPatch(), contact_forms.change(given, contact))
+        check = partial(contact_forms.refuse_stale, given, contact)
+        job = writes.submit("contacts.update", fields, contact.id, check)
+    except (Invalid, Conflict) as error:
+        other_id = error.facts.get("conflicting_contact_id") if isinstance(error, Conflict) else None
+        asked = {"given": contact_forms.again(given, contact, error), "faults": errors_of(error), "other_id": other_id}
+        return _refused(conversation, error, **asked)
+    return _done(conversation, job, "The contact is changed.")
+
+
+@blueprint.post("/tags")
+@page(EDIT)
+def add_tag(conversation_id: str) -> Answer:
+    """Adds a tag; does nothing if the contact has it."""
+    return _tag("contacts.add_tag", conversation_id)
+
+
+@blueprint.post("/tags/remove")
+@page(EDIT)
+def remove_tag(conversation_id: str) -> Answer:
+    """Removes a tag; does nothing if the contact does not have it."""
+    return _tag("contacts.remove_tag", conversation_id)
+
+
+@blueprint.get("/tags")
+@page(EDIT)
+def show_tags(conversation_id: str) -> Response:
+    """Tags of the workspace to choose from, as JSON."""
+    Conversation.find(workspace_id(), conversation_id)
+    return jsonify(Contact.recent_tags(workspace_id()))
+
+
+@blueprint.post("/merge")
+@page(EDIT)
+def merge(conversation_id: str) -> Answer:
+    """Makes another contact a part of this one."""
+    conversation, contact = _found(conversation_id)
+    try:
+        body = checked(MergeBody(), typed("contact_id"))
+        check = partial(merges.find_other, workspace_id(), contact.id, body["contact_id"])
+        job = writes.submit("contacts.merge", body, contact.id, check)
+    except (Invalid, Conflict) as error:
+        return _refused(conversation, error, refusal=_sentence(error))
+    return _done(conversation, job, "They are one contact now.")
+
+
+@blueprint.post("/runs/<run_id>")
+@page("runs.manage")
+def change_run(conversation_id: str, run_id: str) -> Answer:
+    """Resumes or cancels a run of the contact, as the pressed button says."""
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    run = runs.find(workspace_id(), run_id)
+    kind, done = _CHANGES.get(typed("do")["do"], ("", ""))
+    try:
+        if not kind or run.contact_id != conversation.contact_id:
+            raise Invalid(Fault("/do", "There is no such change."))
+        job = writes.submit(kind, {"contact_id": run.contact_id}, run.id)
+    except (Invalid, Conflict) as error:
+        return _refused(conversation, error, refusal=_sentence(error))
+    return _done(conversation, job, done)
+
+
+@blueprint.get("/timeline")
+@page("dashboard.see")
+def show_timeline(conversation_id: str) -> str:
+    """The latest of what happened to the contact, as a part of the page."""
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    found = timelines.newest(workspace_id(), conversation.contact_id, None, MOST_HAPPENED)
+    return render_template(
+        "inbox/timeline.html",
+        telling=[each for each in found if each.what in _TELLING],
+        technical=[each for each in found if each.what not in _TELLING],
+        labels=timelines.labels(workspace_id(), found),
+    )
+
+
+def _found(conversation_id: str) -> tuple[Conversation, Contact]:
+    conversation = Conversation.find(workspace_id(), conversation_id)
+    return conversation, contacts.find(workspace_id(), conversation.contact_id)
+
+
+def _tag(kind: str, conversation_id: str) -> Answer:
+    conversation, contact = _found(conversation_id)
+    given = typed("name")
+    try:
+        job = writes.submit(kind, checked(TagBody(), given), contact.id)
+    except (Invalid, Conflict) as error:
+        return _refused(conversation, error, tag=given["name"], tag_error=_sentence(error))
+    return _done(conversation, job, "The tags are changed.")
+
+
+def _done(conversation: Conversation, job: Job, said: str) -> Answer:
+    if is_script():
+        return _pane(conversation, said if job.is_finished else writes.STILL_QUEUED)
+    if job.is_finished:
+        flash(said, "good")
+    here = views.asked_for().address("inbox_pages.show", conversation_id=conversation.id, pane=request.args.get("pane"))
+    return redirect(here, 303)
+
+
+def _refused(conversation: Conversation, error: Invalid | Conflict, **asked: Any) -> Answer:
+    if not is_script():
+        return inbox_pages.page_of(conversation, side=asked), status_of(error)
+    response = _pane(conversation, _sentence(error), **asked)
+    response.status_code = status_of(error)
+    return response
+
+
+def _pane(conversation: Conversation, said: str, **asked: Any) -> Response:
+    """The pane as it is now, for the script, and what it tells."""
+    contact = Contact.one(workspace_id(), conversation.contact_id)
+    shown = side_panes.shown(conversation, contact, **asked)
+    return jsonify(said=said, pane=render_template("inbox/side.html", view=views.asked_for(), **shown))
+
+
+def _sentence(error: Invalid | Conflict) -> str:
+    return next(iter(errors_of(error).values()))

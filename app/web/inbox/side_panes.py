@@ -1,0 +1,62 @@
+"""Side panes: what stands beside a conversation about its contact, and can be changed there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.domain.contacts import contact_names
+from app.domain.lifecycle import merges
+from app.models.automations import Automation
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+from app.models.runs import Run
+from app.web.access import workspace_id
+from app.web.contacts import contact_forms
+from app.web.inbox import views
+
+MOST_OTHERS, MOST_RUNS, MOST_SUGGESTED = 5, 5, 5
+# The custom fields that it shows and changes; the contact's page has all.
+MOST_SHOWN = 12
+_REASONS = {"same_phone": "has the same phone number", "taken": "has what you have typed"}
+
+
+def shown(conversation: Conversation, contact: Contact | None, **asked: Any) -> dict[str, Any]:
+    """What its template needs.
+
+    `asked`: what a form of it had that comes back: `given` fields of the contact with their `faults`, and `other_id`,
+    who has an identifier among them; a `tag` with its `tag_error`; `refusal`, of anything else.
+    """
+    others = Conversation.of_contact(workspace_id(), conversation.contact_id, MOST_OTHERS + 1)
+    return {
+        "conversation": conversation,
+        "contact": contact,
+        "name": contact_names.name_of(contact) if contact else "Deleted contact",
+        "others": views.rows_of([each for each in others if each.id != conversation.id][:MOST_OTHERS]),
+        "runs": _runs(conversation),
+        "most_fields": MOST_SHOWN,
+        "has_more_fields": contact is not None and len(contact.custom_fields) > MOST_SHOWN,
+        "kinds": contact_forms.KINDS,
+        "suggested": _suggested(contact, asked.get("other_id")) if contact else [],
+        "given": contact_forms.of_contact(contact, MOST_SHOWN, 1) if contact else {},
+        "faults": {},
+        "is_edited": "given" in asked,
+        **asked,
+    }
+
+
+def _suggested(contact: Contact, other_id: str | None) -> list[tuple[str, str, str]]:
+    """Who may be the same person: the identifier, the name and the reason of each."""
+    found = dict(merges.suggested(contact, MOST_SUGGESTED))
+    if other_id and other_id != contact.id:
+        found = {other_id: "taken", **found}
+    names = contact_names.names_of(workspace_id(), list(found))
+    return [(each, names[each], _REASONS.get(reason, reason)) for each, reason in found.items() if each in names]
+
+
+def _runs(conversation: Conversation) -> list[tuple[Run, str]]:
+    """The contact's latest runs, and the names of their automations."""
+    found = Run.newest(workspace_id(), {"contact_id": conversation.contact_id}, None, MOST_RUNS)
+    ids = {run.automation_id for run in found}
+    named = Automation.select(Automation.id, Automation.name).where(Automation.id.in_(ids)) if ids else ()
+    names = {each.id: each.name for each in named}
+    return [(run, names.get(run.automation_id, "a deleted automation")) for run in found]

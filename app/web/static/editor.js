@@ -1,0 +1,291 @@
+// The editor of automations without reloads: a link or a form of it replaces the picture and the panel in place, forms of
+// steps save themselves, and others' changes appear. Every page works without it.
+"use strict";
+{
+  const editor = () => document.getElementById("editor");
+  const panel = () => document.getElementById("panel");
+  const canvas = () => document.querySelector(".canvas");
+  const SAVE_AFTER = 1_200;
+  const LOOK_EVERY = 4_000;
+  const isOurs = (address) => new URL(address, location.href).pathname.startsWith(new URL(editor().dataset.home, location.href).pathname);
+  let isDirty = false;
+  let saving = 0;
+  let running = Promise.resolve();
+
+  const parsed = (text) => new DOMParser().parseFromString(text, "text/html");
+  const mark = () => {
+    for (const each of all(".step.open")) each.classList.remove("open");
+    const step = panel().querySelector("[name=step]")?.value;
+    if (step) document.getElementById(`step-${step}`)?.classList.add("open");
+  };
+  const swap = (id, fresh) => {
+    const now = document.getElementById(id);
+    const next = fresh.getElementById(id);
+    if (!now || !next || now.outerHTML === next.outerHTML) return;
+    localize(next);
+    now.replaceWith(next);
+  };
+  // All but the panel: the picture stays where the reader has scrolled it.
+  const redraw = (fresh) => {
+    const [left, top, focused] = [canvas()?.scrollLeft, canvas()?.scrollTop, document.activeElement];
+    const place = focused?.closest("#picture, #editor-head") && (focused.getAttribute("href") ?? focused.dataset.do);
+    for (const id of ["editor-head", "presence", "problems", "picture"]) swap(id, fresh);
+    editor().dataset.seen = fresh.getElementById("editor").dataset.seen;
+    canvas()?.scrollTo(left, top);
+    for (const each of all(".tools .zoom")) each.hidden = false;
+    dispatchEvent(new CustomEvent("refreshed", { detail: editor() }));
+    if (place) all("#picture a, #editor-head button").find((each) => [each.getAttribute("href"), each.dataset.do].includes(place))?.focus({ preventScroll: true });
+    mark();
+  };
+  const open = (fresh, focus) => {
+    const state = [...panel().querySelectorAll("details[id]")].filter((each) => each.open).map((each) => each.id);
+    const isSame = panel().querySelector("[name=step]")?.value === fresh.querySelector("#panel [name=step]")?.value;
+    swap("panel", fresh);
+    editor().className = fresh.getElementById("editor").className;
+    document.title = fresh.title;
+    if (isSame) for (const id of state) if (document.getElementById(id)) document.getElementById(id).open = true;
+    isDirty = false;
+    bind();
+    mark();
+    tell(fresh);
+    focus?.();
+    const chat = document.getElementById("chat");
+    if (chat) chat.scrollTop = chat.scrollHeight;
+  };
+  const tell = (fresh) => {
+    const said = all("main > .flash", fresh).map((each) => each.textContent.trim()).join(" ");
+    for (const each of all("main > .flash")) each.remove();
+    for (const each of all("main > .flash", fresh).reverse()) document.getElementById("main").prepend(each);
+    document.getElementById("said").textContent = said;
+  };
+  const first = () =>
+    (panel().querySelector("[aria-invalid]") ?? panel().querySelector("[data-first]")
+      ?? panel().querySelector("form :is(input:not([type=hidden]), textarea, select), a, button:not(.unseen)"))?.focus();
+
+  const ask = async (address, options = {}) => {
+    const response = await fetch(address, { headers: { Accept: "text/html" }, ...options });
+    if (response.status >= 500) throw new Error(`${response.status}`);
+    const text = await response.text();
+    const fresh = parsed(text);
+    if (!fresh.getElementById("editor")) {
+      location.assign(response.url);
+      throw new Error("elsewhere");
+    }
+    return { fresh, url: response.url };
+  };
+  const sorry = () => (document.getElementById("said").textContent = "The server is away. Try again in a moment.");
+
+  const follow = async (address, { isBack = false, focus = first } = {}) => {
+    await flush();
+    try {
+      const { fresh, url } = await ask(address);
+      if (!isBack) history.pushState(null, "", url);
+      redraw(fresh);
+      open(fresh, focus);
+    } catch (error) {
+      if (error.message !== "elsewhere") location.assign(address);
+    }
+  };
+  const submit = async (form, button) => {
+    const body = new FormData(form);
+    if (button?.name) body.set(button.name, button.value);
+    const doing = button?.value ?? "";
+    try {
+      const { fresh, url } = await ask(form.action, { method: "POST", body: new URLSearchParams(body) });
+      if (new URL(url).pathname !== new URL(form.action, location.href).pathname) history.pushState(null, "", url);
+      const wasDirty = isDirty;
+      const [, name, place] = doing.match(/^(?:add|remove|up|down):([a-z_]+)(?::(\d+))?$/) ?? [];
+      const step = body.get("step");
+      redraw(fresh);
+      open(fresh, () => {
+        if (name) return focusRow(doing.split(":")[0], name, Number(place));
+        if (button?.dataset.do) return all(`#editor-head [data-do="${button.dataset.do}"]`)[0]?.focus();
+        if (doing === "preview") return panel().querySelector("[value=preview]")?.focus();
+        if (panel().dataset.panel) return first();
+        // Back to the picture: at the step that the form was about.
+        document.querySelector(`[id="step-${CSS.escape(step ?? "")}"] a`)?.focus({ preventScroll: true });
+      });
+      // These show what was typed, and save nothing.
+      if (name || doing === "preview") {
+        isDirty = wasDirty || Boolean(name);
+        saving = setTimeout(flush, SAVE_AFTER);
+      }
+    } catch (error) {
+      if (error.message !== "elsewhere") sorry();
+    }
+  };
+  const focusRow = (doing, name, place) => {
+    const lines = all(`[id="e-${name}"] .line`);
+    const at = doing === "add" ? lines.length - 1 : doing === "up" ? place - 1 : doing === "down" ? place + 1 : Math.min(place, lines.length - 1);
+    const target = lines[at];
+    if (doing === "add" || !target) return (target?.querySelector("input:not([type=hidden]), textarea") ?? document.querySelector(`[value="add:${name}"]`))?.focus();
+    const button = target.querySelector(`[value^="${doing}:"]`);
+    (button && !button.disabled ? button : target.querySelector("button:not(:disabled)"))?.focus();
+  };
+
+  const entries = (form) => all(":is(input:not([type=hidden]), textarea, select)[name]", form);
+
+  // What is typed into the form of a step is saved by itself. A refusal leaves it alone until it is saved by hand.
+  const save = async () => {
+    const form = document.getElementById("step-form");
+    if (!isDirty || !form?.elements.step || !form.checkValidity() || panel().querySelector(".flash.warn")) return;
+    isDirty = false;
+    const body = new FormData(form);
+    body.set("do", "autosave");
+    try {
+      const { fresh } = await ask(form.action, { method: "POST", body: new URLSearchParams(body) });
+      const next = fresh.getElementById("step-form");
+      if (!next || !form.isConnected) return;
+      if (fresh.querySelector("#panel .flash.warn")) {
+        const typed = entries(form);
+        open(fresh);
+        // With what was typed since.
+        if (typed.length === entries(document.getElementById("step-form")).length) {
+          entries(document.getElementById("step-form")).forEach((each, at) => (each.value = typed[at].value));
+          offerChoices(panel());
+        }
+        return;
+      }
+      for (const name of ["base", "step", "once"]) form.elements[name].value = next.elements[name].value;
+      // An arm's steps follow it under its new name.
+      all("[name='arms.was']", form).forEach((each, at) => (each.value = all("[name='arms.name']", form)[at].value || each.value));
+      redraw(fresh);
+      notes(fresh);
+    } catch (error) {
+      if (error.message !== "elsewhere") isDirty = true;
+    }
+  };
+  // What is wrong with fields now, without touching what is typed in them.
+  const notes = (fresh) => {
+    for (const field of all(".field, fieldset.rows", panel())) {
+      const id = field.querySelector("[id^='e-']")?.id ?? field.id;
+      const next = id && fresh.getElementById(id)?.closest(".field, fieldset.rows");
+      if (!next) continue;
+      const [old, now] = [field.querySelector(":scope > .hint"), next.querySelector(":scope > .hint")];
+      if (old && now) old.replaceWith(now.cloneNode(true));
+      else if (now) field.append(now.cloneNode(true));
+      else old?.remove();
+      const [input, other] = [document.getElementById(id), fresh.getElementById(id)];
+      if (other.hasAttribute("aria-invalid")) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    }
+    offerChoices(panel());
+  };
+  // One after the other: a save that overtakes another would be refused, as what it knows is old.
+  const inTurn = (act) => (running = running.then(act).catch(sorry));
+  const flush = () => {
+    clearTimeout(saving);
+    return inTurn(save);
+  };
+
+  addEventListener("visibilitychange", () => document.hidden && flush());
+
+  const bind = () => {
+    offerChoices(panel());
+    const form = document.getElementById("step-form");
+    const into = () => form.querySelector("[data-template].last") ?? form.querySelector("[data-template]");
+    if (form?.querySelector("[data-template]")) {
+      for (const each of all("[data-insert]", form)) each.hidden = false;
+      for (const name of all("#variables li code", form)) {
+        const button = document.createElement("button");
+        Object.assign(button, { type: "button", className: "small", textContent: name.textContent });
+        button.addEventListener("click", () => {
+          const field = into();
+          field.setRangeText(button.textContent, field.selectionStart, field.selectionEnd, "end");
+          field.focus();
+          field.dispatchEvent(new Event("input", { bubbles: true }));
+        });
+        name.replaceWith(button);
+      }
+    }
+  };
+  document.addEventListener("focusin", (event) => {
+    if (!event.target.matches?.("#step-form [data-template]")) return;
+    for (const each of all(".last", panel())) each.classList.remove("last");
+    event.target.classList.add("last");
+  });
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest("#step-form");
+    if (!form) return;
+    isDirty = true;
+    const sum = form.querySelector("[data-sum] output");
+    if (sum) {
+      const total = all("[name='arms.percent']", form).reduce((so_far, each) => so_far + (Number(each.value.replace(",", ".")) || 0), 0);
+      sum.textContent = String(Math.round(total * 1e6) / 1e6);
+      sum.parentElement.classList.toggle("fault", sum.textContent !== "100");
+    }
+    clearTimeout(saving);
+    saving = setTimeout(flush, SAVE_AFTER);
+  });
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("#editor a[href]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button || !isOurs(link.href)) return;
+    if (new URL(link.href).pathname === location.pathname && link.hash && new URL(link.href).search === location.search) return;
+    event.preventDefault();
+    const step = panel().querySelector("[name=step]")?.value;
+    const back = () => document.querySelector(`[id="step-${CSS.escape(step ?? "")}"] a`)?.focus({ preventScroll: true });
+    follow(link.href, { focus: link.hasAttribute("data-close") ? back : first });
+  });
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.closest("#editor") || event.submitter?.hasAttribute("data-plain") || !isOurs(form.action)) return;
+    event.preventDefault();
+    // What is typed in the form of the step is not lost by another press.
+    const button = event.submitter;
+    clearTimeout(saving);
+    if (form.id !== "step-form") inTurn(save);
+    inTurn(() => submit(form, button));
+  }, true);
+  addEventListener("popstate", () => follow(location.href, { isBack: true, focus: null }));
+
+  // Escape closes the form; the arrow keys go from step to step of the picture.
+  document.addEventListener("keydown", (event) => {
+    if (event.altKey || event.defaultPrevented) return;
+    if ((event.ctrlKey || event.metaKey) && !event.target.matches("input, textarea")) {
+      const wanted = { z: event.shiftKey ? "redo" : "undo", Z: "redo", y: "redo" }[event.key];
+      if (wanted) {
+        event.preventDefault();
+        document.querySelector(`[data-do="${wanted}"]:not(:disabled)`)?.click();
+      }
+      return;
+    }
+    if (event.key === "Escape" && event.target.closest("#panel")) panel().querySelector("[data-close]")?.click();
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!by || !event.target.closest("#picture a")) return;
+    const links = all("#picture .canvas :is(.step a, a.add), #picture .outline-view :is(.step a, a.add)").filter((each) => each.offsetParent ?? each.getClientRects().length);
+    const sorted = links.sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
+    const next = sorted[sorted.indexOf(event.target.closest("a")) + by];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  });
+
+  // Who else is here, and what they have changed.
+  const look = async () => {
+    if (!document.hidden) {
+      const body = new URLSearchParams({ csrf_token: document.querySelector("[name=csrf_token]").value });
+      try {
+        const response = await fetch(`${editor().dataset.here}`, { method: "POST", body, headers: { Accept: "application/json" } });
+        if (response.ok && !response.redirected) {
+          const { seen, people } = await response.json();
+          const said = people.length ? `${people.join(", ")} ${people.length === 1 ? "has" : "have"} this open, too.` : "";
+          if (document.getElementById("presence").textContent !== said) document.getElementById("presence").textContent = said;
+          if (seen !== editor().dataset.seen) await inTurn(catchUp);
+        }
+      } catch {
+        // The server is away; the next look tries again.
+      }
+    }
+    setTimeout(look, LOOK_EVERY);
+  };
+  const catchUp = async () => {
+    const { fresh } = await ask(location.href);
+    redraw(fresh);
+    const isTyping = isDirty || panel().contains(document.activeElement) || panel().dataset.panel === "json" || panel().dataset.panel === "trial";
+    if (!isTyping) open(fresh);
+  };
+  setTimeout(look, LOOK_EVERY);
+  bind();
+  mark();
+}
