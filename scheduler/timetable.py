@@ -35,7 +35,7 @@ from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
 from app.domain.reports import counting
-from app.domain.segments import schedules
+from app.domain.segments import entries, schedules
 from app.domain.triggers import due_starts, run_states, start_scans
 from app.domain.webhooks import endpoints
 from app.lib import clock
@@ -134,6 +134,7 @@ class Timetable:
             _waking("waiting_fetches", 0.5, fetches.WAITING),
             _overdue("overdue_fetches", 0.5, fetches.MAIL),
             Pass("old_arrivals", 10, arrivals.forget_old),
+            Pass("left_entries", 60, entries.drop_left),
             Pass("old_imports", 60, imports.forget_old),
             Pass("expired_uploads", 10, media.delete_expired),
             Pass("expired_visitors", 10, visitors.delete_expired),

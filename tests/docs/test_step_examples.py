@@ -36,6 +36,7 @@ def test_there_is_nothing_else() -> None:
         ["before", "seconds"],
         ["at", "date", "every", "offset_days"],
         ["at", "every", "on", "segment_id"],
+        ["every", "segment_id"],
         ["event", "if"],
         ["event", "within_seconds"],
         ["field", "is", "value"],

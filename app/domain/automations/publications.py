@@ -23,6 +23,7 @@ PART = 1_000
 _TABLES = (
     *("enrolments", "automation_deltas", "automation_counts", "run_counts"),
     *("automation_versions", "automation_listeners", "waiting_starts", "timed_triggers", "schedules"),
+    "segment_contacts",
     *("working_copies", "working_copy_states"),
 )
 

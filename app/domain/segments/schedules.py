@@ -1,23 +1,23 @@
-"""Schedules: start runs for the contacts of a segment, each day, week or month.
+"""Schedules: start runs for the contacts of a segment, each day, week or month, or when they enter it.
 
 An occurrence goes through the contacts in parts. Beginning the runs of a part and noting how far it has got are one
-transaction, under the lock of the schedule's row.
+transaction, under the lock of the schedule's row. For entries, one occurrence follows another after a rest, and begins
+runs for those who were not in the segment at the one before; the first begins none.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 import structlog
 
 from app.database import count, now, rows, transaction
-from app.domain.segments import occurrences, scans, segments
-from app.domain.segments.scans import Part, Scan
+from app.domain.segments import entries, occurrences, scans, segments
+from app.domain.segments.scans import Scan
 from app.domain.triggers import automation_listeners, batches, conditions, timed_starts, timed_triggers
 from app.domain.triggers.automation_listeners import Listener
 from app.domain.triggers.timed_triggers import Trigger
@@ -31,11 +31,13 @@ from app.models.segments import Segment
 log = structlog.get_logger(__name__)
 
 # The `kind` of what a run has as its event.
-KIND = "contact.scheduled"
+KIND, ENTERED = "contact.scheduled", "segment.entered"
 # The most runs that one transaction begins.
 PART = 200
 # For how long one call goes on while there is more to do, and one part looks for contacts.
 SLICE_SECONDS = 0.25
+# For entries, it rests for so many times as long as an occurrence has taken, within these bounds.
+REST_TIMES, LEAST_REST, MOST_REST = 20, timedelta(seconds=30), timedelta(minutes=5)
 IS_ANY_DUE = "EXISTS (SELECT FROM schedules WHERE next_at <= now())"
 
 
@@ -48,11 +50,16 @@ class _Schedule(NamedTuple):
     segment_id: str
     began_at: datetime
     reached: str
+    is_filled: bool
     timezone: str | None
 
     @property
     def trigger(self) -> Trigger:
         return timed_triggers.trigger_of(self.key)
+
+    @property
+    def is_of_entries(self) -> bool:
+        return timed_triggers.is_of_entries(self.trigger)
 
 
 def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) -> None:
@@ -63,7 +70,7 @@ def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) 
         return
     timezone, at = _timezone(workspace_id), now()
     for key, trigger in by_key.items():
-        next_at = occurrences.next_after(trigger, _zone(trigger, timezone), at)
+        next_at = at if timed_triggers.is_of_entries(trigger) else _next_after(trigger, timezone, at)
         count(_ADD, (automation_id, key, workspace_id, trigger["segment_id"], next_at))
 
 
@@ -78,8 +85,9 @@ def move(workspace_id: str) -> None:
     timezone, at = _timezone(workspace_id), now()
     for automation_id, key in rows(_COMING, (workspace_id, at)):
         trigger = timed_triggers.trigger_of(key)
-        next_at = occurrences.next_after(trigger, _zone(trigger, timezone), at)
-        count("UPDATE schedules SET next_at = %s WHERE automation_id = %s AND key = %s", (next_at, automation_id, key))
+        if not timed_triggers.is_of_entries(trigger):
+            moved = "UPDATE schedules SET next_at = %s WHERE automation_id = %s AND key = %s"
+            count(moved, (_next_after(trigger, timezone, at), automation_id, key))
 
 
 def start_some() -> int:
@@ -115,22 +123,28 @@ def _do_part(automation_id: str, key: str) -> bool:
             return True
         scan = Scan(schedule.workspace_id, segment.filter, is_newest_first=False, at=schedule.began_at)
         part = next(scan.parts(SLICE_SECONDS, schedule.reached))
-        begun = _begin(schedule, listener, segment, part.ids[:PART])
-        _reach(schedule, part, begun)
-        return bool(begun) or not part.ids
+        new = entries.find(automation_id, segment.id, schedule.reached, part) if schedule.is_of_entries else None
+        due = part.ids if new is None else new.entered if schedule.is_filled else []
+        begun = _begin(schedule, listener, segment, due[:PART])
+        reached = part.last_id if len(begun) == len(due) else begun[-1] if begun else schedule.reached
+        if new is not None:
+            entries.keep(schedule.workspace_id, automation_id, segment.id, new.up_to(reached))
+        _reach(schedule, reached)
+        return bool(begun) or not due
 
 
 def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_ids: Sequence[str]) -> Sequence[str]:
     """Begins the runs of these contacts; returns those that it could do, up to the first that another one holds."""
     further = scans.further_fields(contact_ids)
     triggers = timed_triggers.with_key(listener.triggers, schedule.key)
+    kind = ENTERED if schedule.is_of_entries else KIND
     condition = conditions.at_time(segment.filter, schedule.began_at)
 
     def start(contact_id: str, unit: Unit) -> None:
         contact = unit.get(Contact, schedule.workspace_id, "id", contact_id)
         # It may have changed since it was found, or be gone.
         if contact and conditions.holds(condition, scans.variables(contact, further.get(contact_id, {}))):
-            timed_starts.enter(unit, listener, contact, triggers, KIND)
+            timed_starts.enter(unit, listener, contact, triggers, kind)
 
     needs = [
         sets.key(model, schedule.workspace_id, "id", row_id)
@@ -144,21 +158,21 @@ def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_id
     return contact_ids[: len(results)]
 
 
-def _reach(schedule: _Schedule, part: Part, begun: Sequence[str]) -> None:
+def _reach(schedule: _Schedule, reached: str | None) -> None:
     """Notes how far it has got; at the end, when it comes next."""
-    if len(begun) < len(part.ids):
-        reached = begun[-1] if begun else schedule.reached
-    elif part.last_id is None:
+    if reached is None:
         _end(schedule)
-        return
     else:
-        reached = part.last_id
-    count(_REACH, (schedule.began_at, reached, schedule.automation_id, schedule.key))
+        count(_REACH, (schedule.began_at, reached, schedule.automation_id, schedule.key))
 
 
 def _end(schedule: _Schedule) -> None:
     """One that has come meanwhile comes at once, several as one."""
-    next_at = occurrences.next_after(schedule.trigger, _zone(schedule.trigger, schedule.timezone), schedule.began_at)
+    if schedule.is_of_entries:
+        at = now()
+        next_at = at + min(max((at - schedule.began_at) * REST_TIMES, LEAST_REST), MOST_REST)
+    else:
+        next_at = _next_after(schedule.trigger, schedule.timezone, schedule.began_at)
     count(_NEXT, (next_at, schedule.automation_id, schedule.key))
 
 
@@ -167,8 +181,8 @@ def _timezone(workspace_id: str) -> str | None:
     return str(timezone) if timezone else None
 
 
-def _zone(trigger: Trigger, timezone: str | None) -> ZoneInfo:
-    return time_zones.first_known(trigger.get("timezone"), timezone)
+def _next_after(trigger: Trigger, timezone: str | None, after: datetime) -> datetime:
+    return occurrences.next_after(trigger, time_zones.first_known(trigger.get("timezone"), timezone), after)
 
 
 _ADD = """
@@ -186,9 +200,12 @@ _DUE = """
     ) AS schedule ORDER BY random() LIMIT 10
 """
 _LOCK = """
-    SELECT automation_id, key, workspace_id, segment_id, coalesce(began_at, now()), reached,
+    SELECT automation_id, key, workspace_id, segment_id, coalesce(began_at, now()), reached, is_filled,
         (SELECT timezone FROM workspaces WHERE id = schedules.workspace_id)
     FROM schedules WHERE automation_id = %s AND key = %s AND next_at <= now() FOR NO KEY UPDATE SKIP LOCKED
 """
 _REACH = "UPDATE schedules SET began_at = %s, reached = %s WHERE automation_id = %s AND key = %s"
-_NEXT = "UPDATE schedules SET next_at = %s, began_at = NULL, reached = '' WHERE automation_id = %s AND key = %s"
+_NEXT = """
+    UPDATE schedules SET next_at = %s, began_at = NULL, reached = '', is_filled = true
+    WHERE automation_id = %s AND key = %s
+"""

@@ -1,4 +1,7 @@
-"""Timed triggers: those that start runs at a time: before a booking, on a birthday, or each Monday for a segment."""
+"""Timed triggers: those that start runs at a time: before a booking, on a birthday, each Monday for a segment.
+
+Or within a minute or so after a contact has entered a segment, which is found out by looking at it again and again.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from app.lib import json
 
 # What an automation with such a trigger listens to; no event has such a kind.
 BEFORE, DATE, SCHEDULE = "time:before", "time:date", "time:schedule"
+# The `every` of a schedule that comes again and again, and starts runs for those who are new in the segment.
+ENTRY = "entry"
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 Trigger = Mapping[str, Any]
@@ -22,6 +27,11 @@ def is_timed(trigger: Trigger) -> bool:
 def is_scheduled(trigger: Trigger) -> bool:
     """Whether it is a schedule, which starts runs for a segment."""
     return "segment_id" in trigger
+
+
+def is_of_entries(trigger: Trigger) -> bool:
+    """Whether it is a schedule that starts runs for contacts when they enter the segment."""
+    return is_scheduled(trigger) and trigger.get("every") == ENTRY
 
 
 def timed(triggers: Iterable[Trigger]) -> list[Trigger]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from app.domain.automations.definitions.json_schemas import SCHEMAS
+from app.domain.automations.definitions.json_schemas import SCHEDULES, SCHEMAS
 from app.domain.automations.steps import KINDS
 from app.web.automations import trigger_words
 
@@ -101,6 +101,7 @@ _TRIGGERS: Mapping[str, str] = {
     "Trigger": "Something happens",
     "BeforeTrigger": "Some time before a booking",
     "DateTrigger": "On a date that contacts have",
+    "EntryTrigger": "A contact enters a segment",
     "DailyTrigger": "Every day, for a segment",
     "WeeklyTrigger": "Every week, for a segment",
     "MonthlyTrigger": "Every month, for a segment",
@@ -170,8 +171,7 @@ def sort_of(trigger: Mapping[str, Any]) -> str:
         return "BeforeTrigger"
     if "date" in trigger:
         return "DateTrigger"
-    every = {"day": "DailyTrigger", "week": "WeeklyTrigger", "month": "MonthlyTrigger"}
-    return every.get(str(trigger.get("every")), "DailyTrigger") if "segment_id" in trigger else "Trigger"
+    return SCHEDULES.get(str(trigger.get("every")), "DailyTrigger") if "segment_id" in trigger else "Trigger"
 
 
 def _first_sentence(description: str) -> str:

@@ -65,10 +65,12 @@ def _timed(given: Given, names: Names) -> str:
         moved = f"{many(abs(days), 'day')} {'before' if days < 0 else 'after'} " if days else "On "
         yearly = ", every year" if given.get("every") else ""
         return f"{moved}the day in {quoted(name)}, at {given['at']}{yearly}"
+    segment = named(names, given["segment_id"], "a segment")
+    if timed_triggers.is_of_entries(given):
+        return f"The contact enters {segment}"
     on = given.get("on")
     day = f" on day {on}" if isinstance(on, int) else f" on {str(on).capitalize()}" if on else ""
     zone = f" ({given['timezone']})" if given.get("timezone") else ""
-    segment = named(names, given["segment_id"], "a segment")
     return f"Every {given['every']}{day} at {given['at']}{zone}, for each contact in {segment}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
 from app.domain.triggers import conditions, event_kinds
-from app.domain.triggers.timed_triggers import WEEKDAYS
+from app.domain.triggers.timed_triggers import ENTRY, WEEKDAYS
 
 MOST_STEPS = 500
 MOST_TRIGGERS = 64
@@ -21,7 +21,7 @@ ID = "^[A-Za-z0-9_-]{1,64}$"
 REPLY_EVENT = "message.received"
 
 # The schedules, by their `every`.
-SCHEDULES = {"day": "DailyTrigger", "week": "WeeklyTrigger", "month": "MonthlyTrigger"}
+SCHEDULES = {"day": "DailyTrigger", "week": "WeeklyTrigger", "month": "MonthlyTrigger", ENTRY: "EntryTrigger"}
 _TRIGGERS = ("Trigger", "BeforeTrigger", "DateTrigger", *SCHEDULES.values())
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
 _STEPS = {"type": "array", "items": {"$ref": "#/components/schemas/Step"}}
@@ -62,6 +62,15 @@ _CLOCK = {
 }
 
 
+_SEGMENT_ID = {
+    "type": "string",
+    "pattern": "^seg_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+    "x-form": "the identifier of a segment, which begins with seg_",
+    "description": "The segment.",
+}
+_IF_THEN = _CONDITION | {"description": "Only if this holds then, for `contact` and `trigger.event`."}
+
+
 def _schedule(every: str, example: Any = None, **on: Any) -> dict[str, Any]:
     """A schedule for a segment; `on`: the schema of the day, if it has to be given."""
     return {
@@ -70,12 +79,7 @@ def _schedule(every: str, example: Any = None, **on: Any) -> dict[str, Any]:
         "required": ["segment_id", "every", "at", *on],
         "additionalProperties": False,
         "properties": {
-            "segment_id": {
-                "type": "string",
-                "pattern": "^seg_[0-7][0-9a-hjkmnp-tv-z]{25}$",
-                "x-form": "the identifier of a segment, which begins with seg_",
-                "description": "The segment.",
-            },
+            "segment_id": _SEGMENT_ID,
             "every": {"type": "string", "enum": [every], "description": "How often."},
             **on,
             "at": _CLOCK | {"description": "When, in the time zone of the schedule, or of the workspace."},
@@ -84,7 +88,7 @@ def _schedule(every: str, example: Any = None, **on: Any) -> dict[str, Any]:
                 "format": "timezone",
                 "description": "A name in the IANA time zone database.",
             },
-            "if": _CONDITION | {"description": "Only if this holds then, for `contact` and `trigger.event`."},
+            "if": _IF_THEN,
         },
         "example": {
             "segment_id": "seg_01kaj5bd40e6rr3f5y2kq0w9xz",
@@ -165,7 +169,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
                 "maximum": MOST_OFFSET_DAYS,
                 "description": "How many days later; if negative, earlier.",
             },
-            "if": _CONDITION | {"description": "Only if this holds then, for `contact` and `trigger.event`."},
+            "if": _IF_THEN,
         },
         "example": {"date": "contact.custom_fields.birthday", "every": "year", "at": "09:00", "offset_days": -3},
     },
@@ -183,6 +187,18 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             "description": "The day of the month; the last one in months that do not have it.",
         },
     ),
+    "EntryTrigger": {
+        "type": "object",
+        "description": "A contact enters a segment.",
+        "required": ["segment_id", "every"],
+        "additionalProperties": False,
+        "properties": {
+            "segment_id": _SEGMENT_ID,
+            "every": {"type": "string", "enum": [ENTRY], "description": "Each time that it does."},
+            "if": _IF_THEN,
+        },
+        "example": {"segment_id": "seg_01kaj5bd40e6rr3f5y2kq0w9xz", "every": ENTRY},
+    },
     "Goal": {
         "type": "object",
         "description": "An event of a contact that its runs are meant to lead to.",
