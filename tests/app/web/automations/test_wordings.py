@@ -120,6 +120,7 @@ def test_every_sort_of_trigger_has_words(name: str) -> None:
             {"date": "contact.custom_fields.birthday", "every": "year", "at": "09:00", "offset_days": -3},
             "3 days before the day in “birthday”, at 09:00, every year",
         ),
+        ({"segment_id": "seg_01kaj5bd40e6rr3f5y2kq0w9xz", "every": "entry"}, "The contact enters “Regulars”"),
         (
             {"segment_id": "seg_01kaj5bd40e6rr3f5y2kq0w9xz", "every": "week", "on": "monday", "at": "09:00"},
             "Every week on Monday at 09:00, for each contact in “Regulars”",
