@@ -8,9 +8,9 @@ from typing import Any
 import dramatiq
 import redis
 from dramatiq import Broker
-from dramatiq.brokers.rabbitmq import RabbitmqBroker
 
 from app import database, logs
+from app.bells.brokers import QuorumBroker
 from app.config import settings_or_exit
 from workers.middleware.hearing import Hearing
 from workers.middleware.metrics import Figures
@@ -27,7 +27,7 @@ def set_up() -> Broker:
     database.connect()
     middleware = [Watchdog(), Presence(), Figures(), Hearing()]
     if configured.broker_url.startswith("amqp"):
-        return RabbitmqBroker(url=configured.broker_url, middleware=middleware)
+        return QuorumBroker(url=configured.broker_url, middleware=middleware)
     return WaitingBroker(client=_client(configured.broker_url), middleware=middleware)
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import uuid
 from functools import cache
+from typing import Any
 
 import pika
 import redis
 import structlog
 from dramatiq import Broker, Message
-from dramatiq.brokers.rabbitmq import RabbitmqBroker
+from dramatiq.brokers.rabbitmq import DEAD_MESSAGE_TTL, RabbitmqBroker
 from dramatiq.brokers.redis import RedisBroker
+from dramatiq.common import xq_name
 from pika.exceptions import AMQPError
 
 from app.config import settings
 
 log = structlog.get_logger(__name__)
 
+_QUORUM = {"x-queue-type": "quorum"}
 _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
@@ -26,12 +29,24 @@ def quick_client(url: str) -> redis.Redis:
     return redis.Redis.from_url(url, **_QUICK)
 
 
+class QuorumBroker(RabbitmqBroker):
+    """A broker on RabbitMQ whose queues outlive the loss of a node, if there are three or more."""
+
+    def _build_queue_arguments(self, queue_name: str) -> dict[str, Any]:
+        usual = super()._build_queue_arguments(queue_name)  # type: ignore[no-untyped-call]
+        return {**usual, **_QUORUM}
+
+    def _declare_xq_queue(self, queue_name: str) -> Any:
+        arguments = {"x-message-ttl": DEAD_MESSAGE_TTL, **_QUORUM}
+        return self.channel.queue_declare(queue=xq_name(queue_name), durable=True, arguments=arguments)
+
+
 @cache
 def sending_broker() -> Broker:
     """The broker that bells are sent by, as quick as `quick_client` and without middleware."""
     url = settings().broker_url
     if url.startswith("amqp"):
-        broker = RabbitmqBroker(url=url, middleware=[])
+        broker = QuorumBroker(url=url, middleware=[])
         for name in ("socket_timeout", "stack_timeout", "blocked_connection_timeout"):
             setattr(broker.parameters, name, _QUICK["socket_timeout"])
         return broker

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.journeys.faults import empty_redis, let_pass, names
+from tests.journeys.faults import empty_redis, let_pass, names, redis_away, redis_hanging
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
@@ -91,14 +91,12 @@ class Troubles:
         empty_redis(self._stack)
 
     def lose_redis(self) -> None:
-        self._stack.redis.stop()
-        let_pass(self._chance.uniform(0, 5))
-        self._stack.redis.start()
+        with redis_away(self._stack):
+            let_pass(self._chance.uniform(0, 5))
 
     def hang_redis(self) -> None:
-        self._stack.redis.freeze()
-        let_pass(self._chance.uniform(0, 6))
-        self._stack.redis.thaw()
+        with redis_hanging(self._stack):
+            let_pass(self._chance.uniform(0, 6))
 
     def restart_postgres(self) -> None:
         self._stack.postgres.stop()

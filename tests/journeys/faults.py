@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import redis
-
 from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Answer
 from tests.stack.stack import Stack
@@ -38,21 +36,25 @@ def names(stack: Stack, *kinds: str) -> list[str]:
 
 @contextmanager
 def redis_away(stack: Stack) -> Iterator[None]:
-    """Redis is gone within the block, and empty afterwards."""
-    stack.redis.stop()
+    """Redis is gone within the block, and empty afterwards. So is RabbitMQ, if there is one, but it keeps its messages."""
+    for server in stack.bell_servers:
+        server.stop()
     try:
         yield
     finally:
-        stack.redis.start()
+        for server in stack.bell_servers:
+            server.start()
 
 
 @contextmanager
 def redis_hanging(stack: Stack) -> Iterator[None]:
-    stack.redis.freeze()
+    for server in stack.bell_servers:
+        server.freeze()
     try:
         yield
     finally:
-        stack.redis.thaw()
+        for server in stack.bell_servers:
+            server.thaw()
 
 
 @contextmanager
@@ -68,7 +70,8 @@ def nobody_at(stack: Stack, kind: str) -> Iterator[None]:
 
 
 def empty_redis(stack: Stack) -> None:
-    redis.Redis.from_url(stack.redis.url).flushall()
+    for server in stack.bell_servers:
+        server.empty()
 
 
 def let_pass(seconds: float) -> None:

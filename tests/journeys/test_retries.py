@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from dramatiq import Message
-from dramatiq.brokers.redis import RedisBroker
 
 from tests.journeys.attempts import check_logs, unlogged
 from tests.journeys.audit import audit, rows, settle
@@ -169,6 +168,6 @@ def _waiting(stack: Stack, shop: Shop) -> dict[str, float]:
 
 
 def _ring(stack: Stack, queue: str, owner: str) -> None:
-    broker = RedisBroker(url=stack.redis.url, middleware=[])
+    broker = stack.broker.broker()
     broker.declare_queue(queue)
     broker.enqueue(Message(queue_name=queue, actor_name=queue, args=(owner,), kwargs={}, options={}))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dramatiq import Message
-from dramatiq.brokers.redis import RedisBroker
+from dramatiq.common import dq_name
 
 from tests.journeys.audit import settle
 from tests.journeys.conftest import Ends
+from tests.journeys.faults import redis_hanging
 from tests.journeys.shops import open_shop
 from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Receiver
@@ -20,11 +21,8 @@ def test_a_worker_whose_consumer_died_ends_and_is_replaced(stack: Stack, receive
     shop = open_shop(stack, receiver)
     ends.seen.clear()
     _ring_in_a_minute(stack, "writes", shop.workspace_id)
-    stack.redis.freeze()
-    try:
+    with redis_hanging(stack):
         wait_until(lambda: ends.seen, 30, "a deaf worker ends")
-    finally:
-        stack.redis.thaw()
 
     stack.processes.wait_ready()
     [(name, code)] = ends.seen
@@ -36,8 +34,8 @@ def test_a_worker_whose_consumer_died_ends_and_is_replaced(stack: Stack, receive
 
 def _ring_in_a_minute(stack: Stack, queue: str, workspace_id: str) -> None:
     """Sends a delayed bell and waits until a consumer has fetched it."""
-    broker = RedisBroker(url=stack.redis.url, middleware=[])
+    broker = stack.broker.broker()
     broker.declare_queue(queue)
     message = Message(queue_name=queue, actor_name=queue, args=(workspace_id,), kwargs={}, options={})
     broker.enqueue(message, delay=60_000)
-    wait_until(lambda: broker.client.llen(f"dramatiq:{queue}.DQ") == 0, 10, "the delayed bell is fetched")
+    wait_until(lambda: stack.broker.waiting(dq_name(queue)) == 0, 10, "the delayed bell is fetched")

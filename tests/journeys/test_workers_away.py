@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import redis
-
 from app.bells import RINGING_SECONDS
 from tests.journeys.audit import settle
 from tests.journeys.faults import nobody_at
@@ -24,12 +22,11 @@ def test_bells_do_not_pile_up_while_workers_are_away(
     stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:
     shops = open_shops(stack, receiver, SHOPS)
-    client = redis.Redis.from_url(stack.redis.url)
     most = 0
 
     def has_been_away() -> bool:
         nonlocal most
-        most = max(most, client.hlen("dramatiq:writes.msgs"), client.llen("dramatiq:writes"))
+        most = max(most, stack.broker.waiting("writes"))
         return time.monotonic() > ends
 
     with nobody_at(stack, "writes"):

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import redis
+from dramatiq import Broker
+from dramatiq.brokers.redis import RedisBroker
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -60,6 +62,18 @@ class Redis:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def empty(self) -> None:
+        """Forget all keys, and with them all messages."""
+        redis.Redis.from_url(self.url).flushall()
+
+    def broker(self) -> Broker:
+        """A Dramatiq broker on it."""
+        return RedisBroker(url=self.url, middleware=[])
+
+    def waiting(self, queue: str) -> int:
+        """How many messages no consumer has fetched yet."""
+        return int(redis.Redis.from_url(self.url).llen(f"dramatiq:{queue}"))
 
     def freeze(self) -> None:
         """Make it hang until `thaw`: connections stay open without a response."""

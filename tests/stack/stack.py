@@ -16,6 +16,7 @@ from tests.stack.errors import StackError
 from tests.stack.ports import free_port
 from tests.stack.postgres import Postgres
 from tests.stack.processes import ROOT, Processes
+from tests.stack.rabbitmq import RabbitMQ
 from tests.stack.redis import Redis
 
 # Settings of the caller's environment that must not reach the processes.
@@ -48,7 +49,8 @@ class Stack:
 
     Without processes it is just the servers and the settings. `settings` are the service's and override those made
     here. `ports` are preferences for `web`, `realtime`, `postgres` and `redis`; taken ones are replaced by free ones.
-    As a context manager it is migrated and ready inside the block, and stopped with all its processes outside.
+    As a context manager it is migrated and ready inside the block, and stopped with all its processes outside. With
+    `BROKER=rabbitmq` in the environment, RabbitMQ carries the bells.
     """
 
     def __init__(
@@ -70,6 +72,9 @@ class Stack:
             self.directory / "postgres", free_port(wishes.get("postgres")), settings=postgres_settings
         )
         self.redis = Redis(self.directory / "redis", free_port(wishes.get("redis")))
+        self.broker: Redis | RabbitMQ = self.redis
+        if os.environ.get("BROKER") == "rabbitmq":
+            self.broker = RabbitMQ(self.directory / "rabbitmq")
         self.certificates = Certificates(self.directory / "certificates")
         self.environment = self._environment(settings or {})
         self.processes = Processes(
@@ -80,6 +85,11 @@ class Stack:
     def base_url(self) -> str:
         """The address of the web process."""
         return self.environment["BASE_URL"]
+
+    @property
+    def bell_servers(self) -> list[Redis | RabbitMQ]:
+        """Redis, and the broker if that is another."""
+        return [self.redis] if self.broker is self.redis else [self.redis, self.broker]
 
     def __enter__(self) -> Self:
         try:
@@ -103,14 +113,17 @@ class Stack:
             self.processes.wait_ready()
 
     def start_servers(self) -> None:
-        """Start PostgreSQL and Redis. Raises DidNotStart."""
+        """Start PostgreSQL, Redis and, if it is wanted, RabbitMQ. Raises DidNotStart."""
         self.postgres.start()
         self.redis.start()
+        if self.broker is not self.redis:
+            self.broker.start()
 
     def stop(self) -> None:
         """Stop everything, the processes first. Safe to repeat."""
         self.processes.stop()
-        self.redis.stop()
+        for server in self.bell_servers:
+            server.stop()
         self.postgres.stop()
 
     def command(self, *arguments: str, input: str | None = None) -> Any:
@@ -165,6 +178,8 @@ class Stack:
             "TELEGRAM_API_URL": "https://127.0.0.1:9",
             "WHATSAPP_API_URL": "https://127.0.0.1:9/v23.0",
         }
+        if self.broker is not self.redis:
+            self._made["BROKER_URL"] = self.broker.url
         return inherited | runtime | self._made | dict(settings)
 
 
