@@ -1,7 +1,7 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test journeys test-rabbitmq conformance browser chaos bench check lock clean FORCE
+.PHONY: help up test journeys test-rabbitmq test-pgbouncer conformance browser chaos bench check lock clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -19,6 +19,7 @@ help:
 	@echo "make test   every check and every test"
 	@echo "make journeys  the stories over the whole service alone"
 	@echo "make test-rabbitmq  the same stories with RabbitMQ in place of Redis for bells; needs Debian's rabbitmq-server"
+	@echo "make test-pgbouncer  the same stories behind PgBouncer in transaction mode; needs Debian's pgbouncer"
 	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
 	@echo "make browser  the pages in Chromium: stories, accessibility, safety"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
@@ -42,9 +43,13 @@ test: check
 journeys: $(STAMP)
 	$(BIN)/python -m pytest tests/journeys --durations=10
 
-# The same with RabbitMQ, which the machine must have. A consumer on Redis alone goes deaf, which the watchdog mends.
+# The same with RabbitMQ, or with PgBouncer, which the machine must have. Only a consumer on Redis goes deaf, which the
+# watchdog mends.
 test-rabbitmq: $(STAMP)
 	BROKER=rabbitmq $(BIN)/python -m pytest tests/journeys --durations=10 --ignore tests/journeys/test_watchdog.py
+
+test-pgbouncer: $(STAMP)
+	POOLER=pgbouncer $(BIN)/python -m pytest tests/journeys --durations=10
 
 conformance: $(STAMP) $(TOOLS)
 	SEED=$(SEED) $(BIN)/python -m pytest -s --durations=5 tests/conformance

@@ -198,6 +198,7 @@ class Settings:
     """Every setting, typed. `docs/settings.md` describes them."""
 
     database_url: str = _setting("DATABASE_URL", _database)
+    database_pooling: str = _setting("DATABASE_POOLING", _one_of("session", "transaction"), "session")
     redis_url: str = _setting("REDIS_URL", _server("redis", "rediss"))
     broker_url: str = _setting(
         "BROKER_URL", _server("redis", "rediss", "amqp", "amqps"), lambda known: known["redis_url"]

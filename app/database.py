@@ -28,10 +28,13 @@ DatabaseRefuses = (ProgrammingError, psycopg2.ProgrammingError)
 # No transaction waits for anything but the database, so an idle one belongs to a frozen process.
 # Every query has an index, but a prepared plan may have been made while a table or a future partition was still empty.
 # Compiling a query takes longer than running it, whatever the planner estimates.
-_SESSION = (
-    "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=10s"
-    " -c enable_seqscan=off -c jit=off"
-)
+SESSION = {
+    "timezone": "UTC",
+    "statement_timeout": "30s",
+    "idle_in_transaction_session_timeout": "10s",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
 # Detects a server that vanished silently within about fifteen seconds.
 _TCP: dict[str, Any] = {
     "connect_timeout": hangs.CONNECT_SECONDS,
@@ -59,6 +62,8 @@ class Database(PostgresqlDatabase):
     """PostgreSQL in autocommit mode. Threads do not share connections."""
 
     _used = threading.local()
+    # Whether a connection belongs to one session of the server, so that it can prepare statements.
+    keeps_sessions = True
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -85,13 +90,21 @@ class Database(PostgresqlDatabase):
 
     def _execute(self, sql: Any, params: Any) -> Any:
         try:
-            if isinstance(sql, Prepared) and sql not in (prepared := self.connection().prepared):
-                super().execute_sql(sql.preparation)  # type: ignore[no-untyped-call]
-                prepared.add(sql)
+            if isinstance(sql, Prepared):
+                sql = self._preparing(sql)
             return super().execute_sql(sql, params)  # type: ignore[no-untyped-call]
         except DatabaseAway:
             metrics.DATABASE_AWAY.inc()
             raise
+
+    def _preparing(self, sql: Prepared) -> str:
+        """What executes the query, which is prepared on the connection if it can be."""
+        if not self.keeps_sessions:
+            return sql.query
+        if sql not in (prepared := self.connection().prepared):
+            super().execute_sql(sql.preparation)  # type: ignore[no-untyped-call]
+            prepared.add(sql)
+        return sql
 
     def freshen(self) -> None:
         """Drops a connection that the server has closed; the next query opens another.
@@ -125,15 +138,19 @@ class Database(PostgresqlDatabase):
 database = Database(None)
 
 
-def connect_to(url: str) -> None:
-    """Points the process at a database. Opens no connection; the first query does."""
+def connect_to(url: str, pooling: str = "session") -> None:
+    """Points the process at a database. Opens no connection; the first query does.
+
+    With `transaction`, a pooler gives each transaction a session of the server, and makes the settings of SESSION.
+    """
     url = url.replace("postgres://", "postgresql://", 1)
-    database.init(url, connection_factory=Connection, options=_SESSION, **_TCP)
+    database.keeps_sessions = pooling == "session"
+    database.init(url, connection_factory=Connection, options=_options(), **_TCP)
 
 
 def connect() -> None:
     """Points the process at the database of its settings. Raises SettingsError."""
-    connect_to(settings().database_url)
+    connect_to(settings().database_url, settings().database_pooling)
 
 
 def watch() -> None:
@@ -145,7 +162,11 @@ def watch() -> None:
 
 
 def _connect_beside(**options: Any) -> Any:
-    return psycopg2.connect(database.database, options=_SESSION, **options)
+    return psycopg2.connect(database.database, options=_options(), **options)
+
+
+def _options() -> str:
+    return " ".join(f"-c {name}={value}" for name, value in SESSION.items()) if database.keeps_sessions else ""
 
 
 @contextmanager

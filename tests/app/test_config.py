@@ -166,6 +166,7 @@ def test_a_setting_without_a_default_has_to_be_there(name: str, text: str | None
         ("HISTORY_RETENTION_DAYS", "1"),
         ("HISTORY_RETENTION_DAYS", "29"),
         ("LOG_FORMAT", "xml"),
+        ("DATABASE_POOLING", "statement"),
         ("METRICS_HOST", "localhost"),
         ("LISTEN_HOST", "localhost"),
         ("METRICS_PORT", "65001"),

@@ -53,6 +53,15 @@ def test_a_connection_prepares_a_query_when_it_is_first_needed(workspace_id: str
     assert all_of("SELECT id FROM jobs ORDER BY position") == accepted
 
 
+def test_behind_a_pooler_nothing_is_prepared(workspace_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "keeps_sessions", False)
+
+    accepted = [accept_one(workspace_id) for _ in range(2)]
+
+    assert prepared() == []
+    assert all_of("SELECT id FROM jobs ORDER BY position") == accepted
+
+
 def test_a_new_connection_prepares_it_again(workspace_id: str) -> None:
     accept_one(workspace_id)
     database.discard()

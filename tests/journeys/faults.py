@@ -36,7 +36,7 @@ def names(stack: Stack, *kinds: str) -> list[str]:
 
 @contextmanager
 def redis_away(stack: Stack) -> Iterator[None]:
-    """Redis is gone within the block, and empty afterwards. So is RabbitMQ, if there is one, but it keeps its messages."""
+    """Redis is gone within the block, and empty afterwards; so is RabbitMQ, if there is one, but it keeps its bells."""
     for server in stack.bell_servers:
         server.stop()
     try:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from tests.stack.certificates import Certificates
 from tests.stack.errors import StackError
+from tests.stack.pgbouncer import PgBouncer
 from tests.stack.ports import free_port
 from tests.stack.postgres import Postgres
 from tests.stack.processes import ROOT, Processes
@@ -22,6 +23,7 @@ from tests.stack.redis import Redis
 # Settings of the caller's environment that must not reach the processes.
 FOREIGN = {
     "BROKER_URL",
+    "DATABASE_POOLING",
     "RETRY_SCHEDULE",
     "STOP_AFTER_FAILURES",
     "WEBHOOK_TIMEOUT_SECONDS",
@@ -50,7 +52,8 @@ class Stack:
     Without processes it is just the servers and the settings. `settings` are the service's and override those made
     here. `ports` are preferences for `web`, `realtime`, `postgres` and `redis`; taken ones are replaced by free ones.
     As a context manager it is migrated and ready inside the block, and stopped with all its processes outside. With
-    `BROKER=rabbitmq` in the environment, RabbitMQ carries the bells.
+    `BROKER=rabbitmq` in the environment, RabbitMQ carries the bells; with `POOLER=pgbouncer`, PgBouncer stands between
+    the processes and PostgreSQL.
     """
 
     def __init__(
@@ -72,6 +75,9 @@ class Stack:
             self.directory / "postgres", free_port(wishes.get("postgres")), settings=postgres_settings
         )
         self.redis = Redis(self.directory / "redis", free_port(wishes.get("redis")))
+        self.pooler: PgBouncer | None = None
+        if os.environ.get("POOLER") == "pgbouncer":
+            self.pooler = PgBouncer(self.directory / "pgbouncer", self.postgres)
         self.broker: Redis | RabbitMQ = self.redis
         if os.environ.get("BROKER") == "rabbitmq":
             self.broker = RabbitMQ(self.directory / "rabbitmq")
@@ -113,8 +119,10 @@ class Stack:
             self.processes.wait_ready()
 
     def start_servers(self) -> None:
-        """Start PostgreSQL, Redis and, if it is wanted, RabbitMQ. Raises DidNotStart."""
+        """Start PostgreSQL and Redis, and PgBouncer and RabbitMQ if they are wanted. Raises DidNotStart."""
         self.postgres.start()
+        if self.pooler:
+            self.pooler.start()
         self.redis.start()
         if self.broker is not self.redis:
             self.broker.start()
@@ -124,6 +132,8 @@ class Stack:
         self.processes.stop()
         for server in self.bell_servers:
             server.stop()
+        if self.pooler:
+            self.pooler.stop()
         self.postgres.stop()
 
     def command(self, *arguments: str, input: str | None = None) -> Any:
@@ -180,6 +190,8 @@ class Stack:
         }
         if self.broker is not self.redis:
             self._made["BROKER_URL"] = self.broker.url
+        if self.pooler:
+            self._made |= {"DATABASE_URL": self.pooler.url, "DATABASE_POOLING": "transaction"}
         return inherited | runtime | self._made | dict(settings)
 
 

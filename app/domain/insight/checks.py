@@ -39,8 +39,12 @@ def check_settings() -> str:
 
 
 def check_database() -> str:
-    """PostgreSQL responds."""
-    (version,) = database.rows("SHOW server_version")[0]
+    """PostgreSQL responds, and a pooler has made the settings of sessions."""
+    [(version,)] = database.rows("SHOW server_version")
+    found = dict(database.rows("SELECT name, current_setting(name) FROM unnest(%s) AS name", (list(database.SESSION),)))
+    if found != database.SESSION:
+        wanted = "; ".join(f"SET {name} TO ''{value}''" for name, value in database.SESSION.items())
+        raise SettingsError(f"the sessions of the pooler lack settings: give its database connect_query='{wanted}'")
     return f"PostgreSQL {version}"
 
 

@@ -38,6 +38,25 @@ def test_a_check_of_a_server_that_is_away_is_a_result_too(monkeypatch: pytest.Mo
     assert "\n" not in result.text
 
 
+def test_a_pooler_that_does_not_make_the_settings_of_sessions_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "settings", lambda: replace(settings(), database_pooling="transaction"))
+    database.database.close()
+    database.connect()
+    try:
+        unwell = checks.look("database")
+        for name, value in database.SESSION.items():
+            database.rows(f"SET {name} TO '{value}'")
+        well = checks.look("database")
+    finally:
+        monkeypatch.undo()
+        database.database.close()
+        database.connect()
+
+    assert not unwell.is_good
+    assert "connect_query='SET timezone TO ''UTC''; SET statement_timeout TO ''30s''" in unwell.text
+    assert well.is_good
+
+
 @pytest.mark.parametrize(
     ("host", "proxies", "is_good"),
     [("127.0.0.1", 0, True), ("::1", 0, True), ("0.0.0.0", 1, True), ("0.0.0.0", 0, False), ("::", 0, False)],
