@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pika
@@ -118,14 +118,15 @@ class RabbitMQ:
             if how == signal.SIGTERM:
                 self._process.wait(timeout=60)
             for process in family:
-                if process.is_running():
+                with suppress(psutil.NoSuchProcess):
                     process.kill()
             psutil.wait_procs(family, timeout=20)
             self._process = None
 
     def _signal(self, which: int) -> None:
         for process in self._family():
-            process.send_signal(which)
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(which)
 
     def _family(self) -> list[psutil.Process]:
         """The script, the virtual machine and the port mapper, which leaves the others."""
