@@ -125,5 +125,6 @@ def _form(
         comparisons=list(segment_forms.COMPARISONS.items()),
         custom=segment_forms.CUSTOM,
         most=segment_forms.MOST_ROWS,
+        most_groups=segment_forms.MOST_GROUPS,
         name_of=contact_names.name_of,
     )
