@@ -13,63 +13,18 @@ from app import bounds
 from app.domain.automations import definitions
 from app.domain.segments import scans
 from app.domain.segments.scans import Counted
-from app.domain.triggers import comparisons
 from app.errors import Fault, Invalid, Overloaded
 from app.lib import json
 from app.web.access import workspace_id
 from app.web.automations import condition_words
 from app.web.automations.json_lines import line_of, pretty
+from app.web.contacts import segment_rows
+from app.web.contacts.segment_rows import Row
 from app.web.forms import typed, typed_all
 
-CUSTOM = "contact.custom_fields"
-FIELDS: Mapping[str, str] = {
-    "contact.tags": "Tags",
-    "contact.first_name": "First name",
-    "contact.last_name": "Last name",
-    "contact.email": "E-mail",
-    "contact.phone": "Phone",
-    "contact.external_id": "External id",
-    "contact.locale": "Language",
-    "contact.timezone": "Time zone",
-    "contact.opted_out": "Opted out (true or false)",
-    "contact.channel_kinds": "Kinds of channels",
-    "contact.created_at": "Created",
-    "contact.last_received_at": "Last wrote",
-    "contact.last_sent_at": "Was last written to",
-    CUSTOM: "The custom field …",
-}
-_DAYS = {"days_less": "less_than", "days_more": "greater_than"}
-_AGO = {"days_less": "more than", "days_more": "less than"}
-COMPARISONS: Mapping[str, str] = {
-    "equals": "is",
-    "not_equals": "is not",
-    "contains": "contains",
-    "not_contains": "does not contain",
-    "starts_with": "begins with",
-    "greater_than": "is more than",
-    "less_than": "is less than",
-    "days_less": "was longer ago than, in days",
-    "days_more": "was within the last, in days",
-    "exists": "is there",
-    "not_exists": "is missing",
-}
 _WORDS = {"all": " and ", "any": " or "}
-_BARE = ("exists", "not_exists")
 MOST_ROWS = 20
 MOST_GROUPS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A comparison in a group: `custom` is the name of a custom field; `fault` is what is wrong with `faulty`."""
-
-    field: str = "contact.tags"
-    custom: str = ""
-    comparison: str = "contains"
-    value: str = ""
-    group: int = 0
-    fault: str = ""
-    faulty: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +69,7 @@ def given_of(name: str, condition: Mapping[str, Any]) -> Given:
         else:
             groups.append((match or join, each[match] if match else [each]))
         is_loose = match is None
-    rows = [_row_of(each, number) for number, (_, listed) in enumerate(groups) for each in listed]
+    rows = [segment_rows.row_of(each, number) for number, (_, listed) in enumerate(groups) for each in listed]
     if None in rows or not 0 < len(rows) <= MOST_ROWS or len(groups) > MOST_GROUPS:
         return Given(name, text=pretty(dict(condition)))
     return Given(name, join, [match for match, _ in groups], [each for each in rows if each is not None])
@@ -150,7 +105,7 @@ def filter_of(typed_: Given) -> dict[str, Any]:
         missing = []
     else:
         condition = _condition(typed_)
-        missing = [fault for row, pointer in _placed_rows(typed_) for fault in _missing(row, pointer)]
+        missing = [fault for row, pointer in _placed_rows(typed_) for fault in segment_rows.missing(row, pointer)]
         missing += _empty(typed_)
     if not isinstance(condition, dict) or not (typed_.rows or typed_.text is not None):
         raise Invalid(Fault("/filter", "Say which contacts are meant."))
@@ -168,7 +123,7 @@ def with_faults(typed_: Given, error: Invalid) -> tuple[Given, dict[str, str]]:
         name = fault.pointer.removeprefix("/").partition("/")[0]
         if place is not None:
             member = fault.pointer.removeprefix(pointers[place]).partition("/")[0]
-            rows[place] = _with_fault(rows[place], member, fault.detail)
+            rows[place] = segment_rows.with_fault(rows[place], member, fault.detail)
         elif typed_.text is not None and name == "filter":
             errors["filter"] = f"{errors.get('filter', '')} {_placed(typed_.text, fault)}".strip()
         else:
@@ -191,7 +146,7 @@ def summary_of(condition: Mapping[str, Any]) -> str:
     if found.text is not None:
         return condition_words.condition(condition)
     groups = [
-        _WORDS[match].join(_said(row) for _, row in found.of_group(number))
+        _WORDS[match].join(segment_rows.said(row) for _, row in found.of_group(number))
         for number, match in enumerate(found.matches)
     ]
     return groups[0] if len(groups) == 1 else _WORDS[found.join].join(f"({each})" for each in groups)
@@ -199,7 +154,8 @@ def summary_of(condition: Mapping[str, Any]) -> str:
 
 def _condition(typed_: Given) -> dict[str, Any]:
     groups = [
-        {match: [_comparison(row) for _, row in typed_.of_group(number)]} for number, match in enumerate(typed_.matches)
+        {match: [segment_rows.comparison_of(row) for _, row in typed_.of_group(number)]}
+        for number, match in enumerate(typed_.matches)
     ]
     return groups[0] if len(groups) == 1 else {typed_.join: groups}
 
@@ -232,30 +188,6 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else MOST_ROWS
 
 
-def _said(row: Row) -> str:
-    name = row.custom if row.field == CUSTOM else FIELDS[row.field].partition(" (")[0]
-    if row.comparison in _AGO:
-        return f"{name} {_AGO[row.comparison]} {row.value} {'day' if row.value == '1' else 'days'} ago"
-    return f"{name} {COMPARISONS[row.comparison]} {row.value}".strip()
-
-
-def _missing(row: Row, pointer: str) -> Iterator[Fault]:
-    """What is missing in a row: the name of a custom field, or the value to compare with."""
-    if row.field == CUSTOM and not row.custom.strip():
-        yield Fault(f"{pointer}/field", "Name the custom field.")
-    if row.comparison not in (*_BARE, *_DAYS) and not row.value.strip():
-        yield Fault(f"{pointer}/value", "Say with what to compare it, or choose “is there” or “is missing”.")
-
-
-def _with_fault(row: Row, member: str, detail: str) -> Row:
-    """The row with the first of its faults. `member`: of the comparison that the row stands for."""
-    if row.fault:
-        return row
-    if member == "field":
-        return replace(row, fault=detail, faulty="custom" if row.field == CUSTOM else "field")
-    return replace(row, fault=detail, faulty="is" if member == "is" else "value")
-
-
 def _placed(text: str, fault: Fault) -> str:
     """The sentence for a fault of the filter that was typed as JSON, with its line if that can be told."""
     pointer = fault.pointer.removeprefix("/filter")
@@ -263,37 +195,3 @@ def _placed(text: str, fault: Fault) -> str:
         return fault.detail
     line = line_of(text, json.loads(text), pointer)
     return f"Line {line}: {fault.detail}" if line else f"{pointer}: {fault.detail}"
-
-
-def _comparison(row: Row) -> dict[str, Any]:
-    found: dict[str, Any] = {"field": f"{CUSTOM}.{row.custom.strip()}" if row.field == CUSTOM else row.field}
-    found["is"] = _DAYS.get(row.comparison, row.comparison)
-    if row.comparison in _DAYS:
-        text = row.value.strip()
-        return found | {"days_ago": int(text) if text.isascii() and text.isdigit() and len(text) < 6 else text}
-    return found if row.comparison in _BARE else found | {"value": row.value}
-
-
-def _row_of(condition: Mapping[str, Any], group: int) -> Row | None:
-    """The comparison as a row; None if it is more than that."""
-    if not {"field", "is"} <= condition.keys() <= {"field", "is", "value", "days_ago"}:
-        return None
-    name, comparison, value = condition["field"], condition["is"], condition.get("value", "")
-    custom = name.removeprefix(f"{CUSTOM}.") if name.startswith(f"{CUSTOM}.") else ""
-    if "days_ago" in condition:
-        value = int(condition["days_ago"])
-        comparison = next((each for each, of in _DAYS.items() if of == comparison), "")
-    text = _typed_as(value)
-    is_named = custom == _typed_as(custom.strip()) if custom else name in FIELDS and name != CUSTOM
-    if comparison not in COMPARISONS or text is None or not is_named or not (text.strip() or comparison in _BARE):
-        return None
-    return Row(CUSTOM if custom else name, custom, comparison, text, group)
-
-
-def _typed_as(value: Any) -> str | None:
-    """What somebody types to mean the value; None if no line of text does."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value) if comparisons.number(str(value)) == value else None
-    return value if isinstance(value, str) and not set(value) & {"\n", "\r"} else None
