@@ -137,6 +137,8 @@ class ChannelKind(ABC):
     confirms_presses: ClassVar[bool] = False
     channel_rate: ClassVar[Rate | None] = None
     conversation_rate: ClassVar[Rate | None] = None
+    # Whether a template goes out in place of a message's text and files. Others ignore it.
+    sends_templates: ClassVar[bool] = False
     # How long free text may be sent after the contact's latest message; None: always.
     window: ClassVar[timedelta | None] = None
     # Whether the API may write first, to a person who never wrote (WhatsApp: with a template).
@@ -156,6 +158,10 @@ class ChannelKind(ABC):
     def most_text(self, files: int, buttons: int) -> int:
         """The most characters of a text beside this many files and buttons, in the units of `length`."""
         return self.most_caption if files else self.most_characters
+
+    def list_label(self, buttons: int) -> str | None:
+        """The label of the button that opens this many buttons as a list; None: each is a button of its own."""
+        return None
 
     def length(self, text: str) -> int:
         """How long the provider takes the text to be, in the units of `most_characters`."""

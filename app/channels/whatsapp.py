@@ -46,6 +46,7 @@ class WhatsApp(ChannelKind):
     most_buttons_beside_file = _MOST_BUTTONS
     channel_rate = Rate(80.0)
     conversation_rate = Rate(1 / 6, 45)
+    sends_templates = True
     window = timedelta(hours=24)
     may_open = True
     # Meta sends up to 3 MB ("webhooks").
@@ -82,6 +83,10 @@ class WhatsApp(ChannelKind):
     def most_text(self, files: int, buttons: int) -> int:
         """Meta takes less text with reply buttons than with a list."""
         return _MOST_ABOVE_BUTTONS if 0 < buttons <= _MOST_BUTTONS else super().most_text(files, buttons)
+
+    def list_label(self, buttons: int) -> str | None:
+        """Meta takes no more than three reply buttons."""
+        return _LIST_LABEL if buttons > _MOST_BUTTONS else None
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
         """The credentials that were given: Meta issues all of them."""

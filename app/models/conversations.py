@@ -62,6 +62,14 @@ class Conversation(OwnedModel):
         return list(page_before(query, cls, [last_id], limit))
 
     @classmethod
+    def latest_on_each(cls, contact_id: str, channel_ids: Collection[str]) -> list[Conversation]:
+        """The contact's latest conversation on each of the channels, the latest of all first."""
+        at = fn.COALESCE(cls.last_message_at, cls.created_at)
+        theirs = cls.select().where(cls.contact_id == contact_id, cls.channel_id.in_(list(channel_ids)))
+        found = theirs.distinct(cls.channel_id).order_by(cls.channel_id, at.desc(), cls.id.desc())
+        return sorted(found, key=lambda each: (each.last_message_at or each.created_at, each.id), reverse=True)
+
+    @classmethod
     def longest_waiting(
         cls,
         workspace_id: str,

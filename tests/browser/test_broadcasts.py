@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
+from tests.browser import seeds
 from tests.browser.bots import TalkingBot
 from tests.browser.conftest import Visit
 from tests.browser.services import Workspace
 from tests.browser.test_accessibility import faults
 from tests.providers.telegram_people import Person
 
+ANSWERS = ("One bunch", "Two bunches", "Three bunches", "None")
 PEOPLE = [Person(7_300_000 + number, name, None) for number, name in enumerate(("Ada", "Bob", "Cleo"))]
 
 
@@ -52,6 +54,8 @@ def test_a_message_goes_to_a_segment_first_to_one_and_then_to_the_rest(
     main.get_by_role("button", name="Preview").click()
     expect(main.get_by_label("The message for this contact")).to_have_text("Hello Bob, tulips are half the price.")
     assert faults(page) == []
+    see_it_on_each_channel(main, workspace)
+    assert faults(page) == []
 
     main.get_by_text("Send one of 3 contacts …").click()
     expect(main.get_by_text("It reaches one of 3 contacts now. The rest waits for you.")).to_be_visible()
@@ -67,3 +71,18 @@ def test_a_message_goes_to_a_segment_first_to_one_and_then_to_the_rest(
     expect(main.get_by_role("row").filter(has_text=re.compile("Bob"))).to_be_visible()
     expect(main.get_by_role("row").filter(has_text=re.compile("Ada"))).to_have_count(0)
     assert faults(page) == []
+
+
+def see_it_on_each_channel(main: Locator, workspace: Workspace) -> None:
+    """The preview with answers to pick from: Bob gets them on Telegram, and why he gets nothing in a web chat."""
+    seeds.make_web_chat(workspace.caller(), "Flowers")
+    main.get_by_text("Buttons, a template, or an automation instead").click()
+    main.get_by_label("Answers to pick from", exact=True).fill("\n".join(ANSWERS))
+    main.get_by_role("button", name="Preview").click()
+    cards = main.get_by_role("list", name="The message on each kind of channel").locator("> li")
+    expect(cards).to_have_count(2)
+    telegram, chat = cards.filter(has_text="Telegram"), cards.filter(has_text="Flowers")
+    expect(telegram).to_contain_text("They get it here")
+    expect(telegram.get_by_role("list", name="Answers to pick from").get_by_role("listitem")).to_have_text(ANSWERS)
+    expect(chat).to_contain_text("The contact has no address on this channel.")
+    expect(chat.get_by_role("list", name="Answers to pick from").get_by_role("listitem")).to_have_text(ANSWERS)

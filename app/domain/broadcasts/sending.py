@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from app import bounds
 from app.channels.kinds import KINDS
 from app.database import rows
+from app.domain.broadcasts import ways
 from app.domain.broadcasts.contact_actions import Reached, Skipped, TooEarly, change_of, contact_of
-from app.domain.channels import channels, media
+from app.domain.broadcasts.ways import Address, Way
+from app.domain.channels import media
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, messages, quiet_hours, recent_texts, recipients, sending_checks
+from app.domain.conversations import conversations, messages, quiet_hours, recent_texts, recipients
 from app.domain.work.units import Busy, Unit
 from app.errors import Invalid
 from app.lib import ids, json, templates
@@ -23,33 +24,12 @@ from app.models import sets
 from app.models.broadcasts import Broadcast
 from app.models.channels import Channel
 from app.models.contacts import Contact
-from app.models.conversations import Conversation
 from app.models.sets import Key
 
 # The messages of a broadcast that are under way: as many as its channels send in some seconds, and never more than
 # this. So a pause or an end takes effect soon, and other messages find a short queue.
 MOST_UNDER_WAY, SECONDS_UNDER_WAY = 1_000, 2.0
 _OVERSPENT = "The message takes more than {:,} steps to be filled in. Make it shorter."
-
-
-class Address(NamedTuple):
-    """Where a message arrives: two contacts with the same one are one recipient."""
-
-    kind: str
-    peer: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """The way to a contact. Without a conversation, one has to be opened."""
-
-    channel: Channel
-    peer: str
-    conversation: Conversation | None = None
-
-    @property
-    def address(self) -> Address:
-        return Address(self.channel.kind, self.peer)
 
 
 class SendMessage:
@@ -109,27 +89,18 @@ class SendMessage:
         unit.notes[_taken(self._broadcast.id, way.address)] = True
         return Reached(message_id=message_id)
 
-    def _way(self, unit: Unit, contact: Contact) -> _Way:
+    def _way(self, unit: Unit, contact: Contact) -> Way:
         """How the contact is reached. Raises Skipped, Busy."""
         chosen = self._broadcast.channel_id
-        conversation = recipients.latest(unit, contact, channel_id=chosen, kind=None)
-        if conversation is not None and conversation.peer is not None:
-            return _Way(channels.seen_by(unit, conversation.channel_id), conversation.peer, conversation)
-        opening = None if conversation else recipients.opening(unit, contact, channel_id=chosen)
-        if opening is None:
+        latest = recipients.latest(unit, contact, channel_id=chosen, kind=None)
+        way = ways.find(contact, latest, recipients.offered(unit, contact.workspace_id, chosen))
+        if way is None:
             raise Skipped("no_channel")
-        return _Way(*opening)
+        return way
 
-    def _refuse_closed(self, unit: Unit, way: _Way) -> None:
-        ends_at = way.conversation.window_ends_at if way.conversation else None
-        refusal = sending_checks.refusal(
-            channels.kind_of(way.channel),
-            has_template=bool(self._message.get("template")),
-            opted_out=False,
-            is_open=ends_at is not None and ends_at > unit.now,
-            is_expired=False,
-        )
-        if refusal is not None:
+    def _refuse_closed(self, unit: Unit, way: Way) -> None:
+        has_template = bool(self._message.get("template"))
+        if ways.refusal(way, has_template=has_template, opted_out=False, at=unit.now) is not None:
             raise Skipped("window_closed")
 
     def _refuse_early(self, unit: Unit, contact: Contact) -> None:
@@ -161,7 +132,7 @@ class SendMessage:
         taken = {Address(*each) for each in found}
         unit.notes |= {_taken(self._broadcast.id, each): each in taken for each in listed}
 
-    def _queue(self, unit: Unit, contact: Contact, way: _Way) -> str:
+    def _queue(self, unit: Unit, contact: Contact, way: Way) -> str:
         try:
             text, template = render(self._message, contact)
         except TemplateError as error:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from marshmallow import fields, validate
 
+from app.channels.base import ChannelKind
 from app.database import rows
 from app.domain.channels import channels, media, outboxes
 from app.domain.channels.buttons import ButtonSchema
@@ -65,6 +66,16 @@ def check(text: str) -> None:
         raise Invalid(Fault("/text", "A message cannot contain the character U+0000."))
 
 
+def check_content(kind: ChannelKind, text: str | None, *, has_template: bool, files: int, buttons: int) -> None:
+    """Raises Invalid for what a message on this kind of channel cannot say.
+
+    One with files or a template needs no text; one with buttons does.
+    """
+    if text is not None or buttons or not (has_template or files):
+        check(text or "")
+    sending_checks.check_size(kind, text or "", files, buttons)
+
+
 def queue(change: Change, contact: Contact, conversation: Conversation, text: str | None, **content: Any) -> Message:
     """Queues a message to the contact, behind those that the conversation has. `content` is as for `draft`.
 
@@ -89,13 +100,10 @@ def draft(
 ) -> Message:
     """A message to the contact that is not stored yet. Raises Invalid for what its channel does not take.
 
-    One with `attachments`, files that the message `message_id` has claimed, or with a template needs no text; one with
-    `buttons` does.
+    `attachments` are files that the message `message_id` has claimed.
     """
     kind = channels.kind_of(channels.seen_by(unit, conversation.channel_id))
-    if text is not None or buttons or not (template or attachments):
-        check(text or "")
-    sending_checks.check_size(kind, text or "", len(attachments), len(buttons))
+    check_content(kind, text, has_template=bool(template), files=len(attachments), buttons=len(buttons))
     message = _made(unit, conversation, text, direction="out", status="queued", author=author, run_id=run_id)
     message.expires_at = expires_at
     message.id = message_id or message.id

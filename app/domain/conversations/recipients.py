@@ -60,8 +60,8 @@ def find(change: Change) -> tuple[Contact, Conversation]:
 
 def latest(unit: Unit, contact: Contact, *, channel_id: str | None, kind: str | None) -> Conversation | None:
     """The contact's latest conversation on that channel, or on any of that kind, if it is connected."""
-    offered = _offered(unit, contact.workspace_id, channel_id, kind)
-    return conversations.on_channel(unit, contact, *(channel.id for channel in offered))
+    found = offered(unit, contact.workspace_id, channel_id, kind)
+    return conversations.on_channel(unit, contact, *(channel.id for channel in found))
 
 
 def open_first(
@@ -72,12 +72,28 @@ def open_first(
     Only on that channel, or on one of that kind, if given. A web chat and a Telegram bot are not among these: they
     reach only people who have written there.
     """
-    return _open_on_one_of(change, contact, _offered(change.unit, contact.workspace_id, channel_id, kind))
+    return _open_on_one_of(change, contact, offered(change.unit, contact.workspace_id, channel_id, kind))
 
 
-def opening(unit: Unit, contact: Contact, *, channel_id: str | None) -> tuple[Channel, str] | None:
-    """The channel on which `open_first` would open a conversation, and the address of the contact there."""
-    return _opening(contact, _offered(unit, contact.workspace_id, channel_id, None))
+def opening(contact: Contact, among: Sequence[Channel]) -> tuple[Channel, str] | None:
+    """The first of the channels on which a conversation may be opened, and the address of the contact there."""
+    for channel in among:
+        kind = channels.kind_of(channel)
+        if kind.may_open and contact.phone is not None:
+            return channel, kind.recipient(contact.phone)
+    return None
+
+
+def offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | None = None) -> list[Channel]:
+    """The connected channels that are meant, all if neither is given. They are read once per unit."""
+    found = unit.noted(("connected channels", workspace_id), lambda: channels.noted(unit, connected(workspace_id)))
+    return [each for each in found if channel_id in (None, each.id) and kind in (None, each.kind)]
+
+
+def connected(workspace_id: str) -> list[Channel]:
+    """The connected channels, newest first."""
+    is_connected = (Channel.state == "connected") & Channel.deleted_at.is_null()
+    return list(Channel.in_workspace(workspace_id).where(is_connected).order_by(Channel.id.desc()))
 
 
 def open_on(change: Change, contact: Contact, channel: Channel, peer: str, *, is_quiet: bool = False) -> Conversation:
@@ -115,14 +131,14 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
     if "channel_id" in payload:
         wanted = [_channel(change.workspace_id, payload["channel_id"])]
     elif "channel_kind" in payload:
-        wanted = [channel for channel in _connected(change.workspace_id) if channel.kind == payload["channel_kind"]]
+        wanted = [channel for channel in connected(change.workspace_id) if channel.kind == payload["channel_kind"]]
     if wanted is None:
         found = conversations.most_recent(unit, contact.workspace_id, contact.id)
     else:
         found = conversations.on_channel(unit, contact, *(channel.id for channel in wanted))
     if found is not None:
         return contact, found
-    opened = _open_on_one_of(change, contact, _connected(change.workspace_id) if wanted is None else wanted)
+    opened = _open_on_one_of(change, contact, connected(change.workspace_id) if wanted is None else wanted)
     if opened is None:
         # The request is right; it is the contact's state that may change.
         raise Conflict(_NOT_FIRST if wanted else _NO_CONVERSATION)
@@ -147,17 +163,9 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
     return contact, found or open_on(change, contact, channel, recipient)
 
 
-def _open_on_one_of(change: Change, contact: Contact, offered: Sequence[Channel]) -> Conversation | None:
-    found = _opening(contact, offered)
+def _open_on_one_of(change: Change, contact: Contact, among: Sequence[Channel]) -> Conversation | None:
+    found = opening(contact, among)
     return open_on(change, contact, *found) if found else None
-
-
-def _opening(contact: Contact, offered: Sequence[Channel]) -> tuple[Channel, str] | None:
-    for channel in offered:
-        kind = channels.kind_of(channel)
-        if kind.may_open and contact.phone is not None:
-            return channel, kind.recipient(contact.phone)
-    return None
 
 
 def _with_phone(change: Change, phone: str) -> Contact:
@@ -186,15 +194,3 @@ def _channel(workspace_id: str, channel_id: str) -> Channel:
         return Channel.find(workspace_id, channel_id)
     except NotFound as error:
         raise Invalid(_NO_CHANNEL) from error
-
-
-def _offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | None) -> list[Channel]:
-    """The connected channels that are meant, all if neither is given. They are read once per unit."""
-    offered = unit.noted(("connected channels", workspace_id), lambda: channels.noted(unit, _connected(workspace_id)))
-    return [each for each in offered if channel_id in (None, each.id) and kind in (None, each.kind)]
-
-
-def _connected(workspace_id: str) -> list[Channel]:
-    """The connected channels, newest first."""
-    is_connected = (Channel.state == "connected") & Channel.deleted_at.is_null()
-    return list(Channel.in_workspace(workspace_id).where(is_connected).order_by(Channel.id.desc()))

@@ -6,6 +6,7 @@ from app.channels.base import ChannelKind, Outcome, Verdict
 from app.errors import Fault, Invalid
 
 EXPIRED = Verdict(Outcome.FAILED, code="expired", detail="The message expired before it could be sent.")
+OPTED_OUT = Verdict(Outcome.FAILED, code="opted_out", detail="The contact has opted out of messages.")
 NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
 
 
@@ -36,7 +37,7 @@ def refusal(
     if is_deleted:
         return Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel has been deleted.")
     if opted_out:
-        return Verdict(Outcome.FAILED, code="opted_out", detail="The contact has opted out of messages.")
+        return OPTED_OUT
     if is_expired:
         return EXPIRED
     if kind.window is not None and not is_open and not has_template:

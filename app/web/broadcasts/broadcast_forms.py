@@ -111,6 +111,11 @@ def files_of(given: Given) -> list[Upload]:
     return list(Upload.in_workspace(workspace_id()).where(Upload.id.in_(some)).order_by(Upload.id))
 
 
+def answers_of(given: Given) -> list[str]:
+    """The labels of the buttons that the form has."""
+    return [line.strip() for line in given.fields["answers"].splitlines() if line.strip()]
+
+
 def body_of(given: Given, broadcast: Broadcast | None = None) -> dict[str, Any]:
     """The body that the form stands for, checked. Raises Invalid.
 
@@ -167,7 +172,7 @@ def _start(text: str, broadcast: Broadcast | None) -> datetime:
 def _message(given: Given, broadcast: Broadcast | None) -> dict[str, Any]:
     fields = given.fields
     message: dict[str, Any] = {"text": fields["text"]} if fields["text"] else {}
-    if labels := [line.strip() for line in fields["answers"].splitlines() if line.strip()]:
+    if labels := answers_of(given):
         message["buttons"] = _buttons(labels, broadcast)
     if fields["template"].strip():
         try:

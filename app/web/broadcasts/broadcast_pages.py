@@ -29,6 +29,7 @@ from app.web.broadcasts.broadcast_previews import Preview
 from app.web.forms import Answer, status_of
 from app.web.lists import address, sliced, streamed, wanted_format
 from app.web.redirects import to
+from app.web.settings import channel_forms
 
 blueprint = Blueprint("broadcast_pages", __name__, url_prefix="/workspaces/<workspace>/broadcasts")
 
@@ -196,6 +197,8 @@ def _form(
         zone=send_times.zone().key,
         reasons=broadcast_forms.REASONS,
         fillings=broadcast_forms.NAMES,
+        answers=broadcast_forms.answers_of(given),
+        form_of=channel_forms.form_of,
         names=contact_names,
         most_files=media.MOST_FILES,
     )

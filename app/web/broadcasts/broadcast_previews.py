@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app import bounds
-from app.channels.kinds import KINDS
 from app.domain.automations import definitions
-from app.domain.broadcasts import broadcast_checks, broadcast_choices, sending
+from app.domain.broadcasts import broadcast_checks, broadcast_choices, renditions, sending
+from app.domain.broadcasts.renditions import Rendition
 from app.domain.people import workspaces
 from app.domain.segments import scans
 from app.errors import Overloaded
 from app.lib import clock, templates
 from app.lib.templates import TemplateError
-from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.web.access import workspace_id
 
@@ -47,7 +46,7 @@ class Preview:
     sample: list[Contact] = field(default_factory=list)
     shown: Contact | None = None
     rendered: Rendered = Rendered()
-    too_long_for: list[str] = field(default_factory=list)
+    renditions: list[Rendition] = field(default_factory=list)
     lacking: Mapping[str, int] = field(default_factory=dict)
     refusal: str | None = None
 
@@ -80,7 +79,7 @@ def of(body: Mapping[str, Any], chosen: str) -> Preview:
         sample=list(found.sample),
         shown=shown,
         rendered=rendered,
-        too_long_for=_too_long_for(body, rendered.text),
+        renditions=_renditions(body, shown, rendered),
         lacking=lacking,
     )
 
@@ -103,15 +102,10 @@ def _rendered(body: Mapping[str, Any], contact: Contact | None) -> Rendered:
     return Rendered(text, template, "Nothing is left of the text for this contact." if is_empty else None)
 
 
-def _too_long_for(body: Mapping[str, Any], text: str | None) -> list[str]:
-    """The channels that would not take the text of the preview."""
-    if text is None:
+def _renditions(body: Mapping[str, Any], contact: Contact | None, rendered: Rendered) -> list[Rendition]:
+    if contact is None or "message" not in body or rendered.fault:
         return []
-    message = body["message"]
-    files, buttons = len(message.get("attachments", ())), len(message.get("buttons", ()))
-    found = Channel.in_workspace(workspace_id()).where(Channel.state == "connected").order_by(Channel.id)
-    used = [each for each in found if body.get("channel_id") in (None, each.id)]
-    return [each.name for each in used if KINDS[each.kind].length(text) > KINDS[each.kind].most_text(files, buttons)]
+    return renditions.of(body["message"], rendered.text, contact, body.get("channel_id"))
 
 
 def _lacking(condition: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, int]:

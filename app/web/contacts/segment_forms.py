@@ -1,9 +1,10 @@
-"""Forms of segments: a filter as rows of comparisons, all or any of which hold; any other filter as JSON."""
+"""Forms of segments: a filter as rows of comparisons, in one group or in several; any other filter as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 from typing import Any
 
 from flask import request
@@ -12,100 +13,86 @@ from app import bounds
 from app.domain.automations import definitions
 from app.domain.segments import scans
 from app.domain.segments.scans import Counted
-from app.domain.triggers import comparisons
 from app.errors import Fault, Invalid, Overloaded
 from app.lib import json
 from app.web.access import workspace_id
 from app.web.automations import condition_words
 from app.web.automations.json_lines import line_of, pretty
+from app.web.contacts import segment_rows
+from app.web.contacts.segment_rows import Row
 from app.web.forms import typed, typed_all
 
-CUSTOM = "contact.custom_fields"
-FIELDS: Mapping[str, str] = {
-    "contact.tags": "Tags",
-    "contact.first_name": "First name",
-    "contact.last_name": "Last name",
-    "contact.email": "E-mail",
-    "contact.phone": "Phone",
-    "contact.external_id": "External id",
-    "contact.locale": "Language",
-    "contact.timezone": "Time zone",
-    "contact.opted_out": "Opted out (true or false)",
-    "contact.channel_kinds": "Kinds of channels",
-    "contact.created_at": "Created",
-    "contact.last_received_at": "Last wrote",
-    "contact.last_sent_at": "Was last written to",
-    CUSTOM: "The custom field …",
-}
-_DAYS = {"days_less": "less_than", "days_more": "greater_than"}
-_AGO = {"days_less": "more than", "days_more": "less than"}
-COMPARISONS: Mapping[str, str] = {
-    "equals": "is",
-    "not_equals": "is not",
-    "contains": "contains",
-    "not_contains": "does not contain",
-    "starts_with": "begins with",
-    "greater_than": "is more than",
-    "less_than": "is less than",
-    "days_less": "was longer ago than, in days",
-    "days_more": "was within the last, in days",
-    "exists": "is there",
-    "not_exists": "is missing",
-}
-_BARE = ("exists", "not_exists")
+_WORDS = {"all": " and ", "any": " or "}
 MOST_ROWS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A comparison: `custom` is the name of a custom field; `fault` is what is wrong with the entry `faulty`."""
-
-    field: str = "contact.tags"
-    custom: str = ""
-    comparison: str = "contains"
-    value: str = ""
-    fault: str = ""
-    faulty: str = ""
+MOST_GROUPS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the form has: rows of which `match` (all or any) hold, or else the filter as JSON."""
+    """What the form has: rows in the order of their groups, or else the filter as JSON.
+
+    `matches` says of each group whether all or any of its rows hold; `join`, the same of several groups.
+    """
 
     name: str = ""
-    match: str = "all"
+    join: str = "all"
+    matches: Sequence[str] = ("all",)
     rows: Sequence[Row] = field(default_factory=lambda: [Row()])
     text: str | None = None
+
+    def of_group(self, group: int) -> list[tuple[int, Row]]:
+        """The rows of the group, each with its place among all rows."""
+        return [(place, row) for place, row in enumerate(self.rows) if row.group == group]
 
 
 def given() -> Given:
     """What was typed."""
-    single = typed("name", "match", "filter")
+    single = typed("name", "join", "filter")
+    matches = [_all_or_any(each) for each in typed_all("match")[:MOST_GROUPS]] or ["all"]
     columns = (typed_all("field"), typed_all("custom"), typed_all("is"), typed_all("value"))
-    rows = [Row(*each) for each in zip(*columns, strict=False)][:MOST_ROWS]
-    return Given(single["name"], single["match"], rows, single["filter"] if "filter" in request.form else None)
+    groups = (_number(each) for each in chain(typed_all("group"), repeat("0")))
+    rows = [Row(*each) for each in zip(*columns, groups, strict=False)][:MOST_ROWS]
+    kept = _in_order(row for row in rows if row.group < len(matches))
+    text = single["filter"] if "filter" in request.form else None
+    return Given(single["name"], _all_or_any(single["join"]), matches, kept, text)
 
 
 def given_of(name: str, condition: Mapping[str, Any]) -> Given:
-    """A segment as the form has it."""
-    match = next((each for each in ("all", "any") if each in condition), None)
-    listed = condition[match] if match else [condition]
-    rows = [_row_of(each) for each in listed]
-    if None in rows or len(rows) > MOST_ROWS:
+    """A segment as the form has it. Comparisons beside groups become a group."""
+    join = next((each for each in ("all", "any") if each in condition), "all")
+    groups: list[tuple[str, list[Any]]] = []
+    is_loose = False
+    for each in condition.get(join, [condition]):
+        match = next((name for name in ("all", "any") if each.keys() == {name}), None)
+        if match is None and is_loose:
+            groups[-1][1].append(each)
+        else:
+            groups.append((match or join, each[match] if match else [each]))
+        is_loose = match is None
+    rows = [segment_rows.row_of(each, number) for number, (_, listed) in enumerate(groups) for each in listed]
+    if None in rows or not 0 < len(rows) <= MOST_ROWS or len(groups) > MOST_GROUPS:
         return Given(name, text=pretty(dict(condition)))
-    return Given(name, match or "all", [each for each in rows if each is not None])
+    return Given(name, join, [match for match, _ in groups], [each for each in rows if each is not None])
 
 
 def pressed(typed_: Given, button: str) -> Given | None:
-    """The form after the press of a button that changes its rows; None for another button."""
-    rows = list(typed_.rows)
-    if button == "add":
-        rows = [*rows, Row()][:MOST_ROWS]
-    elif button.startswith("remove-") and button.removeprefix("remove-").isdecimal():
-        del rows[int(button.removeprefix("remove-")) : int(button.removeprefix("remove-")) + 1]
+    """The form after the press of a button that changes its rows or groups; None for another button."""
+    matches, rows = list(typed_.matches), list(typed_.rows)
+    verb, _, number = button.rpartition("-")
+    if button == "add-group":
+        if len(matches) < MOST_GROUPS and len(rows) < MOST_ROWS:
+            matches, rows = [*matches, "any"], [*rows, Row(group=len(matches))]
+    elif verb == "add":
+        rows = _in_order([*rows, Row(group=min(_number(number), len(matches) - 1))][:MOST_ROWS])
+    elif verb == "remove":
+        del rows[_number(number) : _number(number) + 1]
+    elif verb == "remove-group":
+        gone = _number(number) if len(matches) > 1 else len(matches)
+        del matches[gone : gone + 1]
+        rows = [replace(row, group=row.group - (row.group > gone)) for row in rows if row.group != gone]
     else:
         return None
-    return Given(typed_.name, typed_.match, rows)
+    return replace(typed_, matches=matches, rows=rows)
 
 
 def filter_of(typed_: Given) -> dict[str, Any]:
@@ -117,11 +104,9 @@ def filter_of(typed_: Given) -> dict[str, Any]:
             raise Invalid(Fault("/filter", f"This is not JSON: {error}.")) from error
         missing = []
     else:
-        match = "any" if typed_.match == "any" else "all"
-        condition = {match: [_comparison(row) for row in typed_.rows]}
-        missing = [
-            fault for number, row in enumerate(typed_.rows) for fault in _missing(row, f"/filter/{match}/{number}")
-        ]
+        condition = _condition(typed_)
+        missing = [fault for row, pointer in _placed_rows(typed_) for fault in segment_rows.missing(row, pointer)]
+        missing += _empty(typed_)
     if not isinstance(condition, dict) or not (typed_.rows or typed_.text is not None):
         raise Invalid(Fault("/filter", "Say which contacts are meant."))
     if faults := [*missing, *definitions.filter_faults(condition, "/filter")]:
@@ -132,16 +117,18 @@ def filter_of(typed_: Given) -> dict[str, Any]:
 def with_faults(typed_: Given, error: Invalid) -> tuple[Given, dict[str, str]]:
     """The form with what is wrong at each row, and the sentences for the other fields."""
     rows, errors = list(typed_.rows), dict[str, str]()
+    pointers = [] if typed_.text is not None else [f"{pointer}/" for _, pointer in _placed_rows(typed_)]
     for fault in error.faults:
-        parts = fault.pointer.removeprefix("/").split("/")
-        if typed_.text is None and len(parts) > 2 and parts[2].isdecimal() and int(parts[2]) < len(rows):
-            number = int(parts[2])
-            rows[number] = _with_fault(rows[number], "".join(parts[3:4]), fault.detail)
-        elif typed_.text is not None and parts[0] == "filter":
+        place = next((place for place, each in enumerate(pointers) if f"{fault.pointer}/".startswith(each)), None)
+        name = fault.pointer.removeprefix("/").partition("/")[0]
+        if place is not None:
+            member = fault.pointer.removeprefix(pointers[place]).partition("/")[0]
+            rows[place] = segment_rows.with_fault(rows[place], member, fault.detail)
+        elif typed_.text is not None and name == "filter":
             errors["filter"] = f"{errors.get('filter', '')} {_placed(typed_.text, fault)}".strip()
         else:
-            errors.setdefault(parts[0], fault.detail)
-    return Given(typed_.name, typed_.match, rows, typed_.text), errors
+            errors.setdefault(name, fault.detail)
+    return replace(typed_, rows=rows), errors
 
 
 def count(condition: Mapping[str, Any]) -> Counted | str:
@@ -158,32 +145,47 @@ def summary_of(condition: Mapping[str, Any]) -> str:
     found = given_of("", condition)
     if found.text is not None:
         return condition_words.condition(condition)
-    joined = " and " if found.match == "all" else " or "
-    return joined.join(_said(row) for row in found.rows)
+    groups = [
+        _WORDS[match].join(segment_rows.said(row) for _, row in found.of_group(number))
+        for number, match in enumerate(found.matches)
+    ]
+    return groups[0] if len(groups) == 1 else _WORDS[found.join].join(f"({each})" for each in groups)
 
 
-def _said(row: Row) -> str:
-    name = row.custom if row.field == CUSTOM else FIELDS[row.field].partition(" (")[0]
-    if row.comparison in _AGO:
-        return f"{name} {_AGO[row.comparison]} {row.value} {'day' if row.value == '1' else 'days'} ago"
-    return f"{name} {COMPARISONS[row.comparison]} {row.value}".strip()
+def _condition(typed_: Given) -> dict[str, Any]:
+    groups = [
+        {match: [segment_rows.comparison_of(row) for _, row in typed_.of_group(number)]}
+        for number, match in enumerate(typed_.matches)
+    ]
+    return groups[0] if len(groups) == 1 else {typed_.join: groups}
 
 
-def _missing(row: Row, pointer: str) -> Iterator[Fault]:
-    """What is missing in a row: the name of a custom field, or the value to compare with."""
-    if row.field == CUSTOM and not row.custom.strip():
-        yield Fault(f"{pointer}/field", "Name the custom field.")
-    if row.comparison not in (*_BARE, *_DAYS) and not row.value.strip():
-        yield Fault(f"{pointer}/value", "Say with what to compare it, or choose “is there” or “is missing”.")
+def _placed_rows(typed_: Given) -> Iterator[tuple[Row, str]]:
+    """The rows, each with the pointer to its comparison in the filter."""
+    for number, match in enumerate(typed_.matches):
+        group = "" if len(typed_.matches) == 1 else f"/{typed_.join}/{number}"
+        for place, (_, row) in enumerate(typed_.of_group(number)):
+            yield row, f"/filter{group}/{match}/{place}"
 
 
-def _with_fault(row: Row, member: str, detail: str) -> Row:
-    """The row with the first of its faults. `member`: of the comparison that the row stands for."""
-    if row.fault:
-        return row
-    if member == "field":
-        return replace(row, fault=detail, faulty="custom" if row.field == CUSTOM else "field")
-    return replace(row, fault=detail, faulty="is" if member == "is" else "value")
+def _empty(typed_: Given) -> Iterator[Fault]:
+    """A fault for each of several groups without a comparison."""
+    for number in range(len(typed_.matches) if len(typed_.matches) > 1 else 0):
+        if not typed_.of_group(number):
+            yield Fault("/filter", f"Group {number + 1} is empty. Add a comparison, or remove the group.")
+
+
+def _in_order(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row.group)
+
+
+def _all_or_any(text: str) -> str:
+    return "any" if text == "any" else "all"
+
+
+def _number(text: str) -> int:
+    """The number that a button or a row names; one that nothing has for another text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else MOST_ROWS
 
 
 def _placed(text: str, fault: Fault) -> str:
@@ -193,37 +195,3 @@ def _placed(text: str, fault: Fault) -> str:
         return fault.detail
     line = line_of(text, json.loads(text), pointer)
     return f"Line {line}: {fault.detail}" if line else f"{pointer}: {fault.detail}"
-
-
-def _comparison(row: Row) -> dict[str, Any]:
-    found: dict[str, Any] = {"field": f"{CUSTOM}.{row.custom.strip()}" if row.field == CUSTOM else row.field}
-    found["is"] = _DAYS.get(row.comparison, row.comparison)
-    if row.comparison in _DAYS:
-        text = row.value.strip()
-        return found | {"days_ago": int(text) if text.isascii() and text.isdigit() and len(text) < 6 else text}
-    return found if row.comparison in _BARE else found | {"value": row.value}
-
-
-def _row_of(condition: Mapping[str, Any]) -> Row | None:
-    """The comparison as a row; None if it is more than that."""
-    if not {"field", "is"} <= condition.keys() <= {"field", "is", "value", "days_ago"}:
-        return None
-    name, comparison, value = condition["field"], condition["is"], condition.get("value", "")
-    custom = name.removeprefix(f"{CUSTOM}.") if name.startswith(f"{CUSTOM}.") else ""
-    if "days_ago" in condition:
-        value = int(condition["days_ago"])
-        comparison = next((each for each, of in _DAYS.items() if of == comparison), "")
-    text = _typed_as(value)
-    is_named = custom == _typed_as(custom.strip()) if custom else name in FIELDS and name != CUSTOM
-    if comparison not in COMPARISONS or text is None or not is_named or not (text.strip() or comparison in _BARE):
-        return None
-    return Row(CUSTOM if custom else name, custom, comparison, text)
-
-
-def _typed_as(value: Any) -> str | None:
-    """What somebody types to mean the value; None if no line of text does."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value) if comparisons.number(str(value)) == value else None
-    return value if isinstance(value, str) and not set(value) & {"\n", "\r"} else None

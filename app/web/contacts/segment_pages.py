@@ -16,7 +16,7 @@ from app.lib import clock, ids, normalization
 from app.models.segments import Segment
 from app.web import writes
 from app.web.access import page, workspace_id
-from app.web.contacts import segment_forms
+from app.web.contacts import segment_forms, segment_rows
 from app.web.contacts.segment_forms import Given
 from app.web.forms import Answer, errors_of, status_of
 from app.web.lists import page_of
@@ -121,9 +121,10 @@ def _form(
         counted_at=clock.now(),
         refusal=counted if isinstance(counted, str) else None,
         summary_of=segment_forms.summary_of,
-        fields=list(segment_forms.FIELDS.items()),
-        comparisons=list(segment_forms.COMPARISONS.items()),
-        custom=segment_forms.CUSTOM,
+        fields=list(segment_rows.FIELDS.items()),
+        comparisons=list(segment_rows.COMPARISONS.items()),
+        custom=segment_rows.CUSTOM,
         most=segment_forms.MOST_ROWS,
+        most_groups=segment_forms.MOST_GROUPS,
         name_of=contact_names.name_of,
     )

@@ -16,6 +16,7 @@ from werkzeug.test import TestResponse
 from app import bounds, database
 from app.lib import clock
 from app.web.broadcasts import broadcast_rows
+from tests.app.web.counting import counted_statements
 from tests.broadcasting import EVERYBODY, begin, later, people, settle, shown, work
 from tests.cast import Api, one
 from tests.forms import forms_of
@@ -228,12 +229,94 @@ def test_a_segment_of_another_workspace_is_not_there(api: Api, others: Api, owne
     assert "There is no such segment in this workspace." in answer.text
 
 
-def test_a_text_that_a_channel_does_not_take_is_named(api: Api, owner: Person) -> None:
+def connected(api: Api, kind: str, name: str) -> str:
+    """The identifier of a channel of that kind."""
+    channel_id = make_channel(api.workspace_id)
+    database.count("UPDATE channels SET kind = %s, name = %s WHERE id = %s", (kind, name, channel_id))
+    return channel_id
+
+
+def card(page: str, title: str) -> str:
+    """What the preview says about the kind of channel with that title."""
+    return " ".join(page.partition(f"<h3>{title} ")[2].partition('<li class="card">')[0].split())
+
+
+def test_a_preview_shows_the_message_on_each_kind_of_channel(api: Api, owner: Person) -> None:
+    channels = {kind: connected(api, kind, NASTY) for kind in ("web_chat", "telegram", "whatsapp")}
+    ada = api.contact(phone="+49305000001", first_name=NASTY)["id"]
+    for kind in ("whatsapp", "telegram"):
+        message = receive(api.workspace_id, ada, channels[kind])
+        database.count("UPDATE conversations SET peer = '1' WHERE id = %s", (message.conversation_id,))
+
+    raw = owner.post("broadcasts/new", SALE | {"do": "preview", "answers": "A\nB\nC\nD"}).text
+    page = html.unescape(raw)
+
+    assert "<script>alert" not in raw
+    assert f"Hello {NASTY}!" in card(page, "Telegram")
+    assert "They get it here" in card(page, "Telegram")
+    assert "<summary>" not in card(page, "Telegram")
+    assert "The time in which free text may be sent has passed." in card(page, "WhatsApp")
+    assert "<summary>Options</summary>" in card(page, "WhatsApp")
+    assert "The contact has no address on this channel." in card(page, "Web chat")
+    assert "answers in-line" in card(page, "Web chat")
+
+
+def test_a_preview_says_when_the_template_goes_out(api: Api, owner: Person) -> None:
+    channel_id = connected(api, "whatsapp", "Shop")
+    ada = api.contact(phone="+49305000001")["id"]
+    fields = SALE | {"do": "preview", "template": '{"name": "sale"}'}
+
+    closed = card(preview(owner, fields), "WhatsApp")
+    message = receive(api.workspace_id, ada, channel_id)
+    database.count(
+        "UPDATE conversations SET peer = '1', window_ends_at = now() + interval '1 hour' WHERE id = %s",
+        (message.conversation_id,),
+    )
+    template, text = (
+        card(preview(owner, fields | {"template": each}), "WhatsApp") for each in (fields["template"], "")
+    )
+
+    assert "They get it here" in closed
+    assert "Only a template goes through to them now. It goes out instead of the text." in closed
+    assert "Free text would go through until <time" in template
+    assert "Hello" not in template
+    assert "Free text goes through to them until <time" in text
+    assert "Hello" in text
+
+
+def test_a_preview_of_one_channel_shows_no_other(api: Api, owner: Person) -> None:
+    connected(api, "telegram", "Bot")
+    chosen = connected(api, "whatsapp", "Shop")
+    api.contact(phone="+49305000001")
+
+    page = preview(owner, SALE | {"do": "preview", "channel_id": chosen})
+
+    assert ("<h3>WhatsApp" in page, "<h3>Telegram" in page) == (True, False)
+
+
+def test_a_preview_costs_as_many_statements_with_many_channels(api: Api, owner: Person) -> None:
+    connected(api, "telegram", "Bot")
+    api.contact(phone="+49305000001")
+    fields = SALE | {"do": "preview"}
+    preview(owner, fields)
+    with counted_statements() as few:
+        preview(owner, fields)
+    for number in range(20):
+        connected(api, ("telegram", "whatsapp", "web_chat")[number % 3], f"Channel {number}")
+    with counted_statements() as many:
+        preview(owner, fields)
+
+    assert len(many) == len(few)
+
+
+def test_a_text_that_a_channel_does_not_take_is_skipped_there(api: Api, owner: Person) -> None:
     make_channel(api.workspace_id)
     api.contact(phone="+49305000001", first_name="x" * 200)
 
-    long = {"text": "{{ contact.first_name }}" * 40, "do": "preview"}
-    assert "too long for <bdi>Test</bdi>" in owner.post("broadcasts/new", SALE | long).text
+    page = preview(owner, SALE | {"text": "{{ contact.first_name }}" * 40, "do": "preview"})
+
+    assert "A message has at most 4,096 characters; this one has 8,000." in card(page, "Test")
+    assert "They would be skipped" in card(page, "Test")
 
 
 def test_it_is_sent_watched_and_read(api: Api, owner: Person) -> None:

@@ -35,6 +35,9 @@ FILTER = {
     ]
 }
 
+GROUPS = ROWS | {"join": "all", "match": ["all", "any"], "group": ["0", "1", "1"]}
+GROUPED = {"all": [{"all": FILTER["all"][:1]}, {"any": FILTER["all"][1:]}]}
+
 
 def made(api: Api, condition: dict[str, Any], name: str = "Regulars") -> str:
     return str(api.done(api.post("segments", {"name": name, "filter": condition}))["resource"]["id"])
@@ -73,13 +76,88 @@ def test_names_and_values_run_no_script(api: Api, owner: Person, agent: Person) 
 
 
 def test_rows_are_added_and_removed_without_losing_what_was_typed(owner: Person) -> None:
-    added = owner.post("segments/new", ROWS | {"do": "add"}).text
+    added = owner.post("segments/new", ROWS | {"do": "add-0"}).text
     removed = owner.post("segments/new", ROWS | {"do": "remove-0"}).text
 
     assert (added.count("<fieldset"), removed.count("<fieldset")) == (4, 2)
     assert 'value="Regulars"' in added
     assert 'value="vip"' not in removed
     assert one("SELECT count(*) FROM segments") == 0
+
+
+def test_groups_become_a_filter_and_come_back_as_groups(owner: Person) -> None:
+    assert owner.post("segments/new", GROUPS | {"do": "save"}).status_code == 303
+
+    segment = Segment.select().get()
+    assert segment.filter == GROUPED
+    form = owner.page(f"segments/{segment.id}")
+    assert (form.count("<legend>Group"), form.count("<legend>Comparison")) == (2, 3)
+    said = "(Tags contains vip) and (orders is more than 3 or Last wrote more than 60 days ago)"
+    assert said in owner.page("segments")
+
+
+def test_groups_are_added_and_removed_without_losing_what_was_typed(owner: Person) -> None:
+    added, row, removed, last = (
+        owner.post("segments/new", fields | {"do": button}).text
+        for fields, button in (
+            (ROWS, "add-group"),
+            (GROUPS, "add-0"),
+            (GROUPS, "remove-group-0"),
+            (ROWS, "remove-group-0"),
+        )
+    )
+
+    assert (added.count("<legend>Group"), added.count("<legend>Comparison")) == (2, 4)
+    assert row.index("Comparison 2<") < row.index("Group 2<") < row.index("Comparison 3<")
+    assert (removed.count("<legend>Group"), removed.count("<legend>Comparison")) == (0, 2)
+    assert 'value="orders"' in removed
+    assert 'value="any" selected' in removed
+    assert last.count("<legend>Comparison") == 3
+    assert one("SELECT count(*) FROM segments") == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"custom": ["", " ", ""]}, 'id="h-custom-2"'),
+        ({"value": ["vip", "3", "often"]}, 'id="h-value-3"'),
+        ({"group": ["0", "0", "0"]}, "Group 2 is empty."),
+        ({"group": ["0", "0", "7"]}, "Group 2 is empty."),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_in_a_group_is_told_there(owner: Person, changes: dict[str, Any], said: str) -> None:
+    answer = owner.post("segments/new", GROUPS | changes | {"do": "save"})
+
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert one("SELECT count(*) FROM segments") == 0
+
+
+@pytest.mark.parametrize(
+    ("condition", "matches", "is_kept"),
+    [
+        (GROUPED, ["all", "any"], True),
+        ({"any": [{"all": [VIP, VIP]}, {"all": [VIP]}]}, ["all", "all"], True),
+        ({"all": [VIP, VIP, {"any": [VIP, VIP]}]}, ["all", "any"], False),
+        ({"any": [{"all": [VIP, VIP]}, VIP]}, ["all", "any"], False),
+        ({"all": [VIP, {"not": VIP}]}, None, True),
+        ({"all": [VIP, {"any": [VIP, {"all": [VIP, VIP]}]}]}, None, True),
+        ({"any": [{"all": [VIP, VIP]}] * 6}, None, True),
+    ],
+    ids=str,
+)
+def test_groups_mean_what_the_filter_means(
+    api: Api, condition: dict[str, Any], matches: list[str] | None, is_kept: bool
+) -> None:
+    given = segment_forms.given_of("Others", condition)
+    made_again = segment_forms.filter_of(given)
+
+    assert (given.text is None, list(given.matches) if matches else None) == (matches is not None, matches)
+    assert (made_again == condition) is is_kept
+    api.contact(email="ada@example.com", tags=["vip"])
+    api.contact(email="bob@example.com")
+    assert scans.count(api.workspace_id, made_again) == scans.count(api.workspace_id, condition)
 
 
 def test_a_count_names_some_of_those_who_are_in_it(api: Api, owner: Person) -> None:

@@ -1,0 +1,65 @@
+"""Ways: on which channel a broadcast's message reaches a contact, and whether it may go there now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from app.channels.base import Verdict
+from app.domain.channels import channels
+from app.domain.conversations import recipients, sending_checks
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Conversation
+
+
+class Address(NamedTuple):
+    """Where a message arrives: two contacts with the same one are one recipient."""
+
+    kind: str
+    peer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way to a contact. Without a conversation, one has to be opened."""
+
+    channel: Channel
+    peer: str
+    conversation: Conversation | None = None
+
+    @property
+    def address(self) -> Address:
+        """Where the message arrives."""
+        return Address(self.channel.kind, self.peer)
+
+    @property
+    def window_ends_at(self) -> datetime | None:
+        """Until when free text goes through, on a channel that has a window."""
+        return self.conversation.window_ends_at if self.conversation else None
+
+
+def find(contact: Contact, latest: Conversation | None, offered: Sequence[Channel]) -> Way | None:
+    """The way to the contact; None if there is none.
+
+    `latest`: their latest conversation on the channels that are `offered`.
+    """
+    if latest is not None:
+        channel = next(each for each in offered if each.id == latest.channel_id)
+        return None if latest.peer is None else Way(channel, latest.peer, latest)
+    opening = recipients.opening(contact, offered)
+    return Way(*opening) if opening else None
+
+
+def refusal(way: Way, *, has_template: bool, opted_out: bool, at: datetime) -> Verdict | None:
+    """Why nothing may be sent to the contact on this way at that time; None if it may."""
+    ends_at = way.window_ends_at
+    return sending_checks.refusal(
+        channels.kind_of(way.channel),
+        has_template=has_template,
+        opted_out=opted_out,
+        is_open=ends_at is not None and ends_at > at,
+        is_expired=False,
+    )
