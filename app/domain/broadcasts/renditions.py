@@ -88,7 +88,7 @@ def _fault(
     refusal = ways.refusal(way, has_template=has_template, opted_out=contact.opted_out, at=at)
     if refusal is not None:
         return refusal.detail
-    if not (text or files or kind.sends_templates):
+    if ways.is_empty(kind, text, files):
         return _NO_TEXT
     try:
         messages.check_content(kind, text, has_template=has_template, files=files, buttons=buttons)

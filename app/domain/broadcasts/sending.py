@@ -137,11 +137,13 @@ class SendMessage:
             text, template = render(self._message, contact)
         except TemplateError as error:
             raise Skipped("template") from error
+        named = [each["id"] for each in self._message.get("attachments", ())]
+        if ways.is_empty(KINDS[way.channel.kind], text, len(named)):
+            raise Skipped("template")
         if text is not None and recent_texts.count(unit, contact.id, text) >= recent_texts.MOST_IDENTICAL:
             raise Skipped("limit")
         change, message_id = change_of(self._broadcast, unit), ids.new("msg")
         conversation = way.conversation or recipients.open_on(change, contact, way.channel, way.peer, is_quiet=True)
-        named = [each["id"] for each in self._message.get("attachments", ())]
         try:
             message = messages.draft(
                 unit,

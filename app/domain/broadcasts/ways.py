@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from app.channels.base import Verdict
+from app.channels.base import ChannelKind, Verdict
 from app.domain.channels import channels
 from app.domain.conversations import recipients, sending_checks
 from app.models.channels import Channel
@@ -51,6 +51,11 @@ def find(contact: Contact, latest: Conversation | None, offered: Sequence[Channe
         return None if latest.peer is None else Way(channel, latest.peer, latest)
     opening = recipients.opening(contact, offered)
     return Way(*opening) if opening else None
+
+
+def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
+    """Whether nothing of the message would arrive: there is only a template, which this kind of channel does not have."""
+    return not (text or files or kind.sends_templates)
 
 
 def refusal(way: Way, *, has_template: bool, opted_out: bool, at: datetime) -> Verdict | None:

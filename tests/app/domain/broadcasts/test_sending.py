@@ -84,6 +84,18 @@ def test_free_text_needs_an_open_window_and_a_template_does_not(api: Api) -> Non
     assert sent == {"name": "sale", "parameters": ["Ada", 3]}
 
 
+def test_a_template_alone_goes_to_no_channel_without_templates(api: Api) -> None:
+    telegram = make_channel(api.workspace_id)
+    count("UPDATE channels SET kind = 'telegram' WHERE id = %s", (telegram,))
+    [ada] = people(api, 1)
+    message = receive(api.workspace_id, ada, telegram)
+    count("UPDATE conversations SET peer = '1' WHERE id = %s", (message.conversation_id,))
+
+    work(broadcast_id := begin(api.workspace_id, message={"template": {"name": "sale"}}))
+
+    assert outcomes(broadcast_id) == {ada: "template"}
+
+
 def test_two_contacts_with_one_address_count_as_one(api: Api) -> None:
     channel_id = make_channel(api.workspace_id)
     ada, bob = people(api, 2)
