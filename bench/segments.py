@@ -1,7 +1,7 @@
 """Segments of a workspace with 1,000,000 contacts, inserted directly: how long a count of 300,000 of them takes.
 
-Target: 1 s at the median, counted in full. Beside it, 50 conditions made at random find in 10,000 contacts those that
-Python's evaluation of the same conditions finds.
+Targets: 1 s at the median, counted in full, and 50 ms for a tag that 100 have. Beside it, 50 conditions made at random
+find in 10,000 contacts those that Python's evaluation of the same conditions finds.
 """
 
 import time
@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg2
 
+from app.models.contacts import SEGMENT_SIZE
 from bench import conditions, sites
 from bench.errors import BenchError
 from bench.figures import Row, at_most, percentile
@@ -19,24 +20,32 @@ from bench.statements import logged_since, logging
 from tests.histories import typeid
 from tests.journeys.shops import Caller
 
-CONTACTS, ASKED, MOST_SECONDS = 1_000_000, 5, 1.0
-# Of ten contacts three are regulars; of six, one has each of the others.
+CONTACTS, ASKED, MOST_SECONDS, MOST_RARE_MS = 1_000_000, 5, 1.0, 50
+# Of ten contacts three are regulars; of six, one has each of the others; of 10,000, one is of the press.
 _CONTACTS = """
     INSERT INTO contacts (id, workspace_id, external_id, email, first_name, last_name, locale, tags, custom_fields,
-        opted_out, created_at, updated_at)
+        opted_out, segment, created_at, updated_at)
     SELECT {id}, '{workspace}', 'customer-' || n, 'customer.' || n || '@example.com',
         (ARRAY['Ada', 'Grace', 'Zoë', 'Annie', 'İpek', 'Hedy', 'Karen'])[1 + n % 7], 'Moreau' || n % 1000,
         (ARRAY['de', 'fr', 'pt-BR', NULL])[1 + n % 4],
         array_remove(ARRAY[CASE WHEN n % 10 < 3 THEN 'regular' END,
-            CASE n % 6 WHEN 1 THEN 'vip' WHEN 2 THEN 'wholesale' WHEN 3 THEN 'Café' END], NULL),
+            CASE n % 6 WHEN 1 THEN 'vip' WHEN 2 THEN 'wholesale' WHEN 3 THEN 'Café' END,
+            CASE WHEN n % 10000 = 0 THEN 'press' END], NULL),
         jsonb_build_object('plan', (ARRAY['free', 'pro', 'Team'])[1 + n % 3], 'orders', n % 40),
-        n % 25 = 0, now() - n * interval '30 seconds', now()
+        n % 25 = 0, n / {segment_size}, now() - n * interval '30 seconds', now()
     FROM generate_series(1, {contacts}) AS n
+"""
+# As `ContactSegment.open_before` does, for contacts that were inserted with the number of their segment.
+OPEN_SEGMENTS = """
+    INSERT INTO contact_segments (workspace_id, number, from_id)
+    SELECT workspace_id, segment, min(id) FROM contacts WHERE segment > 0 GROUP BY workspace_id, segment
 """
 # Python judges every contact whose name has such letters: a count that ends unfinished, and says so.
 BEYOND = "a name with letters beyond ASCII"
+RARE = "a rare tag"
 SEGMENTS: dict[str, dict[str, Any]] = {
     "a tag": {"field": "contact.tags", "is": "contains", "value": "regular"},
+    RARE: {"field": "contact.tags", "is": "contains", "value": "Press"},
     "a tag and three fields": {
         "all": [
             {"field": "contact.tags", "is": "contains", "value": "regular"},
@@ -86,9 +95,11 @@ def _seed(site: Site, contacts: int) -> None:
         connection.autocommit = True
         with connection.cursor() as cursor:
             cursor.execute("SET session_replication_role = replica")
-            cursor.execute(_CONTACTS.format(id=id, workspace=site.workspace, contacts=contacts))
+            values = {"workspace": site.workspace, "contacts": contacts, "segment_size": SEGMENT_SIZE}
+            cursor.execute(_CONTACTS.format(id=id, **values))
+            cursor.execute(OPEN_SEGMENTS)
             cursor.execute("RESET session_replication_role")
-            cursor.execute("VACUUM ANALYZE contacts")
+            cursor.execute("VACUUM ANALYZE contacts, contact_segments")
 
 
 def _counted(caller: Caller, name: str, condition: dict[str, Any], tell: Tell) -> Row:
@@ -99,6 +110,8 @@ def _counted(caller: Caller, name: str, condition: dict[str, Any], tell: Tell) -
     what = f"{name}: {data['count']:,} counted{whole}"
     if name == BEYOND:
         return Row("segments", what, f"{seconds:.2f} s")
+    if name == RARE:
+        return at_most("segments", what, 1000 * seconds, MOST_RARE_MS, " ms")
     return at_most("segments", what, seconds, MOST_SECONDS, " s", places=2)
 
 

@@ -698,6 +698,17 @@ def test_a_part_of_a_segment_costs_the_same_whatever_it_finds(world: World, valu
     check(plans, SEARCH_BLOCKS)
 
 
+@pytest.mark.parametrize("is_newest_first", [True, False])
+def test_a_segment_of_a_rare_tag_costs_what_its_contacts_cost(world: World, is_newest_first: bool) -> None:
+    condition = {"field": "contact.tags", "is": "contains", "value": "Few"}
+
+    with explained() as plans:
+        parts = list(Scan(world.api.workspace_id, condition, is_newest_first).parts(60))
+
+    assert [len(part.ids) for part in parts] == [MANY // 50_000]
+    check(plans, MOST_BLOCKS)
+
+
 @pytest.mark.parametrize("path", LOGS)
 def test_a_page_of_the_logs_is_found_by_index_and_reads_no_more_than_it_counts(world: World, path: str) -> None:
     reader = pages.member(world.api.client.application, world.api.workspace_id, "agent", f"{ids.new('x')}@shop.example")

@@ -1,6 +1,7 @@
 """Scans: find the contacts of a segment, part by part, in the order of their identifiers.
 
-SQL decides about most contacts, `conditions.holds` about the others, so a part costs the same whatever it finds.
+SQL decides about most contacts, `conditions.holds` about the others, so a part costs the same whatever it finds. If the
+condition needs a tag, only contacts that have its search key are looked at.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 from app.database import now, rows
 from app.domain.contacts import contacts
-from app.domain.segments.translations import Translation
+from app.domain.segments.translations import Translation, needed_tags
 from app.domain.triggers import conditions
 from app.domain.triggers.conditions import holds
 from app.lib import json
@@ -23,8 +24,10 @@ from app.models.contacts import Contact
 FURTHER_FIELDS = ("last_received_at", "last_sent_at", "channel_kinds")
 MOST_COUNTED_SECONDS, MOST_LISTED_SECONDS = 5.0, 1.0
 SAMPLE = 10
-# Contacts that one statement looks at: fewer, if the filter has many comparisons.
-_MOST_ROWS, _LEAST_ROWS, _COMPARISONS = 5_000, 100, 25_000
+# Contacts that one statement looks at: fewer, if the filter has many comparisons, and at first, as that may be enough.
+_FIRST_ROWS, _LEAST_ROWS, _COMPARISONS = 5_000, 100, 25_000
+# The most tags that are looked up together: each costs a lookup in every segment of contacts.
+_MOST_TAGS = 10
 # Contacts that are read together to be judged.
 _TOGETHER = 100
 
@@ -63,10 +66,11 @@ class Scan:
         """The parts after that contact, at least one, until the last one or until the time is over."""
         ends = time.monotonic() + seconds
         query = _Query(self)
+        size = min(_FIRST_ROWS, query.most_rows)
         while True:
-            part = query.part(after, ends)
+            part = query.part(after, size, ends)
             yield part
-            after = part.last_id
+            after, size = part.last_id, min(2 * size, query.most_rows)
             if after is None or time.monotonic() > ends:
                 return
 
@@ -125,28 +129,33 @@ class _Query:
         columns = "".join(f", {_FURTHER[name]} AS {name}" for name in FURTHER_FIELDS if name in named)
         self._names_further = bool(columns)
         filtered, values = Contact.sought(scan.filters or {})
+        tags = needed_tags(self._condition)[:_MOST_TAGS]
+        order = _NEWEST if scan.is_newest_first else _OLDEST
+        keys = " AND ".join(_HAS_KEY.format(place=place) for place in range(len(tags)))
         self._sql = _PART.format(
             columns=columns,
+            contacts=(_WITH_KEYS if tags else _ALL).format(keys=keys, **order),
             verdict=f"coalesce({filtered}, false) AND {translation.sql}",
-            **(_NEWEST if scan.is_newest_first else _OLDEST),
+            **order,
         )
-        most = _COMPARISONS // (1 + sum(1 for _ in conditions.fields(self._condition)))
+        self.most_rows = max(_COMPARISONS // (1 + sum(1 for _ in conditions.fields(self._condition))), _LEAST_ROWS)
         self._values = {
             **values,
             **translation.values,
+            **{f"tag_{place}": tag for place, tag in enumerate(tags)},
             "workspace_id": scan.workspace_id,
             "at": scan.at,
-            "size": min(max(most, _LEAST_ROWS), _MOST_ROWS),
         }
 
-    def part(self, after: str | None, ends: float) -> Part:
+    def part(self, after: str | None, size: int, ends: float) -> Part:
         first = "con_~" if self._scan.is_newest_first else ""
-        [(looked_at, last_id, certain, unsure)] = rows(self._sql, {**self._values, "after": after or first})
+        values = {**self._values, "after": after or first, "size": size}
+        [(looked_at, last_id, certain, unsure)] = rows(self._sql, values)
         judged, reached = self._judge(unsure or [], ends)
         found = sorted([*(certain or []), *judged], reverse=self._scan.is_newest_first)
         if reached is not None:
             return Part([each for each in found if not self._is_beyond(each, reached)], reached)
-        return Part(found, last_id if looked_at == self._values["size"] else None)
+        return Part(found, last_id if looked_at == size else None)
 
     def _judge(self, unsure: Sequence[str], ends: float) -> tuple[list[str], str | None]:
         """Those of them that meet the condition, and the last one for which there was time; None if that is the end."""
@@ -181,14 +190,36 @@ _FURTHER = {
     "channel_kinds": """
         ARRAY(SELECT DISTINCT channel_kind COLLATE "C" FROM identities WHERE contact_id = contacts.id ORDER BY 1)""",
 }
-_NEWEST = {"order": "DESC", "beyond": "<", "last": "min"}
-_OLDEST = {"order": "ASC", "beyond": ">", "last": "max"}
+_NEWEST = {"order": "DESC", "beyond": "<", "last": "min", "end": "0", "step": "-1"}
+_OLDEST = {"order": "ASC", "beyond": ">", "last": "max", "end": "newest", "step": "1"}
 # Without the OFFSET, PostgreSQL would compute the verdict of each contact twice.
 _PART = """
     SELECT count(*), {last}(id), array_agg(id) FILTER (WHERE is_in),
         array_agg(id ORDER BY id {order}) FILTER (WHERE is_in IS NULL)
     FROM (
         SELECT id, (%(at)s::timestamptz IS NULL OR created_at <= %(at)s) AND {verdict} AS is_in FROM (
-            SELECT *{columns} FROM contacts WHERE workspace_id = %(workspace_id)s AND id {beyond} %(after)s
-            ORDER BY id {order} LIMIT %(size)s) AS contact OFFSET 0) AS judged
+            SELECT *{columns} FROM ({contacts}) AS contacts) AS contact OFFSET 0) AS judged
 """
+_ALL = """
+    SELECT * FROM contacts WHERE workspace_id = %(workspace_id)s AND id {beyond} %(after)s
+    ORDER BY id {order} LIMIT %(size)s
+"""
+# An index of keys has no order, but the segments of contacts have one. As in searches (Contact.newest), the OFFSET
+# keeps the planner from any other index.
+_WITH_KEYS = """
+    SELECT found.*
+    FROM (
+        SELECT coalesce(max(number) FILTER (WHERE from_id <= %(after)s), 0) AS first, coalesce(max(number), 0) AS newest
+        FROM contact_segments WHERE workspace_id = %(workspace_id)s) AS numbers
+    CROSS JOIN generate_series(first, {end}, {step}) AS segments(number)
+    CROSS JOIN LATERAL (
+        SELECT * FROM (SELECT * FROM contacts WHERE {keys} OFFSET 0) AS matching
+        WHERE workspace_id = %(workspace_id)s AND segment = segments.number AND id {beyond} %(after)s
+        ORDER BY id {order} LIMIT %(size)s) AS found
+    LIMIT %(size)s
+"""
+# 'ß' has the key of all tags that may fold into ASCII.
+_HAS_KEY = (
+    "contact_keys(workspace_id, segment, search, tags)"
+    " && contact_keys(%(workspace_id)s, segments.number, '', ARRAY[%(tag_{place})s, 'ß'])"
+)

@@ -176,9 +176,10 @@ class Translation:
         some = f"(true = ANY(ARRAY(SELECT {self._text('tag', each, value)} FROM unnest(contact.tags) AS tag)))"
         if each != "equals" or number(value) is not None:
             return some
-        # Most contacts do not have the text in any tag, which is found out faster.
+        # Most contacts have exactly this tag, or the text in none, which is found out faster.
         joined = "array_to_string(contact.tags, ' ')"
-        return f"""(CASE WHEN {self._is_unknown(joined, [value])} THEN {some}
+        return f"""(CASE WHEN {self._value(str(value))} = ANY(contact.tags) THEN {_known(comparison, [value], value)}
+            WHEN {self._is_unknown(joined, [value])} THEN {some}
             WHEN strpos(lower({joined} COLLATE "C"), {self._value(text(value))}) = 0 THEN false ELSE {some} END)"""
 
     def _channel_kinds(self, comparison: str, value: Any) -> str:
@@ -196,6 +197,17 @@ class Translation:
         name = f"value_{len(self.values)}"
         self.values[name] = value
         return f"%({name})s"
+
+
+def needed_tags(condition: Mapping[str, Any]) -> list[str]:
+    """Tags of which a contact that meets the condition has each, or one with the same search key (`contact_keys`)."""
+    if "all" in condition:
+        return [tag for each in condition["all"] for tag in needed_tags(each)]
+    is_of_tags = condition.get("field") == "contact.tags" and condition["is"] in ("contains", "equals")
+    # A number equals tags that are written in other ways, such as 10.0 and 010.
+    if not is_of_tags or "value" not in condition or number(condition["value"]) is not None:
+        return []
+    return [text(condition["value"]).encode("ascii", "ignore").decode()]
 
 
 def _known(comparison: str, found: Any, value: Any) -> str:

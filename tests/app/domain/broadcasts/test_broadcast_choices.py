@@ -54,7 +54,7 @@ def test_each_has_its_turn_when_its_own_clock_shows_the_time(api: Api) -> None:
 def test_a_large_choice_is_written_down_in_slices(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broadcast_choices, "SLICE_SECONDS", 0)
     monkeypatch.setattr(broadcast_choices, "PART", 2)
-    monkeypatch.setattr("app.domain.segments.scans._MOST_ROWS", 2)
+    monkeypatch.setattr("app.domain.segments.scans._FIRST_ROWS", 2)
     make_channel(api.workspace_id)
     found = people(api, 5)
     broadcast_id = begin(api.workspace_id)

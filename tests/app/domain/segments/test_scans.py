@@ -7,11 +7,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.database import now, rows
 from app.domain.segments import scans
 from app.domain.segments.scans import Scan
-from tests.cast import Api, indexes_used
+from app.domain.segments.translations import TURNING_ASCII
+from app.domain.triggers import conditions
+from app.domain.triggers.conditions import holds
+from app.lib import ids
+from app.models.contacts import Contact
+from tests.app.domain.segments.test_translations import CONDITIONS, TEXT, undone
+from tests.cast import Api, indexes_used, one
 from tests.talks import make_channel, receive, write
 
 VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
@@ -38,13 +46,91 @@ def ids_of(workspace_id: str, condition: dict[str, Any], **options: Any) -> list
 
 @pytest.mark.parametrize("condition", [VIP, STARTS_WITH_V])
 def test_both_ways_find_the_same(api: Api, monkeypatch: pytest.MonkeyPatch, condition: dict[str, Any]) -> None:
-    monkeypatch.setattr(scans, "_MOST_ROWS", 2)
-    monkeypatch.setattr(scans, "_LEAST_ROWS", 2)
+    for name in ("_FIRST_ROWS", "_LEAST_ROWS", "_COMPARISONS"):
+        monkeypatch.setattr(scans, name, 2)
     found = make(api, 3, tags=["vip"]) + make(api, 2)
     found = make(api, 2, tags=["VIP"]) + found[:3]
 
     assert ids_of(api.workspace_id, condition) == found
     assert ids_of(api.workspace_id, condition, is_newest_first=False) == found[::-1]
+
+
+# Tags that are equal to each other as conditions compare them, or nearly.
+ALIKE = [
+    *("vip", " VIP", "vip\u3000", "v\u0131p", "fi", "\ufb01", "FI"),
+    *("straße", "STRASSE", "é vip", "É VIP", "évip", "10", "10.0"),
+]
+TAG = st.sampled_from(ALIKE) | TEXT.filter(bool)
+TAGS = st.lists(TAG, max_size=3, unique=True)
+HAS_TAG = st.builds(lambda value: {"field": "contact.tags", "is": "contains", "value": value}, TAG)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(TAGS, min_size=1, max_size=6), HAS_TAG, CONDITIONS, st.integers(1, 3))
+def test_contacts_are_found_by_their_tags_in_every_segment_and_order(
+    api: Api, tags: list[list[str]], has_tag: dict[str, Any], other: dict[str, Any], size: int
+) -> None:
+    condition = {"all": [has_tag, {"any": [other, {"not": other}]}]}
+    if list(conditions.faults(condition)):
+        return
+    with undone(), pytest.MonkeyPatch.context() as patch:
+        for name in ("_FIRST_ROWS", "_LEAST_ROWS", "_COMPARISONS"):
+            patch.setattr(scans, name, size)
+        for place, each in enumerate(tags):
+            insert(api.workspace_id, each, segment=place // 2)
+        stored = list(Contact.select().order_by(Contact.id.desc()))
+        expected = [each.id for each in stored if holds(has_tag, scans.variables(each, {}))]
+
+        assert ids_of(api.workspace_id, condition) == expected
+        assert ids_of(api.workspace_id, condition, is_newest_first=False) == expected[::-1]
+        for place, last_id in enumerate(expected, start=1):
+            rest = [each for part in Scan(api.workspace_id, condition).parts(60, last_id) for each in part.ids]
+            assert rest == expected[place:]
+
+
+@pytest.mark.parametrize("value", ALIKE)
+def test_a_tag_is_found_however_it_is_written(api: Api, value: str) -> None:
+    for place, tag in enumerate(ALIKE):
+        insert(api.workspace_id, [tag], segment=place // 5)
+    condition = {"field": "contact.tags", "is": "contains", "value": value}
+    stored = Contact.select().order_by(Contact.id.desc())
+
+    assert ids_of(api.workspace_id, condition) == [
+        each.id for each in stored if holds(condition, scans.variables(each, {}))
+    ]
+
+
+def insert(workspace_id: str, tags: list[str], segment: int) -> None:
+    """A contact in that segment of contacts, which begins with it if it is new."""
+    contact_id = ids.new("con")
+    Contact.insert(id=contact_id, workspace_id=workspace_id, tags=tags, segment=segment).execute()
+    if segment:
+        begin = "INSERT INTO contact_segments VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+        rows(f"{begin} RETURNING 1", (workspace_id, segment, contact_id))
+
+
+def test_tags_that_may_fold_into_ascii_share_a_search_key() -> None:
+    keys = "contact_keys('ws_1', 0, '', ARRAY[%s])"
+
+    for each in TURNING_ASCII:
+        assert one(f"SELECT {keys} && {keys}", f"vi{each}p", "ß"), each
+    for each in ("vip", "é", "ς"):
+        assert not one(f"SELECT {keys} && {keys}", each, "ß"), each
+
+
+def test_only_contacts_with_the_key_of_a_needed_tag_are_looked_at(api: Api) -> None:
+    make(api, 2, tags=["vip"])
+    make(api, 5, tags=["other"])
+    condition = {"all": [{"field": "contact.created_at", "is": "exists"}, {"all": [VIP]}]}
+
+    assert looked_at(api.workspace_id, condition) == 2
+    for unhelpful in ({"not": VIP}, {"any": [VIP, condition]}, STARTS_WITH_V, {**VIP, "value": 10}):
+        assert looked_at(api.workspace_id, unhelpful) == 7
+
+
+def looked_at(workspace_id: str, condition: dict[str, Any]) -> int:
+    query = scans._Query(Scan(workspace_id, condition))
+    return int(rows(query._sql, {**query._values, "after": "con_~", "size": 100})[0][0])
 
 
 def test_nothing_of_another_workspace_is_found(api: Api, others: Api) -> None:
@@ -113,7 +199,7 @@ def test_a_count_has_the_newest_as_a_sample(api: Api, monkeypatch: pytest.Monkey
 def test_a_count_ends_when_its_time_is_over(
     api: Api, monkeypatch: pytest.MonkeyPatch, condition: dict[str, Any]
 ) -> None:
-    for name, value in {"_MOST_ROWS": 4, "_LEAST_ROWS": 4, "_TOGETHER": 1, "MOST_COUNTED_SECONDS": 0}.items():
+    for name, value in {"_FIRST_ROWS": 4, "_LEAST_ROWS": 4, "_TOGETHER": 1, "MOST_COUNTED_SECONDS": 0}.items():
         monkeypatch.setattr(scans, name, value)
     make(api, 6, tags=["vip"])
 
@@ -127,7 +213,7 @@ def test_a_count_ends_when_its_time_is_over(
 def test_pages_that_end_early_go_on_where_they_ended(
     api: Api, monkeypatch: pytest.MonkeyPatch, condition: dict[str, Any], together: int
 ) -> None:
-    for name, value in {"_MOST_ROWS": 4, "_LEAST_ROWS": 4, "_TOGETHER": together, "MOST_LISTED_SECONDS": 0}.items():
+    for name, value in {"_FIRST_ROWS": 4, "_LEAST_ROWS": 4, "_TOGETHER": together, "MOST_LISTED_SECONDS": 0}.items():
         monkeypatch.setattr(scans, name, value)
     found: list[str] = []
     for number in range(9):
@@ -172,7 +258,7 @@ def test_a_part_reads_what_contacts_lack_by_index(api: Api) -> None:
         ]
     }
     query = scans._Query(Scan(api.workspace_id, condition))
-    statement = SimpleNamespace(sql=lambda: (query._sql, {**query._values, "after": "con_~"}))
+    statement = SimpleNamespace(sql=lambda: (query._sql, {**query._values, "after": "con_~", "size": 5_000}))
 
     used = indexes_used(statement)
 

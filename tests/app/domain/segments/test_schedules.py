@@ -260,12 +260,13 @@ def test_workspaces_share_a_slice(api: Api, others: Api, monkeypatch: pytest.Mon
 
 
 def test_a_part_that_finds_nobody_goes_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_MOST_ROWS", "_LEAST_ROWS"):
+    for name in ("_FIRST_ROWS", "_LEAST_ROWS"):
         monkeypatch.setattr(scans, name, 2)
     for _ in range(5):
         make_contact(api.workspace_id)
     vips = make_vips(api, 1)
-    publish(api, daily(make_segment(api)))
+    unindexed = make_segment(api, {"any": [VIP]})
+    publish(api, daily(unindexed))
     come()
 
     start_all()

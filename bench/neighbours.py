@@ -1,0 +1,95 @@
+"""A workspace beside the one that is measured: visitors write to its web chat, and an automation answers them."""
+
+import json
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from itertools import count
+from threading import Event
+
+from bench.errors import BenchError
+from bench.sites import Site
+from tests.journeys.shops import Caller
+from tests.listening import Ear
+
+ORIGIN = "https://shop.example"
+# Each may send 120 requests a minute.
+VISITORS, PAUSE_SECONDS = 5, 0.2
+PATIENCE_SECONDS = 30
+# An answer of its own to each question: the same text is not sent more than 20 times.
+ANSWERING = {
+    "triggers": [{"event": "message.received"}],
+    "steps": [{"id": "answer", "kind": "send_message", "text": "About: {{ trigger.event.data.message.text }}"}],
+}
+
+
+class Visitor:
+    """Somebody at a web chat, who listens to its live stream."""
+
+    def __init__(self, site: Site, channel_id: str) -> None:
+        self._connection = HTTPConnection("127.0.0.1", site.stack.port, timeout=PATIENCE_SECONDS)
+        self._path = f"/chat/{channel_id}/messages"
+        self._headers = {"Origin": ORIGIN, "Content-Type": "application/json"}
+        self._headers["Authorization"] = f"Bearer {self._write('Hello', key=secrets.token_hex(16))['token']}"
+        self._ear = Ear(site.stack.realtime_port, "/live/chat", self._headers).open().until_placed()
+
+    def ask(self, number: int) -> float:
+        """The milliseconds from a question to its answer on the stream. Raises BenchError if there is none."""
+        began = time.monotonic()
+        self._write(f"Question {number}")
+        while not any(each.data.get("text") == f"About: Question {number}" for each in self._ear.listen().heard):
+            if self._ear.is_over or time.monotonic() - began > PATIENCE_SECONDS:
+                raise BenchError(f"A visitor got no answer within {PATIENCE_SECONDS} seconds.")
+        self._ear.heard.clear()
+        return 1000 * (time.monotonic() - began)
+
+    def _write(self, text: str, **fields: str) -> dict[str, str]:
+        body = {"id": secrets.token_hex(8), "text": text, **fields}
+        self._connection.request("POST", self._path, json.dumps(body), self._headers)
+        response = self._connection.getresponse()
+        said = response.read()
+        if response.status != 202:
+            raise BenchError(f"The chat did not take a message: {response.status} {said.decode(errors='replace')}")
+        found: dict[str, str] = json.loads(said)
+        return found
+
+
+def visitors(site: Site) -> list[Visitor]:
+    """Visitors of a new workspace, each of whom has been answered once."""
+    made = site.stack.command("workspace", "create", "Neighbour")
+    caller = Caller(site.stack.base_url, made["workspace"]["id"], made["token"])
+    document = {"kind": "web_chat", "name": "Shop", "settings": {"origins": [ORIGIN]}}
+    channel_id = caller.apply("POST", "channels", document).data["id"]
+    automation = {"name": "Answers", "definition": ANSWERING, "reentry": "every"}
+    automation_id = caller.apply("POST", "automations", automation).data["id"]
+    caller.apply("POST", f"automations/{automation_id}/publish")
+    found = [Visitor(site, channel_id) for _ in range(VISITORS)]
+    for place, visitor in enumerate(found, start=1):
+        visitor.ask(-place)
+    return found
+
+
+@contextmanager
+def asking(those: Sequence[Visitor]) -> Iterator[list[float]]:
+    """They ask in turn during the block; in how many milliseconds each was answered is filled in at its end."""
+    times: list[float] = []
+    over = Event()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(_ask, those, over)
+        try:
+            yield times
+        finally:
+            over.set()
+        times += asked.result()
+
+
+def _ask(those: Sequence[Visitor], over: Event) -> list[float]:
+    times = []
+    for number in count():
+        times.append(those[number % len(those)].ask(number))
+        if over.wait(PAUSE_SECONDS):
+            break
+    return times
