@@ -54,7 +54,7 @@ def find(contact: Contact, latest: Conversation | None, offered: Sequence[Channe
 
 
 def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
-    """Whether nothing of the message would arrive: there is only a template, which this kind of channel does not have."""
+    """Whether nothing of the message would arrive: there is only a template, and this kind of channel has none."""
     return not (text or files or kind.sends_templates)
 
 

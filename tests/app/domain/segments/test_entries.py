@@ -139,8 +139,7 @@ def test_a_time_zone_of_the_workspace_does_not_move_it(api: Api) -> None:
 
 def test_two_schedulers_and_one_that_dies_begin_each_run_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "PART", 3)
-    for name in ("_MOST_ROWS", "_LEAST_ROWS"):
-        monkeypatch.setattr(scans, name, 4)
+    monkeypatch.setattr(scans, "_FIRST_ROWS", 4)
     there = make_vips(api, 2)
     publish(api, entering(make_segment(api)))
     start_all()
