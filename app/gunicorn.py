@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from app import logs, schema
 from app.config import settings_or_exit
 from app.serving.patience import PatientWorker
 
@@ -54,6 +55,12 @@ forwarder_headers = ""
 accesslog = None  # the application writes its own
 errorlog = "-"
 loglevel = "warning"
+
+
+def on_starting(server: Any) -> None:
+    """Waits for the schema; gunicorn calls it before it listens."""
+    logs.configure("web")
+    schema.wait()
 
 
 def post_worker_init(worker: Any) -> None:

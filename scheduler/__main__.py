@@ -8,7 +8,7 @@ import time
 
 import structlog
 
-from app import bells, database, logs, metrics, presence
+from app import bells, database, logs, metrics, presence, schema
 from app.config import settings_or_exit
 from app.outbound import smtp
 from scheduler import mailing
@@ -24,6 +24,7 @@ def main() -> None:
     """Runs the scheduler until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
     configured = settings_or_exit()
     logs.configure("scheduler")
+    schema.wait()
     database.connect()
     presence.announce("scheduler")
     metrics.serve(configured.metrics_host, configured.metrics_port, "scheduler")

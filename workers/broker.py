@@ -10,7 +10,7 @@ import redis
 from dramatiq import Broker
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 
-from app import database, logs
+from app import database, logs, schema
 from app.config import settings_or_exit
 from workers.middleware.hearing import Hearing
 from workers.middleware.metrics import Figures
@@ -24,6 +24,7 @@ def set_up() -> Broker:
     configured = settings_or_exit()
     # Not sys.stderr: here it is a pipe of Dramatiq's master, which closes before the process ends.
     logs.configure("worker", gather=True, stream=sys.__stderr__)
+    schema.wait()
     database.connect()
     middleware = [Watchdog(), Presence(), Figures(), Hearing()]
     if configured.broker_url.startswith("amqp"):

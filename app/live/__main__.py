@@ -10,7 +10,7 @@ import sys
 import structlog
 import uvloop
 
-from app import database, logs, metrics, presence
+from app import database, logs, metrics, presence, schema
 from app.config import settings, settings_or_exit
 from app.lib import vitals
 from app.lib.files import raise_open_limit
@@ -26,6 +26,7 @@ def main() -> None:
     """Serves live updates until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
     configured = settings_or_exit()
     logs.configure("realtime")
+    schema.wait()
     database.connect()
     database.watch()
     # As far as possible: systems often allow 1,024 unless asked for more.

@@ -1,0 +1,117 @@
+"""Each process waits for the schema that its code needs, and goes on by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from app import migrations, schema
+from app.config import settings
+from app.database import rows
+from tests.cast import until
+from tests.conftest import Servers
+from tests.stack.ports import free_port
+from tests.stack.processes import ROOT, process_types
+
+ASKS = f'"run":"{schema.UPGRADE}"'
+# One of each kind of program.
+KINDS = ("web", "realtime", "writes", "scheduler")
+
+Start = Callable[[str], subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def start(bare: str, log: Path) -> Iterator[Start]:
+    """Starts a process of a type on an empty database."""
+    ports = {name: str(free_port()) for name in ("PORT", "REALTIME_PORT")}
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(kind: str) -> subprocess.Popen[bytes]:
+        command = f"exec {process_types()[kind]}"
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = os.environ | ports | {"PATH": path, "DATABASE_URL": bare, "METRICS_PORT": "0"}
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command, shell=True, cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True
+            )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=60)
+
+
+def sessions() -> int:
+    """How many connections others have to this database."""
+    others = "datname = current_database() AND pid <> pg_backend_pid()"
+    return int(rows(f"SELECT count(*) FROM pg_stat_activity WHERE {others}")[0][0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_process_asks_for_the_upgrade_once_and_goes_on_after_it(start: Start, log: Path, kind: str) -> None:
+    process = start(kind)
+    until(lambda: ASKS in log.read_text())
+    assert process.poll() is None
+
+    migrations.upgrade()
+
+    until(lambda: '"event":"schema.upgraded"' in log.read_text())
+    assert log.read_text().count(ASKS) == 1
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_process_that_waits_ends_when_it_is_asked_to(start: Start, log: Path, kind: str) -> None:
+    process = start(kind)
+    until(lambda: ASKS in log.read_text())
+
+    process.terminate()
+
+    assert process.wait(timeout=60) == 0
+    assert "Traceback" not in log.read_text()
+
+
+def test_a_process_of_the_version_before_does_not_wait_for_less(servers: Servers) -> None:
+    rows("INSERT INTO migrations (name) VALUES ('9999_of_the_next_version.sql')")
+
+    schema.wait()
+
+    assert migrations.pending() == []
+    assert rows("DELETE FROM migrations WHERE name LIKE '9999%%' RETURNING 1") == [(1,)]
+
+
+def test_waiting_leaves_no_connection_and_no_handler(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", bare)
+    settings.cache_clear()
+    migrations.upgrade()
+    before, connected = signal.getsignal(signal.SIGTERM), sessions()
+
+    schema.wait()
+
+    until(lambda: sessions() == connected)
+    assert signal.getsignal(signal.SIGTERM) is before
+    settings.cache_clear()
+
+
+def test_nobody_waits_for_a_schema_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://postgres@127.0.0.1:1/none")
+    settings.cache_clear()
+
+    schema.wait()
+
+    settings.cache_clear()
