@@ -8,9 +8,10 @@ import time
 
 import structlog
 
-from app import bells, database, logs, metrics, presence, schema
+from app import bells, database, logs, metrics, presence
 from app.config import settings_or_exit
 from app.outbound import smtp
+from app.sql import schema
 from scheduler import mailing
 from scheduler.leadership import Leadership
 from scheduler.timetable import Timetable

@@ -10,8 +10,9 @@ import redis
 from dramatiq import Broker
 from dramatiq.brokers.rabbitmq import RabbitmqBroker
 
-from app import database, logs, schema
+from app import database, logs
 from app.config import settings_or_exit
+from app.sql import schema
 from workers.middleware.hearing import Hearing
 from workers.middleware.metrics import Figures
 from workers.middleware.presence import Presence

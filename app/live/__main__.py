@@ -10,12 +10,13 @@ import sys
 import structlog
 import uvloop
 
-from app import database, logs, metrics, presence, schema
+from app import database, logs, metrics, presence
 from app.config import settings, settings_or_exit
 from app.lib import vitals
 from app.lib.files import raise_open_limit
 from app.live import signs
 from app.live.server import Server
+from app.sql import schema
 
 log = structlog.get_logger(__name__)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from app import partitions, schema
+from app import partitions
 from app.database import database, rows, transaction
+from app.sql import schema
 
 _LOCK = 0x42454C4C484F50  # one machine migrates at a time; the others wait, then find nothing to do
 

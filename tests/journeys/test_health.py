@@ -30,7 +30,7 @@ def stack() -> Iterator[Stack]:
 def asked(stack: Stack, *types: str, **settings: str) -> tuple[int, str]:
     """How the check ends, and what it says."""
     done = subprocess.run(
-        [sys.executable, "-m", "app.health", *types],
+        [sys.executable, "-m", "app", "health", *types],
         cwd=ROOT,
         env=stack.environment | settings,
         capture_output=True,

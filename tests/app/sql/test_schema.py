@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from app import migrations, schema
+from app import migrations
 from app.config import settings
 from app.database import rows
+from app.sql import schema
 from tests.cast import until
 from tests.conftest import Servers
 from tests.stack.ports import free_port

@@ -1,6 +1,6 @@
-"""`python -m app.health [TYPE]`: whether a process on this machine is well. It asks that process, and no server.
+"""`python -m app health`: whether a process on this machine is well. It asks that process, and no server.
 
-Without a type it asks whichever has METRICS_PORT: in a container, the only one.
+It imports little, because probes run it often.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import sys
 from http.client import HTTPConnection, HTTPException
+
+import click
 
 from app.config import settings, settings_or_exit
 from app.metrics import MOST_PORTS
@@ -19,17 +21,22 @@ class Unwell(Exception):
     """What is wrong, in a line."""
 
 
-def main() -> None:
-    """Prints a line, and ends with 1 if something is wrong."""
+@click.command
+@click.argument("process_type", metavar="[TYPE]", required=False)
+def health(process_type: str | None) -> None:
+    """Ask a process on this machine whether it is well; exits with 1 if not.
+
+    Without a type it asks the one on METRICS_PORT: in a container, the only one.
+    """
     settings_or_exit()
     try:
-        print("ok    ", look(*sys.argv[1:2]))
+        click.echo(f"ok     {look(process_type)}")
     except Unwell as error:
-        print("WRONG ", error)
+        click.echo(f"WRONG  {error}")
         sys.exit(1)
 
 
-def look(process_type: str | None = None) -> str:
+def look(process_type: str | None) -> str:
     """Which process answers, and where. Raises Unwell.
 
     A process answers from when it has started, and ends by itself if a thread dies or a loop hangs. It answers while
@@ -83,7 +90,3 @@ def _get(host: str, port: int, path: str) -> str:
     if answer.status != 200:
         raise Unwell(f"{host}:{port}{path} answers {answer.status}")
     return body
-
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,7 @@ from app.lib import hangs
 
 log = structlog.get_logger(__name__)
 
-MIGRATIONS = Path(__file__).parent / "migrations"
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
 UPGRADE = "python -m app db upgrade"
 LOOKS_EVERY_SECONDS = 1.0
 
