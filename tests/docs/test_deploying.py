@@ -81,7 +81,20 @@ def test_kubernetes_has_every_process_with_probes_and_the_upgrade() -> None:
         assert part.count(f"{{app: bellhop, process: {name}}}") >= 2
         assert "*pod" in part or "&pod" in part
         assert "*worker" in part or {"startupProbe", "livenessProbe"} <= set(re.findall(r"\w+Probe", part))
-    assert f"args: [{UPGRADE}]" in (FOLDER / "kubernetes" / "upgrade.yaml").read_text()
+
+
+def test_the_upgrade_in_kubernetes_runs_like_the_processes() -> None:
+    upgrade = (FOLDER / "kubernetes" / "upgrade.yaml").read_text()
+
+    assert f"args: [{UPGRADE}]" in upgrade
+    for shared in ("image: .*(registry.*)", "runAsUser: (.*?)[,}\n]", "(readOnlyRootFilesystem: true)"):
+        assert set(re.findall(shared, upgrade)) == set(re.findall(shared, DEPLOYMENTS)) != set()
+
+
+def test_no_service_of_kubernetes_sets_a_setting() -> None:
+    # By default it adds NAME_PORT and more to the environment for each Service.
+    for pods in (DEPLOYMENTS, (FOLDER / "kubernetes" / "upgrade.yaml").read_text()):
+        assert pods.count("enableServiceLinks: false") == 1
 
 
 def test_a_process_may_end_before_it_is_killed() -> None:

@@ -66,12 +66,12 @@ def sessions() -> int:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_process_asks_for_the_upgrade_once_and_goes_on_after_it(start: Start, log: Path, kind: str) -> None:
     process = start(kind)
-    until(lambda: ASKS in log.read_text())
+    until(lambda: ASKS in log.read_text(), seconds=60)
     assert process.poll() is None
 
     migrations.upgrade()
 
-    until(lambda: '"event":"schema.upgraded"' in log.read_text())
+    until(lambda: '"event":"schema.upgraded"' in log.read_text(), seconds=60)
     assert log.read_text().count(ASKS) == 1
     assert process.poll() is None
 
@@ -79,7 +79,7 @@ def test_a_process_asks_for_the_upgrade_once_and_goes_on_after_it(start: Start, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_process_that_waits_ends_when_it_is_asked_to(start: Start, log: Path, kind: str) -> None:
     process = start(kind)
-    until(lambda: ASKS in log.read_text())
+    until(lambda: ASKS in log.read_text(), seconds=60)
 
     process.terminate()
 
