@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from app import migrations
 from app.config import settings
 from app.database import rows
 from app.sql import schema
 from tests.cast import until
-from tests.conftest import Servers
 from tests.stack.ports import free_port
 from tests.stack.processes import ROOT, process_types
 
@@ -87,32 +87,35 @@ def test_a_process_that_waits_ends_when_it_is_asked_to(start: Start, log: Path, 
     assert "Traceback" not in log.read_text()
 
 
-def test_a_process_of_the_version_before_does_not_wait_for_less(servers: Servers) -> None:
-    rows("INSERT INTO migrations (name) VALUES ('9999_of_the_next_version.sql')")
+@pytest.fixture
+def point_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets this process's DATABASE_URL."""
 
-    schema.wait()
+    def point_at(url: str) -> None:
+        monkeypatch.setenv("DATABASE_URL", url)
+        settings.cache_clear()
 
-    assert migrations.pending() == []
-    assert rows("DELETE FROM migrations WHERE name LIKE '9999%%' RETURNING 1") == [(1,)]
-
-
-def test_waiting_leaves_no_connection_and_no_handler(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", bare)
+    yield point_at
+    monkeypatch.undo()
     settings.cache_clear()
+
+
+def test_a_database_of_the_next_version_is_not_waited_for(bare: str, point_at: Callable[[str], None]) -> None:
     migrations.upgrade()
+    rows("INSERT INTO migrations (name) VALUES ('9999_of_the_next_version.sql')")
+    point_at(bare)
     before, connected = signal.getsignal(signal.SIGTERM), sessions()
 
     schema.wait()
 
     until(lambda: sessions() == connected)
     assert signal.getsignal(signal.SIGTERM) is before
-    settings.cache_clear()
 
 
-def test_nobody_waits_for_a_schema_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", "postgresql://postgres@127.0.0.1:1/none")
-    settings.cache_clear()
+def test_a_database_that_is_away_is_not_waited_for_here(point_at: Callable[[str], None]) -> None:
+    point_at("postgresql://postgres@127.0.0.1:1/none")
 
-    schema.wait()
+    with capture_logs() as lines:
+        schema.wait()
 
-    settings.cache_clear()
+    assert [line["event"] for line in lines] == ["schema.unknown"]
