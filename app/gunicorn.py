@@ -11,8 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from app import logs
 from app.config import settings_or_exit
 from app.serving.patience import PatientWorker
+from app.sql import schema
 
 configured = settings_or_exit()
 host = configured.listen_host
@@ -54,6 +56,13 @@ forwarder_headers = ""
 accesslog = None  # the application writes its own
 errorlog = "-"
 loglevel = "warning"
+control_socket_disable = True  # a file under HOME, which is not writable in a container
+
+
+def on_starting(server: Any) -> None:
+    """Waits for the schema; gunicorn calls it before it listens."""
+    logs.configure("web")
+    schema.wait()
 
 
 def post_worker_init(worker: Any) -> None:

@@ -59,12 +59,12 @@ def site(counts: Mapping[str, int] | None = None, settings: Mapping[str, str] | 
     """A site whose servers run and whose processes do not. `counts` per process type, by default one of each."""
     DATA.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=DATA, prefix="bench-", ignore_cleanup_errors=True) as directory:
-        all_counts = {kind: 1 for kind in process_types() if kind != "release"} | dict(counts or {})
+        all_counts = dict.fromkeys(process_types(), 1) | dict(counts or {})
         all_settings = SETTINGS | dict(settings or {})
         stack = Stack(Path(directory), all_counts, settings=all_settings, postgres_settings=POSTGRES_SETTINGS)
         try:
             stack.start_servers()
-            stack.processes.release()
+            stack.processes.upgrade()
             yield Site(stack)
         finally:
             stack.stop()

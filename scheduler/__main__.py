@@ -11,6 +11,7 @@ import structlog
 from app import bells, database, logs, metrics, presence
 from app.config import settings_or_exit
 from app.outbound import smtp
+from app.sql import schema
 from scheduler import mailing
 from scheduler.leadership import Leadership
 from scheduler.timetable import Timetable
@@ -24,6 +25,7 @@ def main() -> None:
     """Runs the scheduler until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
     configured = settings_or_exit()
     logs.configure("scheduler")
+    schema.wait()
     database.connect()
     presence.announce("scheduler")
     metrics.serve(configured.metrics_host, configured.metrics_port, "scheduler")

@@ -12,6 +12,7 @@ from dramatiq import Broker
 from app import database, logs
 from app.bells.brokers import QuorumBroker
 from app.config import settings_or_exit
+from app.sql import schema
 from workers.middleware.hearing import Hearing
 from workers.middleware.metrics import Figures
 from workers.middleware.presence import Presence
@@ -24,6 +25,7 @@ def set_up() -> Broker:
     configured = settings_or_exit()
     # Not sys.stderr: here it is a pipe of Dramatiq's master, which closes before the process ends.
     logs.configure("worker", gather=True, stream=sys.__stderr__)
+    schema.wait()
     database.connect()
     middleware = [Watchdog(), Presence(), Figures(), Hearing()]
     if configured.broker_url.startswith("amqp"):

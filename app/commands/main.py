@@ -9,6 +9,7 @@ import click
 from app import migrations
 from app.commands import arrivals as arrival_commands
 from app.commands import command_lines
+from app.commands import health as health_commands
 from app.commands import members as member_commands
 from app.commands import replays as replay_commands
 from app.commands.command_lines import Commands, print_json
@@ -36,6 +37,7 @@ def main() -> None:
 main.add_command(member_commands.member)
 main.add_command(replay_commands.replay)
 main.add_command(arrival_commands.arrivals_group)
+main.add_command(health_commands.health)
 
 
 @main.group()

@@ -16,6 +16,7 @@ from app.lib import vitals
 from app.lib.files import raise_open_limit
 from app.live import signs
 from app.live.server import Server
+from app.sql import schema
 
 log = structlog.get_logger(__name__)
 
@@ -26,6 +27,7 @@ def main() -> None:
     """Serves live updates until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
     configured = settings_or_exit()
     logs.configure("realtime")
+    schema.wait()
     database.connect()
     database.watch()
     # As far as possible: systems often allow 1,024 unless asked for more.

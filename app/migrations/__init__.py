@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from app import partitions
 from app.database import database, rows, transaction
+from app.sql import schema
 
 _LOCK = 0x42454C4C484F50  # one machine migrates at a time; the others wait, then find nothing to do
 
@@ -22,7 +21,7 @@ def upgrade() -> list[str]:
         names = pending()
         for name in names:
             # Through a cursor and without parameters, so that psycopg2 leaves % alone.
-            database.connection().cursor().execute((Path(__file__).parent / name).read_text())
+            database.connection().cursor().execute((schema.MIGRATIONS / name).read_text())
             rows("INSERT INTO migrations (name) VALUES (%s)", (name,))
     partitions.make_ahead()
     return names
@@ -30,6 +29,4 @@ def upgrade() -> list[str]:
 
 def pending() -> list[str]:
     """The names of the migrations that have not been run on this database."""
-    has_table = rows("SELECT to_regclass('migrations') IS NOT NULL")[0][0]
-    done = {name for (name,) in rows("SELECT name FROM migrations")} if has_table else set()
-    return [path.name for path in sorted(Path(__file__).parent.glob("*.sql")) if path.name not in done]
+    return schema.pending(rows)

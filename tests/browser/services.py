@@ -91,7 +91,7 @@ class Service:
 @contextmanager
 def serving() -> Iterator[Service]:
     """The service during the block."""
-    counts = {kind: 1 for kind in process_types() if kind != "release"}
+    counts = dict.fromkeys(process_types(), 1)
     telegram_port, whatsapp_port = free_port(), free_port()
     settings = SETTINGS | {
         "TELEGRAM_API_URL": f"https://127.0.0.1:{telegram_port}",

@@ -33,7 +33,7 @@ class Site:
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    counts = {kind: 1 for kind in process_types() if kind != "release"}
+    counts = dict.fromkeys(process_types(), 1)
     with (
         TemporaryDirectory(prefix="bellhop-conformance-", ignore_cleanup_errors=True) as directory,
         Stack(Path(directory), counts, SETTINGS) as stack,

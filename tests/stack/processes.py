@@ -1,9 +1,9 @@
 """Runs the process types of the Procfile and keeps them running, like a hosting platform."""
 
 import atexit
-import shlex
 import signal
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +17,7 @@ from tests.stack.process import Process
 
 ROOT = Path(__file__).parents[2]
 GRACE_SECONDS = 25
+UPGRADE = [sys.executable, "-m", "app", "db", "upgrade"]
 
 
 def process_types(procfile: Path = ROOT / "Procfile") -> dict[str, str]:
@@ -42,7 +43,6 @@ class Processes:
         self.environment = dict(environment)
         self.directory = directory
         commands = process_types()
-        self._release = commands.pop("release", None)
         unknown = counts.keys() - commands.keys()
         if unknown:
             raise ValueError(f"The Procfile has no process type {', '.join(sorted(unknown))}.")
@@ -60,14 +60,11 @@ class Processes:
         """The names of all processes, in the order of the Procfile."""
         return list(self._processes)
 
-    def release(self) -> None:
-        """Run the release command to its end. Raises DidNotStart if it fails."""
-        if self._release is None:
-            return
-        command = shlex.split(self._release)
-        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+    def upgrade(self) -> None:
+        """Run the pending migrations. Raises DidNotStart if one fails."""
+        done = subprocess.run(UPGRADE, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise DidNotStart("release", (done.stdout + done.stderr).splitlines()[-20:])
+            raise DidNotStart("db upgrade", (done.stdout + done.stderr).splitlines()[-20:])
 
     def start(self, name: str | None = None) -> None:
         """Start one process, or all in the order of the Procfile. Running ones are left alone."""

@@ -114,7 +114,7 @@ class Stack:
         """Start the servers, migrate, then start the processes. Raises DidNotStart."""
         self.start_servers()
         if self.processes.names:
-            self.processes.release()
+            self.processes.upgrade()
             self.processes.start()
             self.processes.wait_ready()
 

@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def _run() -> None:
-    counts = {kind: 1 for kind in process_types() if kind != "release"}
+    counts = dict.fromkeys(process_types(), 1)
     # A process that fails before everything is ready is reported once, by the error that ends the start.
     ready = threading.Event()
     telegram_port = free_port(TELEGRAM_PORT)
@@ -93,7 +93,7 @@ def _start(stack: Stack, receiver: Receiver, pages: Pages, demo: Demo) -> None:
     say(f"PostgreSQL     ready on port {_port(stack.postgres.port, PORTS['postgres'])}")
     stack.redis.start()
     say(f"Redis          ready on port {_port(stack.redis.port, PORTS['redis'])}")
-    stack.processes.release()
+    stack.processes.upgrade()
     say("Migrations     done")
     receiver.start()
     say(f"Receiver       ready on port {_port(receiver.port, RECEIVER_PORT)}")
