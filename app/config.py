@@ -274,6 +274,12 @@ def read(environment: Mapping[str, str]) -> Settings:
     return Settings(**known)
 
 
+def manager() -> str | None:
+    """The process manager that runs this process and ends all others when one ends: honcho or nf; None without one."""
+    named = {"HONCHO_PROCESS_NAME": "honcho", "FOREMAN_WORKER_NAME": "nf"}
+    return next((manager for name, manager in named.items() if name in os.environ), None)
+
+
 def _is_safe(base: str, allowed: Sequence[Network]) -> bool:
     """Whether the provider is called with TLS or may be in a network of ours. A name is judged when it is dialled."""
     if base.startswith("https://"):

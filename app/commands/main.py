@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import click
 
-from app import migrations
+from app import config, database, migrations
 from app.commands import arrivals as arrival_commands
 from app.commands import command_lines
 from app.commands import health as health_commands
@@ -46,11 +47,25 @@ def db() -> None:
 
 
 @db.command()
-def upgrade() -> None:
+@click.option("--release", "is_release", is_flag=True, help="As the Procfile's release: stay, under honcho and nf.")
+def upgrade(is_release: bool) -> None:
     """Run the pending migrations. Safe to repeat, and from several machines at once."""
     for name in migrations.upgrade():
         click.echo(f"ran {name}")
     click.echo("The database is up to date.")
+    if is_release and (manager := config.manager()):
+        _stay(manager)
+
+
+def _stay(manager: str) -> None:
+    """Waits for SIGTERM or SIGINT, holding no connection."""
+    click.echo(f"This process waits now, as {manager} ends everything when one ends.")
+    database.database.close()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    signal.sigwait(_ENDS)
+
+
+_ENDS = {signal.SIGTERM, signal.SIGINT}
 
 
 @main.group()

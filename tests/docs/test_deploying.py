@@ -36,13 +36,6 @@ def graces(text: str, name: str) -> list[int]:
     return [int(seconds) for seconds in re.findall(rf"{name}[:=] ?(\d+)", text)]
 
 
-def test_where_release_is_known_it_upgrades_and_the_rest_is_the_procfile() -> None:
-    release, _, rest = (FOLDER / "Procfile").read_text().partition("\n")
-
-    assert release == "release: python -m app db upgrade"
-    assert rest == (ROOT / "Procfile").read_text()
-
-
 @pytest.mark.parametrize("kind", TYPES)
 def test_start_runs_the_command_of_the_procfile(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("programs")

@@ -21,8 +21,10 @@ UPGRADE = [sys.executable, "-m", "app", "db", "upgrade"]
 
 
 def process_types(procfile: Path = ROOT / "Procfile") -> dict[str, str]:
-    """The commands of the Procfile by process type, in its order."""
-    return dict(parse_procfile(procfile.read_text()).processes)
+    """The commands of the Procfile by process type, in its order, without `release`, which is no process that runs."""
+    found = dict(parse_procfile(procfile.read_text()).processes)
+    found.pop("release", None)
+    return found
 
 
 class Processes:

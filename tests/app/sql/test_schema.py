@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,7 +26,13 @@ ASKS = f'"run":"{schema.UPGRADE}"'
 # One of each kind of program.
 KINDS = ("web", "realtime", "writes", "scheduler")
 
-Start = Callable[[str], subprocess.Popen[bytes]]
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+def release() -> str:
+    """The command of the Procfile's `release`."""
+    [command] = re.findall("^release: (.+)$", (ROOT / "Procfile").read_text(), re.MULTILINE)
+    return str(command)
 
 
 @pytest.fixture
@@ -35,14 +42,14 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(bare: str, log: Path) -> Iterator[Start]:
-    """Starts a process of a type on an empty database."""
+    """Starts a process of a type, or the `release`, on an empty database, with these variables in its environment."""
     ports = {name: str(free_port()) for name in ("PORT", "REALTIME_PORT")}
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(kind: str) -> subprocess.Popen[bytes]:
-        command = f"exec {process_types()[kind]}"
+    def start(kind: str, **variables: str) -> subprocess.Popen[bytes]:
+        command = f"exec {process_types().get(kind) or release()}"
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environment = os.environ | ports | {"PATH": path, "DATABASE_URL": bare, "METRICS_PORT": "0"}
+        environment = os.environ | ports | {"PATH": path, "DATABASE_URL": bare, "METRICS_PORT": "0"} | variables
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command, shell=True, cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True
@@ -85,6 +92,24 @@ def test_a_process_that_waits_ends_when_it_is_asked_to(start: Start, log: Path, 
 
     assert process.wait(timeout=60) == 0
     assert "Traceback" not in log.read_text()
+
+
+def test_release_upgrades_and_ends(start: Start, log: Path) -> None:
+    assert start("release").wait(timeout=60) == 0
+    assert migrations.pending() == []
+    assert log.read_text().endswith("The database is up to date.\n")
+
+
+@pytest.mark.parametrize("variable", ["HONCHO_PROCESS_NAME", "FOREMAN_WORKER_NAME"])
+def test_where_its_end_would_end_all_release_stays(start: Start, log: Path, variable: str) -> None:
+    process = start("release", **{variable: "release.1"})
+    until(lambda: "waits now" in log.read_text(), seconds=60)
+
+    until(lambda: sessions() == 0)
+    assert migrations.pending() == []
+    assert process.poll() is None
+    process.terminate()
+    assert process.wait(timeout=60) == 0
 
 
 @pytest.fixture
