@@ -24,8 +24,10 @@ STRANGERS, CONNECTIONS_OF_EACH = 5, 80
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    """The servers; nothing of ours runs."""
-    yield from serve({}, {})
+    """The servers and the tables; nothing of ours runs."""
+    for stack in serve({}, {}):
+        stack.processes.upgrade()
+        yield stack
 
 
 @pytest.fixture
@@ -42,10 +44,12 @@ def port(stack: Stack) -> Iterator[int]:
         stderr=subprocess.DEVNULL,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit),
     ) as process:
-        wait_until(lambda: is_alive(port), 30, "realtime serves")
-        yield port
-        assert process.poll() is None
-        process.terminate()
+        try:
+            wait_until(lambda: is_alive(port), 30, "realtime serves")
+            yield port
+            assert process.poll() is None
+        finally:
+            process.terminate()
 
 
 def is_alive(port: int) -> bool:
