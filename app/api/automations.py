@@ -16,26 +16,23 @@ from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, act, idempotency_key
-from app.domain.automations import automations, definitions, version_counts
+from app.domain.automations import automations, definitions, moves, version_counts
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.automations.version_counts import VersionCountsSchema
+from app.domain.bodies.bulk_runs import CancelledRunsSchema, CancelRunsBody, MovedRunsSchema, MoveRunsBody
 from app.domain.contacts import contacts
-from app.errors import Invalid, NotFound
+from app.errors import AutomationNotPublished, Invalid, NotFound
 from app.lib import ids, normalization
 from app.lib.schemas import (
     Formatted,
-    Period,
     Query,
     RequestBody,
-    ResponseBody,
-    StrictBoolean,
     StrictInteger,
     Whole,
     about,
     moment,
 )
 from app.models.automations import Automation, AutomationVersion
-from app.models.runs import UNFINISHED
 
 blueprint = Blueprint("automations", __name__, description="Steps that are taken for a contact when something happens.")
 
@@ -105,34 +102,6 @@ class CountsQuery(Query):
     )
     since = moment("of runs created at this time or later: a full hour, or midnight (UTC) if it is older than a week.")
     until = moment("of runs created before this time, which has the same form.")
-
-
-class CancelRunsBody(Period):
-    """The body that selects unfinished runs: those that match all given fields; all of them without any."""
-
-    contact_id = fields.String()
-    status = fields.String(validate=validate.OneOf(UNFINISHED))
-    since = moment("created at this time or later.")
-    until = moment("created before this time.")
-    dry_run = StrictBoolean(metadata=about("Only count the runs that would be cancelled."))
-
-
-class CancelledRunsSchema(ResponseBody):
-    """The result of a write that cancels runs: the automation, or the count of a dry run."""
-
-    data = fields.Raw(
-        metadata={
-            "anyOf": [
-                {"$ref": "#/components/schemas/Automation"},
-                {
-                    "type": "object",
-                    "description": f"How many runs a dry run would cancel, up to {automations.MOST_COUNTED:,}.",
-                    "required": ["count"],
-                    "properties": {"count": {"type": "integer", "example": 12}},
-                },
-            ]
-        }
-    )
 
 
 @blueprint.route("/workspaces/<workspace>/automations", methods=["GET"])
@@ -267,6 +236,32 @@ def pause_automation(automation_id: str) -> Response:
 def resume_automation(automation_id: str) -> Response:
     """Resume the runs of a paused automation."""
     return act("automations.resume", automation_id)
+
+
+@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/move-runs", methods=["POST"])
+@authorize("automations")
+@blueprint.arguments(MoveRunsBody)
+@accepts_write(AutomationSchema)
+@blueprint.alt_response(
+    200,
+    schema=MovedRunsSchema,
+    description="The result of a dry run; with `Prefer: wait=N`, if the write ended in time, the automation.",
+    success=True,
+)
+def move_runs_of_automation(body: dict[str, Any], automation_id: str) -> Response:
+    """Let runs of a version go on with the published one, or count them with `dry_run`.
+
+    They are those that wait in a step which the published version has too, with the same identifier and kind: the wait
+    goes on, and the steps after it are those of the published version. All others keep theirs.
+    """
+    automation = Automation.find(caller().workspace_id, automation_id)
+    if automation.version is None:
+        raise AutomationNotPublished
+    if body.pop("dry_run", False):
+        idempotency_key()  # unused here, but an invalid one is refused all the same
+        count, kept = moves.count(automation, body["from_version"], automation.version)
+        return respond(200, {"data": {"count": count, "kept": kept}})
+    return act("automations.move_runs", automation_id, body | {"to_version": automation.version})
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/cancel-runs", methods=["POST"])

@@ -28,8 +28,7 @@ def move_runs(change: Change) -> Effect | None:
     """
     automation = Automation.find(change.workspace_id, change.target)
     source, target = change.payload["from_version"], change.payload["to_version"]
-    if source == target:
-        raise Invalid(Fault("/from_version", "Give another version than the published one."))
+    _refuse_same(source, target)
     if change.progress is None and automation.version != target:
         raise Conflict(f"Version {target} is not the published one any more.")
     steps = common_steps(automation.id, source, target)
@@ -56,11 +55,20 @@ def common_steps(automation_id: str, one: int, other: int) -> list[str]:
 
 
 def count(automation: Automation, source: int, target: int) -> tuple[int, int]:
-    """How many runs of the version can be moved now, and how many unfinished ones of it cannot. Raises NotFound."""
+    """How many runs of the version can be moved now, and how many unfinished ones of it cannot.
+
+    Raises NotFound, and Invalid for versions that are the same.
+    """
+    _refuse_same(source, target)
     counted: dict[str, Any] = version_counts.read(automation, source)
     unfinished = sum(counted["runs"][status] for status in UNFINISHED)
     waiting = sum(counted["steps"][step]["waiting"] for step in common_steps(automation.id, source, target))
     return waiting, unfinished - waiting
+
+
+def _refuse_same(source: int, target: int) -> None:
+    if source == target:
+        raise Invalid(Fault("/from_version", "Give another version than the published one."))
 
 
 def _move(target: int, unit: Unit, run: Run) -> None:

@@ -96,6 +96,8 @@ def successes(api: Api, operation: Operation, path: str, known: dict[str, str]) 
         body |= {"data": b"%PDF-1.7"} if operation.collection == "/uploads" else {}
         if operation.collection.startswith("/broadcasts/<"):
             prepare_broadcast(known["broadcast"], operation)
+        if operation.rule.endswith("/move-runs"):
+            api.done(api.post(f"automations/{known['automation']}/publish"))
         again = operation.collection == "/messages/<message_id>/resend"
         if again:
             fail_message(known["message"])

@@ -185,6 +185,7 @@ CHANGING = [
     Route("POST", "automations/{automation}/pause", "automations"),
     Route("POST", "automations/{automation}/resume", "automations"),
     Route("POST", "automations/{automation}/cancel-runs", "automations"),
+    Route("POST", "automations/{automation}/move-runs", "automations", {"from_version": 1}),
     Route("PATCH", "segments/{segment}", "automations", {"name": "Other"}),
     Route("DELETE", "segments/{segment}", "automations"),
     Route("POST", "runs/{run}/cancel", "automations"),
@@ -555,7 +556,7 @@ def test_an_unknown_path_is_not_found(scene: Scene, path: str) -> None:
 # 405
 
 
-ACTIONS = ("publish", "unpublish", "restore", "pause", "resume", "start", "simulate", "cancel-runs")
+ACTIONS = ("publish", "unpublish", "restore", "pause", "resume", "start", "simulate", "cancel-runs", "move-runs")
 BELOW_A_WORKSPACE = [
     ("contacts", "GET POST"),
     ("contacts/import", "POST"),

@@ -1,0 +1,67 @@
+"""What requests about many runs of an automation say, and what they answer: cancel them, or move them."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from app.domain.automations import automations
+from app.lib.schemas import Period, RequestBody, ResponseBody, StrictBoolean, StrictInteger, about, moment
+from app.models.runs import UNFINISHED
+
+
+class MoveRunsBody(RequestBody):
+    """The body that names the version whose runs are moved."""
+
+    from_version = StrictInteger(
+        required=True, validate=validate.Range(1, 999_999_999), metadata=about("The version that they have.", example=1)
+    )
+    dry_run = StrictBoolean(metadata=about("Only count the runs that would be moved."))
+
+
+class MovedRunsSchema(ResponseBody):
+    """The result of a write that moves runs: the automation, or the counts of a dry run."""
+
+    data = fields.Raw(
+        metadata={
+            "anyOf": [
+                {"$ref": "#/components/schemas/Automation"},
+                {
+                    "type": "object",
+                    "description": "How many unfinished runs of the version a dry run would move, and how many not.",
+                    "required": ["count", "kept"],
+                    "properties": {
+                        "count": {"type": "integer", "example": 12},
+                        "kept": {"type": "integer", "example": 3},
+                    },
+                },
+            ]
+        }
+    )
+
+
+class CancelRunsBody(Period):
+    """The body that selects unfinished runs: those that match all given fields; all of them without any."""
+
+    contact_id = fields.String()
+    status = fields.String(validate=validate.OneOf(UNFINISHED))
+    since = moment("created at this time or later.")
+    until = moment("created before this time.")
+    dry_run = StrictBoolean(metadata=about("Only count the runs that would be cancelled."))
+
+
+class CancelledRunsSchema(ResponseBody):
+    """The result of a write that cancels runs: the automation, or the count of a dry run."""
+
+    data = fields.Raw(
+        metadata={
+            "anyOf": [
+                {"$ref": "#/components/schemas/Automation"},
+                {
+                    "type": "object",
+                    "description": f"How many runs a dry run would cancel, up to {automations.MOST_COUNTED:,}.",
+                    "required": ["count"],
+                    "properties": {"count": {"type": "integer", "example": 12}},
+                },
+            ]
+        }
+    )
