@@ -18,25 +18,21 @@ class MoveRunsBody(RequestBody):
     dry_run = StrictBoolean(metadata=about("Only count the runs that would be moved."))
 
 
+def _automation_or(about_counts: str, **examples: int) -> fields.Raw:
+    """The automation, or the counts of a dry run, of which examples are given by name."""
+    counts = {
+        "type": "object",
+        "description": about_counts,
+        "required": list(examples),
+        "properties": {name: {"type": "integer", "example": example} for name, example in examples.items()},
+    }
+    return fields.Raw(metadata={"anyOf": [{"$ref": "#/components/schemas/Automation"}, counts]})
+
+
 class MovedRunsSchema(ResponseBody):
     """The result of a write that moves runs: the automation, or the counts of a dry run."""
 
-    data = fields.Raw(
-        metadata={
-            "anyOf": [
-                {"$ref": "#/components/schemas/Automation"},
-                {
-                    "type": "object",
-                    "description": "How many unfinished runs of the version a dry run would move, and how many not.",
-                    "required": ["count", "kept"],
-                    "properties": {
-                        "count": {"type": "integer", "example": 12},
-                        "kept": {"type": "integer", "example": 3},
-                    },
-                },
-            ]
-        }
-    )
+    data = _automation_or("How many unfinished runs a dry run would move, and how many not.", count=12, kept=3)
 
 
 class CancelRunsBody(Period):
@@ -52,16 +48,4 @@ class CancelRunsBody(Period):
 class CancelledRunsSchema(ResponseBody):
     """The result of a write that cancels runs: the automation, or the count of a dry run."""
 
-    data = fields.Raw(
-        metadata={
-            "anyOf": [
-                {"$ref": "#/components/schemas/Automation"},
-                {
-                    "type": "object",
-                    "description": f"How many runs a dry run would cancel, up to {automations.MOST_COUNTED:,}.",
-                    "required": ["count"],
-                    "properties": {"count": {"type": "integer", "example": 12}},
-                },
-            ]
-        }
-    )
+    data = _automation_or(f"How many runs a dry run would cancel, up to {automations.MOST_COUNTED:,}.", count=12)

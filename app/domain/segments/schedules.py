@@ -1,8 +1,8 @@
 """Schedules: start runs for the contacts of a segment, each day, week or month, or when they enter it.
 
 An occurrence goes through the contacts in parts. Beginning the runs of a part and noting how far it has got are one
-transaction, under the lock of the schedule's row. For entries, one occurrence follows another after a rest, and begins
-runs for those who were not in the segment at the one before; the first begins none.
+transaction, under the lock of the schedule's row. A schedule for entries looks at the segment again after each pause,
+and begins runs for the contacts that were not in it at the look before. The first look begins none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KIND, ENTERED = "contact.scheduled", "segment.entered"
 PART = 200
 # For how long one call goes on while there is more to do, and one part looks for contacts.
 SLICE_SECONDS = 0.25
-# For entries, it rests for so many times as long as an occurrence has taken, within these bounds.
+# The pause between two looks for entries: this many times the duration of the first, but within these limits.
 REST_TIMES, LEAST_REST, MOST_REST = 20, timedelta(seconds=30), timedelta(minutes=5)
 IS_ANY_DUE = "EXISTS (SELECT FROM schedules WHERE next_at <= now())"
 

@@ -1,6 +1,6 @@
 """Timed triggers: those that start runs at a time: before a booking, on a birthday, each Monday for a segment.
 
-Or within a minute or so after a contact has entered a segment, which is found out by looking at it again and again.
+One for contacts that enter a segment is among them, because it looks at the segment again and again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from app.lib import json
 
 # What an automation with such a trigger listens to; no event has such a kind.
 BEFORE, DATE, SCHEDULE = "time:before", "time:date", "time:schedule"
-# The `every` of a schedule that comes again and again, and starts runs for those who are new in the segment.
+# The `every` of a schedule that starts runs for contacts that have entered the segment since its last look.
 ENTRY = "entry"
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 

@@ -70,7 +70,7 @@ def start(automation_id: str) -> Response:
 @blueprint.post("/list")
 @page("automations.manage")
 def check_list(automation_id: str) -> Answer:
-    """Shows whom the lines name, and which name nobody, before anything starts."""
+    """Shows which contacts the lines name, and which lines match none, before anything starts."""
     automation = Automation.find(workspace_id(), automation_id)
     text = request.form.get("lines", "")
     lines = list(dict.fromkeys(filter(None, (line.strip() for line in text.splitlines()))))
