@@ -129,6 +129,8 @@ def body_of(given: Given, broadcast: Broadcast | None = None) -> dict[str, Any]:
         body["filter"] = own_filter or _EVERYBODY
     elif fields["audience"]:
         body["segment_id"] = fields["audience"]
+    else:
+        raise Invalid(Fault("/segment_id", "Choose who gets it."))
     message = _message(given, broadcast)
     if fields["automation_id"]:
         if message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,8 @@ from app.web.access import workspace_id
 
 # Names in a text for which a preview says how many contacts lack them.
 MOST_NAMES = 3
+# An output that says what stands there for contacts that lack its name.
+_WITH_DEFAULT = re.compile(r"\{\{[^{}|]*\|\s*default\s*:[^{}]*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +112,8 @@ def _renditions(body: Mapping[str, Any], contact: Contact | None, rendered: Rend
 
 
 def _lacking(condition: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, int]:
-    """How many of the contacts lack the names of the text, of the first few."""
-    text = (body.get("message") or {}).get("text") or ""
+    """How many of the contacts lack the names of the text, of the first few that have no default."""
+    text = _WITH_DEFAULT.sub("", (body.get("message") or {}).get("text") or "")
     named = [".".join(path) for path in templates.named(text) if path[0] == "contact" and len(path) > 1]
     counted = {}
     for name in list(dict.fromkeys(named))[:MOST_NAMES]:

@@ -199,6 +199,17 @@ def test_a_preview_counts_who_lacks_a_name_of_any_kind(api: Api, owner: Person, 
     assert owner.post("broadcasts/new", SALE | fields).status_code == 200
 
 
+def test_only_names_without_a_default_are_counted(api: Api, owner: Person) -> None:
+    make_channel(api.workspace_id)
+    people(api, 1)
+
+    text = 'Hello {{ contact.first_name | default: "there" }}, {{ contact.last_name }}!'
+    page = preview(owner, SALE | {"do": "preview", "text": text})
+
+    assert "have no <code>contact.last_name</code>" in page or "has no <code>contact.last_name</code>" in page
+    assert "no <code>contact.first_name</code>" not in page
+
+
 def test_a_text_of_which_nothing_is_left_is_pointed_out(api: Api, owner: Person) -> None:
     people(api, 1)
 
@@ -433,7 +444,7 @@ def test_it_starts_an_automation(api: Api, owner: Person) -> None:
     ("fields", "said"),
     [
         ({"name": " "}, "name"),
-        ({"audience": ""}, "segment_id"),
+        ({"audience": ""}, "Choose who gets it."),
         ({"text": ""}, "A message needs a text"),
         ({"text": "{{ contact.first_nam }}"}, "There is no"),
         ({"template": "{"}, "This is not JSON."),
