@@ -42,20 +42,21 @@ def of(message: Mapping[str, Any], text: str | None, contact: Contact, channel_i
 
     The kind that is chosen comes first. It takes three statements, whatever the number of channels.
     """
-    offered = [each for each in recipients.connected(contact.workspace_id) if channel_id in (None, each.id)]
+    connected = recipients.connected(contact.workspace_id)
+    offered = {each.id: each for each in connected if channel_id in (None, each.id)}
     if not offered:
         return []
-    latest, at = Conversation.latest_on_each(contact.id, [each.id for each in offered]), now()
+    latest, at = Conversation.latest_on_each(contact.id, offered), now()
     chosen = _chosen(contact, latest, offered)
     found = []
-    for name in sorted({each.kind for each in offered}, key=list(KINDS).index):
-        some = [each for each in offered if each.kind == name]
-        way = ways.find(contact, _latest(latest, some), some)
+    for name in sorted({each.kind for each in offered.values()}, key=list(KINDS).index):
+        some = {each.id: each for each in offered.values() if each.kind == name}
+        way = ways.find(contact, next((each for each in latest if each.channel_id in some), None), some)
         open_until = way.window_ends_at if way and KINDS[name].window else None
         found.append(
             Rendition(
                 KINDS[name],
-                way.channel if way else some[0],
+                way.channel if way else next(iter(some.values())),
                 is_chosen=chosen is not None and chosen.kind == name,
                 is_template=KINDS[name].sends_templates and bool(message.get("template")),
                 open_until=open_until if open_until and open_until > at else None,
@@ -65,17 +66,12 @@ def of(message: Mapping[str, Any], text: str | None, contact: Contact, channel_i
     return sorted(found, key=lambda each: not each.is_chosen)
 
 
-def _chosen(contact: Contact, latest: list[Conversation], offered: list[Channel]) -> Channel | None:
+def _chosen(contact: Contact, latest: list[Conversation], offered: Mapping[str, Channel]) -> Channel | None:
     """The channel that the broadcast takes for the contact, if it can reach them there or not."""
     if latest:
-        return next(each for each in offered if each.id == latest[0].channel_id)
+        return offered[latest[0].channel_id]
     way = ways.find(contact, None, offered)
     return way.channel if way else None
-
-
-def _latest(latest: list[Conversation], some: list[Channel]) -> Conversation | None:
-    named = {each.id for each in some}
-    return next((each for each in latest if each.channel_id in named), None)
 
 
 def _fault(

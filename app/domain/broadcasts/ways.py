@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -41,15 +41,14 @@ class Way:
         return self.conversation.window_ends_at if self.conversation else None
 
 
-def find(contact: Contact, latest: Conversation | None, offered: Sequence[Channel]) -> Way | None:
+def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Channel]) -> Way | None:
     """The way to the contact; None if there is none.
 
-    `latest`: their latest conversation on the channels that are `offered`.
+    `latest`: their latest conversation on the channels that are `offered`, newest first, by their identifiers.
     """
     if latest is not None:
-        channel = next(each for each in offered if each.id == latest.channel_id)
-        return None if latest.peer is None else Way(channel, latest.peer, latest)
-    opening = recipients.opening(contact, offered)
+        return None if latest.peer is None else Way(offered[latest.channel_id], latest.peer, latest)
+    opening = recipients.opening(contact, offered.values())
     return Way(*opening) if opening else None
 
 

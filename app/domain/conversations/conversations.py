@@ -64,7 +64,7 @@ def most_recent(unit: Unit, workspace_id: str, contact_id: str) -> Conversation 
     return unit.get(Conversation, workspace_id, "id", found) if found else None
 
 
-def on_channel(unit: Unit, contact: Contact, *channel_ids: str) -> Conversation | None:
+def on_channel(unit: Unit, contact: Contact, channel_ids: Collection[str]) -> Conversation | None:
     """The contact's most recent conversation on one of the channels, open or closed; None if it has none."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or latest.channel_id in channel_ids:
@@ -101,7 +101,7 @@ def open_on(change: Change, contact: Contact, channel_id: str, *, is_quiet: bool
 
 def open_for(change: Change, contact: Contact, channel_id: str) -> Conversation:
     """The contact's most recent conversation on the channel, reopened if it is closed; a new one if there is none."""
-    found = on_channel(change.unit, contact, channel_id)
+    found = on_channel(change.unit, contact, [channel_id])
     return reopen(change, contact, found) if found else open_on(change, contact, channel_id)
 
 

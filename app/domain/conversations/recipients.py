@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -60,8 +60,7 @@ def find(change: Change) -> tuple[Contact, Conversation]:
 
 def latest(unit: Unit, contact: Contact, *, channel_id: str | None, kind: str | None) -> Conversation | None:
     """The contact's latest conversation on that channel, or on any of that kind, if it is connected."""
-    found = offered(unit, contact.workspace_id, channel_id, kind)
-    return conversations.on_channel(unit, contact, *(channel.id for channel in found))
+    return conversations.on_channel(unit, contact, offered(unit, contact.workspace_id, channel_id, kind))
 
 
 def open_first(
@@ -72,10 +71,10 @@ def open_first(
     Only on that channel, or on one of that kind, if given. A web chat and a Telegram bot are not among these: they
     reach only people who have written there.
     """
-    return _open_on_one_of(change, contact, offered(change.unit, contact.workspace_id, channel_id, kind))
+    return _open_on_one_of(change, contact, offered(change.unit, contact.workspace_id, channel_id, kind).values())
 
 
-def opening(contact: Contact, among: Sequence[Channel]) -> tuple[Channel, str] | None:
+def opening(contact: Contact, among: Iterable[Channel]) -> tuple[Channel, str] | None:
     """The first of the channels on which a conversation may be opened, and the address of the contact there."""
     for channel in among:
         kind = channels.kind_of(channel)
@@ -84,10 +83,17 @@ def opening(contact: Contact, among: Sequence[Channel]) -> tuple[Channel, str] |
     return None
 
 
-def offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | None = None) -> list[Channel]:
-    """The connected channels that are meant, all if neither is given. They are read once per unit."""
-    found = unit.noted(("connected channels", workspace_id), lambda: channels.noted(unit, connected(workspace_id)))
-    return [each for each in found if channel_id in (None, each.id) and kind in (None, each.kind)]
+def offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | None = None) -> Mapping[str, Channel]:
+    """The connected channels that are meant, all if neither is given, newest first, by their identifiers.
+
+    They are read once per unit, and chosen once for all contacts.
+    """
+
+    def choose() -> dict[str, Channel]:
+        found = unit.noted(("connected channels", workspace_id), lambda: channels.noted(unit, connected(workspace_id)))
+        return {each.id: each for each in found if channel_id in (None, each.id) and kind in (None, each.kind)}
+
+    return unit.noted(("offered channels", workspace_id, channel_id, kind), choose)
 
 
 def connected(workspace_id: str) -> list[Channel]:
@@ -135,7 +141,7 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
     if wanted is None:
         found = conversations.most_recent(unit, contact.workspace_id, contact.id)
     else:
-        found = conversations.on_channel(unit, contact, *(channel.id for channel in wanted))
+        found = conversations.on_channel(unit, contact, [channel.id for channel in wanted])
     if found is not None:
         return contact, found
     opened = _open_on_one_of(change, contact, connected(change.workspace_id) if wanted is None else wanted)
@@ -157,13 +163,13 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
         identities.give(unit, workspace_id, kind.name, recipient, contact.id)
     else:
         raise Conflict(_NOT_FIRST)
-    found = conversations.on_channel(unit, contact, channel.id)
+    found = conversations.on_channel(unit, contact, [channel.id])
     if found is None and not kind.may_open:
         raise Conflict(_NOT_FIRST)
     return contact, found or open_on(change, contact, channel, recipient)
 
 
-def _open_on_one_of(change: Change, contact: Contact, among: Sequence[Channel]) -> Conversation | None:
+def _open_on_one_of(change: Change, contact: Contact, among: Iterable[Channel]) -> Conversation | None:
     found = opening(contact, among)
     return open_on(change, contact, *found) if found else None
 
