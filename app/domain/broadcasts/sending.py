@@ -22,7 +22,6 @@ from app.lib import ids, json, templates
 from app.lib.templates import Budget, Overspent, TemplateError, TooLong
 from app.models import sets
 from app.models.broadcasts import Broadcast
-from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.sets import Key
 
@@ -54,13 +53,9 @@ class SendMessage:
 
     def room(self) -> int:
         """As many as keep what is under way within its bound."""
-        query = Channel.in_workspace(self._broadcast.workspace_id).where(
-            Channel.state == "connected", Channel.deleted_at.is_null()
-        )
-        if self._broadcast.channel_id is not None:
-            query = query.where(Channel.id == self._broadcast.channel_id)
-        rates = [KINDS[channel.kind].channel_rate for channel in query]
-        per_second = sum(math.inf if rate is None else rate.per_second for rate in rates)
+        found = rows(_KINDS, (self._broadcast.workspace_id, self._broadcast.channel_id))
+        rates = [(number, KINDS[kind].channel_rate) for kind, number in found]
+        per_second = sum(math.inf if rate is None else number * rate.per_second for number, rate in rates)
         most = min(per_second * SECONDS_UNDER_WAY, MOST_UNDER_WAY)
         return max(int(most) - under_way(self._broadcast.id), 0)
 
@@ -195,6 +190,10 @@ _WORKSPACE = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
 _CHANNELS = """
     SELECT name, state FROM channels WHERE workspace_id = %s AND deleted_at IS NULL AND id = coalesce(%s, id)
     ORDER BY id
+"""
+_KINDS = """
+    SELECT kind, count(*) FROM channels
+    WHERE workspace_id = %s AND deleted_at IS NULL AND state = 'connected' AND id = coalesce(%s, id) GROUP BY kind
 """
 _TAKEN = """
     SELECT DISTINCT wanted.kind, wanted.peer
