@@ -180,8 +180,23 @@ def test_the_process_types_are_those_of_the_procfile() -> None:
     assert tuple(types) == ("release", *presence.TYPES)
 
 
-# Times that may be later than Python has any, which only SQL reads.
-UNREAD = {("channels", "paced_until"), ("channels", "paused_until")}
+WITHOUT_WORKSPACE = (
+    *("attempts", "broadcast_rows", "idempotency_keys", "import_errors", "replay_parts", "replay_rows"),
+    "selection_parts",
+)
+# Times that may be later than Python has any, and workspaces of rows that are found by what they belong to.
+UNREAD = {
+    *(("channels", "paced_until"), ("channels", "paused_until")),
+    *((table, "workspace_id") for table in WITHOUT_WORKSPACE),
+}
+
+
+# What people have in all their workspaces, counts that end within the hour, and what processes keep for themselves.
+NOT_OF_A_WORKSPACE = {
+    *("workspaces", "accounts", "sessions", "emails", "sign_in_failures", "stored_bytes"),
+    *("migrations", "leases", "billing_periods", "usage_progress", "queue_minutes", "figure_progress"),
+    *("inbox_figure_progress", "update_horizons", "updates_forgotten"),
+}
 
 
 def columns_of(table: str) -> dict[str, bool]:
@@ -201,6 +216,18 @@ def test_the_migrations_make_what_the_models_describe(empty: None, model: Any) -
     columns = columns_of(model._meta.table_name)
 
     assert {name: columns[name] for name in columns if (model._meta.table_name, name) not in UNREAD} == described
+
+
+def test_every_table_of_workspaces_names_them(empty: None) -> None:
+    tables = {
+        name
+        for (name,) in rows(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition"
+            " AND relnamespace = 'public'::regnamespace"
+        )
+    }
+
+    assert {table for table in tables if "workspace_id" not in columns_of(table)} == NOT_OF_A_WORKSPACE
 
 
 def test_the_migrations_make_the_schema_that_is_written_down(empty: None) -> None:

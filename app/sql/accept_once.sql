@@ -1,8 +1,8 @@
 -- Stores an accepted write and its idempotency key, or nothing if the key is taken. A key whose window is over is free.
 -- A second request with the key waits here until the first has committed, so that one job is made.
 WITH taken AS (
-    INSERT INTO idempotency_keys (token_id, key, fingerprint, job_id)
-    VALUES (%(actor_id)s, %(key)s, %(fingerprint)s, %(id)s)
+    INSERT INTO idempotency_keys (token_id, workspace_id, key, fingerprint, job_id)
+    VALUES (%(actor_id)s, %(workspace_id)s, %(key)s, %(fingerprint)s, %(id)s)
     ON CONFLICT (token_id, key) DO UPDATE
     SET fingerprint = excluded.fingerprint, job_id = excluded.job_id, created_at = now()
     WHERE idempotency_keys.created_at < now() - %(window)s::interval

@@ -85,16 +85,16 @@ WITH made AS MATERIALIZED (
         last_seen_at = greatest(kept.last_seen_at, excluded.last_seen_at)
     RETURNING id, kind, workspace_id, subject, code, status
 ), failed_in_minutes AS (
-    INSERT INTO failure_minutes AS kept (group_id, starts_at, failed, final)
-    SELECT id, minute, failed, final
+    INSERT INTO failure_minutes AS kept (group_id, workspace_id, starts_at, failed, final)
+    SELECT id, workspace_id, minute, failed, final
     FROM failures_of_minutes JOIN grouped USING (kind, workspace_id, subject, code, status)
     ON CONFLICT (group_id, starts_at) DO UPDATE SET
         failed = kept.failed + excluded.failed, final = kept.final + excluded.final
 ), failed_in_hours AS (
-    INSERT INTO failure_hours AS kept (group_id, starts_at, failed, final)
-    SELECT id, date_trunc('hour', minute), sum(failed), sum(final)
+    INSERT INTO failure_hours AS kept (group_id, workspace_id, starts_at, failed, final)
+    SELECT id, workspace_id, date_trunc('hour', minute), sum(failed), sum(final)
     FROM failures_of_minutes JOIN grouped USING (kind, workspace_id, subject, code, status)
-    GROUP BY id, date_trunc('hour', minute)
+    GROUP BY id, workspace_id, date_trunc('hour', minute)
     ON CONFLICT (group_id, starts_at) DO UPDATE SET
         failed = kept.failed + excluded.failed, final = kept.final + excluded.final
 )

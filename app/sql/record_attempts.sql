@@ -54,11 +54,13 @@ WITH outcome AS (
     FROM outcome JOIN free USING (id, claim)
     CROSS JOIN LATERAL (SELECT CASE outcome.error_code WHEN 'ours' THEN 0 ELSE 1 END) AS counted(spent)
     WHERE deliveries.id = free.id AND deliveries.id >= %(first_id)s AND deliveries.id <= %(last_id)s
-    RETURNING deliveries.id, deliveries.endpoint_id, deliveries.attempts, free.trigger, outcome.claim
+    RETURNING deliveries.id, deliveries.workspace_id, deliveries.endpoint_id, deliveries.attempts, free.trigger,
+        outcome.claim
 ), logged AS (
-    INSERT INTO attempts (delivery_id, number, at, duration_ms, status, error, error_code, response_body, trigger)
-    SELECT recorded.id, recorded.attempts, to_timestamp(outcome.at), outcome.duration_ms, outcome.answer, outcome.error,
-        outcome.error_code, outcome.response_body, recorded.trigger
+    INSERT INTO attempts
+        (delivery_id, workspace_id, number, at, duration_ms, status, error, error_code, response_body, trigger)
+    SELECT recorded.id, recorded.workspace_id, recorded.attempts, to_timestamp(outcome.at), outcome.duration_ms,
+        outcome.answer, outcome.error, outcome.error_code, outcome.response_body, recorded.trigger
     FROM recorded JOIN outcome USING (id, claim)
     WHERE outcome.error_code IS DISTINCT FROM 'ours'
 ), mended AS (

@@ -53,6 +53,16 @@ def rows(stack: Stack, query: str, *parameters: object) -> list[tuple[Any, ...]]
         connection.close()
 
 
+def nameless(stack: Stack) -> list[str]:
+    """The tables in which a row of a workspace does not name it."""
+    tables = rows(
+        stack,
+        "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
+        " WHERE attname = 'workspace_id' AND NOT attnotnull AND relkind IN ('r', 'p') AND NOT relispartition",
+    )
+    return [table for (table,) in tables if rows(stack, f"SELECT FROM {table} WHERE workspace_id IS NULL LIMIT 1")]
+
+
 def unfinished(stack: Stack, shops: Sequence[Shop]) -> int:
     """The number of the shops' jobs, fan-outs and deliveries that have not ended."""
     workspaces = [shop.workspace_id for shop in shops]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.audit import Figures
+from tests.journeys.audit import Figures, nameless
 from tests.journeys.conversing import Providers
 from tests.stack.ports import free_port
 from tests.stack.receiver import Receiver
@@ -65,6 +65,7 @@ def serve(processes: dict[str, int], settings: dict[str, str], **options: Any) -
         Stack(Path(directory), processes, {"RATE_LIMIT": "0", **settings}, **options) as stack,
     ):
         yield stack
+        assert nameless(stack) == []
 
 
 def same_receiver(running: Stack) -> dict[str, str]:

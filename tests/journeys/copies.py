@@ -38,9 +38,9 @@ def make_copies(stack: Stack, shop: Shop, status: str, number: int, kind: str | 
         )
         for place, (code, error) in enumerate(past, 1):
             cursor.execute(
-                "INSERT INTO attempts (delivery_id, number, at, duration_ms, status, error)"
-                " SELECT id, %s, now() - interval '1 hour', 1, %s, %s FROM unnest(%s::text[]) AS made(id)",
-                (place, code, error, made),
+                "INSERT INTO attempts (delivery_id, workspace_id, number, at, duration_ms, status, error)"
+                " SELECT id, %s, %s, now() - interval '1 hour', 1, %s, %s FROM unnest(%s::text[]) AS made(id)",
+                (shop.workspace_id, place, code, error, made),
             )
     connection.close()
     return made

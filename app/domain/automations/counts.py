@@ -84,23 +84,23 @@ _FOLD = """
     WITH taken AS (
         DELETE FROM automation_deltas
         WHERE id IN (SELECT id FROM automation_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
-        RETURNING automation_id, version, hour, step, key, amount
+        RETURNING workspace_id, automation_id, version, hour, step, key, amount
     ), known AS MATERIALIZED (
         SELECT * FROM taken WHERE EXISTS (SELECT FROM automations WHERE automations.id = taken.automation_id)
     ), added AS (
-        INSERT INTO automation_counts (automation_id, key, amount)
-        SELECT automation_id, key, sum(amount) FROM known WHERE step = ''
-        GROUP BY automation_id, key ORDER BY automation_id, key
+        INSERT INTO automation_counts (workspace_id, automation_id, key, amount)
+        SELECT workspace_id, automation_id, key, sum(amount) FROM known WHERE step = ''
+        GROUP BY workspace_id, automation_id, key ORDER BY automation_id, key
         ON CONFLICT (automation_id, key) DO UPDATE SET amount = automation_counts.amount + excluded.amount
     ), added_by_version AS (
-        INSERT INTO run_counts (automation_id, version, grain, starts_at, step, key, amount)
-        SELECT automation_id, version, grain, starts_at, step, key, sum(amount)
+        INSERT INTO run_counts (workspace_id, automation_id, version, grain, starts_at, step, key, amount)
+        SELECT workspace_id, automation_id, version, grain, starts_at, step, key, sum(amount)
         FROM known CROSS JOIN LATERAL (VALUES
             ('all', timestamptz 'epoch', true),
             ('day', date_trunc('day', hour, 'UTC'), hour >= %(day)s),
             ('hour', hour, hour >= %(hour)s)) AS time(grain, starts_at, is_kept)
         WHERE version IS NOT NULL AND is_kept
-        GROUP BY automation_id, version, grain, starts_at, step, key HAVING sum(amount) <> 0
+        GROUP BY workspace_id, automation_id, version, grain, starts_at, step, key HAVING sum(amount) <> 0
         ORDER BY automation_id, version, grain, starts_at, step, key
         ON CONFLICT (automation_id, version, grain, starts_at, step, key)
             DO UPDATE SET amount = run_counts.amount + excluded.amount

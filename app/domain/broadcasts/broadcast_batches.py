@@ -145,12 +145,13 @@ def _move_on(broadcast: Broadcast, part: _Part, done: _Done) -> None:
     """Records the outcomes, and moves the place in the part."""
     if done.rows:
         contact_ids, outcomes, reasons, message_ids, run_ids = map(list, zip(*done.rows, strict=True))
-        count(_ADD_ROWS, (broadcast.id, broadcast.handled, contact_ids, outcomes, reasons, message_ids, run_ids))
+        place = (broadcast.workspace_id, broadcast.id, broadcast.handled)
+        count(_ADD_ROWS, (*place, contact_ids, outcomes, reasons, message_ids, run_ids))
     skipped = Counter(f"{tallies.SKIPPED}{reason}" for _, _, reason, _, _ in done.rows if reason is not None)
     started = Counter(outcome for _, outcome, *_ in done.rows if outcome == tallies.STARTED)
-    tallies.add(broadcast.id, skipped + started)
+    tallies.add(broadcast, skipped + started)
     for until, contact_ids in done.later.items():
-        broadcast_choices.add(broadcast.id, until, contact_ids)
+        broadcast_choices.add(broadcast, until, contact_ids)
     if part.is_last and done.seen == len(part.contact_ids):
         count("DELETE FROM broadcast_parts WHERE broadcast_id = %s AND number = %s", (broadcast.id, part.number))
     else:
@@ -183,8 +184,8 @@ _NEXT_PART = """
 _MOVE = "UPDATE broadcast_parts SET place = place + %s WHERE broadcast_id = %s AND number = %s"
 _NEXT_IN = "SELECT extract(epoch FROM min(due_at) - now()) FROM broadcast_parts WHERE broadcast_id = %s"
 _ADD_ROWS = """
-    INSERT INTO broadcast_rows (broadcast_id, number, contact_id, outcome, reason, message_id, run_id)
-    SELECT %s, %s + place, contact_id, outcome, reason, message_id, run_id
+    INSERT INTO broadcast_rows (workspace_id, broadcast_id, number, contact_id, outcome, reason, message_id, run_id)
+    SELECT %s, %s, %s + place, contact_id, outcome, reason, message_id, run_id
     FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) WITH ORDINALITY
         AS made(contact_id, outcome, reason, message_id, run_id, place)
 """

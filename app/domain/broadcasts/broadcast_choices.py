@@ -83,15 +83,15 @@ def write_down(broadcast: Broadcast) -> tuple[int, str | None]:
         found += part.ids
         reached = part.last_id
     for due_at, contact_ids in _by_time(broadcast, found).items():
-        add(broadcast.id, due_at, contact_ids)
+        add(broadcast, due_at, contact_ids)
     return len(found), reached
 
 
-def add(broadcast_id: str, due_at: datetime, contact_ids: Sequence[str]) -> None:
+def add(broadcast: Broadcast, due_at: datetime, contact_ids: Sequence[str]) -> None:
     """Writes down that the contacts are due at that time."""
     parts = [list(contact_ids[start : start + PART]) for start in range(0, len(contact_ids), PART)]
     for part in parts:
-        rows(_ADD, (broadcast_id, due_at, part))
+        rows(_ADD, (broadcast.workspace_id, broadcast.id, due_at, part))
 
 
 def _by_time(broadcast: Broadcast, contact_ids: Sequence[str]) -> Mapping[datetime, list[str]]:
@@ -130,7 +130,8 @@ def _left_out(workspace_id: str, contact_ids: Sequence[str], payload: Mapping[st
 
 
 _ADD = """
-    INSERT INTO broadcast_parts (broadcast_id, due_at, contact_ids) VALUES (%s, %s, %s::text[]) RETURNING number
+    INSERT INTO broadcast_parts (workspace_id, broadcast_id, due_at, contact_ids) VALUES (%s, %s, %s, %s::text[])
+    RETURNING number
 """
 _LEFT_OUT = """
     WITH offered AS (

@@ -14,6 +14,7 @@ from app.channels.base import Outcome
 from app.database import rows
 from app.domain.conversations.message_statuses import OF_OUTCOMES
 from app.domain.work import deltas
+from app.models.broadcasts import Broadcast
 
 IS_ANY_NEW = "EXISTS (SELECT FROM broadcast_deltas)"
 _PLAIN = ("waiting", "replied", "started", *(OF_OUTCOMES[each] for each in (Outcome.FAILED, Outcome.UNKNOWN)))
@@ -21,10 +22,10 @@ MOST_LOOKED_AT = 10_000
 STARTED, SKIPPED, FAILED = "started", "skipped:", "failed:"
 
 
-def add(broadcast_id: str, amounts: Mapping[str, int]) -> None:
+def add(broadcast: Broadcast, amounts: Mapping[str, int]) -> None:
     """Adds to what is counted, in the present transaction."""
     if amounts:
-        rows(_ADD, (broadcast_id, list(amounts), list(amounts.values())))
+        rows(_ADD, (broadcast.workspace_id, broadcast.id, list(amounts), list(amounts.values())))
 
 
 def of(broadcast_ids: Collection[str]) -> dict[str, Counter[str]]:
@@ -71,8 +72,8 @@ def _by(amounts: Counter[str], kind: str) -> dict[str, int]:
 
 
 _ADD = """
-    INSERT INTO broadcast_deltas (broadcast_id, key, amount)
-    SELECT %s, key, amount FROM unnest(%s::text[], %s::int[]) AS added(key, amount) RETURNING id
+    INSERT INTO broadcast_deltas (workspace_id, broadcast_id, key, amount)
+    SELECT %s, %s, key, amount FROM unnest(%s::text[], %s::int[]) AS added(key, amount) RETURNING id
 """
 _READ = """
     SELECT broadcast_id, key, sum(amount)::bigint FROM (

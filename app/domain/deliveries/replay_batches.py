@@ -157,12 +157,12 @@ def _save_rows(replay: Replay, batch: Sequence[_Row], sent_as: Mapping[str, str]
     if batch:
         count(
             """
-            INSERT INTO replay_rows (replay_id, number, delivery_id, outcome, reason, sent_as)
-            SELECT %s, %s + place, id, CASE WHEN sent_as IS NULL THEN 'skipped' ELSE 'sent' END, reason, sent_as
+            INSERT INTO replay_rows (workspace_id, replay_id, number, delivery_id, outcome, reason, sent_as)
+            SELECT %s, %s, %s + place, id, CASE WHEN sent_as IS NULL THEN 'skipped' ELSE 'sent' END, reason, sent_as
             FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS made(id, reason, sent_as, place)
             """,
             (
-                *(replay.id, replay.sent + replay.skipped, [row.delivery_id for row in batch]),
+                *(replay.workspace_id, replay.id, replay.sent + replay.skipped, [row.delivery_id for row in batch]),
                 *([row.reason for row in batch], [sent_as.get(row.delivery_id) for row in batch]),
             ),
         )

@@ -80,7 +80,7 @@ def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> i
     """
     chosen, parameters = _chosen(workspace_id, given)
     with _in_time():
-        [(count,)] = rows(_WRITE_DOWN.format(chosen=chosen), (*parameters, replay_id, PART))
+        [(count,)] = rows(_WRITE_DOWN.format(chosen=chosen), (*parameters, workspace_id, replay_id, PART))
     return int(count)
 
 
@@ -148,8 +148,8 @@ _COUNT = """
 
 _WRITE_DOWN = """
     WITH chosen AS ({chosen}), parts AS (
-        INSERT INTO replay_parts (replay_id, number, delivery_ids, claims)
-        SELECT %s, part, array_agg(id ORDER BY id), array_agg(claim ORDER BY id)
+        INSERT INTO replay_parts (workspace_id, replay_id, number, delivery_ids, claims)
+        SELECT %s, %s, part, array_agg(id ORDER BY id), array_agg(claim ORDER BY id)
         FROM (
             SELECT id, claim, (row_number() OVER (ORDER BY id) - 1) / %s AS part FROM chosen WHERE reason IS NULL
         ) AS numbered

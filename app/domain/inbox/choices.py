@@ -73,8 +73,8 @@ class Choice:
         query, values = self._listed(workspace_id)
         written = f"""
             WITH written AS (
-                INSERT INTO selection_parts (selection_id, number, conversation_ids)
-                SELECT %(selection_id)s, number / %(part)s, array_agg(id ORDER BY number) FROM (
+                INSERT INTO selection_parts (workspace_id, selection_id, number, conversation_ids)
+                SELECT %(workspace_id)s, %(selection_id)s, number / %(part)s, array_agg(id ORDER BY number) FROM (
                     SELECT id, row_number() OVER () - 1 AS number FROM ({query}) AS listed) AS numbered
                 GROUP BY number / %(part)s RETURNING cardinality(conversation_ids) AS size
             )

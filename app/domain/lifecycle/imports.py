@@ -47,8 +47,8 @@ def store(workspace_id: str, import_id: str, job_id: str, good: Sequence[Line], 
     Import.insert(
         id=import_id, workspace_id=workspace_id, job_id=job_id, total=len(good) + len(bad), failed=len(bad)
     ).execute()
-    _keep("import_lines (import_id, number, body)", import_id, good)
-    _keep("import_errors (import_id, number, problem)", import_id, bad)
+    _keep("import_lines", "body", workspace_id, import_id, good)
+    _keep("import_errors", "problem", workspace_id, import_id, bad)
 
 
 def go_on(change: Change) -> Effect | None:
@@ -71,7 +71,7 @@ def go_on(change: Change) -> Effect | None:
         for number, result in zip(numbers, results, strict=True)
         if isinstance(result, Exception)
     ]
-    _keep("import_errors (import_id, number, problem)", change.target, failed)
+    _keep("import_errors", "problem", change.workspace_id, change.target, failed)
     count("DELETE FROM import_lines WHERE import_id = %s AND number = ANY(%s)", (change.target, numbers))
     [(is_last,)] = rows(
         """
@@ -147,9 +147,10 @@ def _failed(change: Change, number: int, error: Exception) -> Line:
     return Line.of(number, problem_of_error(error, base_url=settings().base_url))
 
 
-def _keep(columns: str, import_id: str, lines: Sequence[Line]) -> None:
+def _keep(table: str, content: str, workspace_id: str, import_id: str, lines: Sequence[Line]) -> None:
     if lines:
         count(
-            f"INSERT INTO {columns} SELECT %s, * FROM unnest(%s::int[], %s::text[]::json[])",
-            (import_id, [line.number for line in lines], [line.content for line in lines]),
+            f"INSERT INTO {table} (workspace_id, import_id, number, {content})"
+            " SELECT %s, %s, * FROM unnest(%s::int[], %s::text[]::json[])",
+            (workspace_id, import_id, [line.number for line in lines], [line.content for line in lines]),
         )

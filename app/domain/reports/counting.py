@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -72,7 +72,7 @@ def _count_part(settled: datetime) -> int | None:
         if happenings:
             known = _openings(happenings)
             _add(openings.count(happenings, known))
-            _keep(known)
+            _keep(known, {each.conversation_id: each.workspace_id for each in happenings})
         count("UPDATE inbox_figure_progress SET counted_until = %s", (until,))
     return len(happenings)
 
@@ -89,13 +89,14 @@ def _openings(happenings: Iterable[Happening]) -> Openings:
     return {**dict.fromkeys(conversation_ids), **{id: Opening(*columns) for id, *columns in found}}
 
 
-def _keep(known: Openings) -> None:
+def _keep(known: Openings, workspaces: Mapping[str, str]) -> None:
     unknown = [id for id, opening in known.items() if opening is None]
     kept = [(id, opening) for id, opening in known.items() if opening is not None]
     rows("DELETE FROM conversation_openings WHERE conversation_id = ANY(%s)", (unknown,))
     columns = ("opened_at", "first_received_at", "is_answered", "closed_at")
     values = [[getattr(opening, column) for _, opening in kept] for column in columns]
-    rows(_KEEP, ([id for id, _ in kept], *values))
+    ids = [id for id, _ in kept]
+    rows(_KEEP, (ids, [workspaces[id] for id in ids], *values))
 
 
 def _add(amounts: Counter[Figure]) -> None:
@@ -157,8 +158,10 @@ _MESSAGES = f"""
 """
 
 _KEEP = """
-    INSERT INTO conversation_openings (conversation_id, opened_at, first_received_at, is_answered, closed_at)
-    SELECT * FROM unnest(%s::text[], %s::timestamptz[], %s::timestamptz[], %s::boolean[], %s::timestamptz[])
+    INSERT INTO conversation_openings
+        (conversation_id, workspace_id, opened_at, first_received_at, is_answered, closed_at)
+    SELECT * FROM
+        unnest(%s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[], %s::boolean[], %s::timestamptz[])
     ON CONFLICT (conversation_id) DO UPDATE SET opened_at = excluded.opened_at,
         first_received_at = excluded.first_received_at, is_answered = excluded.is_answered,
         closed_at = excluded.closed_at

@@ -1,7 +1,8 @@
 """Deltas: small rows with which transactions note what they change in counts, until the scheduler adds them up.
 
 Counts of something called `name` are in `<name>_counts (owner, key, amount)`, their deltas in
-`<name>_deltas (id, owner, key, amount)`. A transaction only appends, so no two wait for each other's counts.
+`<name>_deltas (id, owner, key, amount)`, both with the `workspace_id` of the owner. A transaction only appends, so no
+two wait for each other's counts.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ def fold(name: str, owner: str, limit: int) -> int:
 
     `owner`: the column that says whose count it is.
     """
+    # While an update goes on, older processes note changes without their workspace.
+    further = ("", "") if owner == "workspace_id" else (", workspace_id", ", max(workspace_id)")
     with transaction():
-        [(folded, emptied)] = rows(_FOLD.format(name=name, owner=owner), {"limit": limit})
+        query = _FOLD.format(name=name, owner=owner, columns=owner + further[0], values=owner + further[1])
+        [(folded, emptied)] = rows(query, {"limit": limit})
         if emptied:
             pairs = tuple(tuple(each) for each in emptied)
             count(f"DELETE FROM {name}_counts WHERE ({owner}, key) IN %s AND amount = 0", (pairs,))
@@ -27,10 +31,10 @@ _FOLD = """
     WITH taken AS (
         DELETE FROM {name}_deltas
         WHERE id IN (SELECT id FROM {name}_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
-        RETURNING {owner}, key, amount
+        RETURNING {columns}, key, amount
     ), added AS (
-        INSERT INTO {name}_counts ({owner}, key, amount)
-        SELECT {owner}, key, sum(amount) FROM taken GROUP BY 1, 2 HAVING sum(amount) <> 0 ORDER BY 1, 2
+        INSERT INTO {name}_counts ({columns}, key, amount)
+        SELECT {values}, key, sum(amount) FROM taken GROUP BY {owner}, key HAVING sum(amount) <> 0 ORDER BY {owner}, key
         ON CONFLICT ({owner}, key) DO UPDATE SET amount = {name}_counts.amount + excluded.amount
         RETURNING {owner}, key, amount
     )
