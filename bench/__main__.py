@@ -18,6 +18,7 @@ from bench import (
     latency,
     live,
     messages,
+    moving,
     pages,
     paint,
     pictures,
@@ -53,19 +54,20 @@ SECTIONS = {
     "segments": segments.run,
     "broadcasts": broadcasts.run,
     "live": live.run,
+    "moving": moving.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
 QUICK |= {"messages": messages.quick, "pages": pages.quick, "live": live.quick, "rates": rates.quick}
 QUICK |= {"inbound": inbound.quick, "inbox": inbox.quick, "reports": reports.quick}
 QUICK |= {"picture": pictures.quick, "segments": segments.quick}
-QUICK |= {"broadcasts": broadcasts.quick}
+QUICK |= {"broadcasts": broadcasts.quick, "moving": moving.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 COUNTS |= {"rates": rates.COUNTS}
 SETTINGS = {"messages": messages.SETTINGS, "waiting": waiting.SETTINGS}
 SETTINGS |= {"rates": rates.SETTINGS, "inbound": inbound.SETTINGS, "inbox": inbox.SETTINGS}
-SETTINGS |= {"broadcasts": broadcasts.SETTINGS}
+SETTINGS |= {"broadcasts": broadcasts.SETTINGS, "moving": moving.SETTINGS}
 
 
 def main() -> int:

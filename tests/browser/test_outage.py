@@ -32,7 +32,9 @@ def failed(service: Service, workspace: Workspace) -> int:
     wait_until(lambda: ended(service, workspace, "delivered", "failed") >= CONTACTS, 120, "every delivery has ended")
     service.receiver.behaviour = None
     number = ended(service, workspace, "failed")
-    counted = "SELECT sum(final) FROM failure_minutes JOIN failure_groups ON id = group_id WHERE workspace_id = %s"
+    counted = (
+        "SELECT sum(final) FROM failure_minutes JOIN failure_groups g ON g.id = group_id WHERE g.workspace_id = %s"
+    )
     wait_until(lambda: service.query(counted, workspace.id) == [(number,)], 60, "the failures are counted")
     return number
 

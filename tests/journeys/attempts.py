@@ -52,7 +52,7 @@ def logs(stack: Stack, shops: Sequence[Shop]) -> list[Log]:
                 FILTER (WHERE number IS NOT NULL), '{}'),
             coalesce(array_agg(error ORDER BY number) FILTER (WHERE number IS NOT NULL), '{}')
         FROM deliveries LEFT JOIN attempts ON delivery_id = deliveries.id
-        WHERE workspace_id = ANY(%s) GROUP BY deliveries.id ORDER BY deliveries.id
+        WHERE deliveries.workspace_id = ANY(%s) GROUP BY deliveries.id ORDER BY deliveries.id
     """
     return [Log(*row) for row in rows(stack, query, [shop.workspace_id for shop in shops])]
 

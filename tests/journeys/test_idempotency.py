@@ -245,7 +245,9 @@ def waiting_for_the_key(stack: Stack) -> list[int]:
 
 def stored(stack: Stack, shop: Shop, key: str) -> list[str]:
     """The committed jobs of the key."""
-    query = "SELECT jobs.id FROM idempotency_keys JOIN jobs ON jobs.id = job_id WHERE workspace_id = %s AND key = %s"
+    query = (
+        "SELECT jobs.id FROM idempotency_keys JOIN jobs ON jobs.id = job_id WHERE jobs.workspace_id = %s AND key = %s"
+    )
     return [job for (job,) in rows(stack, query, shop.workspace_id, key)]
 
 

@@ -94,7 +94,9 @@ def test_every_conversation_is_changed_once(stack: Stack, report: Callable[[obje
         (changed + LABELLED, MANY)
     ]
     assert inbox.counts() == {"all": MANY - CLOSED, "done": MANY - CLOSED}
-    left = "SELECT count(*) FROM selection_parts JOIN selections ON id = selection_id WHERE workspace_id = %s"
+    left = (
+        "SELECT count(*) FROM selection_parts JOIN selections ON id = selection_id WHERE selections.workspace_id = %s"
+    )
     assert rows(stack, left, inbox.workspace_id) == [(0,)]
     assert inbox.query("kind, status FROM jobs") == [("selections.apply", "succeeded")]
 

@@ -149,6 +149,7 @@ def _resent(stack: Stack, shop: Shop) -> dict[str, str]:
 
 def _history(stack: Stack, shop: Shop) -> set[tuple[Any, ...]]:
     query = """
-        SELECT attempts.* FROM attempts JOIN deliveries ON deliveries.id = delivery_id WHERE workspace_id = %s
+        SELECT attempts.* FROM attempts JOIN deliveries ON deliveries.id = delivery_id
+        WHERE deliveries.workspace_id = %s
     """
     return set(rows(stack, query, shop.workspace_id))
