@@ -14,9 +14,9 @@ from statistics import median
 
 from bench import runs, sites, sleepers, starts
 from bench.automation_peers import Peer
-from bench.costs import each, measured
+from bench.costs import each, measured, written
 from bench.errors import BenchError
-from bench.figures import Row, at_most, breakdown
+from bench.figures import Row, at_most, breakdown, growth
 from bench.programs import Program
 from bench.rivals import NotInstalled, install_python
 from bench.runs import Run
@@ -136,7 +136,8 @@ def _speed(site: Site, size: Size, tell: Tell) -> list[Row]:
             rows.append(ours.statements(size.ours // 2))
             site.query("TRUNCATE deliveries")  # those of the runs so far would be sent too
             sites.start_types(site, "deliveries", "slow-deliveries", "retries")
-            sending = ours.run(size.ours)
+            before, sending = written(site), ours.run(size.ours)
+            rows += growth("runs", "run with its contact and webhooks", before, written(site), size.ours)
             figure = f"{sending.per_second:.0f}/s, {each(sending.spent, size.ours)}"
             rows.append(Row("runs", "ours while their webhooks are sent", figure))
         finally:

@@ -16,9 +16,9 @@ import psycopg2
 
 from app.models.contacts import SEGMENT_SIZE
 from bench import neighbours, sites
-from bench.costs import each, measured
+from bench.costs import each, measured, written
 from bench.errors import BenchError
-from bench.figures import Row, at_most, breakdown, percentile
+from bench.figures import Row, at_most, breakdown, growth, percentile
 from bench.provider import Provider, playing
 from bench.segments import OPEN_SEGMENTS
 from bench.sites import Site
@@ -51,11 +51,6 @@ _TALKS = """
         CASE WHEN 'paced' = ANY(tags) THEN '{paced}' ELSE (%s::text[])[1 + n %% {channels}] END, n, 'closed',
         now() + interval '1 day', now()
     FROM (SELECT contacts.*, row_number() OVER (ORDER BY id)::int AS n FROM contacts WHERE tags <> '{{}}') AS contacts
-"""
-# The WAL so far, and the size of all tables with their indexes.
-_WRITTEN = """
-    SELECT pg_current_wal_lsn() - '0/0', sum(pg_total_relation_size(oid))
-    FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
 """
 Tell = Callable[[str], None]
 
@@ -168,15 +163,11 @@ def _watch(site: Site, provider: Provider, seconds: int) -> tuple[int, list[Row]
     broadcast_id = _send(caller, REGULAR)
     began = time.monotonic()
     _until(lambda: bool(site.query(f"SELECT 1 FROM broadcasts WHERE id = '{broadcast_id}' AND reached IS NULL")))
-    chosen, first = provider.count(), site.query(_WRITTEN)[0]
+    chosen, first = provider.count(), written(site)
     time.sleep(max(1, seconds - (time.monotonic() - began)))
-    last, sent = site.query(_WRITTEN)[0], provider.count()
+    last, sent = written(site), provider.count()
     caller.apply("POST", f"broadcasts/{broadcast_id}/abort")
-    wal, grown = ((int(each) - int(other)) / (sent - chosen) for each, other in zip(last, first, strict=True))
-    return sent - before, [
-        Row("broadcasts", "WAL of a contact", f"{wal / 1000:.1f} kB"),
-        Row("broadcasts", "growth of tables and indexes by a contact", f"{grown / 1000:.1f} kB"),
-    ]
+    return sent - before, growth("broadcasts", "contact", first, last, sent - chosen)
 
 
 def _send(caller: Caller, condition: dict[str, str], **fields: str) -> str:

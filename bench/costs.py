@@ -1,4 +1,4 @@
-"""CPU time by process type, which can be compared even between runs on a busy machine."""
+"""CPU time by process type, and bytes written: what can be compared even between runs on a busy machine."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,12 @@ TYPES = (
     "scheduler",
 )
 
+# The WAL so far, and the size of all tables with their indexes.
+_WRITTEN = """
+    SELECT (pg_current_wal_lsn() - '0/0')::bigint, sum(pg_total_relation_size(oid))::bigint
+    FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+"""
+
 
 @contextmanager
 def measured(site: Site) -> Iterator[dict[str, float]]:
@@ -35,6 +41,12 @@ def each(spent: Mapping[str, float], number: int) -> str:
     """The CPU milliseconds per item, by process type."""
     shares = [f"{name} {1000 * seconds / number:.2f}" for name, seconds in spent.items() if seconds]
     return f"{1000 * sum(spent.values()) / number:.2f} ms ({', '.join(shares)})"
+
+
+def written(site: Site) -> tuple[int, int]:
+    """The bytes of WAL written so far, and of all tables with their indexes."""
+    [(wal, kept)] = site.query(_WRITTEN)
+    return int(wal), int(kept)
 
 
 def _cpu_seconds(site: Site) -> dict[str, float]:

@@ -36,6 +36,15 @@ def at_most(section: str, what: str, value: float, target: float, unit: str = ""
     return Row(section, what, f"{value:.{places}f}{unit}", f"at most {target:g}{unit}", value <= target)
 
 
+def growth(section: str, item: str, before: tuple[int, int], after: tuple[int, int], number: int) -> list[Row]:
+    """What was written for each of so many items, between two moments of `costs.written`."""
+    wal, kept = ((now - then) / number / 1000 for then, now in zip(before, after, strict=True))
+    return [
+        Row(section, f"WAL of a {item}", f"{wal:.1f} kB"),
+        Row(section, f"growth of tables and indexes by a {item}", f"{kept:.1f} kB"),
+    ]
+
+
 def breakdown(title: str, statements: Statements, writes: int, most: int = 15) -> str:
     """The most frequent kinds of statement, per write."""
     by_process = ", ".join(f"{kind} {number / writes:.2f}" for kind, number in statements.by_process().most_common())

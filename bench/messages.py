@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from bench import sites
-from bench.costs import each, measured
+from bench.costs import each, measured, written
 from bench.errors import BenchError
-from bench.figures import Row, at_most, breakdown
+from bench.figures import Row, at_most, breakdown, growth
 from bench.provider import Provider, playing
 from bench.sites import Site
 from bench.statements import counted
@@ -59,8 +59,10 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
             speeds.append(size.messages / seconds)
             costs = each({name: cpu for name, cpu in spent.items() if not name.startswith("python")}, size.messages)
             tell(f"{speeds[-1]:.0f}/s, {costs}")
+        before = written(site)
         with counted(site) as statements:
             _send(site, channels, size.messages, provider)
+        bytes_written = growth("messages", "message", before, written(site), size.messages)
         by_process = statements.by_process()
         print(breakdown("Messages", statements, size.messages), end="\n\n", flush=True)
     sent = median(speeds)
@@ -76,6 +78,7 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
         at_most(
             "messages", "SQL statements of a message", by_process["messages"] / size.messages, MOST_STATEMENTS, places=2
         ),
+        *bytes_written,
     ]
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from bench import sites
 from bench.arrivals import Arrivals, receiving
-from bench.costs import each, measured
+from bench.costs import each, measured, written
 from bench.errors import BenchError
-from bench.figures import Row, at_most, breakdown, milliseconds, percentile
+from bench.figures import Row, at_most, breakdown, growth, milliseconds, percentile
 from bench.offers import Accepted, Offer
 from bench.sites import Site
 from bench.statements import counted
@@ -54,7 +54,8 @@ def run(site: Site, tell: Tell) -> list[Row]:
         tell(f"with {WINDOW} under way: {full}")
         rate, steady = _find_rate(site, arrivals, full.received_per_second, tell)
         statements = _statements(site, arrivals, rate)
-        cost = _cost(site, arrivals, rate)
+        before, (cost, writes) = written(site), _cost(site, arrivals, rate)
+        bytes_written = growth("sustained", "write with its webhook", before, written(site), writes)
     return [
         Row("sustained", f"received, {WINDOW} writes under way", f"{full.received_per_second:.0f}/s"),
         Row("sustained", "offered", f"{rate:.0f}/s", "keeps up", steady.keeps_up),
@@ -65,6 +66,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
         Row("sustained", "accepted to received, p95", milliseconds(percentile(steady.latencies, 0.95))),
         Row("sustained", "CPU of a write, accepted to recorded", cost),
         at_most("sustained", "SQL statements, accepted to recorded", statements, MOST_STATEMENTS),
+        *bytes_written,
     ]
 
 
@@ -99,10 +101,10 @@ def _statements(site: Site, arrivals: Arrivals, rate: float) -> float:
     return statements.total / writes
 
 
-def _cost(site: Site, arrivals: Arrivals, rate: float) -> str:
+def _cost(site: Site, arrivals: Arrivals, rate: float) -> tuple[str, int]:
     with measured(site) as spent:
         writes = len(_offer(site, arrivals, COUNTED_SECONDS, rate=rate).at)
-    return each(spent, writes)
+    return each(spent, writes), writes
 
 
 def _offer(site: Site, arrivals: Arrivals, seconds: float, **how: float) -> Accepted:
