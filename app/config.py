@@ -49,6 +49,10 @@ def _database(text: str) -> str:
     return text
 
 
+def _replica(text: str) -> str | None:
+    return _database(text) if text.strip() else None
+
+
 def _server(*schemes: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         parts = urlsplit(_url(*schemes)(text))
@@ -198,6 +202,7 @@ class Settings:
     """Every setting, typed. `docs/settings.md` describes them."""
 
     database_url: str = _setting("DATABASE_URL", _database)
+    database_replica_url: str | None = _setting("DATABASE_REPLICA_URL", _replica, " ")
     database_pooling: str = _setting("DATABASE_POOLING", _one_of("session", "transaction"), "session")
     redis_url: str = _setting("REDIS_URL", _server("redis", "rediss"))
     broker_url: str = _setting(

@@ -61,17 +61,18 @@ class Connection(hangs.Connection):
 class Database(PostgresqlDatabase):
     """PostgreSQL in autocommit mode. Threads do not share connections."""
 
-    _used = threading.local()
     # Whether a connection belongs to one session of the server, so that it can prepare statements.
     keeps_sessions = True
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._used = threading.local()
         super().__init__(*arguments, **options)
         # peewee connects under a lock, so one attempt that gets no answer would hold up all threads.
         self._lock = nullcontext()
 
     def _connect(self) -> Any:
-        return hangs.watch.connect(super()._connect)  # type: ignore[misc]
+        watch: hangs.Watch = self.connect_params["connection_factory"].watch
+        return watch.connect(super()._connect)  # type: ignore[misc]
 
     def execute_sql(self, sql: Any, params: Any = None) -> Any:
         """Runs a statement. Repeats a read whose connection was lost, outside a transaction. Raises DatabaseAway."""
@@ -125,6 +126,26 @@ class Database(PostgresqlDatabase):
             state.conn.close()
         state.reset()
 
+    @contextmanager
+    def borrowing(self, other: Database) -> Iterator[None]:
+        """In the block, this thread asks the other database. If that is lost, it asks this one again."""
+        other.freshen()
+        borrowed, state = other.connection(), self._state  # type: ignore[attr-defined]
+        own = state.conn
+        state.set_connection(borrowed)
+        try:
+            yield
+        finally:
+            if state.conn is not borrowed:
+                self.discard()
+            state.reset()
+            if own is not None:
+                state.set_connection(own)
+
+    def borrows(self, other: Database) -> bool:
+        """Whether this thread asks the other database."""
+        return not other.is_closed() and self._state.conn is other.connection()  # type: ignore[attr-defined]
+
     def _is_lost(self) -> bool:
         return not self.is_closed() and bool(self.connection().closed)
 
@@ -134,18 +155,33 @@ class Database(PostgresqlDatabase):
         poller.register(connection.fileno(), select.POLLIN)
         return bool(poller.poll(0))
 
+    def point_at(self, url: str, pooling: str, connections: type[Connection] = Connection) -> None:
+        """Opens no connection; the first query does.
+
+        With `transaction`, a pooler gives each transaction a session of the server, and makes the settings of SESSION.
+        """
+        url = url.replace("postgres://", "postgresql://", 1)
+        self.keeps_sessions = pooling == "session"
+        self.init(url, connection_factory=connections, options=self._options(), **_TCP)
+
+    def watch(self, name: str) -> None:
+        """Watches the server in a thread of that name: what waits for one that hangs fails then."""
+        watch: hangs.Watch = self.connect_params["connection_factory"].watch
+        vitals.start(watch.run, name, self._connect_beside, threading.Event())
+
+    def _connect_beside(self, **options: Any) -> Any:
+        return psycopg2.connect(self.database, options=self._options(), **options)
+
+    def _options(self) -> str:
+        return " ".join(f"-c {name}={value}" for name, value in SESSION.items()) if self.keeps_sessions else ""
+
 
 database = Database(None)
 
 
 def connect_to(url: str, pooling: str = "session") -> None:
-    """Points the process at a database. Opens no connection; the first query does.
-
-    With `transaction`, a pooler gives each transaction a session of the server, and makes the settings of SESSION.
-    """
-    url = url.replace("postgres://", "postgresql://", 1)
-    database.keeps_sessions = pooling == "session"
-    database.init(url, connection_factory=Connection, options=_options(), **_TCP)
+    """Points the process at a database."""
+    database.point_at(url, pooling)
 
 
 def connect() -> None:
@@ -158,15 +194,7 @@ def watch() -> None:
 
     Workers do without it: what they do next would have to wait as well.
     """
-    vitals.start(hangs.watch.run, "hangs", _connect_beside, threading.Event())
-
-
-def _connect_beside(**options: Any) -> Any:
-    return psycopg2.connect(database.database, options=_options(), **options)
-
-
-def _options() -> str:
-    return " ".join(f"-c {name}={value}" for name, value in SESSION.items()) if database.keeps_sessions else ""
+    database.watch("hangs")
 
 
 @contextmanager

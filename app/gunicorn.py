@@ -67,11 +67,12 @@ def on_starting(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Announces a new worker process, before its first request; gunicorn calls it in that process."""
-    from app import database, metrics, presence, web
+    from app import database, metrics, presence, replica, web
     from app.lib import vitals
 
     web.compile_templates(worker.wsgi.extensions["pages"])
     database.watch()
+    replica.watch()
     presence.announce("web")
     metrics.PROCESSES.labels("web").set(1)
     vitals.start(metrics.serve_shared, "metrics", configured.metrics_host, configured.metrics_port, "web")

@@ -38,6 +38,11 @@ disable_created_metrics()
 
 PROCESSES = Gauge("bellhop_processes", "Processes that these figures are of.", ["type"], multiprocess_mode="livesum")
 DATABASE_AWAY = Counter("bellhop_database_away", "Statements that failed because PostgreSQL was away or gave up.")
+REPLICA_READS = Counter(
+    "bellhop_replica_reads",
+    "Reads for the replica, by who answered: it, or the primary as it was behind or away.",
+    ["outcome"],
+)
 REDIS_AWAY = Counter("bellhop_redis_away", "Calls that failed because Redis, or the broker, was away or slow.")
 
 REQUESTS = Counter("http_requests", "Requests answered.", ["method", "route", "status"])

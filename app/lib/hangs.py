@@ -34,8 +34,9 @@ _REFUSAL = "PostgreSQL hangs: it has accepted no connection in time."
 
 
 class Connection(psycopg2.extensions.connection):
-    """A connection that another thread can cut while a statement waits on it."""
+    """A connection that another thread can cut while a statement waits on it. `watch`: that of its server."""
 
+    watch: Watch
     _closing = threading.Lock()
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -44,7 +45,7 @@ class Connection(psycopg2.extensions.connection):
         try:
             # A descriptor of our own: libpq closes its one when it likes, and another file may get the number.
             self._wire = socket.socket(fileno=os.dup(self.fileno()))
-            self.address = watch.address = self._address()
+            self.address = self.watch.address = self._address()
         except OSError as error:  # such as too many open files
             super().close()
             raise psycopg2.OperationalError(str(error)) from error
@@ -75,6 +76,7 @@ class Cursor(psycopg2.extensions.cursor):
     def execute(self, query: Any, vars: Any = None) -> None:
         """Raises OperationalError at once while the server hangs; the connection is closed then."""
         connection: Any = self.connection
+        watch: Watch = connection.watch
         watch.waiting[connection] = time.monotonic()
         try:
             if watch.is_hanging:
@@ -146,7 +148,7 @@ class Watch:
         log.warning("database.answers", hung_seconds=round(time.monotonic() - began, 1))
 
 
-watch = Watch()
+watch = Connection.watch = Watch()
 
 
 def _probe(connect: Callable[..., Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from flask import Response, request, url_for
 
+from app import replica
 from app.lib import json
 from app.models.base import page_before
 from app.web.access import viewer
@@ -79,11 +80,14 @@ def wanted_format() -> str | None:
     return asked if asked in ("csv", "json") else None
 
 
-def file_of(rows: Sequence[Mapping[str, Any]], name: str) -> Response:
-    """The rows, all with the same keys, as the file that the address asks for; the caller caps them at MOST_EXPORTED.
+def file_of(read: Callable[[], Sequence[Mapping[str, Any]]], name: str) -> Response:
+    """The rows that `read` finds, all with the same keys, as the file that the address asks for.
+
+    `read` caps them at MOST_EXPORTED. It may ask the replica, and may be called twice.
 
     In CSV, what a spreadsheet would run as a formula has an apostrophe before it.
     """
+    rows = replica.may_read(read)()
     if wanted_format() == "json":
         response = Response(json.dumps(list(rows)), mimetype="application/json")
     else:

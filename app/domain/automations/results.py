@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from app import replica
 from app.database import rows
 from app.domain.automations import proportions
 from app.domain.automations.proportions import Proportion
@@ -56,6 +57,7 @@ class Leaving:
     late: int | None
 
 
+@replica.may_read
 def by_version(automation: Automation) -> list[Arm]:
     """The latest MOST_VERSIONS versions, newest first, with all their runs."""
     latest = automation.latest_version

@@ -12,6 +12,7 @@ from typing import Any
 
 from marshmallow import fields
 
+from app import replica
 from app.config import settings
 from app.database import rows
 from app.domain.automations import counts
@@ -69,6 +70,7 @@ class VersionCountsSchema(ResponseBody):
     )
 
 
+@replica.may_read
 def read(
     automation: Automation, version: int | None = None, since: datetime | None = None, until: datetime | None = None
 ) -> dict[str, Any]:

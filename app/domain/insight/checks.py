@@ -11,7 +11,7 @@ from ipaddress import ip_address
 
 import redis
 
-from app import bells, bounds, database, migrations, presence
+from app import bells, bounds, database, migrations, presence, replica
 from app.config import settings
 from app.database import DatabaseAway, DatabaseRefuses
 from app.domain.channels import disk
@@ -46,6 +46,15 @@ def check_database() -> str:
         wanted = "; ".join(f"SET {name} TO ''{value}''" for name, value in database.SESSION.items())
         raise SettingsError(f"the sessions of the pooler lack settings: give its database connect_query='{wanted}'")
     return f"PostgreSQL {version}"
+
+
+def check_replica() -> str:
+    """The replica responds, if there is to be one."""
+    try:
+        seconds = replica.seconds_behind()
+    except replica.Behind as error:
+        raise SettingsError("DATABASE_REPLICA_URL leads to a server that is no replica") from error
+    return "none" if seconds is None else f"{seconds:.1f} s behind"
 
 
 def check_redis() -> str:
@@ -118,6 +127,7 @@ def check_process(process_type: str) -> Callable[[], str]:
 # In the order in which they run, after `check_settings`.
 CHECKS: dict[str, Callable[[], str]] = {
     "database": check_database,
+    "replica": check_replica,
     "redis": check_redis,
     "migrations": check_migrations,
     "secrets": check_secrets,

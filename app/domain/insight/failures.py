@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from app import replica
 from app.database import now, rows
 from app.domain.insight.trends import DEFAULT, Window
 
@@ -89,6 +90,7 @@ class _Counted:
     steps: dict[datetime, int] = field(default_factory=dict)
 
 
+@replica.may_read
 def groups(
     workspace_id: str | None = None,
     window: Window = DEFAULT,

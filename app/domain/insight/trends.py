@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from app import replica
 from app.database import now, rows
 from app.domain.insight.figures import BOUNDS_MS
 
@@ -107,6 +108,7 @@ class Writes:
     failed: int
 
 
+@replica.may_read
 def attempts(
     window: Window, workspace_id: str = "", endpoint_id: str = "", at: datetime | None = None
 ) -> list[Attempts]:
@@ -151,6 +153,7 @@ def total(counted: Sequence[Attempts]) -> Attempts:
     )
 
 
+@replica.may_read
 def writes(window: Window, workspace_id: str = "", at: datetime | None = None) -> list[Writes]:
     """The writes of a workspace or of all, for every step of the window; the last one is not over."""
     at = at or now()
@@ -167,6 +170,7 @@ def writes(window: Window, workspace_id: str = "", at: datetime | None = None) -
     return [found.get(step) or Writes(step, 0, 0, 0) for step in window.steps(at)]
 
 
+@replica.may_read
 def _within_a_day(column: str, condition: str, chosen: Sequence[Any]) -> dict[str, tuple[int, int]]:
     query = f"""
         SELECT {column}, sum(attempts)::int, sum(attempts - delivered)::int FROM delivery_hours

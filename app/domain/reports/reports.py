@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from app import replica
 from app.database import rows
 from app.domain.reports import periods
 from app.domain.reports.histograms import quantile
@@ -67,6 +68,7 @@ class Report:
     since: datetime | None
 
 
+@replica.may_read
 def read(workspace_id: str, period: Period) -> Report:
     """The report of the workspace's whole inbox. Three statements."""
     progress = rows("SELECT begun_at FROM inbox_figure_progress")
@@ -84,6 +86,7 @@ def read(workspace_id: str, period: Period) -> Report:
     return Report(period, total, before, [(step[0], each) for step, each in zip(steps, of_steps, strict=True)], since)
 
 
+@replica.may_read
 def by(workspace_id: str, dimension: str, period: Period) -> tuple[dict[str, Figures], Figures | None]:
     """The figures of the period by the values of the dimension, the most active first; and the sum of the others.
 
@@ -100,6 +103,7 @@ def by(workspace_id: str, dimension: str, period: Period) -> tuple[dict[str, Fig
     return {value: found[value] for value in ranked[:MOST_SHOWN]}, rest if others else None
 
 
+@replica.may_read
 def of_week(workspace_id: str, period: Period) -> dict[tuple[int, int], Counter[str]]:
     """What OF_WEEK counts, by the day of the week (Monday is 1) and the hour in the period's zone. One statement."""
     found: dict[tuple[int, int], Counter[str]] = {}

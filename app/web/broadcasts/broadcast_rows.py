@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from app import replica
 from app.domain.broadcasts import broadcast_representations
 from app.models.broadcasts import BroadcastRow
 from app.models.contacts import Contact
@@ -24,10 +25,19 @@ def messages_of(rows: Sequence[BroadcastRow]) -> dict[str, Message]:
 
 def in_files(broadcast_id: str, outcome: str | None, replied: bool | None) -> Iterator[list[dict[str, Any]]]:
     """Yields all rows for a file, the latest first, some at a time: who the contacts are and what they got."""
-    before: str | None = None
-    while rows := BroadcastRow.newest(broadcast_id, outcome, replied, before, BATCH):
-        yield _flat(rows)
-        before = str(rows[-1].number)
+    last, part = _newest(broadcast_id, outcome, replied, None)
+    while part:
+        yield part
+        last, part = _newest(broadcast_id, outcome, replied, last)
+
+
+@replica.may_read
+def _newest(
+    broadcast_id: str, outcome: str | None, replied: bool | None, before: str | None
+) -> tuple[str | None, list[dict[str, Any]]]:
+    """The next rows, and the number of the last of them."""
+    rows = BroadcastRow.newest(broadcast_id, outcome, replied, before, BATCH)
+    return str(rows[-1].number) if rows else None, _flat(rows)
 
 
 def _flat(rows: Sequence[BroadcastRow]) -> list[dict[str, Any]]:

@@ -152,8 +152,12 @@ def _wanted(given: dict[str, str]) -> dict[str, str]:
 def _file(wanted: dict[str, str]) -> Response:
     if not viewer().may("contacts.export"):
         raise Forbidden.to("contacts.export")
-    found = Contact.newest(workspace_id(), wanted, None, lists.MOST_EXPORTED)
-    return lists.file_of([contacts.represent(contact) for contact in found], "contacts")
+
+    def read() -> list[dict[str, Any]]:
+        found = Contact.newest(workspace_id(), wanted, None, lists.MOST_EXPORTED)
+        return [contacts.represent(contact) for contact in found]
+
+    return lists.file_of(read, "contacts")
 
 
 def _refuse_known(fields: dict[str, Any]) -> None:

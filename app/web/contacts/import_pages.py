@@ -69,8 +69,10 @@ def show(import_id: str) -> Answer:
     """How far the import is, and its bad lines; these as a file, too."""
     found = Import.find(workspace_id(), import_id)
     if lists.wanted_format():
-        errors = LineError.of(found.id, None, lists.MOST_EXPORTED)
-        return lists.file_of([row for error in errors for row in _faults(error)], f"{found.id}-errors")
+        return lists.file_of(
+            lambda: [row for each in LineError.of(found.id, None, lists.MOST_EXPORTED) for row in _faults(each)],
+            f"{found.id}-errors",
+        )
     return render_template(
         "contacts/import.html",
         found=imports.represent(found),

@@ -61,7 +61,7 @@ def index() -> str | Response:
     chosen = filters.read(READERS)
     found = Delivery.matching(workspace_id(), chosen.values)
     if wanted_format():
-        return file_of(_exported(list(page_before(found, Delivery, [None], MOST_EXPORTED))), "deliveries")
+        return file_of(lambda: _exported(list(page_before(found, Delivery, [None], MOST_EXPORTED))), "deliveries")
     listed = page_of(found, Delivery)
     endpoints = endpoint_choices.offered("All endpoints", chosen.given.get("endpoint_id"))
     return render_template(

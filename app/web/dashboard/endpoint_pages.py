@@ -36,8 +36,10 @@ def index() -> str | Response:
     chosen = filters.read(READERS)
     found = _matching(chosen)
     if wanted_format():
-        every = page_before(found, Endpoint, [None], MOST_EXPORTED)
-        return file_of([_exported(endpoint) for endpoint in every], "endpoints")
+        return file_of(
+            lambda: [_exported(endpoint) for endpoint in page_before(found, Endpoint, [None], MOST_EXPORTED)],
+            "endpoints",
+        )
     listed = page_of(found, Endpoint)
     return render_template(
         "endpoints/index.html",

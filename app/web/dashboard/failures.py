@@ -73,7 +73,7 @@ def _show(id: str | None) -> str | Response:
     is_own = period.until is not None
     found = failures.groups(id, period.window, kind=kind, order=order, at=period.at, is_past=is_own)
     if wanted_format():
-        return file_of([_exported(group) for group in found.groups], "failures")
+        return file_of(lambda: [_exported(group) for group in found.groups], "failures")
     return render_template(
         "failures/index.html",
         found=found,

@@ -40,7 +40,7 @@ def index() -> str | Response:
     chosen = filters.read(READERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "job"))
     if wanted_format():
-        return file_of([_flat(job) for job in fetch(None, MOST_EXPORTED)], "jobs")
+        return file_of(lambda: [_flat(job) for job in fetch(None, MOST_EXPORTED)], "jobs")
     return render_template(
         "jobs/index.html",
         page=sliced(fetch),

@@ -42,7 +42,7 @@ def index() -> str | Response:
     found = Replay.in_workspace(workspace_id())
     if wanted_format():
         return file_of(
-            [_flat(replay) for replay in page_before(found, Replay, [None], MOST_EXPORTED)],
+            lambda: [_flat(replay) for replay in page_before(found, Replay, [None], MOST_EXPORTED)],
             "replays",
         )
     listed = page_of(found, Replay)
@@ -86,8 +86,10 @@ def show(replay_id: str) -> str | Response:
     replay = Replay.find(workspace_id(), replay_id)
     outcome = filters.read({"outcome": filters.one_of(OUTCOMES)}).values.get("outcome")
     if wanted_format():
-        rows = ReplayRow.newest(replay.id, outcome, None, MOST_EXPORTED)
-        return file_of([replays.represent_row(row) for row in rows], "replay")
+        return file_of(
+            lambda: [replays.represent_row(row) for row in ReplayRow.newest(replay.id, outcome, None, MOST_EXPORTED)],
+            "replay",
+        )
     listed = sliced(
         lambda after, limit: ReplayRow.newest(replay.id, outcome, _number(after), limit), lambda row: str(row.number)
     )

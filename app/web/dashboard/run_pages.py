@@ -74,7 +74,7 @@ def index() -> str | Response:
     newest = partial(Run.newest, workspace_id(), chosen.values)
     fetch = periods.ranged(newest, chosen.values, partial(ids.bound, "run"))
     if wanted_format():
-        return file_of(_exported(fetch(None, MOST_EXPORTED)), "runs")
+        return file_of(lambda: _exported(fetch(None, MOST_EXPORTED)), "runs")
     listed = sliced(fetch)
     automations = _automation_choices(chosen.given.get("automation_id"))
     return render_template(

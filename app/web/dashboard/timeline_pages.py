@@ -44,7 +44,7 @@ def show(contact_id: str) -> str | Response:
     newest = partial(timelines.newest, workspace_id(), contact_id, sources=sources)
     fetch = periods.ranged(newest, chosen.values, timelines.place_of, _place)
     if wanted_format():
-        return file_of(_exported(fetch(None, MOST_EXPORTED)), "timeline")
+        return file_of(lambda: _exported(fetch(None, MOST_EXPORTED)), "timeline")
     listed = sliced(fetch, _place)
     if contact is None and not (listed.rows or timelines.newest(workspace_id(), contact_id, None, 1)):
         raise NotFound()

@@ -18,8 +18,10 @@ def index() -> str | Response:
     """The workspaces, newest first, or those whose name has the text; with what they did within a day."""
     name = filters("q").get("q")
     if wanted_format():
-        found = Workspace.newest(name, None, MOST_EXPORTED)
-        return file_of([columns(each, "id", "name", "created_at") for each in found], "workspaces")
+        return file_of(
+            lambda: [columns(each, "id", "name", "created_at") for each in Workspace.newest(name, None, MOST_EXPORTED)],
+            "workspaces",
+        )
     listed = sliced(lambda after, limit: Workspace.newest(name, after, limit))
     return render_template(
         "workspaces/index.html",

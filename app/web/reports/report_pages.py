@@ -60,11 +60,13 @@ def _file(chosen: ranges.Range) -> Response:
     days = f"{chosen.period.first}-{chosen.period.last}"
     asked = request.args.get("table")
     if asked == "week":
-        return lists.file_of(tables.file_of_week(reports.of_week(workspace_id(), chosen.period)), f"week-{days}")
+        return lists.file_of(
+            lambda: tables.file_of_week(reports.of_week(workspace_id(), chosen.period)), f"week-{days}"
+        )
     if asked == "by":
         dimension = _one_of("by", tables.DIMENSIONS)
-        return lists.file_of(tables.file_by(tables.by(dimension, chosen.period)), f"{dimension}s-{days}")
-    return lists.file_of(tables.file_over_time(reports.read(workspace_id(), chosen.period)), f"report-{days}")
+        return lists.file_of(lambda: tables.file_by(tables.by(dimension, chosen.period)), f"{dimension}s-{days}")
+    return lists.file_of(lambda: tables.file_over_time(reports.read(workspace_id(), chosen.period)), f"report-{days}")
 
 
 def _one_of(name: str, choices: dict[str, str]) -> str:

@@ -29,7 +29,7 @@ def index() -> str | Response:
     chosen = filters.read(_READERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "aud"))
     if lists.wanted_format():
-        return lists.file_of([_row(each) for each in fetch(None, lists.MOST_EXPORTED)], "audit-log")
+        return lists.file_of(lambda: [_row(each) for each in fetch(None, lists.MOST_EXPORTED)], "audit-log")
     shown = lists.sliced(fetch)
     return render_template(
         "audit/index.html",

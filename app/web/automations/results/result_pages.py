@@ -59,7 +59,7 @@ def show(automation_id: str) -> Answer:
     versions = results.by_version(automation)
     arms = results.arms_of(counted)
     if lists.wanted_format():
-        return lists.file_of(list(_file(counted, versions, arms)), f"{automation.id}-results")
+        return lists.file_of(lambda: list(_file(counted, versions, arms)), f"{automation.id}-results")
     titles = _titles(automation, counted["version"])
     overall = Arm("", proportions.Proportion(counted["goals"], sum(counted["runs"].values())))
     return render_template(

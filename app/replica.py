@@ -1,0 +1,113 @@
+"""Reads that cost much, from a replica of PostgreSQL where there is one.
+
+A read finds all that had been committed when it began, as on the primary: the replica is waited for, and where it is
+away or too far behind, the primary is asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import ParamSpec, TypeVar
+
+import structlog
+
+from app import metrics
+from app.config import settings
+from app.database import Connection, Database, DatabaseAway, database, rows
+from app.lib import hangs
+
+log = structlog.get_logger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# How long a replica that is behind is waited for, and how long one that was not up to it is left alone.
+PATIENCE_SECONDS, REST_SECONDS = 0.25, 5.0
+_LOOKS_EVERY_SECONDS = 0.01
+_rests_until = 0.0
+
+
+class Behind(Exception):
+    """The replica has not replayed enough, or is none."""
+
+
+class _Connection(Connection):
+    watch = hangs.Watch()
+
+
+def may_read(read: Callable[P, T]) -> Callable[P, T]:
+    """Lets the function ask the replica. It must only read, as it is called a second time if the replica fails."""
+
+    @wraps(read)
+    def reading(*arguments: P.args, **options: P.kwargs) -> T:
+        replica = _replica()
+        if replica is None or _is_out_of_question(replica):
+            return read(*arguments, **options)
+        [(reached,)] = rows("SELECT pg_current_wal_flush_lsn()::text")
+        try:
+            with database.borrowing(replica):
+                _wait(reached)
+                found = read(*arguments, **options)
+        except (Behind, *DatabaseAway) as error:
+            _leave_alone(error)
+            return read(*arguments, **options)
+        metrics.REPLICA_READS.labels("replica").inc()
+        return found
+
+    return reading
+
+
+def watch() -> None:
+    """The same as `database.watch`, of the replica."""
+    if (replica := _replica()) is not None:
+        replica.watch("replica hangs")
+
+
+def seconds_behind() -> float | None:
+    """How old the last change is that the replica has replayed, 0 if it has all. None: there is no replica.
+
+    Raises DatabaseAway, or Behind if the server is no replica.
+    """
+    if (replica := _replica()) is None:
+        return None
+    replica.freshen()
+    [(is_replica, seconds)] = replica.execute_sql(_BEHIND).fetchall()
+    if not is_replica:
+        raise Behind
+    return float(seconds)
+
+
+@cache
+def _replica() -> Database | None:
+    if (url := settings().database_replica_url) is None:
+        return None
+    replica = Database(None)
+    replica.point_at(url, settings().database_pooling, _Connection)
+    return replica
+
+
+def _is_out_of_question(replica: Database) -> bool:
+    return database.in_transaction() or database.borrows(replica) or time.monotonic() < _rests_until
+
+
+def _wait(reached: str) -> None:
+    ends = time.monotonic() + PATIENCE_SECONDS
+    while rows("SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %s::pg_lsn", (reached,)) != [(True,)]:
+        if time.monotonic() > ends:
+            raise Behind
+        time.sleep(_LOOKS_EVERY_SECONDS)
+
+
+def _leave_alone(error: Exception) -> None:
+    global _rests_until
+    _rests_until = time.monotonic() + REST_SECONDS
+    outcome = "behind" if isinstance(error, Behind) else "away"
+    metrics.REPLICA_READS.labels(outcome).inc()
+    log.warning("replica.left_alone", outcome=outcome, seconds=REST_SECONDS, error=str(error).strip() or None)
+
+
+_BEHIND = """
+    SELECT pg_is_in_recovery(), CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+        ELSE extract(epoch FROM now() - coalesce(pg_last_xact_replay_timestamp(), now())) END::float
+"""
