@@ -67,7 +67,8 @@ def on_starting(server: Any) -> None:
 
 def post_worker_init(worker: Any) -> None:
     """Announces a new worker process, before its first request; gunicorn calls it in that process."""
-    from app import database, metrics, presence, replica, web
+    from app import database, metrics, presence, web
+    from app.database import replica
     from app.lib import vitals
 
     web.compile_templates(worker.wsgi.extensions["pages"])

@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Response, request, url_for
 
-from app import replica
+from app.database import replica
 from app.lib import json
 from app.models.base import page_before
 from app.web.access import viewer

@@ -10,9 +10,8 @@ import psycopg2
 import pytest
 from structlog.testing import capture_logs
 
-from app import replica
 from app.config import settings
-from app.database import database, rows, transaction
+from app.database import database, replica, rows, transaction
 from app.domain.insight import checks
 from tests.cast import until
 from tests.conftest import Servers

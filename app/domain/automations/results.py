@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from app import replica
-from app.database import rows
+from app.database import replica, rows
 from app.domain.automations import proportions
 from app.domain.automations.proportions import Proportion
 from app.models.automations import Automation

@@ -12,9 +12,8 @@ from typing import Any
 
 from marshmallow import fields
 
-from app import replica
 from app.config import settings
-from app.database import rows
+from app.database import replica, rows
 from app.domain.automations import counts
 from app.domain.automations.counts import RunCountsSchema
 from app.domain.automations.definitions import programs

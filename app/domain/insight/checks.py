@@ -11,9 +11,9 @@ from ipaddress import ip_address
 
 import redis
 
-from app import bells, bounds, database, migrations, presence, replica
+from app import bells, bounds, database, migrations, presence
 from app.config import settings
-from app.database import DatabaseAway, DatabaseRefuses
+from app.database import DatabaseAway, DatabaseRefuses, replica
 from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.work import secrets

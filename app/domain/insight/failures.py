@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from app import replica
-from app.database import now, rows
+from app.database import now, replica, rows
 from app.domain.insight.trends import DEFAULT, Window
 
 Kind = Literal["delivery", "job", "run"]

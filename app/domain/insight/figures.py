@@ -121,7 +121,7 @@ def _count_writes_of(minute: datetime) -> int:
 
 
 # Up to when everything is committed. Ours write soon after they begin and end within minutes, by the limits of every
-# session (`app/database.py`); others, like a backup, are not waited for.
+# session (`app/database`); others, like a backup, are not waited for.
 _SETTLED = """
     SELECT least(now(), min(xact_start)) - %s * interval '1 second' FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()

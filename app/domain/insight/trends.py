@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from app import replica
-from app.database import now, rows
+from app.database import now, replica, rows
 from app.domain.insight.figures import BOUNDS_MS
 
 _EPOCH = "timestamptz '2000-01-01 00:00:00+00'"

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app import replica
-from app.database import rows
+from app.database import replica, rows
 from app.domain.reports import periods
 from app.domain.reports.histograms import quantile
 from app.domain.reports.openings import COUNTS, DURATIONS

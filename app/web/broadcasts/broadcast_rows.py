@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from app import replica
+from app.database import replica
 from app.domain.broadcasts import broadcast_representations
 from app.models.broadcasts import BroadcastRow
 from app.models.contacts import Contact

@@ -54,7 +54,7 @@ def test_what_waits_for_a_server_that_hangs_fails_and_what_comes_does_at_once(
     servers: Servers, watching: Watching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hangs, "PROBE_SECONDS", 0.3)
-    watching(database._connect_beside)
+    watching(database.database.connect_beside)
     assert one("SELECT 1") == 1
 
     with frozen(servers):
@@ -89,7 +89,7 @@ def test_a_slow_statement_of_a_server_that_answers_is_left_alone(watching: Watch
 
     def connect(**options: Any) -> Any:
         probes.append(options)
-        return database._connect_beside(**options)
+        return database.database.connect_beside(**options)
 
     watching(connect)
 
@@ -122,7 +122,7 @@ def test_a_name_whose_first_address_answers_nobody_is_no_hang_for_long(
     connected = threading.Event()
 
     def connect(**options: Any) -> Any:
-        made = database._connect_beside(**options, host="silent,local", hostaddr="127.0.0.2,127.0.0.1")
+        made = database.database.connect_beside(**options, host="silent,local", hostaddr="127.0.0.2,127.0.0.1")
         if "async_" not in options:
             hangs.watch.waiting.clear()
             connected.set()

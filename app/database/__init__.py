@@ -167,9 +167,10 @@ class Database(PostgresqlDatabase):
     def watch(self, name: str) -> None:
         """Watches the server in a thread of that name: what waits for one that hangs fails then."""
         watch: hangs.Watch = self.connect_params["connection_factory"].watch
-        vitals.start(watch.run, name, self._connect_beside, threading.Event())
+        vitals.start(watch.run, name, self.connect_beside, threading.Event())
 
-    def _connect_beside(self, **options: Any) -> Any:
+    def connect_beside(self, **options: Any) -> Any:
+        """A further connection to the server. `options`: those of psycopg2."""
         return psycopg2.connect(self.database, options=self._options(), **options)
 
     def _options(self) -> str:

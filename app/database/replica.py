@@ -108,6 +108,6 @@ def _leave_alone(error: Exception) -> None:
 
 
 _BEHIND = """
-    SELECT pg_is_in_recovery(), CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+    SELECT pg_is_in_recovery(), CASE WHEN pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn() THEN 0
         ELSE extract(epoch FROM now() - coalesce(pg_last_xact_replay_timestamp(), now())) END::float
 """
