@@ -55,15 +55,6 @@ def test_a_second_run_changes_nothing(bare: str, servers: Servers) -> None:
     assert schema(bare) == first == schema(servers.new_database(TEMPLATE))
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrations, "pending", lambda: [*every_file(), "9999_missing.sql"])
-
-    with pytest.raises(FileNotFoundError):
-        migrations.upgrade()
-
-    assert schema(bare) == []
-
-
 def environment(url: str) -> dict[str, str]:
     return os.environ | {"DATABASE_URL": url}
 
