@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 import psycopg2
-from peewee import OperationalError
 
 from app import partitions
 from app.database import count, database, rows
@@ -64,19 +63,11 @@ def _note(name: str, number: int, is_last: bool) -> None:
 def _alone() -> Iterator[None]:
     # The lock is that of an open transaction, which holds also behind a pooler. It is not waited for by PostgreSQL: an
     # index that is built concurrently waits for all transactions, also for those that wait for this lock.
-    with closing(_connect_beside()) as beside:
+    with closing(psycopg2.connect(database.database, **database.connect_params)) as beside:
         while not _locks(beside):
             beside.rollback()
             time.sleep(_LOOKS_EVERY_SECONDS)
         yield
-
-
-def _connect_beside() -> psycopg2.extensions.connection:
-    try:
-        beside: psycopg2.extensions.connection = psycopg2.connect(database.database, **database.connect_params)
-    except psycopg2.OperationalError as error:
-        raise OperationalError(str(error)) from error
-    return beside
 
 
 def _locks(beside: psycopg2.extensions.connection) -> bool:

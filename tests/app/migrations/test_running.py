@@ -14,6 +14,7 @@ from app import migrations, partitions
 from app.database import connect_to, rows
 from app.errors import SettingsError
 from app.migrations import running
+from app.migrations.scripts import Index
 from app.sql import schema
 from tests.cast import until
 
@@ -54,6 +55,25 @@ def test_an_index_of_a_partitioned_table_is_built_in_its_partitions(folder: Path
 
     assert indexes()["parts_name"] == ("CREATE INDEX parts_name ON ONLY public.parts USING btree (name)", True)
     assert indexes().keys() >= {"parts_name_1", "parts_name_default"}
+
+
+def test_a_partition_that_is_made_meanwhile_has_the_index_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "2.sql").write_text("CREATE INDEX parts_name ON parts (name);")
+    build = running._concurrently
+
+    def make_partition(index: Index, name: str, table: str) -> None:
+        # As `app/partitions.py` does.
+        rows("CREATE TABLE IF NOT EXISTS parts_2 (LIKE parts INCLUDING ALL)")
+        rows("ALTER TABLE parts ATTACH PARTITION parts_2 FOR VALUES FROM (20000) TO (30000)")
+        monkeypatch.setattr(running, "_concurrently", build)
+        build(index, name, table)
+
+    monkeypatch.setattr(running, "_concurrently", make_partition)
+
+    migrations.upgrade()
+
+    assert indexes()["parts_name"][1] is True
+    assert [name for name in indexes() if name.startswith("parts_2_name")] == ["parts_2_name_idx"]
 
 
 def test_an_index_that_is_made_anew_has_its_name(folder: Path) -> None:
