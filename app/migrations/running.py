@@ -9,7 +9,7 @@ import structlog
 from psycopg2.errors import DeadlockDetected, LockNotAvailable
 
 from app.database import database, rows, transaction
-from app.errors import SettingsError
+from app.errors import SettingsError, first_line
 from app.migrations.scripts import Batches, Index, Step, Transaction
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,8 @@ def _transact(statements: Sequence[str], note: Note = lambda: None) -> None:
                 note()
             return
         except (LockNotAvailable, DeadlockDetected) as error:
-            log.warning("migration.waits", error=str(error).strip(), again_in_seconds=pause)
+            statement = getattr(error.cursor, "query", b"").decode().partition("; ")[2]
+            log.warning("migration.waits", statement=statement, error=first_line(error), again_in_seconds=pause)
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 

@@ -133,6 +133,7 @@ def test_a_table_in_use_is_waited_for_without_keeping_others_out(folder: Path, b
         user.rollback()
 
     upgrade.join()
+    assert lines[-1]["statement"] == "ALTER TABLE plain ADD COLUMN age int"
     assert rows("SELECT count(age) FROM plain") == [(0,)]
 
 
