@@ -37,6 +37,7 @@ _PATIENCE_SECONDS, _PAUSE_SECONDS = 5.0, 0.05
 disable_created_metrics()
 
 PROCESSES = Gauge("bellhop_processes", "Processes that these figures are of.", ["type"], multiprocess_mode="livesum")
+BUILD = Gauge("bellhop_build_info", "1 for the version that runs.", ["version"], multiprocess_mode="livemax")
 DATABASE_AWAY = Counter("bellhop_database_away", "Statements that failed because PostgreSQL was away or gave up.")
 REPLICA_READS = Counter(
     "bellhop_replica_reads",

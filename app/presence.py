@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +14,7 @@ from typing import Any
 import redis
 import structlog
 
-from app import bells
+from app import bells, metrics
 from app.lib import clock, json, versions, vitals
 
 log = structlog.get_logger(__name__)
@@ -57,17 +56,13 @@ class Process:
 def announce(process_type: str) -> None:
     """Starts a thread that announces this process for as long as it lives."""
     said = {"version": versions.running(), "started_at": clock.now().isoformat()}
+    metrics.BUILD.labels(versions.running()).set(1)
     vitals.start(_keep_saying, "presence", process_type, said)
 
 
 def tell(name: str, fact: object) -> None:
     """Has this process say so of itself from now on, until told otherwise. `fact` can be written as JSON."""
     _facts[name] = fact
-
-
-def present() -> Counter[str]:
-    """How many processes of each type have been heard from recently. Raises redis.RedisError."""
-    return Counter(key.split(":")[1] for key in _keys())
 
 
 def processes() -> list[Process]:

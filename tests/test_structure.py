@@ -194,7 +194,7 @@ UNREAD = {
 # What people have in all their workspaces, counts that end within the hour, and what processes keep for themselves.
 NOT_OF_A_WORKSPACE = {
     *("workspaces", "accounts", "sessions", "emails", "sign_in_failures", "stored_bytes"),
-    *("migrations", "leases", "billing_periods", "usage_progress", "queue_minutes", "figure_progress"),
+    *("migrations", "migration_steps", "leases", "billing_periods", "usage_progress", "queue_minutes", "figure_progress"),
     *("inbox_figure_progress", "update_horizons", "updates_forgotten"),
 }
 

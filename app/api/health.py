@@ -13,6 +13,7 @@ from app import bells
 from app.api.responses import respond
 from app.database import DatabaseAway, rows
 from app.errors import Unavailable
+from app.lib import versions
 
 blueprint = Blueprint("health", __name__)
 log = structlog.get_logger(__name__)
@@ -20,8 +21,8 @@ log = structlog.get_logger(__name__)
 
 @blueprint.get("/healthz")
 def alive() -> Response:
-    """200 while the process can respond at all."""
-    return respond(200, {"status": "alive"})
+    """200 while the process can respond at all, and the version that it runs."""
+    return respond(200, {"status": "alive", "version": versions.running()})
 
 
 @blueprint.get("/readyz")

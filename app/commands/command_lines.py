@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import click
+import psycopg2
 
 from app import database, logs
 from app.config import settings
@@ -41,7 +42,7 @@ class Commands(click.Group):
             sys.exit(f"bellhop: {error.detail}")
         except UnicodeError:
             sys.exit("bellhop: the input is not UTF-8 text")
-        except DatabaseAway as error:
+        except (*DatabaseAway, psycopg2.OperationalError) as error:  # migrations bypass peewee
             sys.exit(f"bellhop: the database does not respond: {first_line(error)}")
         except DatabaseRefuses as error:
             sys.exit(f"bellhop: the database refuses: {first_line(error)}; see python -m app check")

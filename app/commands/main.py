@@ -24,13 +24,14 @@ from app.domain.people import tokens, workspaces
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.work import secrets
 from app.errors import Conflict, Fault, Invalid, SettingsError
-from app.lib import addresses, ids
+from app.lib import addresses, ids, versions
 from app.models.endpoints import Endpoint
 
 LONGEST_LIFE_SECONDS = 100 * 365 * 24 * 3600
 
 
 @click.group(cls=Commands)
+@click.version_option(versions.running(), prog_name="Bellhop", message="%(prog)s %(version)s")
 def main() -> None:
     """Operate Bellhop. docs/settings.md describes the settings."""
 

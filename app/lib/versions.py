@@ -6,24 +6,25 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-UNKNOWN = "unknown"
+# Of this release or, between releases, of the next one. CONTRIBUTING.md says how a release is made.
+NUMBER = "0.1.0"
 
 
 @cache
 def running() -> str:
-    """What `git describe` says of this code, such as `v1.4-3-g5ac5c79`, or UNKNOWN where it was installed without git.
+    """The number, and behind it the commit in a checkout, such as `0.1.0+g5ac5c79` or `0.1.0+g5ac5c79-dirty`.
 
     Asked once, when the process starts: files that change later are not what runs.
     """
     try:
         described = subprocess.run(
-            ["git", "describe", "--always", "--tags", "--dirty"],
+            ["git", "describe", "--always", "--exclude=*", "--dirty"],
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
             timeout=5,
             check=True,
         )
-    except (OSError, subprocess.SubprocessError):
-        return UNKNOWN
-    return described.stdout.strip()
+    except (OSError, subprocess.SubprocessError):  # installed without git
+        return NUMBER
+    return f"{NUMBER}+g{described.stdout.strip()}"

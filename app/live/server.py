@@ -13,7 +13,7 @@ from app import bells, bounds
 from app.config import settings
 from app.database import DatabaseAway, rows
 from app.errors import BellhopError, NotFound, Unavailable
-from app.lib import json
+from app.lib import json, versions
 from app.lib.addresses import client_address, network_of
 from app.live.admissions import Crowd
 from app.live.http import Connection, Heads, Request
@@ -69,7 +69,7 @@ class Server:
             return
         try:
             if request.path == "/healthz":
-                self._say(connection, {"status": "alive"})
+                self._say(connection, {"status": "alive", "version": versions.running()})
             elif request.path == "/readyz":
                 connection.at_end.append(self.crowd.ask_readiness())
                 self._say(connection, await self._ready())

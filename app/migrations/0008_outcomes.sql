@@ -11,11 +11,13 @@ ALTER TABLE deliveries RENAME COLUMN step TO tries;
 ALTER TABLE attempts ADD COLUMN error_code text;
 -- Of the last attempt. `last_error` and its code may be a fault of our own, which is no attempt.
 ALTER TABLE deliveries ADD COLUMN last_error_code text, ADD COLUMN last_status integer;
+COMMIT;
 
 -- Erasing a contact needs the code of redirects, whose sentences may repeat its data.
 UPDATE attempts SET error_code = CASE WHEN status = 410 THEN 'gone' WHEN status BETWEEN 300 AND 399 THEN 'redirect'
     ELSE 'status' END
 WHERE error IS NOT NULL AND status IS NOT NULL;
+COMMIT;
 UPDATE deliveries SET last_error_code = attempts.error_code, last_status = attempts.status
 FROM attempts
 WHERE attempts.delivery_id = deliveries.id AND attempts.number = deliveries.attempts

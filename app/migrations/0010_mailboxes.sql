@@ -5,11 +5,14 @@ ALTER TABLE jobs
     ADD COLUMN leased_until timestamptz,
     ADD COLUMN deaths integer NOT NULL DEFAULT 0,
     ADD COLUMN unknown_since timestamptz;
+COMMIT;
 UPDATE jobs SET leased_until = due_at, due_at = created_at WHERE due_at > now();
 CREATE INDEX jobs_unknown ON jobs (unknown_since) WHERE unknown_since IS NOT NULL;
 
 ALTER TABLE sweeps ADD COLUMN leased_until timestamptz;
+COMMIT;
 UPDATE sweeps SET leased_until = due_at, due_at = created_at WHERE due_at > now();
+COMMIT;
 
 -- `fan_out_after`: the last endpoint that has its delivery of the event.
 ALTER TABLE events

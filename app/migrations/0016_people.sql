@@ -85,4 +85,7 @@ ALTER TABLE audit_entries
     ADD COLUMN reason text,
     ADD COLUMN ticket text,
     DROP CONSTRAINT audit_entries_actor_type_check,
-    ADD CONSTRAINT audit_entries_actor_type_check CHECK (actor_type IN ('token', 'member', 'support', 'command'));
+    ADD CONSTRAINT audit_entries_actor_type_check
+        CHECK (actor_type IN ('token', 'member', 'support', 'command')) NOT VALID;
+COMMIT;
+ALTER TABLE audit_entries VALIDATE CONSTRAINT audit_entries_actor_type_check;

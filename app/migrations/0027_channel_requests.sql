@@ -24,4 +24,6 @@ CREATE INDEX channels_deleted ON channels (deleted_at) WHERE deleted_at IS NOT N
 ALTER TABLE notifications
     DROP CONSTRAINT notifications_kind_check,
     ADD CONSTRAINT notifications_kind_check
-        CHECK (kind IN ('endpoint_stopped', 'import_ended', 'usage_high', 'channel_refused'));
+        CHECK (kind IN ('endpoint_stopped', 'import_ended', 'usage_high', 'channel_refused')) NOT VALID;
+COMMIT;
+ALTER TABLE notifications VALIDATE CONSTRAINT notifications_kind_check;

@@ -18,7 +18,10 @@ ALTER TABLE notifications
     ADD COLUMN member_id text COLLATE "C",
     DROP CONSTRAINT notifications_kind_check,
     ADD CONSTRAINT notifications_kind_check
-        CHECK (kind IN ('endpoint_stopped', 'import_ended', 'usage_high', 'channel_refused', 'mentioned'));
+        CHECK (kind IN ('endpoint_stopped', 'import_ended', 'usage_high', 'channel_refused', 'mentioned')) NOT VALID;
+COMMIT;
+ALTER TABLE notifications VALIDATE CONSTRAINT notifications_kind_check;
+COMMIT;
 DROP INDEX notifications_page;
 CREATE INDEX notifications_page ON notifications (workspace_id, id) WHERE member_id IS NULL;
 CREATE INDEX notifications_of_member ON notifications (member_id, id) WHERE member_id IS NOT NULL;

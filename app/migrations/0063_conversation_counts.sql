@@ -43,7 +43,15 @@ CREATE TRIGGER count_changed AFTER UPDATE ON conversations FOR EACH ROW
         IS DISTINCT FROM (NEW.status, NEW.assignee_id, NEW.snoozed_until IS NULL, NEW.waiting_since IS NULL, NEW.labels))
     EXECUTE FUNCTION count_conversation();
 
--- The triggers have locked the table, so nothing changes meanwhile.
-INSERT INTO conversation_counts (workspace_id, key, amount)
-SELECT workspace_id, key, count(*) FROM conversations CROSS JOIN LATERAL counted_as(conversations) AS key
-WHERE status = 'open' GROUP BY 1, 2;
+-- The triggers count what changes from here on, so what they have not counted was there before. One statement sees all
+-- three tables at one moment, and keeps nobody from writing.
+COMMIT;
+INSERT INTO conversation_deltas (workspace_id, key, amount)
+SELECT workspace_id, key, sum(amount) FROM (
+    SELECT workspace_id, key, 1 AS amount FROM conversations CROSS JOIN LATERAL counted_as(conversations) AS key
+    WHERE status = 'open'
+    UNION ALL
+    SELECT workspace_id, key, -amount FROM conversation_counts
+    UNION ALL
+    SELECT workspace_id, key, -amount FROM conversation_deltas) AS uncounted
+GROUP BY 1, 2 HAVING sum(amount) <> 0;

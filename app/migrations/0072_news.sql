@@ -7,7 +7,11 @@ ALTER TABLE notifications
     ADD COLUMN amount integer NOT NULL DEFAULT 1,
     DROP CONSTRAINT notifications_kind_check,
     ADD CONSTRAINT notifications_kind_check CHECK (kind IN ('endpoint_stopped', 'import_ended', 'usage_high',
-        'channel_refused', 'mentioned', 'assigned', 'contact_wrote', 'new_conversation', 'woken'));
+        'channel_refused', 'mentioned', 'assigned', 'contact_wrote', 'new_conversation', 'woken'))
+        NOT VALID;
+COMMIT;
+ALTER TABLE notifications VALIDATE CONSTRAINT notifications_kind_check;
+COMMIT;
 UPDATE notifications SET conversation_id = detail->>'conversation_id' WHERE kind = 'mentioned';
 CREATE INDEX notifications_conversation ON notifications (conversation_id) WHERE conversation_id IS NOT NULL;
 

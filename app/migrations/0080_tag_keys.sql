@@ -4,7 +4,7 @@
 -- tags that a condition takes for equal share a key. Those with characters that may fold into ASCII ('ß' into 'ss', see
 -- TURNING_ASCII in app/domain/segments/translations.py) all have the key of 'ß'. A tag beyond ASCII has a second key, of
 -- exactly this tag, so that filters by tag look at few others.
-CREATE OR REPLACE FUNCTION contact_keys(workspace_id text, segment integer, search text, tags text[]) RETURNS bigint[]
+CREATE FUNCTION contact_keys_next(workspace_id text, segment integer, search text, tags text[]) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
 DECLARE
     seed bigint := hashtextextended(workspace_id, segment) << 32;
@@ -31,8 +31,10 @@ BEGIN
 END
 $$;
 
--- The lock on contacts comes first. Asked for after a build beside the old index, it could deadlock with a transaction
--- that has read contacts and waits to write one.
-DROP INDEX contacts_keys;
-CREATE INDEX contacts_keys ON contacts USING gin (contact_keys(workspace_id, segment, search, tags))
+-- Until the new index is complete, searches use the former keys and their index. Then they change over at once.
+CREATE INDEX contacts_keys_next ON contacts USING gin (contact_keys_next(workspace_id, segment, search, tags))
     WITH (gin_pending_list_limit = 256);
+DROP INDEX contacts_keys;
+DROP FUNCTION contact_keys;
+ALTER FUNCTION contact_keys_next RENAME TO contact_keys;
+ALTER INDEX contacts_keys_next RENAME TO contacts_keys;

@@ -1,21 +1,37 @@
 -- Every row of a workspace names it, so that a workspace can be moved to another database. Rows from before have none.
 
 ALTER TABLE attempts ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE automation_counts ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE broadcast_counts ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE broadcast_deltas ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE broadcast_parts ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE broadcast_rows ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE conversation_openings ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE failure_hours ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE failure_minutes ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE idempotency_keys ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE import_errors ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE import_lines ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE replay_parts ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE replay_rows ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE run_counts ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 ALTER TABLE selection_parts ADD COLUMN workspace_id text COLLATE "C";
+COMMIT;
 
 CREATE OR REPLACE FUNCTION count_message_of_broadcast() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

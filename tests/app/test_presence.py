@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -34,7 +35,6 @@ def test_a_process_says_what_it_is() -> None:
     assert process.rss_bytes is not None
     assert process.rss_bytes > 1_000_000
     assert process.facts == {"leads": True}
-    assert presence.present() == {"writes": 1}
 
 
 def test_a_process_of_an_older_version_is_there_all_the_same() -> None:
@@ -56,6 +56,6 @@ def test_nobody_is_there_at_first() -> None:
 
 
 def test_the_version_is_that_of_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    assert versions.running.__wrapped__() not in ("", versions.UNKNOWN)
+    assert re.fullmatch(rf"{re.escape(versions.NUMBER)}\+g[0-9a-f]{{7,}}(-dirty)?", versions.running.__wrapped__())
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert versions.running.__wrapped__() == versions.UNKNOWN
+    assert versions.running.__wrapped__() == versions.NUMBER

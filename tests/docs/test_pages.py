@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.lib import versions
 from app.problems import PROBLEMS
 from tests.docs.pages import PAGES
 
@@ -31,6 +32,16 @@ def test_every_link_to_a_page_leads_to_a_place_in_it(page: Path) -> None:
 
     assert [link for link, (path, _) in targets.items() if not path.exists()] == []
     assert [link for link, (path, place) in targets.items() if place and place not in anchors(path)] == []
+
+
+def test_no_release_of_the_changelog_is_newer_than_the_code() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = [heading.partition(" ")[0] for heading in headings if heading != "Unreleased"]
+
+    numbers = [tuple(map(int, each.split("."))) for each in (versions.NUMBER, *released)]
+
+    assert numbers == sorted(set(numbers), reverse=True)
+    assert all(len(number) == 3 for number in numbers)
 
 
 def prose(page: Path) -> list[tuple[int, str]]:

@@ -31,7 +31,8 @@ class Processes:
     """Any number of each process type: `{"web": 1, "writes": 4}` are web.1, writes.1 … writes.4.
 
     A process that ends unasked is restarted after half a second. Each logs to `<name>.log` in the directory.
-    `on_line(name, line)` is called for every line, `on_end(name, code)` for every unasked end.
+    `on_line(name, line)` is called for every line, `on_end(name, code)` for every unasked end. The code, with its
+    Procfile, is in the folder `root`.
     """
 
     def __init__(
@@ -41,16 +42,18 @@ class Processes:
         directory: Path,
         on_line: Callable[[str, str], None] | None = None,
         on_end: Callable[[str, int], None] | None = None,
+        root: Path = ROOT,
     ) -> None:
         self.environment = dict(environment)
         self.directory = directory
-        commands = process_types()
+        self.root = root
+        commands = process_types(root / "Procfile")
         unknown = counts.keys() - commands.keys()
         if unknown:
             raise ValueError(f"The Procfile has no process type {', '.join(sorted(unknown))}.")
         self._processes = {
             f"{kind}.{number}": Process(
-                f"{kind}.{number}", command, self.environment, directory, ROOT, on_line=on_line, on_end=on_end
+                f"{kind}.{number}", command, self.environment, directory, root, on_line=on_line, on_end=on_end
             )
             for kind, command in commands.items()
             for number in range(1, counts.get(kind, 0) + 1)
@@ -64,7 +67,7 @@ class Processes:
 
     def upgrade(self) -> None:
         """Run the pending migrations. Raises DidNotStart if one fails."""
-        done = subprocess.run(UPGRADE, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(UPGRADE, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise DidNotStart("db upgrade", (done.stdout + done.stderr).splitlines()[-20:])
 

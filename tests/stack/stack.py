@@ -50,10 +50,10 @@ class Stack:
     """PostgreSQL, Redis and the given number of each process type, with their data in one directory.
 
     Without processes it is just the servers and the settings. `settings` are the service's and override those made
-    here. `ports` are preferences for `web`, `realtime`, `postgres` and `redis`; taken ones are replaced by free ones.
-    As a context manager it is migrated and ready inside the block, and stopped with all its processes outside. With
-    `BROKER=rabbitmq` in the environment, RabbitMQ carries the bells; with `POOLER=pgbouncer`, PgBouncer stands between
-    the processes and PostgreSQL.
+    here. `root` is the folder with the code. `ports` are preferences for `web`, `realtime`, `postgres` and `redis`;
+    taken ones are replaced by free ones. As a context manager it is migrated and ready inside the block, and stopped
+    with all its processes outside. With `BROKER=rabbitmq` in the environment, RabbitMQ carries the bells; with
+    `POOLER=pgbouncer`, PgBouncer stands between the processes and PostgreSQL.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Stack:
         postgres_settings: Mapping[str, str] | None = None,
         on_line: Callable[[str, str], None] | None = None,
         on_end: Callable[[str, int], None] | None = None,
+        root: Path = ROOT,
     ) -> None:
         self.directory = directory.resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -84,7 +85,7 @@ class Stack:
         self.certificates = Certificates(self.directory / "certificates")
         self.environment = self._environment(settings or {})
         self.processes = Processes(
-            processes or {}, self.environment, self.directory / "logs", on_line=on_line, on_end=on_end
+            processes or {}, self.environment, self.directory / "logs", on_line=on_line, on_end=on_end, root=root
         )
 
     @property
@@ -140,7 +141,7 @@ class Stack:
         """The output of `python -m app …`, parsed as JSON; None if it is empty. Raises StackError if it fails."""
         done = subprocess.run(
             [sys.executable, "-m", "app", *arguments],
-            cwd=ROOT,
+            cwd=self.processes.root,
             env=self.environment,
             input=input or "",
             capture_output=True,

@@ -5,6 +5,7 @@ Each returns a few words about what it found. It raises SettingsError, or the er
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -18,6 +19,7 @@ from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.work import secrets
 from app.errors import BellhopError, SettingsError, first_line
+from app.lib import versions
 
 FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError)
 
@@ -36,6 +38,11 @@ def check_settings() -> str:
     settings()
     database.connect()
     return "complete"
+
+
+def check_version() -> str:
+    """The version of this code. It is not wrong that others run beside it, which the checks of processes say."""
+    return versions.running()
 
 
 def check_database() -> str:
@@ -116,16 +123,18 @@ def check_process(process_type: str) -> Callable[[], str]:
     """The check that a process of that type is running."""
 
     def look() -> str:
-        if not (number := presence.present()[process_type]):
+        if not (found := [each for each in presence.processes() if each.type == process_type]):
             seconds = presence.FORGOTTEN_AFTER_SECONDS
             raise SettingsError(f"none reported in the last {seconds} seconds; start one as the Procfile says")
-        return f"{number} running"
+        others = Counter(each.version or "an unknown version" for each in found if each.version != versions.running())
+        return ", ".join([f"{len(found)} running", *(f"{number} of them {other}" for other, number in others.items())])
 
     return look
 
 
 # In the order in which they run, after `check_settings`.
 CHECKS: dict[str, Callable[[], str]] = {
+    "version": check_version,
     "database": check_database,
     "replica": check_replica,
     "redis": check_redis,

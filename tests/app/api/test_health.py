@@ -11,6 +11,7 @@ from flask.testing import FlaskClient
 from app import database
 from app.bells import brokers
 from app.config import settings
+from app.lib import versions
 from tests.cast import Api, accept, one, out_of_room
 from tests.conftest import Servers
 
@@ -31,7 +32,9 @@ def database_away(app: object) -> Iterator[None]:
 
 
 def test_a_process_that_answers_is_alive(client: FlaskClient) -> None:
-    assert (client.get("/healthz").status_code, client.get("/healthz").json) == (200, {"status": "alive"})
+    answer = client.get("/healthz")
+
+    assert (answer.status_code, answer.json) == (200, {"status": "alive", "version": versions.running()})
 
 
 def test_a_process_with_database_and_broker_is_ready(client: FlaskClient) -> None:

@@ -15,7 +15,7 @@ from app.database import rows
 from app.domain.billing.months import Month
 from app.domain.people import tokens
 from app.domain.webhooks import endpoints
-from app.lib import clock, vault
+from app.lib import clock, vault, versions
 from tests.cast import Api, accept, all_of, apply, make_endpoint, one
 from tests.conftest import Keys, Servers
 
@@ -392,7 +392,11 @@ def test_check_names_the_kinds_of_jobs_that_no_worker_knows(run: Run, api: Api) 
 def test_check_of_a_database_without_tables_is_a_line_for_each_part_too(run: Run, bare_database: None) -> None:
     done = run("check")
 
-    assert [line.partition(":")[0] for line in done.output.splitlines()[4:6]] == ["WRONG  migrations", "WRONG  secrets"]
+    assert [line.partition(":")[0] for line in done.output.splitlines()[5:7]] == ["WRONG  migrations", "WRONG  secrets"]
+
+
+def test_the_version_is_told_without_settings(run: Run, without_settings: None) -> None:
+    assert run("--version").output == f"Bellhop {versions.running()}\n"
 
 
 def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Run) -> None:
@@ -400,8 +404,9 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:9]] == [
+    assert [line.split(":")[0] for line in lines[:10]] == [
         "ok     settings",
+        "ok     version",
         "ok     database",
         "ok     replica",
         "ok     redis",
@@ -411,7 +416,7 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
         "ok     files",
         "ok     proxy",
     ]
-    assert [line.split(":")[0] for line in lines[9:]] == [f"WRONG  {name}" for name in presence.TYPES]
+    assert [line.split(":")[0] for line in lines[10:]] == [f"WRONG  {name}" for name in presence.TYPES]
 
 
 def test_check_is_content_when_everything_is_there(run: Run) -> None:

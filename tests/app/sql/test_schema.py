@@ -143,4 +143,4 @@ def test_a_database_that_is_away_is_not_waited_for_here(point_at: Callable[[str]
     with capture_logs() as lines:
         schema.wait()
 
-    assert [line["event"] for line in lines] == ["schema.unknown"]
+    assert [line["event"] for line in lines] == ["process.starts", "schema.unknown"]

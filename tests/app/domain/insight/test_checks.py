@@ -9,6 +9,7 @@ from app import bells, database
 from app.config import settings
 from app.domain.insight import checks
 from app.domain.insight.checks import Result
+from app.lib import json, versions
 from tests.conftest import Servers
 
 pytestmark = pytest.mark.usefixtures("empty")
@@ -25,8 +26,15 @@ def test_a_check_that_fails_says_why() -> None:
     assert checks.look("writes") == Result(
         "writes", False, "none reported in the last 15 seconds; start one as the Procfile says"
     )
-    bells.flags().set("process:writes:host:1", b"1")
+    bells.flags().set("process:writes:host:1", json.dumps({"version": versions.running()}))
     assert checks.look("writes") == Result("writes", True, "1 running")
+
+
+def test_processes_of_another_version_are_counted_apart() -> None:
+    for pid, version in enumerate([versions.running(), "0.0.8", "0.0.9", "0.0.9"]):
+        bells.flags().set(f"process:writes:host:{pid}", json.dumps({"version": version}))
+
+    assert checks.look("writes") == Result("writes", True, "4 running, 1 of them 0.0.8, 2 of them 0.0.9")
 
 
 def test_a_check_of_a_server_that_is_away_is_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:
