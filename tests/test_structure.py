@@ -180,6 +180,13 @@ def test_the_process_types_are_those_of_the_procfile() -> None:
     assert tuple(types) == ("release", *presence.TYPES)
 
 
+def test_the_small_procfile_differs_by_its_worker_alone() -> None:
+    usual, small = (set((ROOT / name).read_text().splitlines()) for name in ("Procfile", "Procfile.small"))
+
+    assert {line.partition(":")[0] for line in usual & small} == {"release", "web"}
+    assert [line.partition(":")[0] for line in small - usual] == ["worker"]
+
+
 # Times that may be later than Python has any, which only SQL reads.
 UNREAD = {("channels", "paced_until"), ("channels", "paused_until")}
 

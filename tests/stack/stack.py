@@ -16,7 +16,7 @@ from tests.stack.errors import StackError
 from tests.stack.pgbouncer import PgBouncer
 from tests.stack.ports import free_port
 from tests.stack.postgres import Postgres
-from tests.stack.processes import ROOT, Processes
+from tests.stack.processes import PROCFILE, ROOT, SMALL, Processes
 from tests.stack.rabbitmq import RabbitMQ
 from tests.stack.redis import Redis
 
@@ -53,7 +53,7 @@ class Stack:
     here. `ports` are preferences for `web`, `realtime`, `postgres` and `redis`; taken ones are replaced by free ones.
     As a context manager it is migrated and ready inside the block, and stopped with all its processes outside. With
     `BROKER=rabbitmq` in the environment, RabbitMQ carries the bells; with `POOLER=pgbouncer`, PgBouncer stands between
-    the processes and PostgreSQL.
+    the processes and PostgreSQL; with `PROCFILE=small`, the processes are those of Procfile.small.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Stack:
         postgres_settings: Mapping[str, str] | None = None,
         on_line: Callable[[str, str], None] | None = None,
         on_end: Callable[[str, int], None] | None = None,
+        procfile: Path | None = None,
     ) -> None:
         self.directory = directory.resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -84,7 +85,12 @@ class Stack:
         self.certificates = Certificates(self.directory / "certificates")
         self.environment = self._environment(settings or {})
         self.processes = Processes(
-            processes or {}, self.environment, self.directory / "logs", on_line=on_line, on_end=on_end
+            processes or {},
+            self.environment,
+            self.directory / "logs",
+            on_line=on_line,
+            on_end=on_end,
+            procfile=procfile or (SMALL if os.environ.get("PROCFILE") == "small" else PROCFILE),
         )
 
     @property
