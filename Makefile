@@ -1,7 +1,8 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-upgrade conformance browser chaos bench check lock clean FORCE
+.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-small test-upgrade conformance browser chaos bench check lock clean \
+  FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -21,6 +22,7 @@ help:
 	@echo "make test-rabbitmq  the same stories with RabbitMQ in place of Redis for bells; needs Debian's rabbitmq-server"
 	@echo "make test-pgbouncer  the same stories behind PgBouncer in transaction mode; needs Debian's pgbouncer"
 	@echo "make test-upgrade  an earlier release and this one side by side, and migrations of large tables; FROM=… and ROWS=…"
+	@echo "make test-small  the same stories on the two processes of Procfile.small"
 	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
 	@echo "make browser  the pages in Chromium: stories, accessibility, safety"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
@@ -57,6 +59,11 @@ test-pgbouncer: $(STAMP)
 test-upgrade: $(STAMP)
 	FROM=$(FROM) $(BIN)/python -m pytest -s tests/upgrade
 	$(BIN)/python -m tests.upgrade $(if $(ROWS),--rows $(ROWS))
+
+# Without the stories that need two processes of a type, and without `make up`, which copies the other Procfile.
+test-small: $(STAMP)
+	PROCFILE=small $(BIN)/python -m pytest tests/journeys --durations=10 -m "not several_processes" \
+	  --ignore tests/journeys/test_make_up.py
 
 conformance: $(STAMP) $(TOOLS)
 	SEED=$(SEED) $(BIN)/python -m pytest -s --durations=5 tests/conformance

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from flask import Flask
-
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from flask import Flask
 
 # The paths of programs and of files. All others are pages.
 _API_PATHS = ("/api/", "/problems", "/healthz", "/readyz", "/media/", "/chat/", "/hooks/")
@@ -20,6 +19,9 @@ def create_app() -> Flask:
     The pages are an application of their own, so that their sessions and hooks cost API requests nothing;
     `app.extensions["pages"]` is that one.
     """
+    # Here, as all processes import this package, and those that serve no pages would need 9 MiB more.
+    from flask import Flask
+
     from app import api, database, logs, web
     from app.api import request_ids
     from app.config import settings

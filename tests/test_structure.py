@@ -180,6 +180,13 @@ def test_the_process_types_are_those_of_the_procfile() -> None:
     assert tuple(types) == ("release", *presence.TYPES)
 
 
+def test_the_small_procfile_differs_by_its_worker_alone() -> None:
+    usual, small = (set((ROOT / name).read_text().splitlines()) for name in ("Procfile", "Procfile.small"))
+
+    assert {line.partition(":")[0] for line in usual & small} == {"release", "web"}
+    assert [line.partition(":")[0] for line in small - usual] == ["worker"]
+
+
 WITHOUT_WORKSPACE = (
     *("attempts", "broadcast_rows", "idempotency_keys", "import_errors", "replay_parts", "replay_rows"),
     "selection_parts",
@@ -194,7 +201,15 @@ UNREAD = {
 # What people have in all their workspaces, counts that end within the hour, and what processes keep for themselves.
 NOT_OF_A_WORKSPACE = {
     *("workspaces", "accounts", "sessions", "emails", "sign_in_failures", "stored_bytes"),
-    *("migrations", "migration_steps", "leases", "billing_periods", "usage_progress", "queue_minutes", "figure_progress"),
+    *(
+        "migrations",
+        "migration_steps",
+        "leases",
+        "billing_periods",
+        "usage_progress",
+        "queue_minutes",
+        "figure_progress",
+    ),
     *("inbox_figure_progress", "update_horizons", "updates_forgotten"),
 }
 

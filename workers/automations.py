@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from functools import partial
 
-import dramatiq
-
 from app import mailbox
 from app.domain.automations import executions, http_requests
 from app.domain.broadcasts import broadcast_batches, broadcasts
 from app.domain.triggers import run_states
 from workers.mailboxes import serve, serve_by, serve_together
+from workers.middleware import add
 from workers.middleware.waking import Waking
 from workers.requester import Requester
 
@@ -21,4 +20,4 @@ serve_together(run_states.MAIL, executions.work)
 serve_by(Requester(http_requests))
 serve(broadcasts.MAIL, broadcast_batches.work)
 wake = partial(mailbox.wake_all, run_states.WAITING, http_requests.WAITING, broadcasts.WAITING)
-dramatiq.get_broker().add_middleware(Waking(wake))
+add(Waking(wake))

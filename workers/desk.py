@@ -112,12 +112,17 @@ class Desk(ABC, Generic[D, T]):
         self._news.set()
         self.owners.hold_back(self.most_new)
 
-    def stop(self) -> None:
-        """Claims nothing more; returns when every request under way has ended and is recorded."""
+    def begin_to_stop(self) -> None:
+        """Claims nothing more, and gives the requests under way their time to end. Safe to repeat."""
         self.is_stopping.set()
         self._news.set()
         if self._thread is not None:
             self.loop.call_soon_threadsafe(self.loop.call_later, self.grace_seconds, self._close)
+
+    def stop(self) -> None:
+        """Claims nothing more; returns when every request under way has ended and is recorded."""
+        self.begin_to_stop()
+        if self._thread is not None:
             self._thread.join()
 
     def note(self, *outcomes: T) -> None:

@@ -11,6 +11,7 @@ import structlog
 from app.database import DatabaseAway
 from app.mailbox import Mail
 from workers.desk import Desk
+from workers.middleware import add
 from workers.middleware.closing import Closing
 
 log = structlog.get_logger(__name__)
@@ -36,7 +37,7 @@ def serve_together(mail: Mail, work: Callable[..., None]) -> None:
 def serve_by(desk: Desk[Any, Any]) -> None:
     """Declares the actor of the desk's mail in this process, which ends only when the desk has stopped."""
     serve_together(desk.mail, desk.wake)
-    dramatiq.get_broker().add_middleware(Closing(desk.stop))
+    add(Closing(desk))
 
 
 def _empty(mail: Mail, work: Callable[..., None], *owners: str) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import dramatiq
-
 from app import mailbox
 from app.domain.channels import arrivals, fetches
 from app.domain.conversations import read_receipts
@@ -17,6 +15,7 @@ from app.domain.receiving import arrival_processing
 from workers.courier import Courier
 from workers.fetcher import Fetcher
 from workers.mailboxes import serve_by, serve_together
+from workers.middleware import add
 from workers.middleware.waking import Waking
 from workers.requester import Requester
 
@@ -24,4 +23,4 @@ serve_by(Courier())
 serve_by(Requester(read_receipts))
 serve_by(Fetcher(fetches))
 serve_together(arrivals.MAIL, arrival_processing.work)
-dramatiq.get_broker().add_middleware(Waking(partial(mailbox.wake_all, arrivals.WAITING, fetches.WAITING)))
+add(Waking(partial(mailbox.wake_all, arrivals.WAITING, fetches.WAITING)))

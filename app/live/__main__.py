@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import sys
+import threading
 
 import structlog
 import uvloop
@@ -29,33 +30,38 @@ def main() -> None:
     logs.configure("realtime")
     schema.wait()
     database.connect()
-    database.watch()
-    # As far as possible: systems often allow 1,024 unless asked for more.
-    descriptors = raise_open_limit(sys.maxsize)
+    presence.announce("realtime")
     metrics.serve(configured.metrics_host, configured.metrics_port, "realtime")
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
     try:
-        uvloop.run(_serve(configured.realtime_port, descriptors))
+        run(stopping)
     except OSError as error:
         sys.exit(f"bellhop: port {configured.realtime_port} cannot be used: {error.strerror}")
 
 
-async def _serve(port: int, descriptors: int) -> None:
+def run(stopping: threading.Event) -> None:
+    """Serves live updates until it is told to stop. Raises OSError if the port cannot be used."""
+    database.watch()
+    # As far as possible: systems often allow 1,024 unless asked for more.
+    descriptors = raise_open_limit(sys.maxsize)
+    uvloop.run(_serve(settings().realtime_port, descriptors, stopping))
+
+
+async def _serve(port: int, descriptors: int, stopping: threading.Event) -> None:
     loop = asyncio.get_running_loop()
     vitals.watch(loop, "streams")
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
     server = Server(loop, descriptors)
     host = settings().listen_host
     listening = await loop.create_server(server.connection, host, port, backlog=BACKLOG, reuse_port=True)
     server.hub.start()
     signs.start(server.hub)
-    presence.announce("realtime")
     # Objects from startup stay alive, so keep the collector from scanning them.
     gc.collect()
     gc.freeze()
     log.info("realtime.started", port=port)
-    await stopping.wait()
+    await asyncio.to_thread(stopping.wait)
     listening.close()
     server.hub.stop()
     log.info("realtime.stopped")

@@ -10,7 +10,7 @@ import pytest
 
 from app import presence
 from tests.docs.pages import PAGES
-from tests.stack.processes import ROOT, process_types
+from tests.stack.processes import ROOT, SMALL, process_types
 
 FOLDER = PAGES.parent / "deploying"
 START = FOLDER / "start"
@@ -36,7 +36,7 @@ def graces(text: str, name: str) -> list[int]:
     return [int(seconds) for seconds in re.findall(rf"{name}[:=] ?(\d+)", text)]
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", [*TYPES, "worker"])
 def test_start_runs_the_command_of_the_procfile(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("programs")
     for program in ("gunicorn", "python", "dramatiq"):
@@ -47,7 +47,7 @@ def test_start_runs_the_command_of_the_procfile(kind: str, tmp_path_factory: pyt
     def said(*command: str) -> str:
         return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
 
-    assert said(str(START), kind) == said("sh", "-c", process_types()[kind]) != ""
+    assert said(str(START), kind) == said("sh", "-c", (process_types(SMALL) | process_types())[kind]) != ""
     assert said(str(START), f"{kind}:2") == said(str(START), kind)
     assert said(str(START), "python", "-m", "app") == "python\n-m\napp\n"
 

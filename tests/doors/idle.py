@@ -1,4 +1,7 @@
-"""The whole service at rest, one process of each type: what each process and PostgreSQL cost, in percent of a core."""
+"""The whole service at rest, one process of each type: what each process and PostgreSQL cost, in percent of a core.
+
+With `PROCFILE=small` these are the two of Procfile.small.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable
 
 import psutil
 
-from tests.doors.services import PROCESSES, service, tenant
+from tests.doors.services import service, tenant
 from tests.journeys.audit import rows
 from tests.journeys.waiting import wait_until
 from tests.stack.stack import Stack
@@ -38,11 +41,10 @@ def measure(tell: Callable[[str], None]) -> None:
 def costs(stack: Stack) -> dict[str, float]:
     """Seconds of CPU so far: of each type of processes with its children, of each backend, and of Redis."""
     spent: dict[str, float] = {}
-    for kind in PROCESSES:
-        for pid in stack.processes.pids(kind):
-            leader = psutil.Process(pid)
-            for each in (leader, *leader.children(recursive=True)):
-                _add(spent, kind, each)
+    for name in stack.processes.names:
+        leader = psutil.Process(stack.processes.pid(name))
+        for each in (leader, *leader.children(recursive=True)):
+            _add(spent, name, each)
     # The servers' processes have this stack's directory on their command lines; PostgreSQL's backends are its children.
     for process in psutil.process_iter(["cmdline"]):
         line = " ".join(process.info["cmdline"] or [])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import psutil
 
 from app.lib import ids
-from tests.doors.services import PROCESSES, Tenant, service, tenant
+from tests.doors.services import Tenant, service, tenant
 from tests.doors.templates import published
 from tests.stack.stack import Stack
 
@@ -51,11 +51,10 @@ def work(owner: Tenant, is_over: threading.Event, done: list[int], number: int) 
 
 
 def sizes(stack: Stack) -> dict[str, float]:
-    """MiB that are each type's own, its children's included."""
+    """MiB that are each process's own, its children's included."""
     found: dict[str, float] = {}
-    for kind in PROCESSES:
-        for pid in stack.processes.pids(kind):
-            leader = psutil.Process(pid)
-            for each in (leader, *leader.children(recursive=True)):
-                found[kind] = found.get(kind, 0.0) + each.memory_full_info().uss / 1024**2
+    for name in stack.processes.names:
+        leader = psutil.Process(stack.processes.pid(name))
+        for each in (leader, *leader.children(recursive=True)):
+            found[name] = found.get(name, 0.0) + each.memory_full_info().uss / 1024**2
     return found

@@ -30,8 +30,8 @@ def kill(stack: Stack, *kinds: str) -> None:
 
 
 def names(stack: Stack, *kinds: str) -> list[str]:
-    """The processes of these types."""
-    return [name for name in stack.processes.names if name.rpartition(".")[0] in kinds]
+    """The processes that do the work of these types."""
+    return list(dict.fromkeys(name for kind in kinds for name in stack.processes.names_of(kind)))
 
 
 @contextmanager

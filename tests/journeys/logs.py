@@ -17,5 +17,5 @@ def lines(stack: Stack, name: str) -> list[dict[str, Any]]:
 
 def events_of(stack: Stack, kind: str, request_id: str) -> list[str]:
     """The names of the events that the processes of a type logged about a request."""
-    names = [name for name in stack.processes.names if name.rpartition(".")[0] == kind]
+    names = stack.processes.names_of(kind)
     return [line["event"] for name in names for line in lines(stack, name) if line.get("request_id") == request_id]

@@ -198,6 +198,7 @@ def test_a_provider_that_cuts_connections_leaves_as_many_unknown_as_it_cut(
     assert list(flaws(talks)) == []
 
 
+@pytest.mark.several_processes
 def test_queued_writes_do_not_hold_up_what_contacts_write(
     talking: Stack, providers: Providers, webhooks: Receiver
 ) -> None:

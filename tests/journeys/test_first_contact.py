@@ -62,11 +62,17 @@ def test_the_request_id_leads_through_the_logs_of_every_process(stack: Stack, sh
     shop.caller().apply("POST", "contacts", ADA, {"X-Request-Id": request_id})
     settle(stack, [shop])
 
-    expected = {"web": ["request"], "writes": ["job.finished"], "deliveries": ["delivery.attempt"] * 2}
     # Log lines are buffered.
-    wait_until(lambda: all(events_of(stack, kind, request_id) for kind in expected), 20, "every type has logged it")
-    wait_until(lambda: len(events_of(stack, "deliveries", request_id)) == 2, 20, "both attempts are logged")
-    assert {kind: events_of(stack, kind, request_id) for kind in expected} == expected
+    for kind, event, number in (
+        ("web", "request", 1),
+        ("writes", "job.finished", 1),
+        ("deliveries", "delivery.attempt", 2),
+    ):
+        wait_until(
+            lambda kind=kind, event=event, number=number: events_of(stack, kind, request_id).count(event) == number,
+            20,
+            f"{kind} logs it",
+        )
 
 
 def test_check_says_that_all_is_well_and_what_is_not(stack: Stack) -> None:

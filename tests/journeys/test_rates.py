@@ -37,6 +37,7 @@ def sending(running: Stack) -> Iterator[Stack]:
     yield from serve(PROCESSES, SETTINGS | same_receiver(running))
 
 
+@pytest.mark.several_processes
 def test_an_endpoint_gets_as_many_in_a_second_as_it_asks_for_while_processes_are_killed(
     sending: Stack, receiver: Receiver, report: Report
 ) -> None:

@@ -126,7 +126,12 @@ def bells_ring_early_and_twice(stack: Stack, shop: Shop) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "change",
-    [only_the_scheduler_wakes, a_process_that_wakes_is_frozen, the_bells_are_lost, bells_ring_early_and_twice],
+    [
+        pytest.param(only_the_scheduler_wakes, marks=pytest.mark.several_processes),
+        pytest.param(a_process_that_wakes_is_frozen, marks=pytest.mark.several_processes),
+        the_bells_are_lost,
+        bells_ring_early_and_twice,
+    ],
 )
 def test_a_retry_is_made_once_and_on_time_though(
     change: Callable[[Stack, Shop], AbstractContextManager[None]], strict: Stack, receiver: Receiver, report: Report

@@ -89,6 +89,7 @@ def test_a_server_that_hangs_does_not_delay_the_runs_of_another_workspace(
     assert len(rows(stack, own, busy.workspace_id)) == len(hanging)
 
 
+@pytest.mark.several_processes
 def test_a_run_is_woken_by_the_scheduler_where_no_worker_does(stack: Stack, receiver: Receiver) -> None:
     """Every bell is lost while it waits."""
     shop = open_shop(stack, receiver)

@@ -25,7 +25,7 @@ def test_a_long_queue_does_not_delay_the_single_write_of_another_workspace(
     stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:
     busy, quiet = open_shop(stack, receiver), open_shop(stack, receiver)
-    workers = [name for name in stack.processes.names if name.startswith("writes.")]
+    workers = stack.processes.names_of("writes")
     load = Load([busy], clients=CLIENTS, contacts=100, pause_seconds=0, most=QUEUE // CLIENTS)
     try:
         with ThreadPoolExecutor() as pool:
@@ -48,7 +48,7 @@ def test_workspaces_with_a_thousand_endpoints_do_not_delay_the_single_write_of_a
     stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:
     busy, quiet = open_shops(stack, receiver, WORKSPACES), open_shop(stack, receiver)
-    workers = [name for name in stack.processes.names if name.startswith("writes.")]
+    workers = stack.processes.names_of("writes")
     for shop in busy:
         _open_endpoints(stack, shop)
     load = Load(busy, clients=WORKSPACES, contacts=WRITES, pause_seconds=0, most=WRITES)

@@ -11,6 +11,7 @@ from tests.journeys.attempts import check_logs, unlogged
 from tests.journeys.audit import Figures, audit, rows, settle
 from tests.journeys.conftest import Ends
 from tests.journeys.copies import make_copies
+from tests.journeys.faults import names
 from tests.journeys.load import Load
 from tests.journeys.logs import lines
 from tests.journeys.shops import Shop, open_shop, open_shops
@@ -27,25 +28,26 @@ def test_a_worker_asked_to_end_finishes_what_is_in_hand(
     kind: str, stack: Stack, receiver: Receiver, ends: Ends, report: Callable[[Figures], None]
 ) -> None:
     load = Load(open_shops(stack, receiver, 2))
-    names = [name for name in stack.processes.names if name.rpartition(".")[0] == kind]
+    asked = names(stack, kind)
     receiver.behaviour = lambda *_: Answer(delay_seconds=0.3)
     ends.seen.clear()
     left = _left(stack)
 
     with load:
         load.go_on(100)
-        for name in names:
+        for name in asked:
             stack.processes.kill(name, signal.SIGTERM, tree=False)
-        wait_until(lambda: len(ends.seen) >= len(names), GRACE_SECONDS, f"{kind} ends")
+        wait_until(lambda: len(ends.seen) >= len(asked), GRACE_SECONDS, f"{kind} ends")
         load.go_on(100)
 
     figures = audit(stack, receiver, load)
     report(figures)
-    assert sorted(ends.seen) == [(name, 0) for name in sorted(names)]
+    assert sorted(ends.seen) == [(name, 0) for name in sorted(asked)]
     assert figures.duplicates == 0
     assert _left(stack) == left
 
 
+@pytest.mark.several_processes
 def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, receiver: Receiver) -> None:
     """The process is frozen during its attempts until another has repeated and recorded them."""
     shop = open_shop(stack, receiver)
@@ -85,7 +87,8 @@ def test_slow_deliveries_asked_to_end_record_what_is_under_way(
     wait_until(lambda: _leased(stack, "deliveries", shop) > 0, 20, "something is under way")
     ends.seen.clear()
 
-    stack.processes.kill("slow-deliveries.1", signal.SIGTERM, tree=False)
+    [name] = names(stack, "slow-deliveries")
+    stack.processes.kill(name, signal.SIGTERM, tree=False)
     wait_until(lambda: ends.seen, GRACE_SECONDS, "the process ends")
     leased = _leased(stack, "deliveries", shop)
 
@@ -93,7 +96,7 @@ def test_slow_deliveries_asked_to_end_record_what_is_under_way(
     settle(stack, [shop], seconds=60)
     found = check_logs(stack, [shop])
     report(f"{sum(log.attempts for log in found)} attempts, {len(unlogged(found, receiver))} of them not recorded")
-    assert ends.seen == [("slow-deliveries.1", 0)]
+    assert ends.seen == [(name, 0)]
     assert leased == 0
     assert unlogged(found, receiver) == []
     assert [(log.status, log.claim) for log in found] == [("delivered", 1)] * 20
@@ -111,13 +114,14 @@ def test_retries_asked_to_end_in_a_sweep_leave_the_rest_of_it_to_the_next(
     # Deleting it cancels its deliveries in batches.
     shop.caller().apply("DELETE", f"webhooks/endpoints/{shop.endpoint_id}")
     wait_until(lambda: _changed(stack, shop) > 0, 20, "the sweep is under way")
-    stack.processes.kill("retries.1", signal.SIGTERM, tree=False)
+    [name] = names(stack, "retries")
+    stack.processes.kill(name, signal.SIGTERM, tree=False)
     wait_until(lambda: ends.seen, GRACE_SECONDS, "the process ends")
     leased, changed = _leased(stack, "sweeps", shop), _changed(stack, shop)
 
     wait_until(lambda: not _is_swept(stack, shop), 60, "another ends the sweep")
     report(f"ended after {changed} of {HELD}; {_changed(stack, shop)} in the end")
-    assert ends.seen == [("retries.1", 0)]
+    assert ends.seen == [(name, 0)]
     assert leased == 0
     assert _changed(stack, shop) == HELD
     assert {log.delivery_id for log in check_logs(stack, [shop]) if log.status == "cancelled"} == set(held)

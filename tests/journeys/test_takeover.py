@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.journeys.audit import rows, settle
 from tests.journeys.faults import nobody_at
 from tests.journeys.shops import open_shop
@@ -10,6 +12,7 @@ from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
 
+@pytest.mark.several_processes
 def test_when_the_leading_scheduler_is_killed_the_other_leads_within_ten_seconds(
     stack: Stack, receiver: Receiver
 ) -> None:

@@ -7,7 +7,7 @@ from dramatiq.common import dq_name
 
 from tests.journeys.audit import settle
 from tests.journeys.conftest import Ends
-from tests.journeys.faults import redis_hanging
+from tests.journeys.faults import names, redis_hanging
 from tests.journeys.shops import open_shop
 from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Receiver
@@ -26,7 +26,7 @@ def test_a_worker_whose_consumer_died_ends_and_is_replaced(stack: Stack, receive
 
     stack.processes.wait_ready()
     [(name, code)] = ends.seen
-    assert name.startswith("writes.")
+    assert name in names(stack, "writes")
     assert code == EXIT_CODE
     shop.caller().apply("POST", "contacts", {"external_id": "ada"})
     settle(stack, [shop])

@@ -20,8 +20,13 @@ GRACE_SECONDS = 25
 UPGRADE = [sys.executable, "-m", "app", "db", "upgrade"]
 
 
-def process_types(procfile: Path = ROOT / "Procfile") -> dict[str, str]:
-    """The commands of the Procfile by process type, in its order, without `release`, which is no process that runs."""
+PROCFILE, SMALL = ROOT / "Procfile", ROOT / "Procfile.small"
+# The one process of Procfile.small that does the work of all types but `web`.
+WORKER = "worker"
+
+
+def process_types(procfile: Path = PROCFILE) -> dict[str, str]:
+    """The commands of a Procfile by process type, in its order, without `release`, which is no process that runs."""
     found = dict(parse_procfile(procfile.read_text()).processes)
     found.pop("release", None)
     return found
@@ -30,9 +35,11 @@ def process_types(procfile: Path = ROOT / "Procfile") -> dict[str, str]:
 class Processes:
     """Any number of each process type: `{"web": 1, "writes": 4}` are web.1, writes.1 … writes.4.
 
+    With Procfile.small these are web.1 and worker.1, and the name of any other process means worker.1.
+
     A process that ends unasked is restarted after half a second. Each logs to `<name>.log` in the directory.
-    `on_line(name, line)` is called for every line, `on_end(name, code)` for every unasked end. The code, with its
-    Procfile, is in the folder `root`.
+    `on_line(name, line)` is called for every line, `on_end(name, code)` for every unasked end. The code is in the folder
+    of the Procfile.
     """
 
     def __init__(
@@ -42,18 +49,20 @@ class Processes:
         directory: Path,
         on_line: Callable[[str, str], None] | None = None,
         on_end: Callable[[str, int], None] | None = None,
-        root: Path = ROOT,
+        procfile: Path = PROCFILE,
     ) -> None:
         self.environment = dict(environment)
         self.directory = directory
-        self.root = root
-        commands = process_types(root / "Procfile")
+        self.root = procfile.parent
+        commands = process_types(procfile)
+        if WORKER in commands:
+            counts = {kind if kind in commands else WORKER: 1 for kind in counts}
         unknown = counts.keys() - commands.keys()
         if unknown:
             raise ValueError(f"The Procfile has no process type {', '.join(sorted(unknown))}.")
         self._processes = {
             f"{kind}.{number}": Process(
-                f"{kind}.{number}", command, self.environment, directory, root, on_line=on_line, on_end=on_end
+                f"{kind}.{number}", command, self.environment, directory, self.root, on_line=on_line, on_end=on_end
             )
             for kind, command in commands.items()
             for number in range(1, counts.get(kind, 0) + 1)
@@ -64,6 +73,11 @@ class Processes:
     def names(self) -> list[str]:
         """The names of all processes, in the order of the Procfile."""
         return list(self._processes)
+
+    def names_of(self, kind: str) -> list[str]:
+        """The names of the processes that do the work of a process type."""
+        names = [name for name in self._processes if name.rpartition(".")[0] == kind]
+        return names or [name for name in self._processes if name == f"{WORKER}.1"]
 
     def upgrade(self) -> None:
         """Run the pending migrations. Raises DidNotStart if one fails."""
@@ -90,20 +104,20 @@ class Processes:
 
         `name` is a process (`writes.2`) or a type, which means its first process.
         """
-        self._processes[name if name in self._processes else f"{name}.1"].send(signal_number, tree)
+        self._find(name).send(signal_number, tree)
 
     def pids(self, kind: str) -> list[int]:
-        """The pids of the running leaders of a process type."""
-        pids = (process.pid for name, process in self._processes.items() if name.rpartition(".")[0] == kind)
+        """The pids of the running leaders that do the work of a process type."""
+        pids = map(self.pid, self.names_of(kind))
         return [pid for pid in pids if pid is not None]
 
     def pid(self, name: str) -> int | None:
         """The pid of a process's leader; None while it is not running."""
-        return self._processes[name].pid
+        return self._find(name).pid
 
     def log(self, name: str) -> Path:
         """The log file of a process, or of the first process of a type."""
-        return self._processes[name if name in self._processes else f"{name}.1"].log
+        return self._find(name).log
 
     def wait_ready(self, timeout_seconds: float = 60) -> None:
         """Wait until every process has run for a while and the web process, if any, answers /readyz with 200.
@@ -130,4 +144,8 @@ class Processes:
             return False
 
     def _chosen(self, name: str | None) -> list[Process]:
-        return list(self._processes.values()) if name is None else [self._processes[name]]
+        return list(self._processes.values()) if name is None else [self._find(name)]
+
+    def _find(self, name: str) -> Process:
+        """The process of that name, or the first of that type."""
+        return self._processes[name if name in self._processes else self.names_of(name.partition(".")[0])[0]]

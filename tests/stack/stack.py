@@ -16,7 +16,7 @@ from tests.stack.errors import StackError
 from tests.stack.pgbouncer import PgBouncer
 from tests.stack.ports import free_port
 from tests.stack.postgres import Postgres
-from tests.stack.processes import ROOT, Processes
+from tests.stack.processes import PROCFILE, SMALL, Processes
 from tests.stack.rabbitmq import RabbitMQ
 from tests.stack.redis import Redis
 
@@ -50,10 +50,11 @@ class Stack:
     """PostgreSQL, Redis and the given number of each process type, with their data in one directory.
 
     Without processes it is just the servers and the settings. `settings` are the service's and override those made
-    here. `root` is the folder with the code. `ports` are preferences for `web`, `realtime`, `postgres` and `redis`;
-    taken ones are replaced by free ones. As a context manager it is migrated and ready inside the block, and stopped
-    with all its processes outside. With `BROKER=rabbitmq` in the environment, RabbitMQ carries the bells; with
-    `POOLER=pgbouncer`, PgBouncer stands between the processes and PostgreSQL.
+    here. `ports` are preferences for `web`, `realtime`, `postgres` and `redis`; taken ones are replaced by free ones.
+    As a context manager it is migrated and ready inside the block, and stopped with all its processes outside. With
+    `BROKER=rabbitmq` in the environment, RabbitMQ carries the bells; with `POOLER=pgbouncer`, PgBouncer stands between
+    the processes and PostgreSQL; with `PROCFILE=small`, the processes are those of Procfile.small.
+    The code is in the folder of `procfile`.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Stack:
         postgres_settings: Mapping[str, str] | None = None,
         on_line: Callable[[str, str], None] | None = None,
         on_end: Callable[[str, int], None] | None = None,
-        root: Path = ROOT,
+        procfile: Path | None = None,
     ) -> None:
         self.directory = directory.resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -85,7 +86,12 @@ class Stack:
         self.certificates = Certificates(self.directory / "certificates")
         self.environment = self._environment(settings or {})
         self.processes = Processes(
-            processes or {}, self.environment, self.directory / "logs", on_line=on_line, on_end=on_end, root=root
+            processes or {},
+            self.environment,
+            self.directory / "logs",
+            on_line=on_line,
+            on_end=on_end,
+            procfile=procfile or (SMALL if os.environ.get("PROCFILE") == "small" else PROCFILE),
         )
 
     @property

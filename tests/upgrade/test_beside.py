@@ -88,7 +88,7 @@ def beside(stack: Stack, root: Path, name: str) -> Processes:
     """Processes of the code in that folder, with ports of their own."""
     port, realtime_port = free_port(), free_port()
     own = {"PORT": str(port), "REALTIME_PORT": str(realtime_port), "BASE_URL": f"http://127.0.0.1:{port}"}
-    return Processes(PROCESSES, stack.environment | own, stack.directory / name, root=root)
+    return Processes(PROCESSES, stack.environment | own, stack.directory / name, procfile=root / "Procfile")
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def stack() -> Iterator[Stack]:
     with TemporaryDirectory(prefix="bellhop-upgrade-", ignore_cleanup_errors=True) as directory:
         old = check_out(earlier(), Path(directory, "code"))
         settings = SETTINGS | {"RATE_LIMIT": "0"}
-        with Stack(Path(directory, "data"), PROCESSES, settings, root=old) as stack:
+        with Stack(Path(directory, "data"), PROCESSES, settings, procfile=old / "Procfile") as stack:
             yield stack
 
 

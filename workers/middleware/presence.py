@@ -6,13 +6,19 @@ from dramatiq import Broker, Worker
 from dramatiq.middleware import Middleware
 
 from app import presence
+from workers.middleware.beside import Beside
 
 # A queue belongs to the process type of its name, but for these.
-_TYPE_OF = {"runs": "automations", "run-requests": "automations"}
+_TYPE_OF = {
+    "fan-outs": "writes",
+    **dict.fromkeys(("runs", "run-requests", "broadcasts"), "automations"),
+    **dict.fromkeys(("sweeps", "replays", "channel-requests"), "retries"),
+    **dict.fromkeys(("read-receipts", "arrivals", "fetches"), "messages"),
+}
 
 
 class Presence(Middleware):
-    """A worker's process type follows from its queues; `retries` serves only those of no other process type."""
+    """A worker's process types follow from its queues, and from what runs beside these."""
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
         for process_type in process_types(broker):
@@ -21,5 +27,6 @@ class Presence(Middleware):
 
 def process_types(broker: Broker) -> set[str]:
     """The process types of the Procfile that a worker with this broker stands for."""
-    types = {_TYPE_OF.get(queue, queue) for queue in broker.get_declared_queues()}
-    return types & set(presence.TYPES) or {"retries"}
+    beside = {each.process_type for each in broker.middleware if isinstance(each, Beside)}
+    types = {_TYPE_OF.get(queue, queue) for queue in broker.get_declared_queues()} | beside
+    return types & set(presence.TYPES)

@@ -128,4 +128,5 @@ def _service() -> Service:
         processes = presence.processes()
     except redis.RedisError:
         return Service([], None, is_known=False)
-    return Service(processes, next((each for each in processes if each.facts.get("leads")), None))
+    schedulers = [each for each in processes if each.type == "scheduler"]
+    return Service(processes, next((each for each in schedulers if each.facts.get("leads")), None))

@@ -105,6 +105,15 @@ def test_members_see_nothing_of_the_service(owner: Person, history: str) -> None
     assert "v1.2-3-gabc" not in page
 
 
+def test_the_scheduler_leads_and_not_what_runs_in_the_same_process(support: Person) -> None:
+    for kind in ("writes", "scheduler"):
+        announce(kind, 7, leads=True, passes=[], checks=[])
+
+    assert re.findall(r'<th scope="row">([a-z-]+) <span class="state good">leads', support.page("/dashboard")) == [
+        "scheduler"
+    ]
+
+
 def test_staff_see_all_workspaces_and_the_service(support: Person, others: Api, history: str) -> None:
     queues.sample()
     check = {"name": "redis", "is_good": False, "text": "Redis is <b>away</b>"}

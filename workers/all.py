@@ -1,0 +1,16 @@
+"""All queues in one process, with the scheduler and live updates beside them: the `worker` of `Procfile.small`."""
+
+from __future__ import annotations
+
+from app.domain.deliveries import lanes
+from app.live.__main__ import run as stream
+from scheduler.__main__ import run as schedule
+from workers import automations, deliveries, messages, retries, writes  # noqa: F401
+from workers.lane import serve
+from workers.middleware import add
+from workers.middleware.beside import Beside
+
+# Not by `slow_deliveries`, whose process gives way to all others.
+serve(lanes.SLOW)
+add(Beside("scheduler", schedule))
+add(Beside("realtime", stream))
