@@ -91,6 +91,12 @@ class Job(MailModel):
         return list(page_before(query, cls, [last_id], limit))
 
     @classmethod
+    def set_aside(cls, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
+        """Those of kinds that no worker has known so far, newest first, up to `limit` after `last_id`."""
+        query = cls.in_workspace(workspace_id).where(cls.unknown_since.is_null(False))
+        return list(page_before(query, cls, [last_id], limit))
+
+    @classmethod
     def will_make(cls, workspace_id: str, resource_type: str, resource_id: str) -> bool:
         """Whether a job that has not ended yet concerns that resource."""
         is_of_resource = (cls.resource_type == resource_type) & (cls.resource_id == resource_id)
