@@ -138,6 +138,7 @@ def _act(noun: Noun, name: str, verb: Verb) -> click.Command:
         _report(verb, outcome, as_json=as_json)
 
     if verb.among:
+        act.epilog = f"First look: python -m app {noun.name} {name} --all --older-than 1d --dry-run"
         act = _filters(verb.among)(act)
         act = click.option("--all", "is_all", is_flag=True, help=f"All that are {' or '.join(verb.among)}.")(act)
     return act

@@ -22,6 +22,7 @@ from app.lib import ids
 from app.models import broadcasts as broadcast_models
 from app.models import deliveries as delivery_models
 from app.models import jobs as job_models
+from app.models import message_searches
 from app.models import replays as replay_models
 from app.models import runs as run_models
 from app.models.base import page_before
@@ -72,15 +73,12 @@ def _at_once(end: Callable[[Sequence[str]], Collection[str]], why_not: str) -> C
 def _moves(name: str, states: Sequence[str]) -> dict[str, Verb]:
     """Pausing, continuing and aborting what takes long."""
     unfinished = tuple(state for state in states if state not in ("done", "aborted"))
+    pause, go_on, abort = (_by_write(f"{name}.{verb}") for verb in ("pause", "continue", "abort"))
+    after = "Let them go on after a pause, or with the rest after the canary."
     return {
-        "pause": Verb("Stop until it is continued.", "paused", _by_write(f"{name}.pause"), ("canary", "running")),
-        "continue": Verb(
-            "Go on after a pause, or with the rest after the canary.",
-            "continued",
-            _by_write(f"{name}.continue"),
-            ("canary", "paused"),
-        ),
-        "abort": Verb("End it for good. What it did stays.", "aborted", _by_write(f"{name}.abort"), unfinished),
+        "pause": Verb("Stop them until they are continued.", "paused", pause, ("canary", "running")),
+        "continue": Verb(after, "continued", go_on, ("canary", "paused")),
+        "abort": Verb("End them for good. What they have done stays.", "aborted", abort, unfinished),
     }
 
 
@@ -95,8 +93,8 @@ def _imports(workspace_id: str, status: str | None, last_id: str | None, limit: 
 
 
 def _jobs(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> Sequence[Job]:
-    if status == "open":
-        return Job.open_failures(workspace_id, None, last_id, limit)
+    if status == "broken":
+        return Job.broken(workspace_id, last_id, limit)
     if status == "unknown":
         return Job.set_aside(workspace_id, last_id, limit)
     return Job.newest(workspace_id, status and list(KINDS), status, last_id, limit)
@@ -118,21 +116,21 @@ def _with_steps(run: Run) -> Represented:
 NOUNS = (
     Noun(
         "jobs",
-        "Accepted writes. `open` ones failed and wait for somebody; `unknown` ones wait for a worker of a version that"
-        " knows their kind.",
+        "Accepted writes. `broken` ones failed by a fault of ours and can be replayed; `unknown` ones wait for a worker"
+        " of a version that knows their kind.",
         *(Job, "job", ("id", "workspace_id", "kind", "status", "resource_id", "deaths", "created_at", "finished_at")),
-        ("open", "unknown", *job_models.STATUSES),
+        ("broken", "unknown", *job_models.STATUSES),
         _jobs,
         resources.represent_job,
         {
             "replay": Verb(
-                "Apply a write again that failed by a fault of ours, as a new job.",
+                "Apply broken writes again, as new jobs.",
                 "replayed",
                 _by_job(lambda job: failed_jobs.replay(job, ids.new("cmd"), None)[0]),
-                ("open",),
+                ("broken",),
             ),
             "cancel": Verb(
-                "Give up a write that no worker knows, after a version was taken back for good. It can be replayed.",
+                "Fail writes that no worker knows, once a version was taken back for good. They can be replayed.",
                 "cancelled",
                 _at_once(failed_jobs.give_up, "Only a job of an unknown kind can be cancelled."),
                 ("unknown",),
@@ -165,7 +163,7 @@ NOUNS = (
         deliveries.represent_whole,
         {
             "resend": Verb(
-                "Send it now. One that was delivered goes out as a new delivery of the same event.",
+                "Send them now. One that was delivered goes out as a new delivery of the same event.",
                 "resent",
                 _by_write("deliveries.resend", lambda delivery: {"delivery_id": delivery.id}, lambda _: None),
             )
@@ -192,9 +190,9 @@ NOUNS = (
         _runs,
         _with_steps,
         {
-            "cancel": Verb("End it.", "cancelled", _by_write("runs.cancel", _contact_of), run_models.UNFINISHED),
+            "cancel": Verb("End them.", "cancelled", _by_write("runs.cancel", _contact_of), run_models.UNFINISHED),
             "resume": Verb(
-                "Let it go on although a member's message holds it.",
+                "Let those go on that a member's message holds.",
                 "resumed",
                 _by_write("runs.resume", _contact_of),
             ),
@@ -203,20 +201,20 @@ NOUNS = (
     Noun(
         "messages",
         "Messages to contacts. `unknown`: nobody knows whether the provider took it, and it is not sent again by"
-        " itself. No index leads to a status: without --workspace a list may take minutes.",
+        " itself. With --status all of a workspace are looked through: some seconds for a million.",
         *(Message, "msg", ("id", "workspace_id", "channel_id", "status", "created_at", "send_at", "expires_at")),
         ("scheduled", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"),
-        Message.outbound,
+        message_searches.outbound,
         messages.represent,
         {
             "resend": Verb(
-                "Send it again. The contact may get one twice that is unknown.",
+                "Send them again. The contact may get one twice that is unknown.",
                 "resent",
                 _by_write("messages.resend", _contact_of),
                 ("failed", "unknown"),
             ),
             "cancel": Verb(
-                "Fail it with the code `cancelled`, if it is queued: before a channel is connected again, say.",
+                "Fail queued ones with the code `cancelled`, such as those that wait for a channel to be connected.",
                 "cancelled",
                 _at_once(message_endings.cancel, "Only a queued message can be cancelled."),
                 ("queued",),

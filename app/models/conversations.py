@@ -246,21 +246,6 @@ class Message(MailModel):
             query = query.where(Tuple(cls.send_at, cls.id) > Tuple(last_at, last_id))
         return list(query.order_by(cls.send_at, cls.id).limit(limit))
 
-    @classmethod
-    def outbound(cls, workspace_id: str, status: str | None, last_id: str | None, limit: int) -> list[Message]:
-        """Those to contacts, with the status if one is given, newest first, up to `limit` after `last_id`.
-
-        No index leads to a status: it looks through all messages, MOST_LOOKED_AT in each statement.
-        """
-        found: list[Message] = []
-        of_workspace = cls.in_workspace(workspace_id).select(cls.id, cls.status, cls.direction)
-        while len(found) < limit and (looked_at := list(page_before(of_workspace, cls, [last_id], MOST_LOOKED_AT))):
-            last_id = looked_at[-1].id
-            chosen = [each.id for each in looked_at if each.direction == "out" and status in (None, each.status)]
-            if chosen := chosen[: limit - len(found)]:
-                found.extend(cls.select().where(cls.id.in_(chosen)).order_by(cls.id.desc()))
-        return found
-
 
 def _among(looked_at: Any, filters: Mapping[str, Any]) -> Any:
     """A query for those of the rows that match all filters."""

@@ -361,7 +361,7 @@ def test_a_message_that_is_being_sent_is_not_cancelled(run: Run, api: Api, chann
 def test_messages_are_looked_for_by_their_status(
     run: Run, api: Api, channel_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.models.conversations.MOST_LOOKED_AT", 2)
+    monkeypatch.setattr("app.models.message_searches.MOST_IN_STATEMENT", 2)
     made = queue(api, channel_id, 5)
     rows("UPDATE messages SET status = 'unknown', due_at = NULL, is_behind = false WHERE id = %s", (made[0],))
 
@@ -382,7 +382,7 @@ def test_a_job_that_no_worker_knows_is_given_up_and_can_be_replayed_by_one_that_
     assert shown(run("jobs", "cancel", "--all"))["cancelled"] == 1
 
     assert api.get(f"jobs/{job.id}").json["data"]["problem"]["traceId"] == "trace-1"
-    assert [each["id"] for each in shown(run("jobs", "list", "--status", "open"))["jobs"]] == [job.id]
+    assert [each["id"] for each in shown(run("jobs", "list", "--status", "broken"))["jobs"]] == [job.id]
     assert run("jobs", "cancel", job.id).exit_code == 1
     assert shown(run("jobs", "replay", "--all"))["replayed"] == 1
     assert one("SELECT email FROM contacts") == "ada@example.com"
