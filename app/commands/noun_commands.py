@@ -34,7 +34,6 @@ PART = 50
 MOST_REASONS = 20
 
 Pages = Callable[..., Iterator[Sequence[Any]]]
-Decorator = Callable[[Any], Any]
 
 
 def groups() -> Iterator[click.Group]:
@@ -48,7 +47,7 @@ def groups() -> Iterator[click.Group]:
         yield group
 
 
-def _filters(statuses: Sequence[str]) -> Decorator:
+def _filters(statuses: Sequence[str]) -> Callable[[Any], Any]:
     """The options that choose rows."""
 
     def decorate(command: Any) -> Any:

@@ -113,6 +113,9 @@ def _with_steps(run: Run) -> Represented:
     return run_states.represent(run) | {"steps": [runs.represent_step(step) for step in RunStep.latest(run, 1_000)]}
 
 
+_KNOWN = "Only a job of an unknown kind can be cancelled."
+_NOT_QUEUED = "Only a queued message can be cancelled, and not while its conversation changes."
+
 NOUNS = (
     Noun(
         "jobs",
@@ -132,7 +135,7 @@ NOUNS = (
             "cancel": Verb(
                 "Fail writes that no worker knows, once a version was taken back for good. They can be replayed.",
                 "cancelled",
-                _at_once(failed_jobs.give_up, "Only a job of an unknown kind can be cancelled."),
+                _at_once(failed_jobs.give_up, _KNOWN),
                 ("unknown",),
             ),
         },
@@ -155,11 +158,7 @@ NOUNS = (
             *("next_attempt_at", "created_at"),
         ),
         delivery_models.STATUSES,
-        lambda workspace_id, status, last_id, limit: list(
-            page_before(
-                Delivery.matching(workspace_id, {"status": status} if status else {}), Delivery, [last_id], limit
-            )
-        ),
+        _deliveries,
         deliveries.represent_whole,
         {
             "resend": Verb(
@@ -192,9 +191,7 @@ NOUNS = (
         {
             "cancel": Verb("End them.", "cancelled", _by_write("runs.cancel", _contact_of), run_models.UNFINISHED),
             "resume": Verb(
-                "Let those go on that a member's message holds.",
-                "resumed",
-                _by_write("runs.resume", _contact_of),
+                "Let those go on that a member's message holds.", "resumed", _by_write("runs.resume", _contact_of)
             ),
         },
     ),
@@ -216,7 +213,7 @@ NOUNS = (
             "cancel": Verb(
                 "Fail queued ones with the code `cancelled`, such as those that wait for a channel to be connected.",
                 "cancelled",
-                _at_once(message_endings.cancel, "Only a queued message can be cancelled."),
+                _at_once(message_endings.cancel, _NOT_QUEUED),
                 ("queued",),
             ),
         },

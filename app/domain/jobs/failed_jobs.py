@@ -30,6 +30,8 @@ def replay(failed: Job, trace_id: str, actor_id: str | None, key: RequestKey | N
     Returns it, and whether it was there before. Raises Conflict unless the job has failed with its payload kept and
     was neither replayed nor discarded, and IdempotencyKeyReused.
     """
+    if failed.kind not in jobs.KINDS:
+        raise Conflict("This version does not know this kind of write.")
     write = Write(failed.workspace_id, failed.kind, failed.payload or {}, trace_id, failed.resource_id, actor_id)
 
     def take_over(job_id: str) -> None:

@@ -16,6 +16,7 @@ from app.commands import main as commands
 from app.commands import noun_commands
 from app.database import rows
 from app.domain import verbs
+from app.domain.jobs.jobs import KINDS
 from app.lib import clock, ids
 from app.models.broadcasts import Broadcast
 from app.models.endpoints import Endpoint
@@ -354,7 +355,7 @@ def test_a_message_that_is_being_sent_is_not_cancelled(run: Run, api: Api, chann
     done = run("messages", "cancel", message_id)
 
     assert done.exit_code == 1
-    assert f"{message_id}: Only a queued message can be cancelled." in done.stderr
+    assert f"{message_id}: Only a queued message can be cancelled" in done.stderr
     assert one("SELECT status FROM messages WHERE id = %s", message_id) == "sending"
 
 
@@ -384,6 +385,9 @@ def test_a_job_that_no_worker_knows_is_given_up_and_can_be_replayed_by_one_that_
     assert api.get(f"jobs/{job.id}").json["data"]["problem"]["traceId"] == "trace-1"
     assert [each["id"] for each in shown(run("jobs", "list", "--status", "broken"))["jobs"]] == [job.id]
     assert run("jobs", "cancel", job.id).exit_code == 1
+    with monkeypatch.context() as older:
+        older.setattr("app.domain.jobs.jobs.KINDS", {k: v for k, v in KINDS.items() if k != "contacts.upsert"})
+        assert "This version does not know this kind of write." in run("jobs", "replay", "--all").stderr
     assert shown(run("jobs", "replay", "--all"))["replayed"] == 1
     assert one("SELECT email FROM contacts") == "ada@example.com"
 
