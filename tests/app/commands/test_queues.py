@@ -61,7 +61,7 @@ def test_what_is_due_claimed_left_and_waits_is_counted(run: Run, api: Api, monke
     found = shown(run())["deliveries"]
 
     assert (found["due"], found["claimed"], found["suspect"], found["later"]) == (3, 1, 1, 1)
-    assert 90 <= found["oldest"] < 150
+    assert found["oldest"] >= 90
 
 
 def test_the_oldest_is_looked_for_in_all_mailboxes(run: Run, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
