@@ -25,8 +25,10 @@ from app.lib import json
 GATHERING_SECONDS = 0.1
 
 
-def configure(process_type: str, gather: bool = False, stream: TextIO | None = None) -> None:
+def configure(process_type: str, gather: bool = False, stream: TextIO | None = None, least: int = logging.INFO) -> None:
     """Sends our events and the libraries' warnings to `stream` (default: standard error), formatted as LOG_FORMAT says.
+
+    `least` is the lowest level of our events.
 
     With `gather`, lines below a warning are buffered and written ten times a second: writing each line adds a quarter
     to the cost of a request. A process killed with SIGKILL loses its buffer.
@@ -51,7 +53,7 @@ def configure(process_type: str, gather: bool = False, stream: TextIO | None = N
     structlog.configure(
         processors=[*shared, *renderers],
         logger_factory=_always(Gathered(stream)) if gather else structlog.WriteLoggerFactory(stream),
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(least),
         cache_logger_on_first_use=True,
     )
     _bring_in_libraries(shared, renderers, stream)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from app.commands.command_lines import Commands, print_json
+from app.commands.command_lines import Commands, as_json, print_json, print_list
 from app.domain.channels import arrivals
 from app.models.arrivals import Arrival
 
@@ -17,9 +17,10 @@ def arrivals_group() -> None:
 @arrivals_group.command("list")
 @click.option("--after", metavar="ARRIVAL_ID", help="Only those after this one.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="NUMBER")
-def list_failed(after: str | None, limit: int) -> None:
-    """Print what was given up as JSON, oldest first, without what it says."""
-    print_json({"arrivals": [arrivals.represent(each) for each in Arrival.failed(after, limit)]})
+@as_json
+def list_failed(after: str | None, limit: int, *, as_json: bool) -> None:
+    """List what was given up, oldest first, without what it says."""
+    print_list("arrivals", map(arrivals.represent, Arrival.failed(after, limit)), as_json=as_json)
 
 
 @arrivals_group.command("retry")

@@ -1,8 +1,14 @@
-"""Shared by the commands: groups that turn expected errors into one line, names, and output."""
+"""Shared by the commands: groups that turn expected errors into one line, names, times, and output."""
 
 from __future__ import annotations
 
+import logging
+import re
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import click
@@ -14,6 +20,9 @@ from app.database import DatabaseAway, DatabaseRefuses
 from app.errors import BellhopError, Invalid, first_line
 from app.lib import json, normalization
 
+# The widths of a table's columns are those of its first rows.
+MEASURED = 100
+
 
 class Command(click.Command):
     """A command that reads the settings only when it runs: help and usage errors need none."""
@@ -21,7 +30,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command, connected to the database. Raises SettingsError."""
         settings()
-        logs.configure("command")
+        logs.configure("command", least=logging.WARNING if sys.stderr.isatty() else logging.INFO)
         database.connect()
         return super().invoke(ctx)
 
@@ -56,6 +65,88 @@ def name(_context: click.Context, _parameter: click.Parameter, value: str) -> st
         raise click.BadParameter(str(error)) from error
 
 
+class Age(click.ParamType[timedelta]):
+    """A length of time such as 90s, 15m, 1h or 2d."""
+
+    name = "age"
+    _UNITS: Mapping[str, str] = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """The length of time."""
+        found = re.fullmatch(r"(\d{1,6})([smhd])", value, re.ASCII)
+        if found is None:
+            self.fail(f"'{value}' is no age such as 90s, 15m, 1h or 2d.", param, ctx)
+        return timedelta(**{self._UNITS[found[2]]: int(found[1])})
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="JSON on a terminal, too; elsewhere it always is.")
+
+
+def for_people(as_json: bool) -> bool:
+    """Whether output is read by people: it goes to a terminal, and JSON was not asked for."""
+    return sys.stdout.isatty() and not as_json
+
+
 def print_json(document: object) -> None:
     """Prints the document as JSON."""
     click.echo(json.dumps(document).decode())
+
+
+def print_list(name: str, rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Prints the rows as they come: as a table for people, else as the document `{name: […]}`, a row on each line."""
+    if for_people(as_json):
+        _print_table(iter(rows))
+        return
+    click.echo(json.dumps({name: []})[:-2], nl=False)
+    for number, row in enumerate(rows):
+        click.echo(",\n" if number else "\n", nl=False)
+        click.echo(json.dumps(row), nl=False)
+    click.echo("]}")
+
+
+def print_whole(document: Mapping[str, Any], *, as_json: bool) -> None:
+    """Prints the document: for people a member on each line, else as JSON."""
+    if not for_people(as_json):
+        print_json(document)
+        return
+    width = max(map(len, document))
+    for name, value in document.items():
+        click.echo(f"{name:{width}}  {_shown(value)}")
+
+
+@contextmanager
+def progress(count: Callable[[], int]) -> Iterator[Callable[[int], object]]:
+    """What to call with how many more are done: on a terminal it moves a bar of the length that `count` returns."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=count(), file=sys.stderr, show_pos=True) as bar:
+        yield bar.update
+
+
+def _print_table(rows: Iterator[Mapping[str, Any]]) -> None:
+    first = list(islice(rows, MEASURED))
+    if not first:
+        click.echo("There are none.")
+        return
+    titles = [name.upper() for name in first[0]]
+    measured = [titles, *([_shown(value) for value in row.values()] for row in first)]
+    widths = [max(map(len, column)) for column in zip(*measured, strict=True)]
+    for cells in measured:
+        _print_cells(cells, widths)
+    for row in rows:
+        _print_cells([_shown(value) for value in row.values()], widths)
+
+
+def _print_cells(cells: Sequence[str], widths: Sequence[int]) -> None:
+    click.echo("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+
+
+def _shown(value: Any) -> str:
+    """The value in a line of text. What others wrote cannot control the terminal."""
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    text = json.dumps(value).decode() if isinstance(value, dict | list) else str(value)
+    return "".join(character if character.isprintable() else "?" for character in text)

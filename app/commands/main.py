@@ -9,17 +9,15 @@ import click
 
 from app import config, database, migrations
 from app.commands import arrivals as arrival_commands
-from app.commands import command_lines
+from app.commands import command_lines, command_writes, noun_commands
 from app.commands import health as health_commands
 from app.commands import members as member_commands
+from app.commands import queues as queue_commands
 from app.commands import replays as replay_commands
 from app.commands.command_lines import Commands, print_json
 from app.config import settings
-from app.domain import writes
 from app.domain.billing import plans
 from app.domain.insight import checks
-from app.domain.jobs import jobs
-from app.domain.jobs.jobs import Write
 from app.domain.people import tokens, workspaces
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.work import secrets
@@ -40,6 +38,9 @@ main.add_command(member_commands.member)
 main.add_command(replay_commands.replay)
 main.add_command(arrival_commands.arrivals_group)
 main.add_command(health_commands.health)
+main.add_command(queue_commands.queues)
+for command in noun_commands.groups():
+    main.add_command(command)
 
 
 @main.group()
@@ -168,11 +169,9 @@ def create_endpoint(workspace_id: str, address: str, events: str, max_per_second
         "ordered": ordered,
         "sealed_secret": endpoints.seal(secret),
     }
-    job, _ = jobs.accept(Write(workspace_id, "endpoints.create", payload, ids.new("cmd"), endpoint_id))
-    # Applied in this process, after the writes accepted before it, so that no worker has to run.
-    writes.work(workspace_id)
-    if problem := jobs.wait(job, seconds=30).problem:
-        raise Conflict(problem["detail"])
+    [job] = command_writes.apply([command_writes.accept(workspace_id, "endpoints.create", payload, endpoint_id)])
+    if job.problem:
+        raise Conflict(job.problem["detail"])
     made = endpoints.represent(Endpoint.find(workspace_id, endpoint_id))
     print_json({"endpoint": made, "secret": secret})
 

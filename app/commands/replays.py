@@ -9,11 +9,9 @@ from typing import Any
 import click
 
 from app import mailbox
+from app.commands import command_writes
 from app.commands.command_lines import Command, print_json
-from app.domain import writes
 from app.domain.deliveries import replay_batches, replay_choices, replays
-from app.domain.jobs import jobs
-from app.domain.jobs.jobs import Write
 from app.domain.people import workspaces
 from app.domain.webhooks import catalogue
 from app.errors import Conflict, Fault, Invalid
@@ -71,13 +69,10 @@ def replay(workspace_id: str, per_second: int | None, canary: bool, dry_run: boo
         print_json(replays.preview(workspace_id, chosen))
         return
     payload = {"filter": chosen, "per_second": per_second, "canary": canary}
-    job, _ = jobs.accept(Write(workspace_id, "replays.create", payload, ids.new("cmd"), replay_id := ids.new("rpl")))
-    # Applied in this process, after the writes accepted before it, so that no worker has to run.
-    while not (ended := jobs.wait(job, seconds=0)).is_finished:
-        writes.work(workspace_id)
-        time.sleep(PAUSE_SECONDS)
-    if ended.problem:
-        raise Conflict(ended.problem["detail"])
+    replay_id = ids.new("rpl")
+    [job] = command_writes.apply([command_writes.accept(workspace_id, "replays.create", payload, replay_id)])
+    if job.problem:
+        raise Conflict(job.problem["detail"])
     _follow(replay_id)
     print_json(replays.represent(Replay.find(workspace_id, replay_id)))
 

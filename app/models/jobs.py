@@ -91,6 +91,26 @@ class Job(MailModel):
         return list(page_before(query, cls, [last_id], limit))
 
     @classmethod
+    def broken(cls, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
+        """The failed jobs that may be replayed, newest first, up to `limit` after `last_id`."""
+        return cls._few("status = 'failed' AND payload IS NOT NULL", workspace_id, last_id, limit)
+
+    @classmethod
+    def set_aside(cls, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
+        """Those of kinds that no worker has known so far, newest first, up to `limit` after `last_id`."""
+        return cls._few("unknown_since IS NOT NULL", workspace_id, last_id, limit)
+
+    @classmethod
+    def _few(cls, condition: str, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
+        """Those that meet a condition of a partial index, all of which are sorted: the planner has no better way."""
+        query = f"""
+            WITH few AS MATERIALIZED (SELECT id FROM jobs WHERE workspace_id = %s AND {condition})
+            SELECT id FROM few WHERE id < %s ORDER BY id DESC LIMIT %s
+        """
+        found = [id for (id,) in rows(query, (workspace_id, last_id or "job_~", limit))]
+        return list(cls.select().where(cls.id.in_(found)).order_by(cls.id.desc())) if found else []
+
+    @classmethod
     def will_make(cls, workspace_id: str, resource_type: str, resource_id: str) -> bool:
         """Whether a job that has not ended yet concerns that resource."""
         is_of_resource = (cls.resource_type == resource_type) & (cls.resource_id == resource_id)

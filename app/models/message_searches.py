@@ -14,6 +14,7 @@ from app.lib import ids
 from app.models.conversations import Message
 
 LONGEST_SEARCH = 200
+MOST_IN_STATEMENT = 20_000
 # A search first tries this many of the newest messages. If more than one in six matches, they fill a page.
 LOOKED_AT = 300
 # The words of a search that are looked up, the longest ones: each costs a lookup for each time.
@@ -30,6 +31,21 @@ def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, l
     values = {**filters, "workspace_id": workspace_id, "limit": limit, "last_id": _last(filters, last_id)}
     values["first_id"] = ids.bound("msg", filters["since"]) if "since" in filters else ""
     found = _search(filters, values) if "q" in filters else _ids(_list(filters), values)
+    return list(Message.select().where(Message.id.in_(found)).order_by(Message.id.desc())) if found else []
+
+
+def outbound(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> list[Message]:
+    """The first `limit` messages to contacts after `last_id`, newest first; with a status, only those that have it.
+
+    No index leads to a status, so it looks through all of them, MOST_IN_STATEMENT at a time.
+    """
+    values = {"workspace_id": workspace_id, "status": status, "last_id": last_id or "msg_~", "many": MOST_IN_STATEMENT}
+    found: list[str] = []
+    while values["last_id"] is not None:
+        found += _ids(_OUTBOUND, {**values, "limit": limit - len(found)})
+        if len(found) == limit:
+            break
+        [(values["last_id"],)] = rows(_END_OF_LOOK, values)
     return list(Message.select().where(Message.id.in_(found)).order_by(Message.id.desc())) if found else []
 
 
@@ -157,3 +173,14 @@ def _by_time(filters: Mapping[str, Any]) -> str:
 
 def _ids(query: str, values: Mapping[str, Any]) -> list[str]:
     return [message_id for (message_id,) in rows(query, values)]
+
+
+_LOOKED_AT = """
+    SELECT id, direction, status FROM messages WHERE workspace_id = %(workspace_id)s AND id < %(last_id)s
+    ORDER BY workspace_id DESC, id DESC LIMIT %(many)s
+"""
+_OUTBOUND = f"""
+    SELECT id FROM ({_LOOKED_AT}) AS looked_at
+    WHERE direction = 'out' AND status = coalesce(%(status)s, status) ORDER BY id DESC LIMIT %(limit)s
+"""
+_END_OF_LOOK = f"SELECT CASE count(*) WHEN %(many)s THEN min(id) END FROM ({_LOOKED_AT}) AS looked_at"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from peewee import IntegerField, TextField
 from playhouse.postgres_ext import ArrayField
 
-from app.models.base import BaseModel, MailModel, TimeField, json_field, text_array
+from app.models.base import BaseModel, MailModel, TimeField, json_field, page_before, text_array
 
 STATES = ("canary", "running", "paused", "done", "aborted")
 OUTCOMES = ("sent", "skipped")
@@ -26,6 +26,14 @@ class Replay(MailModel):
     wakes_at = TimeField(null=True)
     created_at = TimeField()
     finished_at = TimeField(null=True)
+
+    @classmethod
+    def newest(cls, workspace_id: str, state: str | None, last_id: str | None, limit: int) -> list[Replay]:
+        """The first `limit` replays after `last_id`, newest first; with a state, only those in it."""
+        query = cls.in_workspace(workspace_id)
+        if state is not None:
+            query = query.where(cls.state == state)
+        return list(page_before(query, cls, [last_id], limit))
 
     @property
     def is_finished(self) -> bool:

@@ -20,6 +20,9 @@ from app import database, mailbox
 from app.api import lists
 from app.channels.base import Outcome as Sent
 from app.channels.base import Request, Verdict
+from app.commands import noun_commands
+from app.commands.nouns import Noun
+from app.commands.operating import NOUNS
 from app.config import settings
 from app.database import Database, rows, transaction
 from app.domain import writes
@@ -31,7 +34,7 @@ from app.domain.channels import arrivals, outboxes
 from app.domain.conversations import interrupted_messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
 from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweep_batches, sweeps
-from app.domain.insight import failures, figures, queues, searches, trends
+from app.domain.insight import failures, figures, mail_states, queues, searches, trends
 from app.domain.insight.trends import WINDOWS
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
@@ -769,6 +772,23 @@ def test_the_failed_jobs_that_are_open_are_found_by_index(world: World, kind: st
 
     assert len(found) == (0 if kind == "contacts.delete" else 50)
     check(plans)
+
+
+@pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.name)
+def test_what_commands_list_is_found_by_index(world: World, noun: Noun) -> None:
+    # Messages have no index by status.
+    for status in (None, *(() if noun.name == "messages" else noun.statuses)):
+        with explained() as plans:
+            noun.newest(world.api.workspace_id, status, None, noun_commands.PART)
+        check(plans)
+
+
+def test_the_states_of_mail_are_counted_by_index(world: World) -> None:
+    with explained() as plans:
+        mail_states.look()
+
+    # Each is counted up to a number, wherever its rows lie.
+    check(plans, most=10 * mail_states.MOST_COUNTED)
 
 
 @pytest.mark.parametrize("path", ITEMS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import click
@@ -86,9 +88,20 @@ def test_the_page_on_running_has_the_connections_of_every_process() -> None:
 
 
 def test_the_table_of_commands_has_every_command() -> None:
-    listed = [words.strip() for words in re.findall(r"^\| `python -m app ([a-z -]+)", README, re.MULTILINE)]
+    written = re.findall(r"^\| `python -m app ([a-z -]+(?:\\\|[a-z -]+)*)", README, re.MULTILINE)
+    listed = [" ".join(words) for each in written for words in product(*(word.split(r"\|") for word in each.split()))]
 
     assert sorted(listed) == sorted(names_of(commands.main))
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.parent.glob("*.md")), ids=lambda page: page.name)
+def test_the_commands_of_a_page_are_there_with_their_options(page: Path) -> None:
+    for written in re.findall(r"python -m app ([^`|]*?)(?:[`|]|$)", page.read_text(), re.MULTILINE):
+        command, words = commands.main, written.split()
+        while isinstance(command, click.Group) and words:
+            command = command.commands[words.pop(0)]
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, written
 
 
 def names_of(command: click.Command, *words: str) -> list[str]:

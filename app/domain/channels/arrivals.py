@@ -28,6 +28,8 @@ WAITING = Waiting(MAIL, "next_attempt_at")
 
 # Providers repeat webhooks for a week.
 KEYS_KEPT_DAYS = 8
+# Of those that were given up, in one transaction.
+RETRIED = 1_000
 # Whoever has recorded a webhook could send it again once its keys are gone. Half a day is for clocks that differ.
 _OLDEST = timedelta(days=KEYS_KEPT_DAYS, hours=-12)
 _KINDS: Mapping[str, type[Arrival]] = {
@@ -87,20 +89,16 @@ def read(stored: Stored) -> Arrival:
 
 
 def retry(arrival_id: str | None = None) -> int:
-    """Queues what was given up again: this arrival, or all; returns how many. Raises NotFound."""
-    condition = "problem IS NOT NULL" + (" AND id = %s" if arrival_id else "")
-    again = rows(
-        f"""
-        UPDATE arrivals SET problem = NULL, errors = 0, deaths = 0, due_at = clock_timestamp()
-        WHERE {condition} RETURNING sender_key
-        """,
-        (arrival_id,) if arrival_id else (),
-    )
-    if arrival_id and not again:
+    """Queues what was given up again: this arrival, or all; returns how many. Raises NotFound.
+
+    All in transactions of RETRIED at most: what was done stays done if this is interrupted.
+    """
+    retried = _retry("id = %s", arrival_id) if arrival_id else 0
+    if arrival_id and not retried:
         raise NotFound("No such arrival was given up.")
-    for sender in {sender for (sender,) in again}:
-        mailbox.ring(MAIL, sender)
-    return len(again)
+    while arrival_id is None and (some := _retry("true")):
+        retried += some
+    return retried
 
 
 def forget_old(limit: int = 5_000) -> int:
@@ -120,6 +118,22 @@ def represent(stored: Stored) -> dict[str, Any]:
     """The arrival as commands show it, without its content."""
     names = ("id", "workspace_id", "channel_id", "kind", "problem", "errors", "deaths", "trace_id", "created_at")
     return {name: getattr(stored, name) for name in names}
+
+
+def _retry(condition: str, *parameters: str) -> int:
+    again = rows(
+        f"""
+        UPDATE arrivals SET problem = NULL, errors = 0, deaths = 0, due_at = clock_timestamp()
+        WHERE id IN (
+            SELECT id FROM arrivals WHERE problem IS NOT NULL AND {condition}
+            ORDER BY id LIMIT %s FOR NO KEY UPDATE)
+        RETURNING sender_key
+        """,
+        (*parameters, RETRIED),
+    )
+    for sender in {sender for (sender,) in again}:
+        mailbox.ring(MAIL, sender)
+    return len(again)
 
 
 def _sender_of(item: Arrival) -> str:

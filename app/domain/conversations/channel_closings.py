@@ -10,13 +10,11 @@ from app.domain.channels import channel_requests
 from app.domain.conversations import (
     conversation_changes,
     conversations,
-    message_statuses,
+    message_endings,
     scheduled_messages,
-    sending_outcomes,
 )
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
-from app.lib import json
 from app.models.channels import Channel
 
 # The most rows of a table that one transaction changes.
@@ -95,11 +93,7 @@ def _end_messages(channel_id: str, limit: int) -> int:
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (channel_id, limit))]
         if not talks:
             return 0
-        failure = json.dumps(DELETED).decode()
-        ended = rows(_END, (failure, talks, talks, limit))
-        rows(_BRING_UP, (talks,))
-        sending_outcomes.tell([message_id for message_id, status in ended if status == "failed"])
-    return len(ended)
+        return len(message_endings.end(talks, _WAITING, (talks, talks, limit), _FREE, DELETED))
 
 
 _TALKS = """
@@ -109,26 +103,9 @@ _TALKS = """
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """
 
-_END = f"""
-    UPDATE messages
-    SET failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json ELSE failure END,
-        {message_statuses.ENDING}
-    WHERE id IN (
-        SELECT id FROM messages WHERE id = ANY(ARRAY(
-            SELECT id FROM messages
-            WHERE conversation_id = ANY(%s) AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE
-            UNION ALL SELECT id FROM messages WHERE conversation_id = ANY(%s) AND is_behind
-            ORDER BY id LIMIT %s))
-        ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
-    RETURNING id, status
-"""
-
-# Where more were behind than one part takes.
-_BRING_UP = """
-    UPDATE messages SET due_at = now(), is_behind = false
-    FROM unnest(%s::text[]) AS talk(id) CROSS JOIN LATERAL (
-        SELECT id FROM messages AS behind
-        WHERE behind.conversation_id = talk.id AND behind.is_behind ORDER BY created_at, id LIMIT 1) AS next
-    WHERE messages.id = next.id AND NOT EXISTS (
-        SELECT FROM messages AS first WHERE first.conversation_id = talk.id AND first.due_at IS NOT NULL)
+_FREE = "(leased_until > now()) IS NOT TRUE"
+_WAITING = f"""
+    SELECT id FROM messages WHERE conversation_id = ANY(%s) AND due_at IS NOT NULL AND {_FREE}
+    UNION ALL SELECT id FROM messages WHERE conversation_id = ANY(%s) AND is_behind
+    ORDER BY id LIMIT %s
 """

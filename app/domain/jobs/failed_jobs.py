@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from app.database import count
+from collections.abc import Sequence
+
+from app.config import settings
+from app.database import count, rows, transaction
 from app.domain.jobs import jobs
 from app.domain.jobs.idempotency_keys import RequestKey
 from app.domain.jobs.jobs import Write
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict
+from app.lib import json
 from app.models.jobs import Job
+from app.problems import problem_document
 
 _NOT_KEPT = (
     "What this job was asked to do is not kept, because it was refused for a reason of its own. Send the write again "
     "when that reason is gone."
 )
+_UNKNOWN = "No worker knew this kind of write, so the operator gave it up. Nothing was changed."
 _NO_LINES = "The lines of an import are not kept once it has ended. Send those that failed again."
 
 
@@ -24,6 +30,8 @@ def replay(failed: Job, trace_id: str, actor_id: str | None, key: RequestKey | N
     Returns it, and whether it was there before. Raises Conflict unless the job has failed with its payload kept and
     was neither replayed nor discarded, and IdempotencyKeyReused.
     """
+    if failed.kind not in jobs.KINDS:
+        raise Conflict("This version does not know this kind of write.")
     write = Write(failed.workspace_id, failed.kind, failed.payload or {}, trace_id, failed.resource_id, actor_id)
 
     def take_over(job_id: str) -> None:
@@ -53,6 +61,16 @@ def discard(change: Change) -> Effect:
         if job.discarded_at is None:
             refuse(job)
     return Effect("changed", "job", change.target)
+
+
+def give_up(job_ids: Sequence[str]) -> set[str]:
+    """Fails those of the jobs that wait for a worker that knows their kind; returns which. They may be replayed."""
+    with transaction():
+        problem = problem_document("unavailable", _UNKNOWN, base_url=settings().base_url)
+        given_up = rows(_GIVE_UP, (json.dumps(problem).decode(), list(job_ids)))
+        for job_id, workspace_id, kind in given_up:
+            audit.note(workspace_id, None, "jobs.cancel", "job", job_id, {"kind": kind})
+    return {job_id for job_id, *_ in given_up}
 
 
 def refuse(job: Job) -> None:
@@ -88,4 +106,12 @@ _TAKE_OVER = f"""
 _DISCARD = f"""
     UPDATE jobs SET discarded_at = now(), discard_reason = %s, payload = NULL
     WHERE id = %s AND workspace_id = %s AND {_OPEN}
+"""
+
+_GIVE_UP = """
+    UPDATE jobs
+    SET status = 'failed', unknown_since = NULL, finished_at = clock_timestamp(),
+        problem = (%s::jsonb || jsonb_build_object('traceId', trace_id))::json
+    WHERE id = ANY(%s) AND unknown_since IS NOT NULL
+    RETURNING id, workspace_id, kind
 """

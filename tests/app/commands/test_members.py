@@ -19,7 +19,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(empty: None, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs `python -m app member` with these arguments, in this process."""
-    monkeypatch.setattr(logs, "configure", lambda process_type: None)
+    monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
 
     def run(*arguments: str, stdin: str = "") -> Result:
         return CliRunner().invoke(commands.main, ("member", *arguments), input=stdin, prog_name="python -m app")

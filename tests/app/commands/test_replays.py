@@ -19,7 +19,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs `python -m app replay` with these arguments, in this process."""
-    monkeypatch.setattr(logs, "configure", lambda process_type: None)
+    monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
 
     def run(*arguments: str) -> Result:
         return CliRunner().invoke(commands.main, ("replay", *arguments), prog_name="python -m app")

@@ -1,0 +1,39 @@
+"""Writes that commands ask for: accepted as those of the API are, and applied here, so that no worker has to run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.domain import writes
+from app.domain.jobs import jobs
+from app.domain.jobs.jobs import KINDS, Write
+from app.domain.work import audit
+from app.lib import ids
+from app.models.jobs import Job
+
+PAUSE_SECONDS = 0.02
+
+
+def accept(workspace_id: str, kind: str, payload: Mapping[str, Any], resource_id: str | None) -> Job:
+    """Accepts a write of the operator's. The audit log shows it: where the verb records nothing, that it was asked."""
+    write = Write(workspace_id, kind, payload, ids.new("cmd"), resource_id)
+
+    def note(job_id: str) -> None:
+        target = KINDS[kind].resource_type, str(resource_id)
+        audit.note(workspace_id, None, kind, *target, trace_id=write.trace_id, job_id=job_id)
+
+    return jobs.accept(write, store=None if KINDS[kind].is_audited else note)[0]
+
+
+def apply(accepted: Sequence[Job]) -> list[Job]:
+    """The jobs when they have ended. Applies all earlier writes of their workspaces, too, beside any workers."""
+    ended = list(accepted)
+    while waiting := [job for job in ended if not job.is_finished]:
+        for workspace_id in {job.workspace_id for job in waiting}:
+            writes.work(workspace_id)
+        ended = Job.batch([job.id for job in ended])
+        if not all(job.is_finished for job in ended):
+            time.sleep(PAUSE_SECONDS)
+    return ended

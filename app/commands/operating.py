@@ -1,0 +1,230 @@
+"""What operators can do: the nouns of the commands, and the verbs of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from app.commands import command_writes
+from app.commands.nouns import Call, Noun, Represented, Verb
+from app.domain import resources
+from app.domain.automations import runs
+from app.domain.broadcasts import broadcast_representations, broadcasts
+from app.domain.conversations import message_endings, messages
+from app.domain.deliveries import deliveries, replays
+from app.domain.jobs import failed_jobs
+from app.domain.jobs.jobs import KINDS
+from app.domain.lifecycle import imports
+from app.domain.triggers import run_states
+from app.errors import BellhopError
+from app.lib import ids
+from app.models import broadcasts as broadcast_models
+from app.models import deliveries as delivery_models
+from app.models import jobs as job_models
+from app.models import message_searches
+from app.models import replays as replay_models
+from app.models import runs as run_models
+from app.models.base import page_before
+from app.models.broadcasts import Broadcast
+from app.models.conversations import Message
+from app.models.deliveries import Delivery
+from app.models.imports import Import
+from app.models.jobs import Job
+from app.models.replays import Replay
+from app.models.runs import Run, RunStep
+
+
+def _by_job(accept: Callable[[Any], Job]) -> Call:
+    """Accepts a write for each row, and waits for what becomes of it."""
+
+    def call(found: Sequence[Any]) -> dict[str, str]:
+        refused, accepted = {}, {}
+        for row in found:
+            try:
+                accepted[row.id] = accept(row)
+            except BellhopError as error:
+                refused[row.id] = error.detail
+        ended = {job.id: job for job in command_writes.apply(list(accepted.values()))}
+        for row_id, job in accepted.items():
+            if problem := ended[job.id].problem:
+                refused[row_id] = problem["detail"]
+        return refused
+
+    return call
+
+
+def _by_write(
+    kind: str,
+    payload_of: Callable[[Any], Mapping[str, Any]] = lambda _: {},
+    resource_of: Callable[[Any], str | None] = attrgetter("id"),
+) -> Call:
+    return _by_job(lambda row: command_writes.accept(row.workspace_id, kind, payload_of(row), resource_of(row)))
+
+
+def _at_once(end: Callable[[Sequence[str]], Collection[str]], why_not: str) -> Call:
+    def call(found: Sequence[Any]) -> dict[str, str]:
+        ended = end([row.id for row in found])
+        return {row.id: why_not for row in found if row.id not in ended}
+
+    return call
+
+
+def _moves(name: str, states: Sequence[str]) -> dict[str, Verb]:
+    """Pausing, continuing and aborting what takes long."""
+    unfinished = tuple(state for state in states if state not in ("done", "aborted"))
+    pause, go_on, abort = (_by_write(f"{name}.{verb}") for verb in ("pause", "continue", "abort"))
+    after = "Let them go on after a pause, or with the rest after the canary."
+    return {
+        "pause": Verb("Stop them until they are continued.", "paused", pause, ("canary", "running")),
+        "continue": Verb(after, "continued", go_on, ("canary", "paused")),
+        "abort": Verb("End them for good. What they have done stays.", "aborted", abort, unfinished),
+    }
+
+
+def _contact_of(row: Any) -> Mapping[str, Any]:
+    return {"contact_id": row.contact_id}
+
+
+def _imports(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> Sequence[Import]:
+    found = Job.newest(workspace_id, ["contacts.import"], status, last_id, limit)
+    wanted = [job.resource_id for job in found]
+    return list(Import.select().where(Import.id.in_(wanted)).order_by(Import.job_id.desc())) if wanted else []
+
+
+def _jobs(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> Sequence[Job]:
+    if status == "broken":
+        return Job.broken(workspace_id, last_id, limit)
+    if status == "unknown":
+        return Job.set_aside(workspace_id, last_id, limit)
+    return Job.newest(workspace_id, status and list(KINDS), status, last_id, limit)
+
+
+def _deliveries(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> Sequence[Delivery]:
+    found = Delivery.matching(workspace_id, {"status": status} if status else {})
+    return list(page_before(found, Delivery, [last_id], limit))
+
+
+def _runs(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> Sequence[Run]:
+    return Run.newest(workspace_id, {"status": status} if status else {}, last_id, limit)
+
+
+def _with_steps(run: Run) -> Represented:
+    return run_states.represent(run) | {"steps": [runs.represent_step(step) for step in RunStep.latest(run, 1_000)]}
+
+
+_KNOWN = "Only a job of an unknown kind can be cancelled."
+_NOT_QUEUED = "Only a queued message can be cancelled, and not while its conversation changes."
+
+NOUNS = (
+    Noun(
+        "jobs",
+        "Accepted writes. `broken` ones failed by a fault of ours and can be replayed; `unknown` ones wait for a worker"
+        " of a version that knows their kind.",
+        *(Job, "job", ("id", "workspace_id", "kind", "status", "resource_id", "deaths", "created_at", "finished_at")),
+        ("broken", "unknown", *job_models.STATUSES),
+        _jobs,
+        resources.represent_job,
+        {
+            "replay": Verb(
+                "Apply broken writes again, as new jobs.",
+                "replayed",
+                _by_job(lambda job: failed_jobs.replay(job, ids.new("cmd"), None)[0]),
+                ("broken",),
+            ),
+            "cancel": Verb(
+                "Fail writes that no worker knows, once a version was taken back for good. They can be replayed.",
+                "cancelled",
+                _at_once(failed_jobs.give_up, _KNOWN),
+                ("unknown",),
+            ),
+        },
+    ),
+    Noun(
+        "imports",
+        "Imports of contacts. Each is a job, and ends with it: see jobs.",
+        *(Import, "job", ("id", "workspace_id", "job_id", "total", "done", "failed", "created_at", "finished_at")),
+        tuple(job_models.STATUSES),
+        _imports,
+        imports.represent,
+        position="job_id",
+    ),
+    Noun(
+        "deliveries",
+        "Events on their way to endpoints. To send many again: replay.",
+        *(Delivery, "dlv"),
+        (
+            *("id", "workspace_id", "endpoint_id", "kind", "status", "attempts", "last_error_code"),
+            *("next_attempt_at", "created_at"),
+        ),
+        delivery_models.STATUSES,
+        _deliveries,
+        deliveries.represent_whole,
+        {
+            "resend": Verb(
+                "Send them now. One that was delivered goes out as a new delivery of the same event.",
+                "resent",
+                _by_write("deliveries.resend", lambda delivery: {"delivery_id": delivery.id}, lambda _: None),
+            )
+        },
+    ),
+    Noun(
+        "replays",
+        "Deliveries that are sent again; replay begins one.",
+        *(Replay, "rpl", ("id", "workspace_id", "state", "sent", "skipped", "count", "created_at", "finished_at")),
+        replay_models.STATES,
+        Replay.newest,
+        replays.represent,
+        _moves("replays", replay_models.STATES),
+    ),
+    Noun(
+        "runs",
+        "Contacts on their way through automations.",
+        *(Run, "run"),
+        (
+            *("id", "workspace_id", "automation_id", "status", "reason", "step", "waits_for", "resume_at", "deaths"),
+            "created_at",
+        ),
+        run_models.STATUSES,
+        _runs,
+        _with_steps,
+        {
+            "cancel": Verb("End them.", "cancelled", _by_write("runs.cancel", _contact_of), run_models.UNFINISHED),
+            "resume": Verb(
+                "Let those go on that a member's message holds.", "resumed", _by_write("runs.resume", _contact_of)
+            ),
+        },
+    ),
+    Noun(
+        "messages",
+        "Messages to contacts. `unknown`: nobody knows whether the provider took it, and it is not sent again by"
+        " itself. With --status all of a workspace are looked through: some seconds for a million.",
+        *(Message, "msg", ("id", "workspace_id", "channel_id", "status", "created_at", "send_at", "expires_at")),
+        ("scheduled", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"),
+        message_searches.outbound,
+        messages.represent,
+        {
+            "resend": Verb(
+                "Send them again. The contact may get one twice that is unknown.",
+                "resent",
+                _by_write("messages.resend", _contact_of),
+                ("failed", "unknown"),
+            ),
+            "cancel": Verb(
+                "Fail queued ones with the code `cancelled`, such as those that wait for a channel to be connected.",
+                "cancelled",
+                _at_once(message_endings.cancel, _NOT_QUEUED),
+                ("queued",),
+            ),
+        },
+    ),
+    Noun(
+        "broadcasts",
+        "Messages to a segment, or automations started for it.",
+        *(Broadcast, "bct", ("id", "workspace_id", "name", "state", "problem", "handled", "count", "created_at")),
+        broadcast_models.STATES,
+        broadcasts.newest,
+        broadcast_representations.represent,
+        _moves("broadcasts", broadcast_models.STATES),
+    ),
+)

@@ -1,0 +1,67 @@
+"""Endings of messages that wait: by hand, or with their channel. The next one of their conversation is due then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.database import rows, transaction
+from app.domain.conversations import message_statuses, sending_outcomes
+from app.domain.work import audit
+from app.lib import json
+
+CANCELLED = {"code": "cancelled", "detail": "The operator cancelled the message before it was sent."}
+
+
+def cancel(message_ids: Sequence[str]) -> set[str]:
+    """Fails those of the messages that are queued, whether or not their channel is connected; returns which.
+
+    One that a worker is sending is not queued. One whose conversation is locked is left as it is, too.
+    """
+    with transaction():
+        talks = [conversation_id for (conversation_id,) in rows(_TALKS, (list(message_ids),))]
+        of_these = "SELECT id FROM messages WHERE id = ANY(%s) AND conversation_id = ANY(%s)"
+        cancelled = end(talks, of_these, (list(message_ids), talks), "status = 'queued'", CANCELLED)
+        for message_id, workspace_id, _ in cancelled:
+            audit.note(workspace_id, None, "messages.cancel", "message", message_id)
+    return {message_id for message_id, *_ in cancelled}
+
+
+def end(
+    talks: Sequence[str], chosen: str, parameters: Sequence[Any], only: str, failure: Mapping[str, Any]
+) -> list[tuple[str, str, str]]:
+    """Ends the messages that the query `chosen` finds, if `only` holds when they are locked; none that is locked.
+
+    They are in the conversations `talks`, which the present transaction has locked. Returns identifier, workspace and
+    new status of each.
+    """
+    ended = rows(_END.format(chosen=chosen, only=only), (json.dumps(failure).decode(), *parameters))
+    rows(_BRING_UP, (list(talks),))
+    sending_outcomes.tell([message_id for message_id, _, status in ended if status == "failed"])
+    return ended
+
+
+_TALKS = """
+    SELECT id FROM conversations WHERE id = ANY(ARRAY(SELECT conversation_id FROM messages WHERE id = ANY(%s)))
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+"""
+
+_END = f"""
+    UPDATE messages
+    SET failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json ELSE failure END,
+        {message_statuses.ENDING}
+    WHERE id IN (
+        SELECT id FROM messages WHERE id = ANY(ARRAY({{chosen}})) AND {{only}} ORDER BY id
+        FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING id, workspace_id, status
+"""
+
+# Where more were behind than one part takes.
+_BRING_UP = """
+    UPDATE messages SET due_at = now(), is_behind = false
+    FROM unnest(%s::text[]) AS talk(id) CROSS JOIN LATERAL (
+        SELECT id FROM messages AS behind
+        WHERE behind.conversation_id = talk.id AND behind.is_behind ORDER BY created_at, id LIMIT 1) AS next
+    WHERE messages.id = next.id AND NOT EXISTS (
+        SELECT FROM messages AS first WHERE first.conversation_id = talk.id AND first.due_at IS NOT NULL)
+"""
