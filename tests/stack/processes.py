@@ -38,8 +38,8 @@ class Processes:
     With Procfile.small these are web.1 and worker.1, and the name of any other process means worker.1.
 
     A process that ends unasked is restarted after half a second. Each logs to `<name>.log` in the directory.
-    `on_line(name, line)` is called for every line, `on_end(name, code)` for every unasked end. The code is in the folder
-    of the Procfile.
+    `on_line(name, line)` is called for every line, `on_end(name, code)` for every unasked end. The code is in the
+    folder of the Procfile.
     """
 
     def __init__(
