@@ -66,7 +66,7 @@ def test_four_machines_at_once_migrate_once(bare: str) -> None:
         subprocess.Popen(UPGRADE, cwd=ROOT, env=environment(bare), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         for _ in range(4)
     ]
-    said = [process.communicate(timeout=60)[0].decode() for process in running]
+    said = [process.communicate(timeout=240)[0].decode() for process in running]
 
     assert [process.returncode for process in running] == [0] * 4, said
     assert "".join(said).count("ran 0001_foundation.sql") == 1
