@@ -54,11 +54,9 @@ def sending_broker() -> Broker:
 
 
 def ping() -> None:
-    """Raises redis.RedisError or ConnectionError if the broker does not answer."""
+    """Raises ConnectionError if the broker is RabbitMQ and does not answer."""
     broker = sending_broker()
-    if isinstance(broker, RedisBroker):
-        broker.client.ping()
-    elif isinstance(broker, RabbitmqBroker):
+    if isinstance(broker, RabbitmqBroker):
         try:
             # By a connection of its own: RabbitMQ ends idle ones, and this thread may have rung long ago.
             pika.BlockingConnection(broker.parameters).close()
