@@ -16,6 +16,7 @@ from dramatiq.common import xq_name
 from pika.exceptions import AMQPError
 
 from app.config import settings
+from app.lib import redis_servers
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +27,7 @@ _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 def quick_client(url: str) -> redis.Redis:
     """A client that waits half a second at most, and tries nothing twice."""
     # No retries: a script whose answer was lost may have run.
-    return redis.Redis.from_url(url, **_QUICK)
+    return redis_servers.client(url, **_QUICK)
 
 
 class QuorumBroker(RabbitmqBroker):
