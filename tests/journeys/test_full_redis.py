@@ -86,6 +86,7 @@ def test_a_redis_that_evicts_keys_loses_and_doubles_nothing(
         figures = audit(stack, receiver, load)
 
     report(figures)
-    assert min(evicted[word] for word in ("bell", "bells-taken-up", "dramatiq")) > 0
+    assert min(evicted["bell"], evicted["bells-taken-up"]) > 0
+    assert evicted["dramatiq"] > 0 or stack.broker is not stack.redis
     assert figures.refused == 0
     assert figures.duplicates == 0
