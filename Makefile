@@ -1,8 +1,8 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-small test-upgrade conformance browser chaos bench check lock clean \
-  FORCE
+.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-sentinel test-small test-upgrade conformance browser \
+  chaos bench check lock clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -23,6 +23,7 @@ help:
 	@echo "make test-pgbouncer  the same stories behind PgBouncer in transaction mode; needs Debian's pgbouncer"
 	@echo "make test-upgrade  an earlier release and this one side by side, and migrations of large tables; FROM=… and ROWS=…"
 	@echo "make test-small  the same stories on the two processes of Procfile.small"
+	@echo "make test-sentinel  a failover between Redis servers, with and without TLS; needs Debian's redis-server"
 	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
 	@echo "make browser  the pages in Chromium: stories, accessibility, safety"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
@@ -38,9 +39,11 @@ up: $(RUNNING)
 $(RUNNING): $(STAMP) FORCE
 	@mkdir -p $(@D) && touch $@ && exec $(BIN)/python -m tests.stack.up --while $@
 
+# What has a target of its own.
+APART := journeys conformance browser sentinel upgrade
+
 test: check
-	$(BIN)/python -m pytest -n 2 --ignore tests/journeys --ignore tests/conformance --ignore tests/browser \
-	  --ignore tests/upgrade
+	$(BIN)/python -m pytest -n 2 $(APART:%=--ignore tests/%)
 	@$(MAKE) --no-print-directory $(if $(BESIDE),--jobs=2 --output-sync=target --keep-going) journeys $(BESIDE)
 
 # The whole service in real processes. BESIDE names what shares the machine with it, as the stories mostly wait.
@@ -64,6 +67,9 @@ test-upgrade: $(STAMP)
 test-small: $(STAMP)
 	PROCFILE=small $(BIN)/python -m pytest tests/journeys --durations=10 -m "not several_processes" \
 	  --ignore tests/journeys/test_make_up.py
+
+test-sentinel: $(STAMP)
+	$(BIN)/python -m pytest -s tests/sentinel
 
 conformance: $(STAMP) $(TOOLS)
 	SEED=$(SEED) $(BIN)/python -m pytest -s --durations=5 tests/conformance

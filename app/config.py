@@ -17,11 +17,11 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import pika
-import redis
 from psycopg2 import ProgrammingError
 from psycopg2.extensions import parse_dsn
 
 from app.errors import SettingsError
+from app.lib import redis_servers
 
 Network = IPv4Network | IPv6Network
 
@@ -55,22 +55,19 @@ def _replica(text: str) -> str | None:
 
 def _server(*schemes: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
-        parts = urlsplit(_url(*schemes)(text))
-        _check_port(parts)
-        if parts.scheme.startswith("redis") and not re.fullmatch("/?[0-9]*", parts.path):
-            raise ValueError("its path must be the number of a database, such as /0")
-        _check_options(text)
+        if _url(*redis_servers.SCHEMES, *schemes)(text).startswith("redis"):
+            redis_servers.check(text)
+        else:
+            _check_rabbitmq(text)
         return text
 
     return parse
 
 
-def _check_options(server: str) -> None:
+def _check_rabbitmq(server: str) -> None:
+    _check_port(urlsplit(server))
     try:
-        if server.startswith("amqp"):
-            pika.URLParameters(server)
-        else:
-            redis.ConnectionPool.from_url(server).make_connection()  # does not connect
+        pika.URLParameters(server)
     except Exception as error:  # its message may contain a password
         raise ValueError("its options (behind the question mark) cannot be read") from error
 
@@ -204,10 +201,8 @@ class Settings:
     database_url: str = _setting("DATABASE_URL", _database)
     database_replica_url: str | None = _setting("DATABASE_REPLICA_URL", _replica, " ")
     database_pooling: str = _setting("DATABASE_POOLING", _one_of("session", "transaction"), "session")
-    redis_url: str = _setting("REDIS_URL", _server("redis", "rediss"))
-    broker_url: str = _setting(
-        "BROKER_URL", _server("redis", "rediss", "amqp", "amqps"), lambda known: known["redis_url"]
-    )
+    redis_url: str = _setting("REDIS_URL", _server())
+    broker_url: str = _setting("BROKER_URL", _server("amqp", "amqps"), lambda known: known["redis_url"])
     secret_keys: tuple[bytes, ...] = _setting("SECRET_KEY", _keys)  # Fernet keys, newest first
     base_url: str = _setting("BASE_URL", _base, "http://127.0.0.1:8000")
     port: int = _setting("PORT", _whole(1, 65535), "8000")

@@ -12,7 +12,7 @@ import structlog
 
 from app import bells, metrics
 from app.config import settings
-from app.lib import json
+from app.lib import json, redis_servers
 from app.lib.json import timestamp
 
 log = structlog.get_logger(__name__)
@@ -73,7 +73,7 @@ def show(sign: Sign) -> None:
 
 def signs() -> Iterator[Sign | None]:
     """The signs of all workspaces from now on; None every few seconds without one. Raises redis.RedisError."""
-    client = redis.Redis.from_url(settings().redis_url, socket_timeout=2 * _QUIET_SECONDS, socket_connect_timeout=3)
+    client = redis_servers.client(settings().redis_url, socket_timeout=2 * _QUIET_SECONDS, socket_connect_timeout=3)
     with client.pubsub(ignore_subscribe_messages=True) as subscription:
         subscription.subscribe(_CHANNEL)
         while True:

@@ -99,6 +99,14 @@ def _serve(directory: Path) -> Iterator[Servers]:
     postgres.stop()
 
 
+@pytest.fixture
+def redis_full(servers: Servers) -> Iterator[None]:
+    """Redis refuses all writes."""
+    servers.redis.limit(1)
+    yield
+    servers.redis.limit(0)
+
+
 @pytest.fixture(scope="session")
 def app(servers: Servers) -> Flask:
     """The whole application. Loggers are not cached, so that tests can capture them."""

@@ -6,12 +6,12 @@ import sys
 from typing import Any
 
 import dramatiq
-import redis
 from dramatiq import Broker
 
 from app import database, logs
 from app.bells.brokers import QuorumBroker
 from app.config import settings_or_exit
+from app.lib import redis_servers
 from app.sql import schema
 from workers.middleware.hearing import Hearing
 from workers.middleware.metrics import Figures
@@ -36,7 +36,7 @@ def set_up() -> Broker:
 def _client(url: str) -> Any:
     # Consumers wait inside Redis for up to a second; an answer that takes five times that will not come.
     # No retries: a fetch whose answer was lost may have run, and another would lose the messages of the first.
-    return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=2, retry=None)
+    return redis_servers.client(url, socket_timeout=5, socket_connect_timeout=2, retry=None)
 
 
 broker = set_up()

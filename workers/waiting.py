@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import redis
@@ -33,7 +35,7 @@ class WaitingConsumer(_RedisConsumer):
         self._newest_next = True
 
     def __next__(self) -> MessageProxy | None:
-        try:
+        with _refused_as_away():
             if self.message_cache:
                 return self._fetch()
             if self.outstanding_message_count >= self.prefetch:
@@ -42,8 +44,6 @@ class WaitingConsumer(_RedisConsumer):
                 if self.outstanding_message_count >= self.prefetch:
                     return None
             return self._fetch_in_turn()
-        except redis.ConnectionError as error:
-            raise ConnectionClosed(error) from None
 
     def _fetch_in_turn(self) -> MessageProxy | None:
         """Begins with the newest message in every other turn, so that a backlog holds up no message that is new.
@@ -60,14 +60,29 @@ class WaitingConsumer(_RedisConsumer):
         return message
 
     def ack(self, message: Any) -> None:
-        super().ack(message)  # type: ignore[no-untyped-call]
+        with _refused_as_away():
+            super().ack(message)  # type: ignore[no-untyped-call]
         self._room.set()
 
     def nack(self, message: Any) -> None:
-        super().nack(message)  # type: ignore[no-untyped-call]
+        with _refused_as_away():
+            super().nack(message)  # type: ignore[no-untyped-call]
         self._room.set()
+
+    def requeue(self, messages: Any) -> None:
+        with _refused_as_away():
+            super().requeue(messages)  # type: ignore[no-untyped-call]
 
     def _fetch(self) -> MessageProxy | None:
         # The parent sleeps if it finds nothing, and this consumer has waited already.
         self.timeout = self.misses = 0
         return super().__next__()  # type: ignore[no-untyped-call,no-any-return]
+
+
+@contextmanager
+def _refused_as_away() -> Iterator[None]:
+    """Dramatiq tries again after ConnectionClosed only; a full Redis refuses with another error even to fetch."""
+    try:
+        yield
+    except redis.RedisError as error:
+        raise ConnectionClosed(error) from None

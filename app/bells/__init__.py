@@ -25,6 +25,7 @@ from functools import cache
 import redis
 import structlog
 from dramatiq import Message
+from dramatiq.brokers.redis import RedisBroker
 
 from app import metrics
 from app.bells import brokers
@@ -107,9 +108,19 @@ def flush(timeout_seconds: float = 1.0) -> None:
 
 
 def ping() -> None:
-    """Raises redis.RedisError or ConnectionError if Redis or the broker does not answer."""
-    flags().ping()
+    """Raises redis.RedisError or ConnectionError if Redis or the broker does not answer, or refuses writes."""
+    for client in clients():
+        # A full Redis answers to PING, but rings no bell.
+        client.set("ping", "", ex=1)
     brokers.ping()
+
+
+def clients() -> list[redis.Redis]:
+    """The client for flags, and that of the broker if it is on another Redis."""
+    configured = settings()
+    is_apart = configured.broker_url != configured.redis_url
+    broker = brokers.sending_broker() if is_apart else None
+    return [flags(), *([broker.client] if isinstance(broker, RedisBroker) else [])]
 
 
 @cache

@@ -16,6 +16,7 @@ from dramatiq.common import xq_name
 from pika.exceptions import AMQPError
 
 from app.config import settings
+from app.lib import redis_servers
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +27,7 @@ _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 def quick_client(url: str) -> redis.Redis:
     """A client that waits half a second at most, and tries nothing twice."""
     # No retries: a script whose answer was lost may have run.
-    return redis.Redis.from_url(url, **_QUICK)
+    return redis_servers.client(url, **_QUICK)
 
 
 class QuorumBroker(RabbitmqBroker):
@@ -54,11 +55,9 @@ def sending_broker() -> Broker:
 
 
 def ping() -> None:
-    """Raises redis.RedisError or ConnectionError if the broker does not answer."""
+    """Raises ConnectionError if the broker is RabbitMQ and does not answer."""
     broker = sending_broker()
-    if isinstance(broker, RedisBroker):
-        broker.client.ping()
-    elif isinstance(broker, RabbitmqBroker):
+    if isinstance(broker, RabbitmqBroker):
         try:
             # By a connection of its own: RabbitMQ ends idle ones, and this thread may have rung long ago.
             pika.BlockingConnection(broker.parameters).close()

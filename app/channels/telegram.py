@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from app.channels import telegram_updates
+from app.channels import multipart, telegram_updates
 from app.channels.base import OWN_SETTINGS, Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
 from app.channels.inbound import Arrival, Media
 from app.channels.telegram_answers import result_of, verdict_of
 from app.channels.verdicts import repeatable
-from app.lib import json, multipart
+from app.lib import json
 from app.outbound import Answer
 
 # The kinds of updates that `arrivals` understands; Telegram sends no others.

@@ -10,11 +10,12 @@ from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+from app.channels import multipart
 from app.channels.base import OWN_SETTINGS, Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
 from app.channels.inbound import Arrival, Media
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
-from app.lib import json, multipart
+from app.lib import json
 from app.outbound import Answer
 
 # The types that the API shows as more than a document.

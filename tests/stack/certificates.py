@@ -11,14 +11,14 @@ class Certificates:
 
     def __init__(self, directory: Path) -> None:
         self.ca_file = directory.resolve() / "ca.pem"
-        self._server_file = directory.resolve() / "server.pem"
-        if not self._server_file.exists():
+        self.server_file = directory.resolve() / "server.pem"
+        if not self.server_file.exists():
             self._make()
 
     def server_context(self) -> ssl.SSLContext:
         """A TLS context for a server with this certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self._server_file)
+        context.load_cert_chain(self.server_file)
         return context
 
     def _make(self) -> None:
@@ -26,5 +26,5 @@ class Certificates:
         authority = trustme.CA()
         authority.cert_pem.write_to_path(self.ca_file)
         certificate = authority.issue_cert("127.0.0.1", "localhost")
-        self._server_file.touch(mode=0o600)
-        certificate.private_key_and_cert_chain_pem.write_to_path(self._server_file)
+        self.server_file.touch(mode=0o600)
+        certificate.private_key_and_cert_chain_pem.write_to_path(self.server_file)

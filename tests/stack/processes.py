@@ -119,7 +119,7 @@ class Processes:
         """The log file of a process, or of the first process of a type."""
         return self._find(name).log
 
-    def wait_ready(self, timeout_seconds: float = 60) -> None:
+    def wait_ready(self, timeout_seconds: float = 180) -> None:
         """Wait until every process has run for a while and the web process, if any, answers /readyz with 200.
 
         Raises DidNotStart with the name of a process that ended meanwhile and was not killed here.

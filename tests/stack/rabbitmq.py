@@ -46,7 +46,7 @@ class RabbitMQ:
             self._process = subprocess.Popen(
                 [str(PROGRAM)], env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120  # it needs six seconds of a core
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()

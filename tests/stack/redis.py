@@ -67,6 +67,12 @@ class Redis:
         """Forget all keys, and with them all messages."""
         redis.Redis.from_url(self.url).flushall()
 
+    def limit(self, maxmemory: int, policy: str = "noeviction") -> None:
+        """Give it that many bytes of memory; 0 for any number."""
+        client = redis.Redis.from_url(self.url)
+        client.config_set("maxmemory-policy", policy)
+        client.config_set("maxmemory", maxmemory)
+
     def broker(self) -> Broker:
         """A Dramatiq broker on it."""
         return RedisBroker(url=self.url, middleware=[])

@@ -7,10 +7,12 @@ import time
 
 import pytest
 import redis
+from dramatiq.errors import ConnectionClosed
 
 from app import bells
 from app.bells import Turn
 from app.config import settings
+from tests.conftest import Servers
 from workers.waiting import WaitingBroker, WaitingConsumer
 
 pytestmark = pytest.mark.usefixtures("empty")
@@ -96,6 +98,27 @@ def test_mailboxes_that_are_never_emptied_hold_up_no_new_bell_beside_a_backlog(b
             bells.flush(20)
 
     assert turns < 50
+
+
+def test_a_full_redis_is_like_one_that_is_away_and_loses_no_message(broker: WaitingBroker, servers: Servers) -> None:
+    bells.ring("writes", "ws_1")
+    bells.flush(20)
+    consumer = WaitingConsumer(broker, "writes", prefetch=4, timeout=300)
+    message = next(consumer)
+    assert message is not None
+    servers.redis.limit(1)
+    try:
+        with pytest.raises(ConnectionClosed):
+            next(consumer)
+        for refused in (consumer.ack, consumer.nack, lambda message: consumer.requeue([message])):
+            with pytest.raises(ConnectionClosed):
+                refused(message)
+    finally:
+        servers.redis.limit(0)
+
+    consumer.requeue([message])
+
+    assert take(consumer)[0] == "ws_1"
 
 
 def take(consumer: WaitingConsumer) -> tuple[str, bool]:

@@ -65,8 +65,25 @@ def check_replica() -> str:
 
 
 def check_redis() -> str:
-    """Redis responds."""
+    """Redis responds and takes writes."""
+    for client in bells.clients():
+        try:
+            client.set("check", "", ex=1)
+        except redis.OutOfMemoryError as error:
+            raise SettingsError("full: raise its maxmemory, or find what fills it; bells need a few MiB") from error
     return f"Redis {bells.flags().info('server')['redis_version']}"
+
+
+def check_eviction() -> str:
+    """Redis keeps bells and limits until they end."""
+    for client in bells.clients():
+        memory = client.info("memory")
+        if memory["maxmemory"] and (policy := memory["maxmemory_policy"]) != "noeviction":
+            raise SettingsError(
+                f"Redis forgets keys when it is full (maxmemory-policy is {policy}), so work may start seconds late"
+                " and rate limits begin anew: set maxmemory-policy to noeviction"
+            )
+    return "Redis keeps what it is given"
 
 
 def check_migrations() -> str:
@@ -138,6 +155,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "database": check_database,
     "replica": check_replica,
     "redis": check_redis,
+    "eviction": check_eviction,
     "migrations": check_migrations,
     "secrets": check_secrets,
     "jobs": check_jobs,
@@ -160,6 +178,6 @@ def look_at_all() -> list[Result]:
     """Makes all checks but that of the settings. While Redis is away, its time-out is waited for once."""
     results: dict[str, Result] = {}
     for name in CHECKS:
-        is_unknown = name in presence.TYPES and not results["redis"].is_good
-        results[name] = Result(name, False, "not known, as Redis does not respond") if is_unknown else look(name)
+        is_unknown = name in ("eviction", *presence.TYPES) and not results["redis"].is_good
+        results[name] = Result(name, False, "not known without Redis") if is_unknown else look(name)
     return list(results.values())

@@ -50,6 +50,13 @@ def test_without_redis_a_process_is_not_ready(client: FlaskClient, redis_away: N
     assert (answer.status_code, answer.json["answering"]) == (503, {"database": True, "broker": False})
 
 
+def test_with_a_full_redis_a_process_is_not_ready_and_accepts_writes(api: Api, redis_full: None) -> None:
+    ready, written = api.client.get("/readyz"), api.post("contacts", {"email": "ada@example.com"})
+
+    assert (ready.status_code, ready.json["answering"]) == (503, {"database": True, "broker": False})
+    assert written.status_code == 202
+
+
 @pytest.fixture
 def rabbitmq_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(brokers, "settings", lambda: replace(settings(), broker_url="amqp://guest:guest@127.0.0.1:1/"))

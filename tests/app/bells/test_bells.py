@@ -385,6 +385,16 @@ def test_a_bell_that_could_not_ring_is_logged_and_forgotten(redis_away: None) ->
     assert line["bells"] == 1
 
 
+def test_a_bell_that_a_full_redis_refused_rings_when_there_is_room(servers: Servers, redis_full: None) -> None:
+    bells.ring("writes", "ws_1")
+    flush()
+    servers.redis.limit(0)
+
+    bells.ring("writes", "ws_1")
+
+    assert rung_on("writes") == ["ws_1"]
+
+
 def test_bells_whose_message_could_not_be_sent_ring_as_soon_as_one_can() -> None:
     bells.flags().set(QUEUE, "not a list")  # so their flags are raised, and then sending fails
     bells.ring("writes", "ws_1")

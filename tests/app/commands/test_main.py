@@ -392,7 +392,7 @@ def test_check_names_the_kinds_of_jobs_that_no_worker_knows(run: Run, api: Api) 
 def test_check_of_a_database_without_tables_is_a_line_for_each_part_too(run: Run, bare_database: None) -> None:
     done = run("check")
 
-    assert [line.partition(":")[0] for line in done.output.splitlines()[5:7]] == ["WRONG  migrations", "WRONG  secrets"]
+    assert [line.partition(":")[0] for line in done.output.splitlines()[6:8]] == ["WRONG  migrations", "WRONG  secrets"]
 
 
 def test_the_version_is_told_without_settings(run: Run, without_settings: None) -> None:
@@ -404,19 +404,20 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:10]] == [
+    assert [line.split(":")[0] for line in lines[:11]] == [
         "ok     settings",
         "ok     version",
         "ok     database",
         "ok     replica",
         "ok     redis",
+        "ok     eviction",
         "ok     migrations",
         "ok     secrets",
         "ok     jobs",
         "ok     files",
         "ok     proxy",
     ]
-    assert [line.split(":")[0] for line in lines[10:]] == [f"WRONG  {name}" for name in presence.TYPES]
+    assert [line.split(":")[0] for line in lines[11:]] == [f"WRONG  {name}" for name in presence.TYPES]
 
 
 def test_check_is_content_when_everything_is_there(run: Run) -> None:

@@ -46,6 +46,37 @@ def test_a_check_of_a_server_that_is_away_is_a_result_too(monkeypatch: pytest.Mo
     assert "\n" not in result.text
 
 
+def test_a_full_redis_is_told_to_get_more_room(redis_full: None) -> None:
+    results = {result.name: result for result in checks.look_at_all()}
+
+    assert results["redis"].text.startswith("full: raise its maxmemory")
+    assert not results["redis"].is_good
+    assert results["writes"] == Result("writes", False, "not known without Redis")
+
+
+def test_a_redis_that_evicts_keys_is_told_not_to(servers: Servers) -> None:
+    servers.redis.limit(100_000_000, "allkeys-lru")
+    try:
+        unwell = checks.look("eviction")
+    finally:
+        servers.redis.limit(0)
+
+    assert not unwell.is_good
+    assert "maxmemory-policy is allkeys-lru" in unwell.text
+    assert checks.look("eviction").is_good
+
+
+def test_a_broker_on_another_redis_is_checked_too(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    configured = replace(settings(), broker_url="redis://127.0.0.1:1/0")
+    monkeypatch.setattr(bells, "settings", lambda: configured)
+    monkeypatch.setattr(bells.brokers, "settings", lambda: configured)
+    bells.brokers.sending_broker.cache_clear()
+    try:
+        assert not checks.look("redis").is_good
+    finally:
+        bells.brokers.sending_broker.cache_clear()
+
+
 def test_a_pooler_that_does_not_make_the_settings_of_sessions_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "settings", lambda: replace(settings(), database_pooling="transaction"))
     database.database.close()
@@ -95,7 +126,7 @@ def test_all_checks_are_made_and_redis_is_waited_for_once(monkeypatch: pytest.Mo
 
     assert asked == ["redis"]
     assert results["database"].is_good
-    assert results["writes"] == Result("writes", False, "not known, as Redis does not respond")
+    assert results["writes"] == Result("writes", False, "not known without Redis")
 
 
 def test_a_check_of_a_database_without_tables_is_a_result_too(servers: Servers, bare: str) -> None:

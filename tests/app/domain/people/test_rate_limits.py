@@ -217,6 +217,10 @@ def test_processes_share_a_bucket_and_together_stay_within_it() -> None:
 # Redis away
 
 
+def test_a_full_redis_limits_nobody(limiter: Limiter, redis_full: None) -> None:
+    assert limiter.take(TOKEN, 1) is None
+
+
 @pytest.fixture
 def failing(limiter: Limiter, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Makes the limiter's calls fail; returns how many there were."""

@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 from werkzeug.formparser import parse_form_data
 
-from app.lib import multipart
+from app.channels import multipart
 
 
 def read(content_type: str, body: bytes) -> tuple[dict[str, str], dict[str, tuple[str | None, str | None, bytes]]]:
