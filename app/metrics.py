@@ -88,6 +88,7 @@ EMAILS = Counter("bellhop_emails", "Attempts to send e-mail to members, by outco
 
 LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")
 OVERDUE_SECONDS = Gauge("bellhop_overdue_seconds", "For how long the oldest mail of a kind has been due.", ["mail"])
+WAITING = Gauge("bellhop_waiting_mail", "Mail that waits for a worker, by kind.", ["mail"])
 OLDEST_TRANSACTION_SECONDS = Gauge(
     "bellhop_oldest_transaction_seconds",
     "For how long the oldest transaction of PostgreSQL that writes has been open, to the minute.",
