@@ -1,7 +1,7 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test journeys test-rabbitmq test-pgbouncer conformance browser chaos bench check lock clean FORCE
+.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-alerts conformance browser chaos bench check lock clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -20,6 +20,7 @@ help:
 	@echo "make journeys  the stories over the whole service alone"
 	@echo "make test-rabbitmq  the same stories with RabbitMQ in place of Redis for bells; needs Debian's rabbitmq-server"
 	@echo "make test-pgbouncer  the same stories behind PgBouncer in transaction mode; needs Debian's pgbouncer"
+	@echo "make test-alerts  the alert rules in played faults; needs promtool, of Debian's prometheus"
 	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
 	@echo "make browser  the pages in Chromium: stories, accessibility, safety"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
@@ -36,7 +37,7 @@ $(RUNNING): $(STAMP) FORCE
 	@mkdir -p $(@D) && touch $@ && exec $(BIN)/python -m tests.stack.up --while $@
 
 test: check
-	$(BIN)/python -m pytest -n 2 --ignore tests/journeys --ignore tests/conformance --ignore tests/browser
+	$(BIN)/python -m pytest -n 2 --ignore tests/journeys --ignore tests/conformance --ignore tests/browser --ignore tests/alerts
 	@$(MAKE) --no-print-directory $(if $(BESIDE),--jobs=2 --output-sync=target --keep-going) journeys $(BESIDE)
 
 # The whole service in real processes. BESIDE names what shares the machine with it, as the stories mostly wait.
@@ -50,6 +51,9 @@ test-rabbitmq: $(STAMP)
 
 test-pgbouncer: $(STAMP)
 	POOLER=pgbouncer $(BIN)/python -m pytest tests/journeys --durations=10
+
+test-alerts: $(STAMP)
+	$(BIN)/python -m pytest tests/alerts --durations=5
 
 conformance: $(STAMP) $(TOOLS)
 	SEED=$(SEED) $(BIN)/python -m pytest -s --durations=5 tests/conformance

@@ -13,6 +13,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from app import metrics, presence
 from app.domain.insight import queues
 from tests.docs.pages import PAGES
+from tests.stack.processes import ROOT
 
 FOLDER = PAGES.parent / "monitoring"
 PAGE = (PAGES.parent / "monitoring.md").read_text()
@@ -89,6 +90,12 @@ def test_the_page_has_every_kind_of_mail_and_who_serves_it() -> None:
 
     assert sorted(kinds) == sorted(queues.NAMES)
     assert set(served) <= set(presence.TYPES)
+
+
+def test_every_alert_fires_in_a_story() -> None:
+    stories = "".join(story.read_text() for story in (ROOT / "tests" / "alerts").glob("test_*.py"))
+
+    assert {name for name, *_ in RULES} == set(re.findall(r'"(Bellhop\w+)"', stories))
 
 
 def test_the_page_explains_every_alert() -> None:
