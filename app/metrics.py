@@ -89,11 +89,17 @@ LIVE_SECONDS = Histogram(
     "Time from the beginning of a transaction to when its updates are sent.",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
 )
-MEDIA_FREE = Gauge("bellhop_media_free_bytes", "Bytes that are free under MEDIA_DIR.", multiprocess_mode="livemin")
+MEDIA_FREE = Gauge(
+    "bellhop_media_free_bytes",
+    "Bytes that are free under MEDIA_DIR, and in the temporary directory.",
+    ["directory"],  # without a label, processes that never look would show 0
+    multiprocess_mode="livemin",
+)
 EMAILS = Counter("bellhop_emails", "Attempts to send e-mail to members, by outcome.", ["outcome"])
 
 LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")
 OVERDUE_SECONDS = Gauge("bellhop_overdue_seconds", "For how long the oldest mail of a kind has been due.", ["mail"])
+WAITING = Gauge("bellhop_waiting_mail", "Mail that waits for a worker, by kind.", ["mail"])
 OLDEST_TRANSACTION_SECONDS = Gauge(
     "bellhop_oldest_transaction_seconds",
     "For how long the oldest transaction of PostgreSQL that writes has been open, to the minute.",
@@ -105,6 +111,11 @@ PASS_SECONDS = Histogram(
     buckets=(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30),
 )
 PASSES_FAILED = Counter("bellhop_scheduler_passes_failed", "Passes of the scheduler that failed.", ["name"])
+
+# For Prometheus a counter that begins above 0 has not increased, so those of rare faults begin at 0.
+ARRIVALS.labels("failed")
+for _reason in ("gone", "failures"):
+    ENDPOINTS_STOPPED.labels(_reason)
 
 
 def serve(host: str, port: int, process_type: str, patience_seconds: float = 0) -> None:

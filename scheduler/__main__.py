@@ -50,7 +50,8 @@ def run(stopping: threading.Event) -> None:
         else:
             metrics.LEADS.set(0)
             presence.tell("leads", False)
-            metrics.OVERDUE_SECONDS.clear()  # the leader's to say
+            metrics.OVERDUE_SECONDS.clear()  # the leader's to say, as the next
+            metrics.WAITING.clear()
         stopping.wait(max(0.0, TICK_SECONDS - (time.monotonic() - began)))
     leadership.give_up()
     if mailer is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from app import mailbox, metrics
+from app import mailbox
 from app.mailbox import Mail
+from scheduler.signals import Signal
 
 MOST_LOOKED_AT = 1000
 # For how long one call goes on while there is more to look at.
@@ -19,15 +20,18 @@ class Overdue:
     """A pass over the mailboxes of one kind of mail; a call goes on where the last one stopped, up to the end.
 
     `ring` is called with the owners of overdue mail and may return for how many it did something; by default the
-    mail's own bell rings for each.
+    mail's own bell rings for each. The ages that are seen on the way are told to the signal.
     """
 
-    def __init__(self, mail: Mail, overdue_seconds: float, ring: Ring | None = None) -> None:
+    def __init__(
+        self, mail: Mail, overdue_seconds: float, ring: Ring | None = None, signal: Signal | None = None
+    ) -> None:
         self._mail = mail
         self._overdue_seconds = overdue_seconds
         self._ring = ring or self._ring_each
+        self._signal = signal or Signal(mail)
         self._after = ""
-        self._oldest_seconds = 0.0  # of the mailboxes looked at since the beginning
+        self._oldest: dict[str, float] = {}  # of the mailboxes looked at since the beginning
 
     def __call__(self) -> int:
         """Rings, and returns for how many. A bell that is ringing already is not rung again."""
@@ -39,15 +43,15 @@ class Overdue:
 
     def rest(self) -> None:
         """There is no mail: the next call begins anew."""
-        self._after, self._oldest_seconds = "", 0.0
-        metrics.OVERDUE_SECONDS.labels(self._mail.table).set(0.0)
+        self._after, self._oldest = "", {}
+        self._signal.rest()
 
     def _look(self) -> int:
         owners, self._after, seconds = mailbox.overdue(self._mail, self._overdue_seconds, MOST_LOOKED_AT, self._after)
-        self._oldest_seconds = max(self._oldest_seconds, seconds)
+        self._oldest = {kind: max(oldest, self._oldest.get(kind, 0.0)) for kind, oldest in seconds.items()}
+        self._signal.tell_oldest(self._oldest, is_part=bool(self._after))
         if not self._after:
-            metrics.OVERDUE_SECONDS.labels(self._mail.table).set(self._oldest_seconds)
-            self._oldest_seconds = 0.0
+            self._oldest = {}
         rung = self._ring(owners) if owners else 0
         return len(owners) if rung is None else rung
 

@@ -30,7 +30,7 @@ from app.domain.conversations import (
 )
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
 from app.domain.inbox import selections
-from app.domain.insight import checks, figures, queues, updates
+from app.domain.insight import checks, figures, updates
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
@@ -42,6 +42,7 @@ from app.lib import clock
 from app.mailbox import Mail, Waiting
 from scheduler.overdue import Overdue, Ring
 from scheduler.rounds import Round
+from scheduler.signals import Signals
 
 log = structlog.get_logger(__name__)
 
@@ -81,10 +82,11 @@ class Timetable:
     """The passes of one leader. `run_due` never raises."""
 
     def __init__(self) -> None:
+        self.signals = Signals()
         self.passes = [
             # Bells ring within milliseconds; mail that is due for longer has lost its bell or its worker.
-            _overdue("overdue_jobs", 1, jobs.MAIL),
-            _overdue("overdue_fan_outs", 1, fan_out.MAIL),
+            self._overdue("overdue_jobs", 1, jobs.MAIL),
+            self._overdue("overdue_fan_outs", 1, fan_out.MAIL),
             # Where no `automations` process runs, these wake runs and their requests, which then wait for one.
             _waking("waiting_runs", 0.5, run_states.WAITING),
             _waking("waiting_requests", 1, http_requests.WAITING),
@@ -93,37 +95,37 @@ class Timetable:
             Pass("start_scans", 0.5, start_scans.go_on, start_scans.IS_ANY_UNDER_WAY),
             # A pause may end while a transaction that saw it still holds runs.
             Pass("held_runs", 0.5, controls.release_held, controls.IS_ANY_HELD),
-            _overdue("overdue_runs", 0.5, run_states.MAIL),
-            _overdue("overdue_requests", 1, http_requests.MAIL),
+            self._overdue("overdue_runs", 0.5, run_states.MAIL),
+            self._overdue("overdue_requests", 1, http_requests.MAIL),
             # Where no `retries` process runs, this wakes them.
             _waking("waiting_deliveries", 0.5, lanes.WAITING),
             # Where no `messages` process runs, this wakes receipts, which then wait for one.
             _waking("waiting_arrivals", 0.5, arrivals.WAITING),
-            _overdue("overdue_arrivals", 0.5, arrivals.MAIL),
+            self._overdue("overdue_arrivals", 0.5, arrivals.MAIL),
             # Where a bell was lost, this brings a delivery out within a second or two of its time.
-            _overdue("overdue_deliveries", 0.5, lanes.FAST, lanes.ring),
+            self._overdue("overdue_deliveries", 0.5, lanes.FAST, lanes.ring),
             # Nothing is sent over channels that are paused or not connected.
-            _overdue("overdue_messages", 0.5, outboxes.MAIL, outboxes.ring_connected),
+            self._overdue("overdue_messages", 0.5, outboxes.MAIL, outboxes.ring_connected),
             # Nothing claims what a dead worker left in a channel that is not connected.
             Pass("interrupted_messages", 5, interrupted_messages.settle),
             Pass("due_messages", 0.5, due_messages.queue_some, due_messages.IS_ANY_DUE),
             Pass("snoozed_conversations", 1, snoozes.wake_some, snoozes.IS_ANY_OVER),
             Pass("assignments", 0.5, Round(assignments.assign_some), assignments.IS_ANY_BALANCED),
             _waking("waiting_read_receipts", 1, read_receipts.WAITING),
-            _overdue("overdue_read_receipts", 1, read_receipts.MAIL),
-            _overdue("overdue_sweeps", 1, sweeps.MAIL),
+            self._overdue("overdue_read_receipts", 1, read_receipts.MAIL),
+            self._overdue("overdue_sweeps", 1, sweeps.MAIL),
             # Where no `retries` process runs, this wakes replays, which then wait for one.
             _waking("waiting_replays", 0.5, replays.WAITING),
-            _overdue("overdue_replays", 1, replays.MAIL),
+            self._overdue("overdue_replays", 1, replays.MAIL),
             # Where no `automations` process runs, this wakes broadcasts, which then wait for one.
             _waking("waiting_broadcasts", 0.5, broadcasts.WAITING),
-            _overdue("overdue_broadcasts", 1, broadcasts.MAIL),
+            self._overdue("overdue_broadcasts", 1, broadcasts.MAIL),
             # The same for what providers are to be asked about channels.
             _waking("waiting_channel_requests", 1, channel_requests.WAITING),
-            _overdue("overdue_channel_requests", 1, channel_requests.MAIL),
+            self._overdue("overdue_channel_requests", 1, channel_requests.MAIL),
             Pass("deleted_channels", 1, channel_closings.end_waiting, channel_closings.IS_ANY_DELETED),
             # Nobody takes the mail of an endpoint that is stopped or deleted, so it becomes overdue.
-            _overdue("unserved_deliveries", 5, lanes.FAST, sweeps.begin_missing),
+            self._overdue("unserved_deliveries", 5, lanes.FAST, sweeps.begin_missing),
             Pass("unknown_jobs", 5, writes.take_up_known),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
             Pass("old_idempotency_keys", 60, idempotency_keys.forget_old),
@@ -132,7 +134,7 @@ class Timetable:
             Pass("contacts_counted", 60, usage.forget_contacts),
             # Where no `messages` process runs, this wakes files to be fetched, which then wait for one.
             _waking("waiting_fetches", 0.5, fetches.WAITING),
-            _overdue("overdue_fetches", 0.5, fetches.MAIL),
+            self._overdue("overdue_fetches", 0.5, fetches.MAIL),
             Pass("old_arrivals", 10, arrivals.forget_old),
             Pass("left_entries", 60, entries.drop_left),
             Pass("old_imports", 60, imports.forget_old),
@@ -156,7 +158,8 @@ class Timetable:
             Pass("old_password_links", 60, links.forget_old),
             Pass("figures_of_outcomes", 5, figures.count_outcomes),
             Pass("figures_of_writes", 20, figures.count_writes),
-            Pass("figures_of_queues", 15, queues.sample),
+            Pass("waiting_mail", 2, self.signals.count),
+            Pass("figures_of_queues", 15, self.signals.sample),
             Pass("figures_of_inbox", 10, counting.count_up),
             Pass("old_figures", 60, figures.forget_old),
             Pass("old_figures_of_inbox", 60, counting.forget_old),
@@ -206,14 +209,13 @@ class Timetable:
             if each.found:
                 log.info("pass.made", name=each.name, found=each.found, ms=round(each.seconds * 1000))
 
+    def _overdue(self, name: str, every_seconds: float, mail: Mail, ring: Ring | None = None) -> Pass:
+        look = Overdue(mail, min(every_seconds, 1), ring, self.signals.of(mail))
+        return Pass(name, every_seconds, look, mail.is_there, look.rest)
+
 
 def _waking(name: str, every_seconds: float, waiting: Waiting) -> Pass:
     return Pass(name, every_seconds, partial(mailbox.wake_and_ring, waiting), waiting.is_over)
-
-
-def _overdue(name: str, every_seconds: float, mail: Mail, ring: Ring | None = None) -> Pass:
-    look = Overdue(mail, min(every_seconds, 1), ring)
-    return Pass(name, every_seconds, look, mail.is_there, look.rest)
 
 
 def _check() -> int:

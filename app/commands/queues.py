@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +34,7 @@ def queues(*, as_json: bool) -> None:
     into their logs, then start more. Messages of a channel that is not connected are due, and wait for that.
     """
     try:
-        running: Mapping[str, int] | None = presence.present()
+        running: Mapping[str, int] | None = Counter(each.type for each in presence.processes())
     except redis.RedisError as error:
         click.echo(f"bellhop: who runs is not known, as Redis does not respond: {error}", err=True)
         running = None

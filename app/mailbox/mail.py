@@ -27,7 +27,11 @@ class Mail:
     order: str = "due_at"
     exclusive: bool = False
     guard: str = "true"  # holds while the row's owner may be served
-    paused_until: str = "NULL::timestamptz"  # until when the row's owner is not served on purpose
+    # The next four read of the row its owner alone.
+    owners: str = ""  # joins the table of owners, for the other three
+    paused_until: str = "NULL::timestamptz"  # until when the owner is not served on purpose
+    paced_until: str = "NULL::timestamptz"  # until when it gets no more on purpose
+    slow: str = ""  # holds while the owner is served in a lane for slow ones; '': there is none
     alone: str = "false"  # of exclusive mail: holds for a row that is claimed without others
     on_claim: str = ""  # further assignments that a claim makes
     carries: type[NamedTuple] = Nothing  # the further columns that a claim returns
@@ -41,6 +45,20 @@ class Mail:
     def is_there(self) -> str:
         """The condition that any owner has mail, whether or not a worker has it."""
         return f"EXISTS (SELECT FROM {self.table} WHERE due_at IS NOT NULL)"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names that it is counted under: its table's, and another for its slow lane."""
+        return (self.table, f"slow_{self.table}") if self.slow else (self.table,)
+
+    @property
+    def kind(self) -> str:
+        """Which of these names a row is counted under, in SQL."""
+        return (
+            f"CASE WHEN {self.slow} THEN 'slow_{self.table}' ELSE '{self.table}' END"
+            if self.slow
+            else f"'{self.table}'"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ from app.models.jobs import Job
 from app.outbound.answers import answered
 from app.sql import Prepared
 from app.web.formats import MOST_COUNTED
+from scheduler.signals import PART
 from scheduler.timetable import Timetable
 from tests import cast, pages
 from tests.cast import Api, one
@@ -997,11 +998,24 @@ def test_figures_are_counted_by_index(world: World, monkeypatch: pytest.MonkeyPa
         assert figures.count_outcomes() > 10
         figures.count_writes()
         figures.forget_old()
-    with explained() as samples:
-        queues.sample()
 
     check([plan for plan in plans if "pg_stat_activity" not in plan.statement])
-    check(samples, COUNT_BLOCKS)
+
+
+def test_a_part_of_the_waiting_mail_costs_as_much_however_much_waits(world: World) -> None:
+    counted = {}
+    for mail in (signal.mail for signal in Timetable().signals.all()):
+        with explained() as plans:
+            found, after = mailbox.count_waiting(mail, PART)
+            while after:
+                more, after = mailbox.count_waiting(mail, PART, after)
+                found = {kind: number + more[kind] for kind, number in found.items()}
+        check(plans, PART + MOST_BLOCKS)
+        counted |= found
+
+    assert counted["jobs"] == counted["deliveries"] == 99
+    assert counted["messages"] == one("SELECT count(*) FROM messages WHERE due_at IS NOT NULL") > PART
+    assert counted["arrivals"] == one("SELECT count(*) FROM arrivals WHERE due_at IS NOT NULL") > 2 * PART
 
 
 def test_what_overviews_and_failures_show_is_found_by_index(world: World) -> None:

@@ -10,10 +10,13 @@ import pytest
 from prometheus_client import Counter, Histogram, ProcessCollector
 from prometheus_client.metrics import MetricWrapperBase
 
-from app import metrics
+from app import metrics, presence
+from app.domain.insight import queues
 from tests.docs.pages import PAGES
+from tests.stack.processes import ROOT
 
 FOLDER = PAGES.parent / "monitoring"
+PAGE = (PAGES.parent / "monitoring.md").read_text()
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "grafana.json").read_text())
 RULES = re.findall(
     r'- alert: (\w+)\n +expr: (.+)\n(?: +for: \w+\n)? +labels: \{severity: \w+\}\n +annotations:\n +summary: "(.+)"\n',
@@ -81,9 +84,22 @@ def test_every_panel_says_what_it_shows_and_has_a_place_of_its_own() -> None:
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
 
 
+def test_the_page_has_every_kind_of_mail_and_who_serves_it() -> None:
+    table = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| .+ \| (`[\w-]+`(?:, `[\w-]+`)*) \|$", PAGE, re.MULTILINE)
+    kinds, served = (re.findall(r"`([\w-]+)`", " ".join(column)) for column in zip(*table, strict=True))
+
+    assert sorted(kinds) == sorted(queues.NAMES)
+    assert set(served) <= set(presence.TYPES)
+
+
+def test_every_alert_fires_in_a_story() -> None:
+    stories = "".join(story.read_text() for story in (ROOT / "tests" / "alerts").glob("test_*.py"))
+
+    assert {name for name, *_ in RULES} == set(re.findall(r'"(Bellhop\w+)"', stories))
+
+
 def test_the_page_explains_every_alert() -> None:
-    page = (PAGES.parent / "monitoring.md").read_text()
-    table = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    table = "\n".join(line for line in PAGE.splitlines() if line.startswith("|"))
     explained = set(re.findall(r"`(Bellhop\w+)`", table))
 
     assert {name for name, *_ in RULES} == explained

@@ -105,7 +105,9 @@ def oldest() -> float | None:
     return REGISTRY.get_sample_value("bellhop_overdue_seconds", {"mail": "jobs"})
 
 
-def test_a_whole_round_tells_for_how_long_the_oldest_mail_has_been_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_age_of_the_oldest_mail_rises_at_once_and_falls_after_a_whole_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(overdue, "MOST_LOOKED_AT", 2)
     monkeypatch.setattr(overdue, "SLICE_SECONDS", 0)
     metrics.OVERDUE_SECONDS.clear()
@@ -114,9 +116,15 @@ def test_a_whole_round_tells_for_how_long_the_oldest_mail_has_been_due(monkeypat
     each = Overdue(jobs.MAIL, overdue_seconds=1)
 
     each()
-    assert oldest() is None
+    assert 100 <= oldest() < 200
     each()
     assert 100 <= oldest() < 200
+
+    rows("UPDATE jobs SET due_at = now() - interval '10 seconds' WHERE workspace_id = 'ws_1'")
+    each()
+    assert oldest() >= 100
+    each()
+    assert oldest() < 100
 
     rows("UPDATE jobs SET due_at = NULL")
     each()

@@ -23,6 +23,9 @@ def free_bytes() -> int:
     place = Path(settings().media_dir).absolute()
     while not place.exists():
         place = place.parent
-    free = min(shutil.disk_usage(each).free for each in (place, tempfile.gettempdir()))
-    metrics.MEDIA_FREE.set(free)
-    return free
+    free = {
+        name: shutil.disk_usage(path).free for name, path in (("media", place), ("temporary", tempfile.gettempdir()))
+    }
+    for name, number in free.items():
+        metrics.MEDIA_FREE.labels(name).set(number)
+    return min(free.values())

@@ -20,9 +20,10 @@ MAIL = Mail(
     table="messages",
     owner="channel_id",
     queue="messages",
-    paused_until="""(
-        SELECT CASE WHEN state = 'connected' AND deleted_at IS NULL THEN channels.paused_until ELSE now() END
-        FROM channels WHERE channels.id = mail.channel_id)""",
+    owners="LEFT JOIN LATERAL (SELECT * FROM channels WHERE id = mail.channel_id LIMIT 1) AS channels ON true",
+    paused_until="""CASE WHEN channels.state <> 'connected' OR channels.deleted_at IS NOT NULL THEN now()
+        ELSE channels.paused_until END""",
+    paced_until="channels.paced_until",
 )
 
 

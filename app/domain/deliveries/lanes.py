@@ -25,6 +25,15 @@ class Carried(NamedTuple):
     tries: int
 
 
+# The endpoint wants no order, or its first delivery may be sent now.
+_IS_IN_ORDER = """(NOT endpoints.ordered OR (
+    SELECT due_at <= now() AND (leased_until > now()) IS NOT TRUE FROM deliveries
+    WHERE (endpoint_id, (status = 'pending')) >= (endpoints.id, true)
+        AND (endpoint_id, (status = 'pending')) <= (endpoints.id, true)
+        AND status IN ('pending', 'held', 'failed')
+    ORDER BY endpoint_id, (status = 'pending'), id LIMIT 1))"""
+
+
 def _lane(queue: str, condition: str) -> Mail:
     return Mail(
         table="deliveries",
@@ -32,8 +41,12 @@ def _lane(queue: str, condition: str) -> Mail:
         queue=queue,
         order="due_at",
         carries=Carried,
-        # Waiting for a probe is not worker lag.
-        paused_until="(SELECT probe_at FROM endpoints WHERE endpoints.id = mail.endpoint_id)",
+        # Waiting for a probe, for a limit or for the one in front is not worker lag.
+        owners="LEFT JOIN LATERAL (SELECT * FROM endpoints WHERE id = mail.endpoint_id LIMIT 1) AS endpoints ON true",
+        paused_until="CASE WHEN endpoints.state <> 'active' THEN now() ELSE endpoints.probe_at END",
+        paced_until=f"""CASE WHEN endpoints.ordered AND {_IS_IN_ORDER} IS NOT TRUE THEN now()
+            ELSE endpoints.paced_until END""",
+        slow="endpoints.slow_until > now()",
         guard=f"""EXISTS (
             SELECT FROM endpoints
             WHERE endpoints.id = mail.endpoint_id AND endpoints.state = 'active' AND endpoints.probe_at IS NULL
@@ -61,15 +74,10 @@ def ring(endpoint_ids: Collection[str]) -> None:
     Skips endpoints that are stopped, whose next probe is not due yet, or whose limit is used up, and ordered ones whose
     first delivery waits or is in progress.
     """
-    lanes = """
+    lanes = f"""
         SELECT id, slow_until FROM endpoints
         WHERE id = ANY(%s) AND state = 'active' AND (probe_at > now()) IS NOT TRUE
-            AND (paced_until > now()) IS NOT TRUE AND (NOT ordered OR (
-                SELECT due_at <= now() AND (leased_until > now()) IS NOT TRUE FROM deliveries
-                WHERE (endpoint_id, (status = 'pending')) >= (endpoints.id, true)
-                    AND (endpoint_id, (status = 'pending')) <= (endpoints.id, true)
-                    AND status IN ('pending', 'held', 'failed')
-                ORDER BY endpoint_id, (status = 'pending'), id LIMIT 1))
+            AND (paced_until > now()) IS NOT TRUE AND {_IS_IN_ORDER}
     """
     for endpoint_id, slow_until in rows(lanes, (list(endpoint_ids),)):
         mailbox.ring(of(slow_until), endpoint_id)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from app import mailbox
 from app.database import count, rows
 from app.domain.automations import http_requests
-from app.domain.channels import arrivals, fetches, outboxes
 from app.domain.deliveries import fan_out, lanes, sweeps
 from app.domain.jobs import jobs
 from app.domain.triggers import run_states
@@ -19,25 +17,34 @@ from app.mailbox import Mail
 MOST_COUNTED = 10_000
 MOST_MAILBOXES = 1_000
 
-_BY_NAME: Mapping[str, Mail] = {
-    "writes": jobs.MAIL,
-    "fan-outs": fan_out.MAIL,
-    "runs": run_states.MAIL,
-    "requests": http_requests.MAIL,
-    "sweeps": sweeps.MAIL,
-    "messages": outboxes.MAIL,
-    "arrivals": arrivals.MAIL,
-    "fetches": fetches.MAIL,
+# What the pages call each kind of mail.
+NAMES: Mapping[str, str] = {
+    "jobs": "writes",
+    "events": "fan-outs",
+    "runs": "runs",
+    "run_requests": "requests",
+    "sweeps": "sweeps",
+    "messages": "messages",
+    "arrivals": "arrivals",
+    "uploads": "fetches",
+    "read_receipts": "read-receipts",
+    "channel_requests": "channel-requests",
+    "replays": "replays",
+    "broadcasts": "broadcasts",
+    "deliveries": "deliveries",
+    "slow_deliveries": "slow-deliveries",
 }
-NAMES = (*_BY_NAME, "deliveries", "slow-deliveries")
-_OF_WORKSPACES = {name: mail for name, mail in _BY_NAME.items() if mail.owner == "workspace_id"}
+_OF_WORKSPACES = (jobs.MAIL, fan_out.MAIL, run_states.MAIL, http_requests.MAIL)
+# Of these the mail of one workspace is found by an index.
+_COUNTED = ("writes", "fan-outs", "runs", "requests", "sweeps", "messages", "deliveries", "slow-deliveries")
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The mail that is due or being worked on, and how long the oldest has been due.
+    """How much mail waits, and how long the oldest has been due.
 
-    A depth above MOST_COUNTED stands for any such number; then the oldest is that of what was looked at.
+    For one workspace what is being worked on counts as well; a depth above MOST_COUNTED stands for any such number, and
+    the oldest is that of what was looked at.
     """
 
     name: str
@@ -54,12 +61,12 @@ class Sample:
     oldest_seconds: float
 
 
-def sample() -> int:
-    """Notes the state of every queue for this minute; returns how many have something due.
+def note(found: Iterable[Queue]) -> int:
+    """Notes the state of these queues for this minute; returns how many have something waiting.
 
     Safe to repeat: the last one counts.
     """
-    found = [_look_at(name, mail) for name, mail in _BY_NAME.items()] + _look_at_lanes()
+    found = list(found)
     count(
         """
         INSERT INTO queue_minutes (queue, starts_at, depth, oldest_seconds)
@@ -74,45 +81,25 @@ def sample() -> int:
 
 def samples(length: timedelta) -> dict[str, list[Sample]]:
     """The samples of each queue of that time up to now, oldest first. A day at most, since each minute is a row."""
-    found: dict[str, list[Sample]] = {name: [] for name in NAMES}
+    found: dict[str, list[Sample]] = {name: [] for name in NAMES.values()}
     query = """
         SELECT queue, starts_at, depth, oldest_seconds FROM queue_minutes
         WHERE queue = ANY(%s) AND starts_at > now() - %s ORDER BY starts_at
     """
-    for name, *sampled in rows(query, (list(NAMES), min(length, timedelta(days=1)))):
+    for name, *sampled in rows(query, (list(found), min(length, timedelta(days=1)))):
         found[name].append(Sample(*sampled))
     return found
 
 
 def of_workspace(workspace_id: str) -> list[Queue]:
-    """The workspace's mail in every queue, at this moment; of its endpoints, that of the newest MOST_MAILBOXES."""
+    """The workspace's mail in the busiest queues, at this moment; of the newest MOST_MAILBOXES of its endpoints."""
     counted = rows(_OF_WORKSPACE, {"workspace_id": workspace_id, "most": MOST_COUNTED + 1})
     found = {name: Queue(name, depth, seconds) for name, depth, seconds in counted}
-    return [found.get(name, Queue(name, 0, 0.0)) for name in NAMES]
-
-
-def _look_at(name: str, mail: Mail) -> Queue:
-    depth = f"SELECT count(*) FROM (SELECT 1 FROM {mail.table} WHERE due_at IS NOT NULL LIMIT %s) AS due"
-    [(found,)] = rows(depth, (MOST_COUNTED + 1,))
-    return Queue(name, found, mailbox.overdue(mail, 0, MOST_MAILBOXES)[2] if found else 0.0)
-
-
-def _look_at_lanes() -> list[Queue]:
-    found = {is_slow: (depth, seconds) for is_slow, depth, seconds in rows(_LANES, {"most": MOST_COUNTED + 1})}
-    lane_names = (lanes.FAST.queue, lanes.SLOW.queue)
-    return [Queue(name, *found.get(is_slow, (0, 0.0))) for is_slow, name in enumerate(lane_names)]
+    return [found.get(name, Queue(name, 0, 0.0)) for name in _COUNTED]
 
 
 # A pause of its endpoint is no fault of the queue's.
 _DUE_FOR = "max(extract(epoch FROM now() - greatest(due_at, probe_at, paced_until)))"
-
-# Mail of stopped endpoints is in no lane.
-_LANES = f"""
-    SELECT (slow_until > now()) IS TRUE, count(*), greatest({_DUE_FOR}, 0)::float
-    FROM (SELECT endpoint_id, due_at FROM deliveries WHERE due_at IS NOT NULL LIMIT %(most)s) AS due
-    JOIN endpoints ON endpoints.id = endpoint_id
-    WHERE state = 'active' GROUP BY 1
-"""
 
 
 def _of_owner(name: str, mail: Mail) -> str:
@@ -151,7 +138,7 @@ _OF_CHANNELS = f"""
 """
 
 _OF_WORKSPACE = " UNION ALL ".join(
-    [_of_owner(name, mail) for name, mail in _OF_WORKSPACES.items()]
+    [_of_owner(NAMES[mail.table], mail) for mail in _OF_WORKSPACES]
     + [
         _of_endpoints("'sweeps'", sweeps.MAIL),
         _of_endpoints("CASE WHEN slow_until > now() THEN 'slow-deliveries' ELSE 'deliveries' END", lanes.FAST),

@@ -23,6 +23,10 @@ def late(mail: Mail, seconds: float, limit: int) -> list[str]:
     return mailbox.overdue(mail, seconds, limit)[0]
 
 
+def oldest(mail: Mail, limit: int, after: str = "") -> float:
+    return mailbox.overdue(mail, 5, limit, after)[2][mail.table]
+
+
 @BOTH
 def test_owners_with_mail_due_for_long_are_overdue(mail: Mail) -> None:
     post(mail, "b", 3, due_in=-100)
@@ -51,10 +55,10 @@ def test_the_age_of_the_oldest_mail_is_told(mail: Mail) -> None:
     post(mail, "b", due_in=-100)
     post(mail, "c", due_in=60)
 
-    assert 100 <= mailbox.overdue(mail, 5, 10)[2] < 200
-    assert 10 <= mailbox.overdue(mail, 5, 1)[2] < 100
-    assert mailbox.overdue(mail, 5, 10, after="b")[2] == 0
-    assert mailbox.overdue(mail, 5, 10, after="c")[2] == 0
+    assert 100 <= oldest(mail, 10) < 200
+    assert 10 <= oldest(mail, 1) < 100
+    assert oldest(mail, 10, after="b") == 0
+    assert oldest(mail, 10, after="c") == 0
 
 
 @BOTH

@@ -63,7 +63,7 @@ def test_what_waits_is_no_mail(endpoint_id: str) -> None:
     wait_for(endpoint_id, 60, -60)
 
     assert attempts.claim(lanes.FAST, {endpoint_id: 10}) == []
-    assert mailbox.overdue(lanes.FAST, 0, 10) == ([], "", 0.0)
+    assert mailbox.overdue(lanes.FAST, 0, 10) == ([], "", {"deliveries": 0.0, "slow_deliveries": 0.0})
 
 
 def test_what_falls_due_is_woken_with_the_time_that_it_waited_for(endpoint_id: str) -> None:

@@ -237,10 +237,10 @@ def test_what_waits_for_a_probe_does_not_look_as_if_workers_were_missing(endpoin
     database.rows("UPDATE endpoints SET probe_at = now() + interval '10 seconds'")
 
     owners, _, oldest_seconds = mailbox.overdue(lanes.FAST, 1, 100)
-    assert (owners, oldest_seconds) == ([endpoint.id], 0)
+    assert (owners, oldest_seconds) == ([endpoint.id], {"deliveries": 0, "slow_deliveries": 0})
 
     database.rows("UPDATE endpoints SET probe_at = now() - interval '1 minute'")
-    assert 60 <= mailbox.overdue(lanes.FAST, 1, 100)[2] < 120
+    assert 60 <= mailbox.overdue(lanes.FAST, 1, 100)[2]["deliveries"] < 120
 
 
 def test_the_outcome_of_a_probe_whose_claim_has_passed_on_changes_nothing(endpoint: Endpoint, happen: Happen) -> None:

@@ -10,6 +10,7 @@ from flask import Flask
 
 from app import bells, database
 from app.domain.insight import figures, queues
+from app.domain.insight.queues import Queue
 from app.domain.insight.trends import WINDOWS
 from app.lib import clock
 from tests.app.web.counting import MOST_STATEMENTS, counted_statements
@@ -115,7 +116,7 @@ def test_the_scheduler_leads_and_not_what_runs_in_the_same_process(support: Pers
 
 
 def test_staff_see_all_workspaces_and_the_service(support: Person, others: Api, history: str) -> None:
-    queues.sample()
+    queues.note([Queue("writes", 10_001, 90.0)])
     check = {"name": "redis", "is_good": False, "text": "Redis is <b>away</b>"}
     made = {"every_seconds": 60, "made_at": clock.now().isoformat(), "ms": 12, "found": 3}
     passes = [{"name": "usage", "error": None, **made}, {"name": "old_figures", "error": "RuntimeError", **made}]
@@ -130,6 +131,7 @@ def test_staff_see_all_workspaces_and_the_service(support: Person, others: Api, 
     assert page.count("v1.2-3-gabc") == 3
     assert page.count(">leads<") == 1
     assert "As the scheduler counted them in the minute of" in page
+    assert "10,000+" in page
     assert "91.0 MB" in page
     assert "Redis is <b>away</b>" in page  # unescaped by the test
     assert "&lt;b&gt;" in support.get("/dashboard").text
