@@ -71,10 +71,11 @@ def _look_at(mail: Mail, later_column: str | None, process_type: str) -> State:
 
 def _oldest_seconds(mail: Mail) -> float:
     _, after, oldest = mailbox.overdue(mail, 0, MAILBOXES)
+    highest = max(oldest.values())
     while after:
-        _, after, seconds = mailbox.overdue(mail, 0, MAILBOXES, after)
-        oldest = max(oldest, seconds)
-    return oldest
+        _, after, oldest = mailbox.overdue(mail, 0, MAILBOXES, after)
+        highest = max(highest, *oldest.values())
+    return highest
 
 
 _DUE = """
