@@ -52,7 +52,7 @@ test-rabbitmq: $(STAMP)
 test-pgbouncer: $(STAMP)
 	POOLER=pgbouncer $(BIN)/python -m pytest tests/journeys --durations=10
 
-# Without the stories that need two processes of a type, and without `make up`, which copies the other Procfile.
+# Without the stories that need more processes, and without `make up`, which copies the other Procfile.
 test-small: $(STAMP)
 	PROCFILE=small $(BIN)/python -m pytest tests/journeys --durations=10 -m "not several_processes" \
 	  --ignore tests/journeys/test_make_up.py
