@@ -64,7 +64,7 @@ test-upgrade: $(STAMP)
 	FROM=$(FROM) $(BIN)/python -m pytest -s tests/upgrade
 	$(BIN)/python -m tests.upgrade $(if $(ROWS),--rows $(ROWS))
 
-# Without the stories that need two processes of a type, and without `make up`, which copies the other Procfile.
+# Without the stories that need more processes, and without `make up`, which copies the other Procfile.
 test-small: $(STAMP)
 	PROCFILE=small $(BIN)/python -m pytest tests/journeys --durations=10 -m "not several_processes" \
 	  --ignore tests/journeys/test_make_up.py

@@ -28,8 +28,8 @@ _LOOKS_EVERY_SECONDS = 0.01
 _rests_until = 0.0
 
 
-class Behind(Exception):
-    """The replica has not replayed enough, or is none."""
+class Unfit(Exception):
+    """The replica cannot answer. Its text is a word: it is `away` or `behind`, or is no `replica`."""
 
 
 class _Connection(Connection):
@@ -47,9 +47,9 @@ def may_read(read: Callable[P, T]) -> Callable[P, T]:
         [(reached,)] = rows("SELECT pg_current_wal_flush_lsn()::text")
         try:
             with database.borrowing(replica):
-                _wait(reached)
+                _wait(replica, reached)
                 found = read(*arguments, **options)
-        except (Behind, *DatabaseAway) as error:
+        except (Unfit, *DatabaseAway) as error:
             _leave_alone(error)
             return read(*arguments, **options)
         metrics.REPLICA_READS.labels("replica").inc()
@@ -67,14 +67,14 @@ def watch() -> None:
 def seconds_behind() -> float | None:
     """How old the last change is that the replica has replayed, 0 if it has all. None: there is no replica.
 
-    Raises DatabaseAway, or Behind if the server is no replica.
+    Raises DatabaseAway, or Unfit if the server is no replica.
     """
     if (replica := _replica()) is None:
         return None
     replica.freshen()
     [(is_replica, seconds)] = replica.execute_sql(_BEHIND).fetchall()
     if not is_replica:
-        raise Behind
+        raise Unfit("replica")
     return float(seconds)
 
 
@@ -91,18 +91,20 @@ def _is_out_of_question(replica: Database) -> bool:
     return database.in_transaction() or database.borrows(replica) or time.monotonic() < _rests_until
 
 
-def _wait(reached: str) -> None:
+def _wait(replica: Database, reached: str) -> None:
     ends = time.monotonic() + PATIENCE_SECONDS
     while rows("SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %s::pg_lsn", (reached,)) != [(True,)]:
+        if not database.borrows(replica):
+            raise Unfit("away")
         if time.monotonic() > ends:
-            raise Behind
+            raise Unfit("behind")
         time.sleep(_LOOKS_EVERY_SECONDS)
 
 
 def _leave_alone(error: Exception) -> None:
     global _rests_until
     _rests_until = time.monotonic() + REST_SECONDS
-    outcome = "behind" if isinstance(error, Behind) else "away"
+    outcome = str(error) if isinstance(error, Unfit) else "away"
     metrics.REPLICA_READS.labels(outcome).inc()
     log.warning("replica.left_alone", outcome=outcome, seconds=REST_SECONDS, error=str(error).strip() or None)
 

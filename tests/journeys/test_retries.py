@@ -50,7 +50,14 @@ def restart_postgres(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [kill_deliveries, kill_retries, empty_redis, lose_redis_for_five_seconds, restart_postgres]
+    "fault",
+    [
+        kill_deliveries,
+        pytest.param(kill_retries, marks=pytest.mark.several_processes),
+        empty_redis,
+        lose_redis_for_five_seconds,
+        restart_postgres,
+    ],
 )
 def test_every_retry_is_made_and_logged_whatever_happens_in_the_middle(
     fault: Callable[[Stack], None], stack: Stack, receiver: Receiver, report: Report

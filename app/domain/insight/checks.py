@@ -59,7 +59,7 @@ def check_replica() -> str:
     """The replica responds, if there is to be one."""
     try:
         seconds = replica.seconds_behind()
-    except replica.Behind as error:
+    except replica.Unfit as error:
         raise SettingsError("DATABASE_REPLICA_URL leads to a server that is no replica") from error
     return "none" if seconds is None else f"{seconds:.1f} s behind"
 
