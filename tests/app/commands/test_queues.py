@@ -39,7 +39,7 @@ def shown(done: Result) -> dict[str, Any]:
 
 
 def test_every_kind_of_mail_is_shown_with_what_serves_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "present", lambda: {"writes": 2})
+    monkeypatch.setattr(presence, "processes", lambda: 2 * [presence.Process("writes", "one", 1)])
 
     queues = shown(run())
 
@@ -88,7 +88,7 @@ def test_without_redis_it_is_not_known_who_runs(run: Run, monkeypatch: pytest.Mo
     def away() -> None:
         raise redis.ConnectionError("Connection refused.")
 
-    monkeypatch.setattr(presence, "present", away)
+    monkeypatch.setattr(presence, "processes", away)
 
     done = run()
 
