@@ -19,6 +19,7 @@ from app.api.writes import accept, answer, idempotency_key
 from app.domain import resources
 from app.domain.bodies.jobs import DiscardBody
 from app.domain.jobs import failed_jobs, jobs
+from app.domain.people.tokens import UNRESTRICTED
 from app.domain.resources import JobSchema
 from app.lib.schemas import ResponseBody
 from app.models.jobs import STATUSES, Job
@@ -108,5 +109,7 @@ def discard_job(body: dict[str, Any], job_id: str) -> Response:
 def _find(job_id: str) -> Job:
     """Raises NotFound, and InsufficientScope if the token does not cover its kind."""
     job = Job.find(caller().workspace_id, job_id)
-    require(jobs.KINDS[job.kind].restriction)
+    # While an update goes on, a newer `web` accepts kinds that this one does not know.
+    kind = jobs.KINDS.get(job.kind)
+    require(kind.restriction if kind else UNRESTRICTED)
     return job

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app import bounds
+from app.database import rows
 from app.domain.contacts import contacts
 from app.domain.jobs.jobs import KINDS
 from tests.cast import Api, found, one, working
@@ -48,6 +49,15 @@ def test_the_job_is_at_its_location(api: Api) -> None:
     answer = api.post("contacts", {"email": "ada@example.com"})
 
     assert api.job(answer) == answer.json["data"]
+
+
+def test_a_job_of_a_kind_that_only_a_newer_version_knows_is_shown_to_unrestricted_tokens(api: Api) -> None:
+    job_id = api.post("contacts", {"email": "ada@example.com"}).json["data"]["id"]
+    rows("UPDATE jobs SET kind = 'contacts.teleport'")
+
+    assert api.get(f"jobs/{job_id}").json["data"]["kind"] == "contacts.teleport"
+    assert [job["id"] for job in api.get("jobs").json["data"]] == [job_id]
+    assert api.restricted_to("contacts").get(f"jobs/{job_id}").status_code == 403
 
 
 def test_a_write_takes_no_effect_before_its_job_has_run(api: Api) -> None:
