@@ -26,6 +26,8 @@ FEW_VALUES = {
         "name",
         "type",
         "bound",
+        "directory",
+        "version",
         "stream",
         "cause",
     ),

@@ -22,7 +22,7 @@ def rows() -> list[dict[str, object]]:
 
 def test_a_list_as_csv_runs_no_formula(app: Flask, rows: list[dict[str, object]]) -> None:
     with app.extensions["pages"].test_request_context("/?format=csv"):
-        response = lists.file_of(rows, "things")
+        response = lists.file_of(lambda: rows, "things")
 
     read = list(csv.DictReader(io.StringIO(response.get_data(as_text=True))))
     assert [each["name"] for each in read] == ["'=HYPERLINK()", 'quote "and", comma']
@@ -42,7 +42,7 @@ def test_a_list_as_csv_runs_no_formula(app: Flask, rows: list[dict[str, object]]
 )  # fmt: skip
 def test_no_cell_of_a_file_is_a_formula(app: Flask, cell: object, written: str) -> None:
     with app.extensions["pages"].test_request_context("/?format=csv"):
-        response = lists.file_of([{"id": "x", "name": cell}], "things")
+        response = lists.file_of(lambda: [{"id": "x", "name": cell}], "things")
 
     [read] = csv.DictReader(io.StringIO(response.get_data(as_text=True), newline=""))
     assert read["name"] == written
@@ -50,13 +50,13 @@ def test_no_cell_of_a_file_is_a_formula(app: Flask, cell: object, written: str) 
 
 def test_a_list_as_json_is_what_the_api_shows(app: Flask, rows: list[dict[str, object]]) -> None:
     with app.extensions["pages"].test_request_context("/?format=json"):
-        assert lists.file_of(rows, "things").json == rows
+        assert lists.file_of(lambda: rows, "things").json == rows
 
 
 def test_a_list_in_batches_is_the_same_file(app: Flask, rows: list[dict[str, object]]) -> None:
     with app.extensions["pages"].test_request_context("/?format=csv"):
         streamed = lists.streamed(iter([rows[:1], rows[1:]]), "things")
-        whole = lists.file_of(rows, "things")
+        whole = lists.file_of(lambda: rows, "things")
     with app.extensions["pages"].test_request_context("/?format=json"):
         as_json = lists.streamed(iter([rows[:1], rows[1:]]), "things")
         nothing = lists.streamed(iter([]), "things")
