@@ -51,10 +51,9 @@ test: check
 journeys: $(STAMP)
 	$(BIN)/python -m pytest tests/journeys --durations=10
 
-# The same with RabbitMQ, or with PgBouncer, which the machine must have. Only a consumer on Redis goes deaf, which the
-# watchdog mends.
+# The same with RabbitMQ, or with PgBouncer, which the machine must have. The delayed bells are about consumers of Redis.
 test-rabbitmq: $(STAMP)
-	BROKER=rabbitmq $(BIN)/python -m pytest tests/journeys --durations=10 --ignore tests/journeys/test_watchdog.py
+	BROKER=rabbitmq $(BIN)/python -m pytest tests/journeys --durations=10 --ignore tests/journeys/test_delayed_bells.py
 
 test-pgbouncer: $(STAMP)
 	POOLER=pgbouncer $(BIN)/python -m pytest tests/journeys --durations=10

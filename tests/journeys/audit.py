@@ -54,11 +54,12 @@ def rows(stack: Stack, query: str, *parameters: object) -> list[tuple[Any, ...]]
 
 
 def nameless(stack: Stack) -> list[str]:
-    """The tables in which a row of a workspace does not name it."""
+    """The tables in which a row of a workspace does not name it. A link for a new password belongs to an account."""
     tables = rows(
         stack,
         "SELECT attrelid::regclass::text FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
-        " WHERE attname = 'workspace_id' AND NOT attnotnull AND relkind IN ('r', 'p') AND NOT relispartition",
+        " WHERE attname = 'workspace_id' AND NOT attnotnull AND relkind IN ('r', 'p') AND NOT relispartition"
+        " AND relname <> 'password_links'",
     )
     return [table for (table,) in tables if rows(stack, f"SELECT FROM {table} WHERE workspace_id IS NULL LIMIT 1")]
 
