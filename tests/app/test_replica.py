@@ -30,6 +30,7 @@ def standby(servers: Servers) -> Iterator[Standby]:
 @pytest.fixture
 def following(standby: Standby, empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standby]:
     """The replica, which this process knows. Commits wait for the disk, as they do outside of tests."""
+    monkeypatch.setattr(replica, "PATIENCE_SECONDS", 20)  # a busy machine may be slow
     lead_to(standby.database_url("tests"), monkeypatch)
     rows("SET synchronous_commit TO on")
     yield standby
@@ -92,6 +93,7 @@ def test_the_primary_answers_within_a_transaction(following: Standby) -> None:
 
 
 def test_the_primary_answers_while_the_replica_is_behind(following: Standby, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica, "PATIENCE_SECONDS", 0.25)
     control(following, "SELECT pg_wal_replay_pause()")
     try:
         insert("late")
@@ -102,6 +104,7 @@ def test_the_primary_answers_while_the_replica_is_behind(following: Standby, mon
     finally:
         control(following, "SELECT pg_wal_replay_resume()")
     monkeypatch.setattr(replica, "_rests_until", 0.0)
+    monkeypatch.setattr(replica, "PATIENCE_SECONDS", 20)
     assert names() == ["late"]
 
 
