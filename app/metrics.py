@@ -41,7 +41,7 @@ BUILD = Gauge("bellhop_build_info", "1 for the version that runs.", ["version"],
 DATABASE_AWAY = Counter("bellhop_database_away", "Statements that failed because PostgreSQL was away or gave up.")
 REPLICA_READS = Counter(
     "bellhop_replica_reads",
-    "Reads for the replica, by who answered: it, or the primary as it was behind or away.",
+    "Reads for the replica, by who answered: it, or the primary, as it was behind, away or none.",
     ["outcome"],
 )
 REDIS_AWAY = Counter("bellhop_redis_away", "Calls that failed because Redis, or the broker, was away or slow.")

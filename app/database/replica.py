@@ -29,7 +29,7 @@ _rests_until = 0.0
 
 
 class Unfit(Exception):
-    """The replica cannot answer. Its text is a word: it is `away` or `behind`, or is no `replica`."""
+    """The replica cannot answer. Its text is a word: it is `away` or `behind`, or there is `none`."""
 
 
 class _Connection(Connection):
@@ -74,7 +74,7 @@ def seconds_behind() -> float | None:
     replica.freshen()
     [(is_replica, seconds)] = replica.execute_sql(_BEHIND).fetchall()
     if not is_replica:
-        raise Unfit("replica")
+        raise Unfit("none")
     return float(seconds)
 
 
@@ -93,9 +93,14 @@ def _is_out_of_question(replica: Database) -> bool:
 
 def _wait(replica: Database, reached: str) -> None:
     ends = time.monotonic() + PATIENCE_SECONDS
-    while rows("SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= %s::pg_lsn", (reached,)) != [(True,)]:
+    while True:
+        [(is_replica, has_replayed)] = rows(_REPLAYED, (reached,))
         if not database.borrows(replica):
-            raise Unfit("away")
+            raise Unfit("away")  # the primary has answered
+        if not is_replica:
+            raise Unfit("none")
+        if has_replayed:
+            return
         if time.monotonic() > ends:
             raise Unfit("behind")
         time.sleep(_LOOKS_EVERY_SECONDS)
@@ -109,6 +114,7 @@ def _leave_alone(error: Exception) -> None:
     log.warning("replica.left_alone", outcome=outcome, seconds=REST_SECONDS, error=str(error).strip() or None)
 
 
+_REPLAYED = "SELECT pg_is_in_recovery(), pg_last_wal_replay_lsn() >= %s::pg_lsn"
 _BEHIND = """
     SELECT pg_is_in_recovery(), CASE WHEN pg_last_wal_receive_lsn() <= pg_last_wal_replay_lsn() THEN 0
         ELSE extract(epoch FROM now() - coalesce(pg_last_xact_replay_timestamp(), now())) END::float
