@@ -1013,8 +1013,9 @@ def test_a_part_of_the_waiting_mail_costs_as_much_however_much_waits(world: Worl
         check(plans, PART + MOST_BLOCKS)
         counted |= found
 
-    assert counted["messages"] == one("SELECT count(*) FROM messages WHERE due_at IS NOT NULL") > PART
-    assert counted["arrivals"] == one("SELECT count(*) FROM arrivals WHERE due_at IS NOT NULL") > 2 * PART
+    # Other tests of this world lease some of it.
+    assert PART < counted["messages"] <= one("SELECT count(*) FROM messages WHERE due_at IS NOT NULL")
+    assert 2 * PART < counted["arrivals"] <= one("SELECT count(*) FROM arrivals WHERE due_at IS NOT NULL")
 
 
 def test_what_overviews_and_failures_show_is_found_by_index(world: World) -> None:
