@@ -37,7 +37,7 @@ def at_most(section: str, what: str, value: float, target: float, unit: str = ""
 
 
 def growth(section: str, item: str, before: tuple[int, int], after: tuple[int, int], number: int) -> list[Row]:
-    """What was written for each of so many items, between two moments of `costs.written`."""
+    """The bytes written for each of `number` items between two results of `costs.written`."""
     wal, kept = ((now - then) / number / 1000 for then, now in zip(before, after, strict=True))
     return [
         Row(section, f"WAL of a {item}", f"{wal:.1f} kB"),

@@ -10,7 +10,7 @@ from workers.lane import serve
 from workers.middleware import add
 from workers.middleware.beside import Beside
 
-# Not by `slow_deliveries`, whose process gives way to all others.
+# Not `slow_deliveries`: that module lowers the priority of its whole process.
 serve(lanes.SLOW)
 add(Beside("scheduler", schedule))
 add(Beside("realtime", stream))

@@ -197,8 +197,8 @@ NOUNS = (
     ),
     Noun(
         "messages",
-        "Messages to contacts. `unknown`: nobody knows whether the provider took it, and it is not sent again by"
-        " itself. With --status all of a workspace are looked through: some seconds for a million.",
+        "Messages to contacts. `unknown`: the provider may or may not have taken it, so it is not sent again by itself."
+        " With --status, all messages of a workspace are searched, which takes some seconds for a million.",
         *(Message, "msg", ("id", "workspace_id", "channel_id", "status", "created_at", "send_at", "expires_at")),
         ("scheduled", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"),
         message_searches.outbound,

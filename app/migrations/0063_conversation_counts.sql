@@ -44,7 +44,7 @@ CREATE TRIGGER count_changed AFTER UPDATE ON conversations FOR EACH ROW
     EXECUTE FUNCTION count_conversation();
 
 -- The triggers count what changes from here on, so what they have not counted was there before. One statement sees all
--- three tables at one moment, and keeps nobody from writing.
+-- three tables at one moment and blocks no writer.
 COMMIT;
 INSERT INTO conversation_deltas (workspace_id, key, amount)
 SELECT workspace_id, key, sum(amount) FROM (

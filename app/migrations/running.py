@@ -101,7 +101,7 @@ def _build_in_pieces(index: Index, name: str) -> None:
 
 def _concurrently(index: Index, name: str, table: str) -> None:
     log.info("migration.builds_index", index=name, table=table)
-    # PostgreSQL waits for all transactions that are open, but nobody waits for it.
+    # The build waits for every open transaction, and blocks none.
     rows("SET statement_timeout = 0")
     try:
         # An interruption leaves an index that is not valid.

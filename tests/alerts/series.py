@@ -66,7 +66,7 @@ def _values(series: str, ordinary: Seen, fault: Seen, scrapes: int) -> str:
 
 
 def _fired(every: Mapping[str, str], windows: Mapping[int, int]) -> list[set[str]]:
-    """The alerts that fired before each of these minutes, within so many minutes."""
+    """The alerts that fired before each of these minutes, within that many minutes."""
     asked = 'count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[%sm]))'
     test = {
         "interval": f"{EVERY_SECONDS}s",
