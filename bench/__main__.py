@@ -25,6 +25,7 @@ from bench import (
     rates,
     reads,
     reports,
+    scaling,
     segments,
     sustained,
     waiting,
@@ -55,6 +56,7 @@ SECTIONS = {
     "broadcasts": broadcasts.run,
     "live": live.run,
     "moving": moving.run,
+    "scaling": scaling.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
@@ -64,7 +66,7 @@ QUICK |= {"picture": pictures.quick, "segments": segments.quick}
 QUICK |= {"broadcasts": broadcasts.quick, "moving": moving.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
-COUNTS |= {"rates": rates.COUNTS}
+COUNTS |= {"rates": rates.COUNTS, "scaling": scaling.COUNTS}
 SETTINGS = {"messages": messages.SETTINGS, "waiting": waiting.SETTINGS}
 SETTINGS |= {"rates": rates.SETTINGS, "inbound": inbound.SETTINGS, "inbox": inbox.SETTINGS}
 SETTINGS |= {"broadcasts": broadcasts.SETTINGS, "moving": moving.SETTINGS}
