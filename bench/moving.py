@@ -9,6 +9,7 @@ A neighbour in the first stack goes on all the time. Afterwards each accepted wr
 the other stack and among the webhooks received.
 """
 
+import signal
 import tempfile
 import threading
 import time
@@ -160,7 +161,7 @@ def _run(site: Site, contacts: int, seconds: float, tell: Callable[[str], None])
 def _move(
     here: Stack, there: Stack, moving: Clients, neighbour: Clients, receiver: Receiver, seconds: float, contacts: int
 ) -> list[Row]:
-    with neighbour.writing(), moving.writing():
+    with _held(there) as let_go, neighbour.writing(), moving.writing():
         time.sleep(seconds)
         began = time.monotonic()
         tables = _publish(here, moving.shop.workspace_id)
@@ -172,6 +173,7 @@ def _move(
         wait_until(lambda: unfinished(here, [moving.shop]) == 0, 30, "the workspace has no mail")
         [(last,)] = rows(here, "SELECT pg_current_wal_insert_lsn()")
         wait_until(lambda: _has_arrived(here, last), 30, "the last change has arrived")
+        let_go()
         moving.go_on(there.base_url)
         time.sleep(seconds)
     execute(there, "DROP SUBSCRIPTION moving")
@@ -193,6 +195,23 @@ def _move(
             "moving", f"lost of the neighbour's {len(neighbour.accepted):,}", lost_beside + twice_beside, 0, places=0
         ),
     ]
+
+
+@contextmanager
+def _held(stack: Stack) -> Iterator[Callable[[], None]]:
+    """Freezes all processes but `web`, which would work on the mail of rows that arrive, until this is called."""
+    names = [name for name in stack.processes.names if not name.startswith("web")]
+
+    def let_go() -> None:
+        for name in names:
+            stack.processes.kill(name, signal.SIGCONT)
+
+    for name in names:
+        stack.processes.kill(name, signal.SIGSTOP)
+    try:
+        yield let_go
+    finally:
+        let_go()
 
 
 def execute(stack: Stack, statement: str) -> None:
