@@ -43,6 +43,7 @@ class Collector:
         self.port = 0
         self._server: ThreadingHTTPServer | None = None
         self._connections: list[socket.socket] = []
+        self._is_free = threading.Event()
 
     @property
     def url(self) -> str:
@@ -50,6 +51,16 @@ class Collector:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
+        """Takes spans from now on."""
+        self._is_free.set()
+        if self._server is None:
+            self._listen()
+
+    def hang(self) -> None:
+        """Takes connections and requests from now on, but does not answer."""
+        self._is_free.clear()
+
+    def _listen(self) -> None:
         collector = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -62,6 +73,7 @@ class Collector:
             def do_POST(self) -> None:
                 assert self.path == PATH, self.path
                 content = self.rfile.read(int(self.headers["Content-Length"]))
+                collector._is_free.wait()
                 collector.spans.extend(_read(ExportTraceServiceRequest.FromString(content)))
                 self.send_response(200)
                 self.send_header("Content-Length", "0")

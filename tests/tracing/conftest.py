@@ -43,6 +43,7 @@ def stack(collector: Collector, ports: tuple[int, int]) -> Iterator[Stack]:
     settings = {
         **SETTINGS,
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "3",
         "TELEGRAM_API_URL": f"https://127.0.0.1:{ports[0]}",
         "WHATSAPP_API_URL": f"https://127.0.0.1:{ports[1]}/v23.0",
     }

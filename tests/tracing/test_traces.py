@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import subprocess
+import sys
 import time
 import uuid
 
+import pytest
+
+from app.logs import tracing
 from tests.journeys.conversing import Providers, begin_talks
 from tests.journeys.faults import FailsFirst
 from tests.journeys.runs import publish
@@ -137,27 +143,54 @@ def test_a_message_has_the_trace_of_the_request_that_sent_it(
         providers.stop()
 
 
-def test_a_collector_that_is_away_holds_up_nothing(
-    stack: Stack, collector: Collector, receiver: Receiver, shop: Shop
+@pytest.mark.parametrize("how", ["stop", "hang"])
+def test_a_collector_that_is_away_or_hangs_holds_up_nothing(
+    stack: Stack, collector: Collector, receiver: Receiver, shop: Shop, how: str
 ) -> None:
     caller, emails = shop.caller(), [f"{uuid.uuid4()}@example.com" for _ in range(200)]
     caller.apply("POST", "contacts", {"email": "before@example.com"})
-    collector.stop()
+    processes = ("web", "writes", "deliveries")
+    before = {name: len(log_lines(stack, name, "traces.not_sent")) for name in processes}
+    getattr(collector, how)()
     try:
         began = time.monotonic()
         for email in emails:
             assert caller.call("POST", "contacts", {"email": email}).status == 202
         wait_until(lambda: receiver.counts[shop.hook] >= len(emails) + 1, 60, "all are delivered")
-        seconds = time.monotonic() - began
-        wait_until(lambda: log_lines(stack, "deliveries", "traces.not_sent"), 60, "the failure is logged")
+        print(f"\n{len(emails)} writes and their deliveries: {time.monotonic() - began:.1f} s")
+        for name in processes:
+            wait_until(
+                lambda name=name: len(log_lines(stack, name, "traces.not_sent")) > before[name], 90, f"{name} says so"
+            )
     finally:
         collector.start()
-    trace_id, _, header = new_parent()
-    # What the process has waiting is given up while the collector is away, so one of many may still be lost.
-    wait_until(lambda: caller.apply("POST", "contacts", {"email": emails[0]}, header) and collector.trace(trace_id), 90)
-    print(f"\n{len(emails)} writes and deliveries without a collector: {seconds:.1f} s")
-    wait_until(lambda: log_lines(stack, "web", "traces.sent_again"), 90, "the recovery is logged")
-    assert len(log_lines(stack, "web", "traces.not_sent")) == 1
+    for name in processes:
+        wait_until(
+            lambda name=name: (
+                caller.apply("POST", "contacts", {"email": f"{uuid.uuid4()}@example.com"})
+                and len(log_lines(stack, name, "traces.sent_again")) > before[name]
+            ),
+            90,
+            f"{name} says that it works again",
+        )
+        assert len(log_lines(stack, name, "traces.not_sent")) == before[name] + 1
+
+
+@pytest.mark.parametrize(
+    ("packages", "line"),
+    [
+        (os.environ.get("PYTHONPATH", ""), "ok     traces: to 127.0.0.1, port {port}"),
+        ("", "WRONG  traces: OTEL_EXPORTER_OTLP_ENDPOINT is set, but packages are missing: {remedy}"),
+    ],
+    ids=["installed", "missing"],
+)
+def test_check_says_whether_traces_can_be_sent(stack: Stack, collector: Collector, packages: str, line: str) -> None:
+    environment = stack.environment | {"PYTHONPATH": packages}
+    done = subprocess.run(
+        [sys.executable, "-m", "app", "check"], env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert line.format(port=collector.port, remedy=tracing.REMEDY) in done.stdout.splitlines()
 
 
 def test_a_process_that_ends_sends_what_it_has(stack: Stack, collector: Collector, shop: Shop) -> None:
