@@ -1,12 +1,13 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-sentinel test-small test-upgrade test-alerts \
+.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-sentinel test-small test-upgrade test-alerts test-tracing \
   conformance browser chaos bench check lock clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
 TOOLS := .conformance/installed
+TRACING := .tracing/installed
 BROWSER := .browser/installed
 RUNNING := .data/running
 CODE := app workers scheduler tests bench
@@ -25,6 +26,7 @@ help:
 	@echo "make test-small  the same stories on the two processes of Procfile.small"
 	@echo "make test-sentinel  a failover between Redis servers, with and without TLS; needs Debian's redis-server"
 	@echo "make test-alerts  the alert rules in played faults; needs promtool, of Debian's prometheus"
+	@echo "make test-tracing  a request's trace through all processes, as an OpenTelemetry collector sees it"
 	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
 	@echo "make browser  the pages in Chromium: stories, accessibility, safety"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
@@ -41,7 +43,7 @@ $(RUNNING): $(STAMP) FORCE
 	@mkdir -p $(@D) && touch $@ && exec $(BIN)/python -m tests.stack.up --while $@
 
 # What has a target of its own.
-APART := journeys conformance browser sentinel upgrade alerts
+APART := journeys conformance browser sentinel upgrade alerts tracing
 
 test: check
 	$(BIN)/python -m pytest -n 2 $(APART:%=--ignore tests/%)
@@ -74,6 +76,9 @@ test-sentinel: $(STAMP)
 test-alerts: $(STAMP)
 	$(BIN)/python -m pytest tests/alerts --durations=5
 
+test-tracing: $(STAMP) $(TRACING)
+	PYTHONPATH=.tracing/packages $(BIN)/python -m pytest -s tests/tracing --durations=5
+
 conformance: $(STAMP) $(TOOLS)
 	SEED=$(SEED) $(BIN)/python -m pytest -s --durations=5 tests/conformance
 
@@ -92,7 +97,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-LOCKED := requirements requirements-dev tests/conformance/requirements tests/browser/requirements
+LOCKED := requirements requirements-dev requirements-tracing tests/conformance/requirements tests/browser/requirements
 
 # Every package with its hashes, those that others need included, for every supported Python.
 lock: $(STAMP)
@@ -104,7 +109,7 @@ lock: $(STAMP)
 	done
 
 clean:
-	rm -rf .venv .conformance .browser .schemathesis .data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .conformance .browser .tracing .schemathesis .data .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Rebuilt when the requirements change; an interrupted installation leaves no stamp and is repeated.
@@ -116,6 +121,14 @@ $(STAMP): requirements.txt requirements-dev.txt
 
 $(TOOLS): $(STAMP) tests/conformance/install tests/conformance/requirements.txt tests/conformance/package-lock.json
 	@tests/conformance/install
+	@touch $@
+
+# Apart from .venv, so that everything else shows that the service does without them.
+$(TRACING): $(STAMP) requirements-tracing.txt
+	@echo "Installing the packages of requirements-tracing.txt into .tracing"
+	@rm -rf .tracing
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
+	  --target .tracing/packages -r requirements-tracing.txt
 	@touch $@
 
 $(BROWSER): $(STAMP) tests/browser/install tests/browser/requirements.txt tests/browser/package-lock.json

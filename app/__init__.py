@@ -25,8 +25,10 @@ def create_app() -> Flask:
     from app import api, database, logs, web
     from app.api import request_ids
     from app.config import settings
+    from app.logs import tracing
 
     logs.configure("web", gather=True)
+    tracing.start("web")
     database.connect()
     app = Flask(__name__, static_folder=None)
     api.install(app, settings().base_url)

@@ -229,6 +229,8 @@ class Settings:
     media_dir: Path = _setting("MEDIA_DIR", _directory, ".data/media")
     telegram_api_url: str = _setting("TELEGRAM_API_URL", _base, "https://api.telegram.org")
     whatsapp_api_url: str = _setting("WHATSAPP_API_URL", _provider, "https://graph.facebook.com/v23.0")
+    # Not judged here: a mistake in it costs traces, and must not cost anything else.
+    otlp_endpoint: str | None = _setting("OTEL_EXPORTER_OTLP_ENDPOINT", lambda text: text.strip() or None, " ")
 
     @property
     def plain_addresses(self) -> tuple[str, ...]:

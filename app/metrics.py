@@ -53,6 +53,7 @@ REQUEST_SECONDS = Histogram(
     ["method", "route"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )
+SPANS = Counter("bellhop_spans", "Spans of traces, by whether they were sent.", ["outcome"])
 BOUNDS_REACHED = Counter("bellhop_bounds_reached", "Times that a bound of `docs/limits.md` was reached.", ["bound"])
 JOBS_ACCEPTED = Counter("bellhop_jobs_accepted", "Writes accepted, replays not counted.", ["kind"])
 JOBS_FINISHED = Counter("bellhop_jobs_finished", "Writes applied, by how they ended.", ["kind", "status"])

@@ -82,7 +82,7 @@ def _find_rate(site: Site, arrivals: Arrivals, most: float, tell: Tell) -> tuple
 
 
 def _steady(site: Site, arrivals: Arrivals, **how: float) -> Steady:
-    accepted = _offer(site, arrivals, RAMP_SECONDS + STEADY_SECONDS, **how)
+    accepted = offer(site, arrivals, RAMP_SECONDS + STEADY_SECONDS, **how)
     begin, end = accepted.began + RAMP_SECONDS, accepted.ended
     arrived = {number: arrivals.at[number] for number in accepted.at}
     return Steady(
@@ -95,7 +95,7 @@ def _steady(site: Site, arrivals: Arrivals, **how: float) -> Steady:
 
 def _statements(site: Site, arrivals: Arrivals, rate: float) -> float:
     with counted(site) as statements:
-        writes = len(_offer(site, arrivals, COUNTED_SECONDS, rate=rate).at)
+        writes = len(offer(site, arrivals, COUNTED_SECONDS, rate=rate).at)
     statements.check(writes)
     print(breakdown("From accepted to recorded", statements, writes), end="\n\n", flush=True)
     return statements.total / writes
@@ -103,11 +103,11 @@ def _statements(site: Site, arrivals: Arrivals, rate: float) -> float:
 
 def _cost(site: Site, arrivals: Arrivals, rate: float) -> tuple[str, int]:
     with measured(site) as spent:
-        writes = len(_offer(site, arrivals, COUNTED_SECONDS, rate=rate).at)
+        writes = len(offer(site, arrivals, COUNTED_SECONDS, rate=rate).at)
     return each(spent, writes), writes
 
 
-def _offer(site: Site, arrivals: Arrivals, seconds: float, **how: float) -> Accepted:
+def offer(site: Site, arrivals: Arrivals, seconds: float, **how: float) -> Accepted:
     """Returns once all accepted writes are received and recorded. Raises BenchError if that takes too long."""
     run = Offer(site.plan(seconds, **how))
     arrivals.on_arrival = run.note_received

@@ -16,6 +16,7 @@ from app.sql import schema
 from workers.middleware.hearing import Hearing
 from workers.middleware.metrics import Figures
 from workers.middleware.presence import Presence
+from workers.middleware.traces import Traces
 from workers.middleware.watchdog import Watchdog
 from workers.waiting import WaitingBroker
 
@@ -27,7 +28,7 @@ def set_up() -> Broker:
     logs.configure("worker", gather=True, stream=sys.__stderr__)
     schema.wait()
     database.connect()
-    middleware = [Watchdog(), Presence(), Figures(), Hearing()]
+    middleware = [Watchdog(), Presence(), Figures(), Traces(), Hearing()]
     if configured.broker_url.startswith("amqp"):
         return QuorumBroker(url=configured.broker_url, middleware=middleware)
     return WaitingBroker(client=_client(configured.broker_url), middleware=middleware)

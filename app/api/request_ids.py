@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from time import perf_counter
+from random import getrandbits
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from flask import Flask, request
 from prometheus_client import Counter, Histogram
-from structlog.contextvars import bind_contextvars, clear_contextvars
+from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
 from app import metrics
 from app.lib.request_ids import kept_or_new
+from app.logs import tracing
+from app.logs.tracing import Parent
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
+    from app.logs.spans import Spans
+
 _KEY = "bellhop.request_id"
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_PROBES = ("/healthz", "/readyz")
 _log = structlog.get_logger("access")
 
 
@@ -39,7 +45,8 @@ def request_id() -> str:
 def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         started = perf_counter()
-        identifier = environ[_KEY] = kept_or_new(environ.get("HTTP_X_REQUEST_ID"))
+        parent = None if tracing.spans is None else tracing.parent_of(environ.get("HTTP_TRACEPARENT"))
+        identifier = environ[_KEY] = kept_or_new(environ.get("HTTP_X_REQUEST_ID"), parent and parent.trace_id)
         bind_contextvars(request_id=identifier)
         status_line, rule = "500", None
 
@@ -62,6 +69,8 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
                 duration_ms=round(seconds * 1000, 2),
             )
             _count(method, route, status_line[:3], seconds)
+            if tracing.spans is not None and route not in _PROBES:
+                _trace(tracing.spans, identifier, parent, method, route, int(status_line[:3]), seconds)
             clear_contextvars()
 
     return application
@@ -78,3 +87,34 @@ def _count(method: str, route: str | None, status: str, seconds: float) -> None:
 def _time_series(method: str, route: str, status: str) -> tuple[Counter, Histogram]:
     # Looking them up by their labels takes as long as counting.
     return metrics.REQUESTS.labels(method, route, status), metrics.REQUEST_SECONDS.labels(method, route)
+
+
+def _trace(
+    spans: Spans, identifier: str, parent: Parent | None, method: str, route: str | None, status: int, seconds: float
+) -> None:
+    """The span of a request, whose identifier the job that it made knows."""
+    trace_id, ended = tracing.trace_of(identifier), time()
+    job_id = get_contextvars().get("job")
+    method = method if method in _METHODS else "_OTHER"
+    parent_id, linked = None, None
+    if parent is not None and parent.trace_id == trace_id:
+        parent_id = parent.span_id
+    elif parent is not None:  # the request has an identifier of its own, which names its trace
+        linked = parent
+    spans.add(
+        f"{method} {route or ''}".rstrip(),
+        "SERVER",
+        trace_id,
+        tracing.accepting(job_id) if job_id else getrandbits(64) or 1,
+        parent_id,
+        (ended - seconds, ended),
+        {
+            "http.request.method": method,
+            "http.route": route,
+            "http.response.status_code": status,
+            "bellhop.request.id": identifier,
+            "bellhop.job.id": job_id,
+        },
+        str(status) if status >= 500 else None,
+        linked,
+    )

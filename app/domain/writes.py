@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -23,10 +23,14 @@ from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.errors import BellhopError
 from app.lib import json
+from app.logs import tracing
 from app.mailbox import Claimed
 from app.models.jobs import Job
 from app.models.sets import Key
 from app.problems import problem_of_error
+
+if TYPE_CHECKING:
+    from app.logs.spans import Spans
 
 log = structlog.get_logger(__name__)
 
@@ -82,6 +86,7 @@ def _apply_singly(batch: Sequence[Claimed]) -> bool:
 
 def _apply(batch: Sequence[Claimed]) -> bool:
     """Applies the batch in one transaction. False if it stopped early, at a job that needs what another one holds."""
+    began = time.time()
     with transaction():
         if not mailbox.holding(MAIL, batch):
             log.warning("jobs.not_held", workspace=batch[0].owner, jobs=len(batch))
@@ -102,7 +107,34 @@ def _apply(batch: Sequence[Claimed]) -> bool:
     for job in ended:
         metrics.JOBS_FINISHED.labels(job.kind, job.status).inc()
         log.info("job.finished", request_id=job.trace_id, job=job.id, kind=job.kind, status=job.status)
+    if tracing.spans is not None:
+        _trace(tracing.spans, ended, began)
     return len(results) == len(known)
+
+
+def _trace(spans: Spans, ended: Sequence[Job], began: float) -> None:
+    """The span of a job is the transaction that applied it, with others; one in parts begins with its first."""
+    now = time.time()
+    for job in ended:
+        start = min(began, job.started_at.timestamp()) if KINDS[job.kind].is_long and job.started_at else began
+        spans.add(
+            job.kind,
+            "CONSUMER",
+            tracing.trace_of(job.trace_id),
+            tracing.span_of(job.id),
+            tracing.accepting(job.id) if job.actor_id else None,  # a command, which sends no span
+            (start, now),
+            {
+                "messaging.system": "bellhop",
+                "messaging.operation.type": "process",
+                "messaging.destination.name": MAIL.queue,
+                "messaging.message.id": job.id,
+                "messaging.batch.message_count": len(ended),
+                "bellhop.workspace.id": job.workspace_id,
+                "bellhop.waited_ms": max(0, round((start - job.created_at.timestamp()) * 1000)),
+            },
+            job.problem["type"].rpartition("/")[2] if job.problem else None,
+        )
 
 
 def _run(jobs: Sequence[Job]) -> list[Effect | Exception | None]:

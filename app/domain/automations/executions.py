@@ -15,7 +15,7 @@ from peewee import DatabaseError, InterfaceError
 
 from app import mailbox, metrics
 from app.database import transaction
-from app.domain.automations import controls
+from app.domain.automations import controls, run_spans
 from app.domain.automations.definitions import programs
 from app.domain.automations.fairness import Room, Turns
 from app.domain.automations.interpreter import Interpreter
@@ -83,7 +83,7 @@ def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
 
 def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
     """Carries the runs on in one transaction, each as far as it gets; returns those that another transaction holds."""
-    batch = _TURNS.ordered(batch)
+    batch, began = _TURNS.ordered(batch), time.time()
     with transaction():
         light = {claimed.owner for claimed in batch if not _TURNS.is_heavy(claimed.owner)}
         tasks = [partial(_carry_on, claimed, was_light=claimed.owner in light) for claimed in batch]
@@ -92,9 +92,10 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
         for number, result in enumerate(results):
             if isinstance(result, Exception) and not isinstance(result, Busy):
                 results[number] = _give_up(batch[number], result)
-    for result in results:
-        if isinstance(result, Interpreter):
-            _measure(result)
+    carried_on = [result for result in results if isinstance(result, Interpreter)]
+    for interpreter in carried_on:
+        _measure(interpreter)
+    run_spans.add_all(carried_on, began)
     return [claimed for claimed, result in zip(batch, results, strict=True) if isinstance(result, Busy)]
 
 

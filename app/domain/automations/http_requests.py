@@ -15,7 +15,7 @@ from app import logs, mailbox, metrics, sql
 from app.channels.base import Request
 from app.database import rows
 from app.domain.triggers import run_states
-from app.domain.work import request_attempts
+from app.domain.work import request_attempts, request_spans
 from app.domain.work.request_attempts import Dispatch, Outcome
 from app.lib import json
 from app.mailbox import Found, Mail, Waiting
@@ -65,7 +65,9 @@ def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """
     final = request_attempts.put_off(WAITING, outcomes, PAUSES_SECONDS)
     locked = _hand_over(final) if final else set()
-    _log([outcome for outcome in outcomes if outcome.claimed.id not in locked])
+    recorded = [outcome for outcome in outcomes if outcome.claimed.id not in locked]
+    _log(recorded)
+    request_spans.add(recorded)
     return [outcome for outcome in final if outcome.claimed.id in locked]
 
 

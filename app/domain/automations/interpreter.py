@@ -38,6 +38,7 @@ class Interpreter(Moment):
         super().__init__(unit, run, is_simulated=is_simulated)
         self.taken: list[tuple[str, str]] = []  # the kind and the status of each entry of the log
         self.ended_as: str | None = None
+        self.has_begun = False  # in this transaction
         self._automation_name = automation_name
 
     def go(self, program: Program) -> None:
@@ -77,6 +78,7 @@ class Interpreter(Moment):
         # A run that replays another may begin with a later step.
         self.run.step = self.run.step or program.first
         self.run.started_at = self.now
+        self.has_begun = True
         started = self.run.altered(status="running")
         run_states.record(self.unit, started, "automation.started", self._automation_name)
 

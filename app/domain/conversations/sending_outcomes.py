@@ -10,7 +10,7 @@ from app import logs, metrics, sql
 from app.channels.base import Outcome, Verdict
 from app.channels.inbound import Blocked
 from app.database import count, rows, transaction
-from app.domain.channels import arrivals, channels
+from app.domain.channels import arrivals, channels, message_spans
 from app.domain.conversations import message_statuses, messages
 from app.domain.conversations.sendings import CONVERSATION_SLACK_SECONDS, Sending, slack_of
 from app.domain.deliveries import fan_out
@@ -47,6 +47,7 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
         _note_blocked([each for each in blocked if each.claimed.id in statuses])
         tell([id for id, status in statuses.items() if status in message_statuses.EVENTS])
     _log(sendings, statuses.keys())
+    message_spans.add(sendings, statuses.keys())
     locked = {id for id, channel_id, *_ in found if channel_id is None}
     due: dict[str, float] = {}
     for _, channel_id, _, seconds in found:

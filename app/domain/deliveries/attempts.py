@@ -14,9 +14,10 @@ from cryptography.fernet import InvalidToken
 from app import logs, mailbox, metrics, sql
 from app.config import settings
 from app.database import count, rows, transaction
-from app.domain.deliveries import lanes, stops
+from app.domain.deliveries import attempt_spans, lanes, stops
 from app.domain.deliveries.deliveries import BODY_GONE
 from app.lib import clock, signatures, vault
+from app.logs import tracing
 from app.mailbox import Claimed, Found, Mail, Pause
 from app.models.endpoints import Endpoint
 from app.outbound import Answer
@@ -41,7 +42,8 @@ class Dispatch:
     def headers(self) -> dict[str, str]:
         """The headers of an attempt that is made now."""
         signature = signatures.sign(self.secrets, int(clock.now().timestamp()), self.body)
-        return headers_of(self.claimed.id, signature)
+        headers = headers_of(self.claimed.id, signature)
+        return headers if tracing.spans is None else headers | attempt_spans.header(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +292,5 @@ def _log_attempts(outcomes: Sequence[Outcome], stale: Claims) -> None:
         made.append(line)
     logs.info_each("delivery.attempt", made)
     logs.info_each("delivery.fault_of_ours", faults)
+    if tracing.spans is not None:
+        attempt_spans.add((o.dispatch, o.at, o.answer) for o in outcomes)

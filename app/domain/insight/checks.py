@@ -5,10 +5,13 @@ Each returns a few words about what it found. It raises SettingsError, or the er
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 import redis
 
@@ -20,6 +23,7 @@ from app.domain.jobs import jobs
 from app.domain.work import secrets
 from app.errors import BellhopError, SettingsError, first_line
 from app.lib import versions
+from app.logs import tracing
 
 FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError)
 
@@ -136,6 +140,21 @@ def check_proxy() -> str:
     return f"LISTEN_HOST is {host}: only the proxy may reach it"
 
 
+def check_traces() -> str:
+    """The packages that send traces are installed, and somebody listens for them, if they are wanted."""
+    if (endpoint := settings().otlp_endpoint) is None:
+        return "off"
+    if find_spec("opentelemetry") is None:
+        raise SettingsError(f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but packages are missing: {tracing.REMEDY}")
+    try:
+        target = urlsplit(endpoint)
+        port = target.port or (443 if target.scheme == "https" else 80)
+        with socket.create_connection((target.hostname or "", port), timeout=1):
+            return f"to {target.hostname}, port {port}"
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"nothing can be sent to OTEL_EXPORTER_OTLP_ENDPOINT: {error}") from error
+
+
 def check_process(process_type: str) -> Callable[[], str]:
     """The check that a process of that type is running."""
 
@@ -161,6 +180,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "jobs": check_jobs,
     "files": check_files,
     "proxy": check_proxy,
+    "traces": check_traces,
     **{process_type: check_process(process_type) for process_type in presence.TYPES},
 }
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from structlog.contextvars import bind_contextvars
 
@@ -17,8 +17,12 @@ from app.domain.jobs.idempotency_keys import RequestKey
 from app.domain.people.tokens import UNRESTRICTED
 from app.errors import BellhopError
 from app.lib import ids, json
+from app.logs import tracing
 from app.mailbox import Mail
 from app.models.jobs import Job
+
+if TYPE_CHECKING:
+    from app.logs.spans import Spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +196,16 @@ def follow(write: Write) -> None:
     rows(sql.prepared("accept"), {**columns, "payload": json.dumps(write.payload).decode()})
     metrics.JOBS_ACCEPTED.labels(write.kind).inc()
     database.after_commit(partial(mailbox.ring, MAIL, write.workspace_id))
+    if tracing.spans is not None:
+        database.after_commit(partial(_trace, tracing.spans, write, columns["id"]))
+
+
+def _trace(spans: Spans, write: Write, job_id: str) -> None:
+    """The span of what accepted a write that no request asked for."""
+    now = time.time()
+    attributes = {"messaging.system": "bellhop", "messaging.operation.type": "send", "messaging.message.id": job_id}
+    trace_id, accepting = tracing.trace_of(write.trace_id), tracing.accepting(job_id)
+    spans.add(f"follow {write.kind}", "PRODUCER", trace_id, accepting, None, (now, now), attributes)
 
 
 def wait(job: Job, seconds: float) -> Job:

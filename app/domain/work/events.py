@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from marshmallow import fields
 
-from app.database import batches, rows
+from app.database import batches, database, rows
 from app.errors import NotFound
 from app.lib import clock, ids, json
 from app.lib.schemas import ResponseBody, about, time
+from app.logs import tracing
 from app.models.deliveries import Delivery
 from app.models.events import Event
+
+if TYPE_CHECKING:
+    from app.logs.spans import Spans
 
 # The `fan_out_after` of an event that no automation waits for any more: above their identifiers, below endpoints'.
 PAST_AUTOMATIONS = "aut_~"
@@ -137,6 +142,27 @@ def insert(workspace_id: str, happened: Sequence[Happening], *, is_mail: bool) -
             [event.is_left for event in happened],
         ),
     )
+    if tracing.spans is not None:
+        database.after_commit(partial(_trace, tracing.spans, happened))
+
+
+def _trace(spans: Spans, happened: Sequence[Happening]) -> None:
+    """An event's span has no duration: it is what its deliveries and runs, which know the event, are children of."""
+    for event in happened:
+        at, cause_id = event.at.timestamp(), event.cause.run_id or event.cause.job_id
+        spans.add(
+            event.kind,
+            "PRODUCER",
+            tracing.trace_of(event.cause.trace_id or event.id),
+            tracing.span_of(event.id),
+            tracing.span_of(cause_id) if cause_id else None,
+            (at, at),
+            {
+                "messaging.system": "bellhop",
+                "messaging.operation.type": "send",
+                "messaging.message.id": event.id,
+            },
+        )
 
 
 def find(workspace_id: str, event_id: str) -> Event:

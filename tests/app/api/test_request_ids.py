@@ -9,7 +9,11 @@ from flask.testing import FlaskClient
 from structlog.testing import capture_logs
 
 from app.api import problems, request_ids
+from app.logs import tracing
+from tests.spans import Kept
 
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
 SEEN: list[dict[str, object]] = []
 
 
@@ -44,6 +48,43 @@ def test_an_unfit_identifier_is_replaced(client: FlaskClient, given: str) -> Non
 
     assert response.headers["X-Request-Id"] != given
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,128}", response.headers["X-Request-Id"])
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    return Kept(monkeypatch)
+
+
+def test_without_tracing_a_callers_trace_means_nothing(client: FlaskClient) -> None:
+    assert client.get("/things/1", headers=PARENT).headers["X-Request-Id"] != TRACE
+
+
+@pytest.mark.parametrize("unfit", [{}, {"X-Request-Id": "a b"}])
+def test_a_callers_trace_names_a_request_without_an_identifier(
+    client: FlaskClient, spans: Kept, unfit: dict[str, str]
+) -> None:
+    response = client.get("/things/1", headers={**PARENT, **unfit})
+
+    [span] = spans.added
+    assert response.headers["X-Request-Id"] == TRACE == span.trace_id
+    assert (span.name, span.kind, span.parent_id) == ("GET /things/<name>", "SERVER", 0x00F067AA0BA902B7)
+    assert (span.attributes["http.response.status_code"], span.error, span.linked) == (200, None, None)
+
+
+def test_a_callers_identifier_counts_before_its_trace_which_is_linked(client: FlaskClient, spans: Kept) -> None:
+    response = client.get("/things/1", headers={**PARENT, "X-Request-Id": "mine"})
+
+    [span] = spans.added
+    assert response.headers["X-Request-Id"] == "mine" == span.attributes["bellhop.request.id"]
+    assert (span.trace_id, span.parent_id) == (tracing.trace_of("mine"), None)
+    assert span.linked == (TRACE, 0x00F067AA0BA902B7)
+
+
+def test_a_request_that_breaks_is_an_error_and_one_that_is_refused_is_none(client: FlaskClient, spans: Kept) -> None:
+    client.get("/broken")
+    client.get("/nowhere")
+
+    assert [(span.name, span.error) for span in spans.added] == [("GET /broken", "500"), ("GET", None)]
 
 
 def test_every_request_without_an_identifier_gets_another(client: FlaskClient) -> None:

@@ -1,0 +1,79 @@
+"""Tracing: whether this process sends spans, and the identifiers on which all processes agree without asking.
+
+The trace of what follows from a request is named by the request's identifier, which jobs, events and runs keep. A span
+is named by what it is about, so a worker that has a row knows the span of what caused it.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+
+from app.config import settings
+
+if TYPE_CHECKING:
+    from app.logs.spans import Spans
+
+REMEDY = "pip install -r requirements-tracing.txt"
+
+_is_trace_id = re.compile(r"(?!0{32})[0-9a-f]{32}").fullmatch
+_traceparent = re.compile(r"00-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-[0-9a-f]{2}").fullmatch
+_log = structlog.get_logger(__name__)
+
+# None: tracing is off. Every place that would make a span looks here first, and does nothing else then.
+spans: Spans | None = None
+
+
+class Parent(NamedTuple):
+    """The span of a caller that sent a request, as its `traceparent` names it."""
+
+    trace_id: str
+    span_id: int
+
+
+def start(service: str) -> None:
+    """Turns tracing on in this process, if the operator wants it. Never raises: a fault here must not stop any work.
+
+    Call it after the last fork: spans are sent by a thread.
+    """
+    global spans
+    if settings().otlp_endpoint is None:
+        return
+    try:
+        from app.logs.spans import Spans
+
+        spans = Spans(f"bellhop-{service}")
+    except ImportError as error:
+        _log.warning("traces.not_installed", error=str(error), remedy=REMEDY)
+    except Exception:
+        _log.exception("traces.not_started")
+
+
+def parent_of(traceparent: str | None) -> Parent | None:
+    """What the header says (W3C Trace Context, section 3.2); None if it says nothing that can be read."""
+    found = _traceparent(traceparent) if traceparent else None
+    return Parent(found[1], int(found[2], 16)) if found else None
+
+
+def trace_of(request_id: str) -> str:
+    """The trace of a request: its identifier if that can name one, otherwise a digest of it."""
+    return request_id if _is_trace_id(request_id) else sha256(request_id.encode()).hexdigest()[:32]
+
+
+def span_of(*names: str) -> int:
+    """The span about what these names say together, such as a delivery and the number of its claim."""
+    return int.from_bytes(sha256("/".join(names).encode()).digest()[:8]) or 1
+
+
+def accepting(job_id: str) -> int:
+    """The span of the request that the job was accepted with."""
+    return span_of(job_id, "accepted")
+
+
+def traceparent(trace_id: str, span_id: int) -> str:
+    """The header that makes a receiver's spans children of this one."""
+    is_sampled = spans is not None and spans.is_sampled(trace_id)
+    return f"00-{trace_id}-{span_id:016x}-{is_sampled:02x}"

@@ -1,0 +1,17 @@
+"""Turns tracing on in the worker, if the operator wants it."""
+
+from __future__ import annotations
+
+from dramatiq import Broker, Worker
+from dramatiq.middleware import Middleware
+
+from app.logs import tracing
+from workers.middleware.presence import process_types
+
+
+class Traces(Middleware):
+    """Spans are of the service that the process type is; a process of several types is `bellhop-worker`."""
+
+    def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        types = process_types(broker)
+        tracing.start(types.pop() if len(types) == 1 else "worker")
