@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.chaos.accounts import Account
+from tests.chaos.restores import drill
 from tests.chaos.tempers import TEMPERS, Tempers, good, refusing
 from tests.chaos.troubles import Troubles
 from tests.chaos.walkers import Walkers
@@ -118,6 +119,8 @@ class Chaos:
         say(f"asked for: {_said(Counter(wish.what for wish in wishes.made if wish.accepted))}")
         say(f"received again, because: {_said(account.reasons)}")
         say(f"refused and tried again: {len(load.refused)}")
+        self._tell("the drill: a backup, the loss of the database, and its restore")
+        account.flaws += drill(self._stack, self._receiver, say)
         for flaw in account.flaws:
             say(f"WRONG  {flaw}")
         say("lost 0; all is accounted for" if not account.flaws else f"{len(account.flaws)} things are wrong")

@@ -114,6 +114,13 @@ class Postgres:
             connection.close()
         return self.database_url(name)
 
+    def use(self, program: str, *arguments: str) -> None:
+        """Run one of PostgreSQL's programs, such as pg_dump. Raises StackError with what it said if it fails."""
+        command = [str(_installation() / "bin" / program), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise StackError(f"{program} failed:\n{done.stdout}{done.stderr}")
+
     def _initialise(self) -> None:
         # Created elsewhere and renamed, so that an interrupted start leaves no incomplete data directory.
         unfinished = self.directory / "data.new"
