@@ -40,6 +40,7 @@ class Postgres:
         self.log = self.directory / "postgres.log"
         self.port = port or free_port()
         self.settings = SETTINGS | dict(settings or {})
+        self.environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
         self._account = unprivileged()
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.stop)
@@ -161,7 +162,7 @@ class Postgres:
             return subprocess.Popen(
                 [str(program), *command[1:]],
                 cwd=self.directory,
-                env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
