@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help up test journeys test-rabbitmq test-pgbouncer test-sentinel test-machines test-small test-upgrade \
-  test-alerts   conformance browser chaos bench check lock clean FORCE
+  test-alerts conformance browser chaos month bench check lock clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -29,6 +29,7 @@ help:
 	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
 	@echo "make browser  the pages in Chromium: stories, accessibility, safety"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
+	@echo "make month  four months of nights in which the clock jumps, with load and restarts; what grows is an error"
 	@echo "make bench  the benchmarks, each against its peers"
 	@echo "make check  ruff, mypy and the import rules alone"
 	@echo "make lock   requirements*.txt from the short lists beside them; UPGRADE=1 takes the newest versions"
@@ -88,6 +89,9 @@ browser: $(STAMP) $(BROWSER)
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+month: $(STAMP)
+	$(BIN)/python -m tests.month
 
 bench: $(STAMP)
 	$(BIN)/python -m bench

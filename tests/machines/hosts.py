@@ -21,8 +21,12 @@ from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
 EVERYWHERE = {"web": 1, "writes": 1, "deliveries": 1, "scheduler": 1}
-# Beside those. With fewer than one of each type on each machine, two cores suffice.
-FURTHER = ({"realtime": 1, "retries": 1}, {"realtime": 1, "slow-deliveries": 1}, {"retries": 1})
+# Beside those, each on two, as one may be cut off. With fewer than one of each type on each machine, two cores suffice.
+FURTHER = (
+    {"realtime": 1, "retries": 1},
+    {"realtime": 1, "slow-deliveries": 1},
+    {"retries": 1, "slow-deliveries": 1},
+)
 SETTINGS = {
     "RATE_LIMIT": "0",
     "RETRY_SCHEDULE": "1,1,2,2,3,3,5,5,5,5,5,5",

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +16,7 @@ from tests.journeys.faults import FailsFirst
 from tests.journeys.load import Load
 from tests.journeys.shops import Caller, Shop
 from tests.machines.hosts import Host, Hosts
-from tests.stack.errors import StackError
+from tests.stack.clocks import Clock
 from tests.stack.receiver import Receiver
 
 # The first of the retry schedule, and how late a retry may be on a busy machine.
@@ -35,30 +32,21 @@ class Wrong:
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What moves the clock of a process that it is preloaded to."""
-    if shutil.which("cc") is None:
-        raise StackError("The stories about clocks compile clock.c: they need a C compiler.")
-    made = tmp_path_factory.mktemp("clock") / "clock.so"
-    source = Path(__file__).with_name("clock.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", made, source, "-ldl"], check=True)
-    return made
+def clock(tmp_path_factory: pytest.TempPathFactory) -> Clock:
+    return Clock(tmp_path_factory.mktemp("clock") / "host")
 
 
 @pytest.fixture(scope="module", params=[120, -120], ids=["ahead", "behind"])
-def wrong(request: pytest.FixtureRequest, running: Hosts, library: Path) -> Iterator[Wrong]:
+def wrong(request: pytest.FixtureRequest, running: Hosts, clock: Clock) -> Iterator[Wrong]:
     host = running.all[-1]
-    clock = {"CLOCK_SECONDS": str(request.param), "LD_PRELOAD": str(library)}
     host.processes.stop()
-    host.processes.environment.update(clock)
+    host.processes.environment.update(clock.environment)
+    clock.move(request.param)
     try:
         host.start()
         yield Wrong(host, request.param)
     finally:
-        host.processes.stop()
-        for name in clock:
-            del host.processes.environment[name]
-        host.start()
+        clock.move(-request.param)
 
 
 def test_a_leading_host_with_a_wrong_clock_loses_and_doubles_nothing(

@@ -46,6 +46,7 @@ class Postgres:
         self.port = port or free_port()
         self.host = host
         self.settings = SETTINGS | {"listen_addresses": host} | dict(settings or {})
+        self.environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
         self._account = unprivileged()
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.stop)
@@ -170,7 +171,7 @@ class Postgres:
             return subprocess.Popen(
                 [str(program), *command[1:]],
                 cwd=self.directory,
-                env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
