@@ -6,6 +6,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import cycle
 
 import pytest
@@ -125,4 +126,5 @@ def skew_of_identifiers(hosts: Hosts, shop: Shop) -> float:
         "SELECT id, created_at FROM jobs WHERE workspace_id = %s ORDER BY position DESC LIMIT 1",
         shop.workspace_id,
     )
-    return round((ids.time_of(job_id) - created_at).total_seconds(), 1)
+    ahead: timedelta = ids.time_of(job_id) - created_at
+    return round(ahead.total_seconds(), 1)
