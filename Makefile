@@ -1,8 +1,8 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-sentinel test-small test-upgrade test-alerts test-tracing \
-  conformance browser chaos bench check lock clean FORCE
+.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-sentinel test-machines test-small test-upgrade \
+  test-alerts test-tracing conformance browser chaos month bench check lock clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -25,11 +25,13 @@ help:
 	@echo "make test-upgrade  an earlier release and this one side by side, and migrations of large tables; FROM=… and ROWS=…"
 	@echo "make test-small  the same stories on the two processes of Procfile.small"
 	@echo "make test-sentinel  a failover between Redis servers, with and without TLS; needs Debian's redis-server"
+	@echo "make test-machines  three hosts and their data on a fourth, cut off from each other, and clocks that differ; needs root"
 	@echo "make test-alerts  the alert rules in played faults; needs promtool, of Debian's prometheus"
 	@echo "make test-tracing  a request's trace through all processes, as an OpenTelemetry collector sees it"
 	@echo "make conformance  third-party tools against the API and its document; SEED=… changes their examples"
 	@echo "make browser  the pages in Chromium: stories, accessibility, safety"
 	@echo "make chaos  ten minutes of load and random faults, then the count; SECONDS=… and SEED=… change it"
+	@echo "make month  four months of nights in which the clock jumps, with load and restarts; what grows is an error"
 	@echo "make bench  the benchmarks, each against its peers"
 	@echo "make check  ruff, mypy and the import rules alone"
 	@echo "make lock   requirements*.txt from the short lists beside them; UPGRADE=1 takes the newest versions"
@@ -43,7 +45,7 @@ $(RUNNING): $(STAMP) FORCE
 	@mkdir -p $(@D) && touch $@ && exec $(BIN)/python -m tests.stack.up --while $@
 
 # What has a target of its own.
-APART := journeys conformance browser sentinel upgrade alerts tracing
+APART := journeys conformance browser sentinel machines upgrade alerts tracing
 
 test: check
 	$(BIN)/python -m pytest -n 2 $(APART:%=--ignore tests/%)
@@ -73,6 +75,11 @@ test-small: $(STAMP)
 test-sentinel: $(STAMP)
 	$(BIN)/python -m pytest -s tests/sentinel
 
+# In namespaces of their own, so that all of it goes with the first process: addresses, routes and processes.
+test-machines: $(STAMP)
+	@unshare --net --pid --fork true || { echo "Needed: root, to make network namespaces on Linux." >&2; exit 1; }
+	unshare --net --pid --fork --kill-child --mount-proc $(BIN)/python -m pytest -s tests/machines
+
 test-alerts: $(STAMP)
 	$(BIN)/python -m pytest tests/alerts --durations=5
 
@@ -87,6 +94,9 @@ browser: $(STAMP) $(BROWSER)
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+month: $(STAMP)
+	$(BIN)/python -m tests.month
 
 bench: $(STAMP)
 	$(BIN)/python -m bench

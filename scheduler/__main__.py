@@ -46,7 +46,7 @@ def run(stopping: threading.Event) -> None:
         if leadership.is_held():
             metrics.LEADS.set(1)
             presence.tell("leads", True)
-            timetable.run_due()
+            timetable.run_due(leadership.is_held)
         else:
             metrics.LEADS.set(0)
             presence.tell("leads", False)

@@ -170,10 +170,13 @@ class Timetable:
             Pass("expired_partitions", 3600, partitions.drop_expired),
         ]
 
-    def run_due(self) -> None:
-        """Makes the passes that are due, one after the other."""
+    def run_due(self, leads: Callable[[], bool] = lambda: True) -> None:
+        """Makes the passes that are due, one after the other, as long as this process leads."""
         holding = self._holding()
         for each in self.passes:
+            # Without the database each pass would wait for it, and minutes go by in which this process says it leads.
+            if not leads():
+                break
             if time.monotonic() >= each.due:
                 each.due = time.monotonic() + each.every_seconds
                 self._run(each, is_at_rest=each.condition not in holding)

@@ -43,6 +43,13 @@ _TCP: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
+# Has the server end the sessions of a machine that vanished as soon: they hold locks, and count as connections.
+_SERVERS_TCP = {
+    "tcp_keepalives_idle": "5s",
+    "tcp_keepalives_interval": "3s",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15s",
+}
 
 
 # A connection used more often than this finds out from its next query whether the server has hung up.
@@ -174,7 +181,8 @@ class Database(PostgresqlDatabase):
         return psycopg2.connect(self.database, options=self._options(), **options)
 
     def _options(self) -> str:
-        return " ".join(f"-c {name}={value}" for name, value in SESSION.items()) if self.keeps_sessions else ""
+        made = SESSION | _SERVERS_TCP if self.keeps_sessions else {}
+        return " ".join(f"-c {name}={value}" for name, value in made.items())
 
 
 database = Database(None)

@@ -14,6 +14,11 @@ def now() -> datetime:
     return datetime.now(UTC) + _offset
 
 
+def moved(at: datetime) -> datetime:
+    """A time on the database's clock, as tests have moved this one."""
+    return at + _offset
+
+
 @contextmanager
 def moved_by(**units: float) -> Iterator[None]:
     """Moves this process's clock for the duration of the block, as in `moved_by(hours=25)`."""

@@ -34,6 +34,12 @@ def test_an_array_is_read_as_it_was_written(workspace_id: str) -> None:
     assert rows("SELECT %s::text[]", (sql.array([]),)) == [([],)]
 
 
+def test_the_server_notices_a_client_that_has_vanished(workspace_id: str) -> None:
+    names = ["tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout"]
+
+    assert [one(f"SHOW {name}") for name in names] == ["5", "3", "3", "15000"]
+
+
 def accept_one(workspace_id: str) -> str:
     return accept(workspace_id, "contacts.upsert", {"external_id": "one"}).id
 

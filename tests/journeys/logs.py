@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from tests.stack.stack import Stack
@@ -10,8 +11,13 @@ from tests.stack.stack import Stack
 
 def lines(stack: Stack, name: str) -> list[dict[str, Any]]:
     """The events that a process has logged, oldest first."""
+    return read_lines(stack.processes.log(name))
+
+
+def read_lines(log: Path) -> list[dict[str, Any]]:
+    """The events in a log, oldest first."""
     # Without the last line, which may be incomplete.
-    text = stack.processes.log(name).read_text().rpartition("\n")[0]
+    text = log.read_text().rpartition("\n")[0]
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 

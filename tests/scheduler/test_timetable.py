@@ -44,6 +44,22 @@ def test_a_pass_that_fails_does_not_stop_the_others(error: Exception, event: str
     assert [(line["event"], line["name"]) for line in lines] == [(event, "first"), ("pass.made", "second")]
 
 
+def test_a_scheduler_that_no_longer_leads_makes_no_further_pass() -> None:
+    made: list[str] = []
+    timetable = Timetable()
+    timetable.passes = [
+        Pass("first", 60, failing(peewee.OperationalError("away"))),
+        Pass("second", 60, lambda: len(made.append("second") or made)),
+    ]
+    leads = iter([True, False, True, True])
+
+    timetable.run_due(lambda: next(leads))
+    assert made == []
+
+    timetable.run_due(lambda: next(leads))
+    assert made == ["second"]
+
+
 def test_a_pass_that_has_nothing_to_do_rests_until_it_has() -> None:
     made: list[str] = []
     timetable = Timetable()

@@ -7,13 +7,13 @@ import trustme
 
 
 class Certificates:
-    """A certificate for 127.0.0.1 and localhost, created once and kept in the directory."""
+    """A certificate for 127.0.0.1, localhost and another host, created once and kept in the directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, host: str = "127.0.0.1") -> None:
         self.ca_file = directory.resolve() / "ca.pem"
         self.server_file = directory.resolve() / "server.pem"
         if not self.server_file.exists():
-            self._make()
+            self._make(host)
 
     def server_context(self) -> ssl.SSLContext:
         """A TLS context for a server with this certificate."""
@@ -21,10 +21,10 @@ class Certificates:
         context.load_cert_chain(self.server_file)
         return context
 
-    def _make(self) -> None:
+    def _make(self, host: str) -> None:
         self.ca_file.parent.mkdir(parents=True, exist_ok=True)
         authority = trustme.CA()
         authority.cert_pem.write_to_path(self.ca_file)
-        certificate = authority.issue_cert("127.0.0.1", "localhost")
+        certificate = authority.issue_cert(*{"127.0.0.1": None, "localhost": None, host: None})
         self.server_file.touch(mode=0o600)
         certificate.private_key_and_cert_chain_pem.write_to_path(self.server_file)

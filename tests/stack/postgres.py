@@ -1,4 +1,4 @@
-"""A real PostgreSQL from the pgserver wheel, on loopback."""
+"""A real PostgreSQL from the pgserver wheel, on loopback or an address of a namespace."""
 
 import atexit
 import os
@@ -20,7 +20,6 @@ from tests.stack.errors import DidNotStart, StackError, last_lines
 from tests.stack.ports import free_port
 
 SETTINGS = {
-    "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "300",
     "shared_buffers": "256MB",
@@ -29,17 +28,25 @@ SETTINGS = {
 
 
 class Postgres:
-    """One server. Its data stays in the directory between starts; anyone on this machine may connect to it.
+    """One server. Its data stays in the directory between starts; anyone who reaches its address may connect to it.
 
     `settings` are those of postgresql.conf; fsync is on by default. If root starts it, it runs as `nobody`.
     """
 
-    def __init__(self, directory: Path, port: int | None = None, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        port: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        host: str = "127.0.0.1",
+    ) -> None:
         self.directory = directory.resolve()
         self.data = self.directory / "data"
         self.log = self.directory / "postgres.log"
         self.port = port or free_port()
-        self.settings = SETTINGS | dict(settings or {})
+        self.host = host
+        self.settings = SETTINGS | {"listen_addresses": host} | dict(settings or {})
+        self.environment = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
         self._account = unprivileged()
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.stop)
@@ -51,7 +58,7 @@ class Postgres:
 
     def database_url(self, name: str) -> str:
         """The address of the database of that name, whether or not it exists."""
-        return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+        return f"postgresql://postgres@{self.host}:{self.port}/{name}"
 
     def start(self) -> None:
         """Create the data directory if it is missing, start, and wait until it answers. Raises DidNotStart."""
@@ -131,6 +138,9 @@ class Postgres:
             command.append("--no-sync")
         if self._spawn(command).wait() != 0:
             raise DidNotStart("PostgreSQL", last_lines(self.log))
+        if self.host != "127.0.0.1":
+            with (unfinished / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all all trust\n")
         unfinished.rename(self.data)
 
     def _end_leftover(self) -> None:
@@ -168,7 +178,7 @@ class Postgres:
             return subprocess.Popen(
                 [str(program), *command[1:]],
                 cwd=self.directory,
-                env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

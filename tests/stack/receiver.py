@@ -53,7 +53,7 @@ Behaviour = Callable[[str, bytes], Answer | int]
 
 
 class Receiver:
-    """Answers every POST at https://127.0.0.1:<port>/, in a thread of its own.
+    """Answers every POST at https://<host>:<port>/, in a thread of its own.
 
     `answers` maps a path to an Answer or a status, by default 200. If `behaviour(path, body)` is set, it decides
     instead. Both may change at any time. `counts` counts requests by path. `received` lists them, unless `keeps` is
@@ -61,9 +61,14 @@ class Receiver:
     """
 
     def __init__(
-        self, directory: Path, port: int | None = None, on_receive: Callable[[Received], None] | None = None
+        self,
+        directory: Path,
+        port: int | None = None,
+        on_receive: Callable[[Received], None] | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
-        self.certificates = Certificates(directory)
+        self.host = host
+        self.certificates = Certificates(directory, host)
         self.port = port or free_port()
         self.answers: dict[str, Answer | int] = {}
         self.behaviour: Behaviour | None = None
@@ -77,7 +82,7 @@ class Receiver:
 
     def url(self, path: str = PATH) -> str:
         """The address of a path."""
-        return f"https://127.0.0.1:{self.port}{path}"
+        return f"https://{self.host}:{self.port}{path}"
 
     def start(self) -> None:
         """Listen. Raises OSError if the port is taken."""
@@ -117,7 +122,7 @@ class Receiver:
         try:
             await runner.setup()
             site = web.TCPSite(
-                runner, "127.0.0.1", self.port, ssl_context=self.certificates.server_context(), reuse_address=True
+                runner, self.host, self.port, ssl_context=self.certificates.server_context(), reuse_address=True
             )
             await site.start()
             self._loop = asyncio.get_running_loop()

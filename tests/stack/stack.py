@@ -55,7 +55,7 @@ class Stack:
     As a context manager it is migrated and ready inside the block, and stopped with all its processes outside. With
     `BROKER=rabbitmq` in the environment, RabbitMQ carries the bells; with `POOLER=pgbouncer`, PgBouncer stands between
     the processes and PostgreSQL; with `PROCFILE=small`, the processes are those of Procfile.small.
-    The code is in the folder of `procfile`.
+    The code is in the folder of `procfile`. `host` is the address on which PostgreSQL and Redis listen.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Stack:
         on_line: Callable[[str, str], None] | None = None,
         on_end: Callable[[str, int], None] | None = None,
         procfile: Path | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         self.directory = directory.resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -75,9 +76,9 @@ class Stack:
         self.port = free_port(wishes.get("web"))
         self.realtime_port = free_port(wishes.get("realtime"))
         self.postgres = Postgres(
-            self.directory / "postgres", free_port(wishes.get("postgres")), settings=postgres_settings
+            self.directory / "postgres", free_port(wishes.get("postgres")), postgres_settings, host
         )
-        self.redis = Redis(self.directory / "redis", free_port(wishes.get("redis")))
+        self.redis = Redis(self.directory / "redis", free_port(wishes.get("redis")), host)
         self.pooler: PgBouncer | None = None
         if os.environ.get("POOLER") == "pgbouncer":
             self.pooler = PgBouncer(self.directory / "pgbouncer", self.postgres)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 
 import structlog
 
-from app import metrics
+from app import database, metrics
 from app.config import settings
 from app.database import rows, transaction
 from app.domain.people import accounts, digests, email_texts, links
@@ -75,12 +75,12 @@ def send_due() -> int:
 
 
 def _arrange(kind: str, subject_id: str | None = None, address: str | None = None) -> None:
-    new = Email.insert(id=ids.new("eml"), kind=kind, subject_id=subject_id, address=address, due_at=clock.now())
+    new = Email.insert(id=ids.new("eml"), kind=kind, subject_id=subject_id, address=address, due_at=_now())
     new.on_conflict_ignore().execute()
 
 
 def _claim() -> list[Email]:
-    now = clock.now()
+    now = _now()
     due = Email.select(Email.id).where(Email.due_at <= now).order_by(Email.due_at).limit(BATCH)
     free = due.for_update("FOR UPDATE SKIP LOCKED")  # type: ignore[arg-type]
     taken = Email.update(due_at=now + CLAIMED, attempts=Email.attempts + 1).where(Email.id.in_(free))
@@ -133,7 +133,7 @@ def _reset(email: Email) -> links.Made | None:
 
 def _finish(email: Email, until: str) -> None:
     """Forgets an e-mail that was sent, or keeps it for later if there is more to say."""
-    now = clock.now()
+    now = _now()
     with transaction():
         rows("SELECT 1 FROM emails WHERE id = %s FOR UPDATE", (email.id,))
         if email.kind == "notifications" and until:
@@ -151,4 +151,9 @@ def _finish(email: Email, until: str) -> None:
 def _retry(email: Email) -> None:
     metrics.EMAILS.labels("retried").inc()
     pause = min(RETRY_AFTER * 2 ** min(email.attempts - 1, 10), RETRY_AT_MOST)
-    Email.update(due_at=clock.now() + pause).where(Email.id == email.id).execute()
+    Email.update(due_at=_now() + pause).where(Email.id == email.id).execute()
+
+
+def _now() -> datetime:
+    """The time that all schedulers agree on: one whose clock is ahead must not claim what another is sending."""
+    return clock.moved(database.now())

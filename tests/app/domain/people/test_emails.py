@@ -326,6 +326,19 @@ def test_an_email_whose_sender_died_is_sent_by_another(server: MailServer) -> No
         assert emails.send_due() == 1
 
 
+def test_a_scheduler_whose_clock_is_ahead_leaves_what_another_is_sending(
+    server: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_account("ada@example.com")
+    emails.arrange_reset("ada@example.com")
+    emails._claim()
+    ahead = clock.now() + 2 * emails.CLAIMED
+    monkeypatch.setattr(clock, "now", lambda: ahead)
+
+    assert emails.send_due() == 0
+    assert server.received == []
+
+
 def test_without_a_server_nothing_is_sent(empty: None) -> None:
     make_account()
     emails.arrange_reset("ada@example.com")

@@ -1,0 +1,1 @@
+"""A month in an hour: a soak in which nights pass in seconds."""
