@@ -404,7 +404,7 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:11]] == [
+    assert [line.split(":")[0] for line in lines[:12]] == [
         "ok     settings",
         "ok     version",
         "ok     database",
@@ -416,8 +416,9 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
         "ok     jobs",
         "ok     files",
         "ok     proxy",
+        "ok     traces",
     ]
-    assert [line.split(":")[0] for line in lines[11:]] == [f"WRONG  {name}" for name in presence.TYPES]
+    assert [line.split(":")[0] for line in lines[12:]] == [f"WRONG  {name}" for name in presence.TYPES]
 
 
 def test_check_is_content_when_everything_is_there(run: Run) -> None:
