@@ -77,7 +77,8 @@ class Processes:
     def names_of(self, kind: str) -> list[str]:
         """The names of the processes that do the work of a process type."""
         names = [name for name in self._processes if name.rpartition(".")[0] == kind]
-        return names or [name for name in self._processes if name == f"{WORKER}.1"]
+        # Nothing but a `web` does its work.
+        return names or [name for name in self._processes if name == f"{WORKER}.1" and kind != "web"]
 
     def upgrade(self) -> None:
         """Run the pending migrations. Raises DidNotStart if one fails."""
