@@ -25,6 +25,6 @@ class Certificates:
         self.ca_file.parent.mkdir(parents=True, exist_ok=True)
         authority = trustme.CA()
         authority.cert_pem.write_to_path(self.ca_file)
-        certificate = authority.issue_cert(*{"127.0.0.1": None, "localhost": None, host: None})
+        certificate = authority.issue_cert(*dict.fromkeys(("127.0.0.1", "localhost", host)))
         self.server_file.touch(mode=0o600)
         certificate.private_key_and_cert_chain_pem.write_to_path(self.server_file)
