@@ -47,14 +47,16 @@ MOST_GROWTH, MOST_NOISE, LEAST_MIB = 1.15, 1.5, 1
 LEVELS, RATES = ("memory MiB", "partitions"), ("claim ms", "read 1000", "dead")
 HOUR_SECONDS = 30
 # What is kept until somebody deletes it.
-KEPT = {"contacts", "messages", "conversations", "audit_entries", "updates"}
+KEPT = {"contacts", "messages", "conversations", "audit_entries"}
 BLOCKS = "▁▂▃▄▅▆▇█"
 
-# Partitions of events are made seven days ahead and dropped behind BODY_RETENTION_DAYS; keys are kept for a day.
+# Partitions of events are made seven days ahead and dropped behind BODY_RETENTION_DAYS; keys are kept for a day. A
+# month is closed when it is counted, and the next one begins.
 _HOUSE_IS_KEPT = """
     SELECT min(name) >= to_char(now() - interval '10 days', 'YYYYMMDD')
         AND max(name) >= to_char(now() + interval '6 days', 'YYYYMMDD')
         AND NOT EXISTS (SELECT FROM idempotency_keys WHERE created_at < now() - interval '25 hours')
+        AND (SELECT min(month) FROM billing_periods WHERE closed_at IS NULL) >= date_trunc('month', now())::date
     FROM (SELECT substr(relname, 8) AS name FROM pg_class WHERE relname ~ '^events_\\d{8}$') AS pieces
 """
 
@@ -203,7 +205,7 @@ class Month:
                 self._stack.processes.kill("scheduler", signal.SIGTERM, tree=False)
             return bool(rows(self._stack, _HOUSE_IS_KEPT)[0][0])
 
-        wait_until(is_kept, 5 * HOUR_SECONDS, "partitions are made and dropped, and keys forgotten")
+        wait_until(is_kept, 5 * HOUR_SECONDS, "partitions are made and dropped, months closed, and keys forgotten")
 
     def _print(self, samples: Sequence[Sample]) -> None:
         click.echo(f"\n{len(samples)} nights of {self._days} days, {self._accepted:,} writes, {self._started:,} runs\n")
