@@ -1,4 +1,4 @@
-"""`python -m tests.chaos [--seconds 600] [--seed N]`: exits with 1 and the evidence if a write was lost or repeated."""
+"""`python -m tests.chaos [--seconds 600] [--seed N] [--drill-only]`: exits with 1 and the evidence of what is wrong."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.stack.stack import Stack
 
 PROCESSES = {
     **{"web": 1, "writes": 3, "automations": 2, "deliveries": 2, "slow-deliveries": 1, "retries": 2},
-    **{"scheduler": 2},
+    **{"scheduler": 2, "realtime": 1},
 }
 TIMEOUT_SECONDS = 3
 LEASE_SECONDS = TIMEOUT_SECONDS + 5
@@ -49,15 +49,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--drill-only", action="store_true", help="only lose and restore the database")
     arguments = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
     directory = Path(tempfile.mkdtemp(prefix="chaos-"))
-    say(f"SEED={seed} for {arguments.seconds:.0f} seconds; logs in {directory / 'logs'}")
+    what = "the drill" if arguments.drill_only else f"SEED={seed} for {arguments.seconds:.0f} seconds"
+    say(f"{what}; logs in {directory / 'logs'}")
     # A receiver that is cut off would log a traceback for each unanswered request.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     leftovers.mark(directory)
     try:
-        code = Chaos(directory, seed, arguments.seconds).run()
+        chaos = Chaos(directory, seed, arguments.seconds)
+        code = chaos.drill() if arguments.drill_only else chaos.run()
     except KeyboardInterrupt:
         say("Interrupted.")
         return 1
@@ -91,6 +94,15 @@ class Chaos:
         finally:
             self._receiver.stop()
 
+    def drill(self) -> int:
+        """Only the loss of the database and its restore."""
+        self._receiver.start()
+        try:
+            with self._stack:
+                return _judge(drill(self._stack, self._receiver, say, LEASE_SECONDS))
+        finally:
+            self._receiver.stop()
+
     def _run(self, shops: Sequence[Shop], walking: Shop) -> int:
         given_up = [shop for shop, temper in zip(shops, TEMPERS, strict=True) if temper is refusing]
         wishes = Wishes(self._stack, shops, random.Random(self._chance.random()))
@@ -120,11 +132,7 @@ class Chaos:
         say(f"received again, because: {_said(account.reasons)}")
         say(f"refused and tried again: {len(load.refused)}")
         self._tell("the drill: a backup, the loss of the database, and its restore")
-        account.flaws += drill(self._stack, self._receiver, say)
-        for flaw in account.flaws:
-            say(f"WRONG  {flaw}")
-        say("lost 0; all is accounted for" if not account.flaws else f"{len(account.flaws)} things are wrong")
-        return 1 if account.flaws else 0
+        return _judge(account.flaws + drill(self._stack, self._receiver, say, LEASE_SECONDS))
 
     def _bring_to_an_end(self, shops: Sequence[Shop], given_up: Sequence[Shop], wishes: Wishes) -> float:
         """Enables endpoints and resends deliveries until none is left; returns the seconds it took."""
@@ -164,6 +172,14 @@ class Chaos:
 
     def _tell(self, what: str) -> None:
         say(f"{time.monotonic() - self._began:6.1f} s  {what}")
+
+
+def _judge(flaws: Sequence[str]) -> int:
+    """Prints what is wrong; returns the exit code."""
+    for flaw in flaws:
+        say(f"WRONG  {flaw}")
+    say("lost 0; all is accounted for" if not flaws else f"{len(flaws)} things are wrong")
+    return 1 if flaws else 0
 
 
 def _said(counts: Counter[str]) -> str:

@@ -20,7 +20,7 @@ PAUSE_BEFORE_RETRY_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Accepted:
-    """A write that got a 202: `client` set its own field of the contact to `number`.
+    """A write that got a 202: `client` set its own field of the contact to `number`, with an idempotency key.
 
     Times are monotonic: when it was first sent and when it was accepted. `seconds` is the duration of the last request.
     """
@@ -29,10 +29,16 @@ class Accepted:
     contact: str
     client: str
     number: int
+    key: str
     job_id: str
     sent_at: float
     answered_at: float
     seconds: float
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The body of its request."""
+        return {"external_id": self.contact, "custom_fields": {self.client: self.number}}
 
 
 class Load:
@@ -94,13 +100,16 @@ class Load:
     def _write(self, caller: Caller, shop: Shop, client: str, number: int) -> Accepted:
         contact = f"contact-{number % self._contacts}"
         document = {"external_id": contact, "custom_fields": {client: number}}
-        headers = {"Idempotency-Key": str(uuid.uuid4())}
+        key = str(uuid.uuid4())
+        headers = {"Idempotency-Key": key}
         first_sent = time.monotonic()
         while True:
             sent = time.monotonic()
             if job_id := self._try(caller, document, headers):
                 now = time.monotonic()
-                return Accepted(shop.workspace_id, contact, client, number, job_id, first_sent, now, seconds=now - sent)
+                return Accepted(
+                    shop.workspace_id, contact, client, number, key, job_id, first_sent, now, seconds=now - sent
+                )
             if sent - first_sent > GIVE_UP_SECONDS:
                 raise AssertionError(f"Not accepted in {GIVE_UP_SECONDS} seconds; the last: {self.refused[-1]}")
             threading.Event().wait(PAUSE_BEFORE_RETRY_SECONDS)
