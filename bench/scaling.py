@@ -66,9 +66,8 @@ def _apply(site: Site, workspaces: list[dict[str, Any]], number: int) -> tuple[f
     sites.start(site, "web.1")
     [(last,)] = site.query("SELECT coalesce(max(position), 0) FROM jobs")
     for made in workspaces:
-        plan = site.plan(1.0, token=made["token"], window=WRITES // WORKSPACES)
-        path = plan.path.replace(site.workspace, made["workspace"]["id"])
-        offers.offer(replace(plan, path=path, seconds=SECONDS_TO_ACCEPT))
+        plan = site.plan(SECONDS_TO_ACCEPT, token=made["token"], window=WRITES // WORKSPACES)
+        offers.offer(replace(plan, path=plan.path.replace(site.workspace, made["workspace"]["id"])))
     site.stack.processes.stop("web.1")
     left = f"SELECT count(*) FROM jobs WHERE position > {last} AND finished_at IS NULL"
     [(accepted,)] = site.query(left)

@@ -26,7 +26,7 @@ from app.lib import versions
 
 # Spans that wait to be sent. More are lost: they are worth less than the memory of a worker.
 MOST_WAITING = 8_192
-# Spans in one request, which goes out when so many wait, or after a second.
+# At most this many spans go out in one request: as soon as they have gathered, or after a second.
 BATCH, EVERY_SECONDS = 512, 1.0
 # How long a process that ends goes on sending.
 GRACE_SECONDS = 2.0
@@ -121,7 +121,7 @@ class Spans:
                 return
 
     def _note(self, *, is_sent: bool, number: int) -> None:
-        """Counts, and logs when it begins to fail and when it works again: not each time, or nobody reads it."""
+        """Counts the spans. Logs only the first failure and the recovery, so that a long outage does not fill the log."""
         metrics.SPANS.labels("sent" if is_sent else "lost").inc(number)
         if self._fails == is_sent:
             self._fails = not is_sent

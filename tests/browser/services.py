@@ -100,10 +100,6 @@ def serving() -> Iterator[Service]:
     with (
         TemporaryDirectory(prefix="bellhop-browser-", ignore_cleanup_errors=True) as directory,
         Stack(Path(directory), counts, settings) as stack,
+        Receiver(stack.certificates.ca_file.parent) as receiver,
     ):
-        receiver = Receiver(stack.certificates.ca_file.parent)
-        receiver.start()
-        try:
-            yield Service(stack, receiver, telegram_port, whatsapp_port)
-        finally:
-            receiver.stop()
+        yield Service(stack, receiver, telegram_port, whatsapp_port)

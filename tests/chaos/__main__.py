@@ -83,25 +83,17 @@ class Chaos:
         self._troubles = Troubles(self._stack, self._receiver, self._chance, longest_freeze=LEASE_SECONDS * 1.5)
 
     def run(self) -> int:
-        self._receiver.start()
-        try:
-            with self._stack:
-                shops = open_shops(self._stack, self._receiver, len(TEMPERS))
-                walking = open_shop(self._stack, self._receiver, "Walkers")
-                self._tempers.by_path = {shop.hook: temper for shop, temper in zip(shops, TEMPERS, strict=True)}
-                self._tempers.by_path[walking.hook] = good
-                return self._run(shops, walking)
-        finally:
-            self._receiver.stop()
+        with self._receiver, self._stack:
+            shops = open_shops(self._stack, self._receiver, len(TEMPERS))
+            walking = open_shop(self._stack, self._receiver, "Walkers")
+            self._tempers.by_path = {shop.hook: temper for shop, temper in zip(shops, TEMPERS, strict=True)}
+            self._tempers.by_path[walking.hook] = good
+            return self._run(shops, walking)
 
     def drill(self) -> int:
         """Only the loss of the database and its restore."""
-        self._receiver.start()
-        try:
-            with self._stack:
-                return _judge(drill(self._stack, self._receiver, say, LEASE_SECONDS))
-        finally:
-            self._receiver.stop()
+        with self._receiver, self._stack:
+            return _judge(drill(self._stack, self._receiver, say, LEASE_SECONDS))
 
     def _run(self, shops: Sequence[Shop], walking: Shop) -> int:
         given_up = [shop for shop, temper in zip(shops, TEMPERS, strict=True) if temper is refusing]

@@ -49,10 +49,8 @@ def site(stack: Stack) -> Site:
 
 @pytest.fixture
 def receiver(stack: Stack) -> Iterator[Receiver]:
-    receiver = Receiver(stack.certificates.ca_file.parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(stack.certificates.ca_file.parent) as receiver:
+        yield receiver
 
 
 @pytest.fixture

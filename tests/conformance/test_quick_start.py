@@ -24,10 +24,8 @@ from tests.stack.stack import Stack
 def receiver(stack: Stack, tmp_path: Path) -> Iterator[Receiver]:
     """One that keeps what it receives where `make up` does."""
     kept = Kept(tmp_path / ".data" / "received")
-    receiver = Receiver(stack.certificates.ca_file.parent, on_receive=kept.put)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(stack.certificates.ca_file.parent, on_receive=kept.put) as receiver:
+        yield receiver
 
 
 def run_as_shown(site: Site, receiver: Receiver, directory: Path) -> None:

@@ -48,13 +48,8 @@ def measure(tell: Callable[[str], None]) -> None:
             "FAKETIME_CACHE_DURATION": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
-        with service(settings=faked) as stack:
-            receiver = Receiver(stack.certificates.ca_file.parent)
-            receiver.start()
-            try:
-                _suffer(stack, receiver, clock, tell)
-            finally:
-                receiver.stop()
+        with service(settings=faked) as stack, Receiver(stack.certificates.ca_file.parent) as receiver:
+            _suffer(stack, receiver, clock, tell)
 
 
 def _suffer(stack: Stack, receiver: Receiver, clock: Path, tell: Callable[[str], None]) -> None:

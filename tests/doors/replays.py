@@ -26,13 +26,8 @@ ROTATIONS = 5
 def measure(tell: Tell) -> None:
     """The victim's act: a webhook of its own is sent and has arrived."""
     for name, trouble in {"stops": stop, "is deleted": delete, "gets new secrets": rotate}.items():
-        with service() as stack:
-            receiver = Receiver(stack.certificates.ca_file.parent)
-            receiver.start()
-            try:
-                _suffer(stack, receiver, name, trouble, tell)
-            finally:
-                receiver.stop()
+        with service() as stack, Receiver(stack.certificates.ca_file.parent) as receiver:
+            _suffer(stack, receiver, name, trouble, tell)
 
 
 def _suffer(stack: Stack, receiver: Receiver, name: str, trouble: Trouble, tell: Tell) -> None:

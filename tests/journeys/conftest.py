@@ -110,10 +110,8 @@ def broad(broadly_running: Stack) -> Stack:
 
 @pytest.fixture
 def receiver(running: Stack) -> Iterator[Receiver]:
-    receiver = Receiver(running.certificates.ca_file.parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(running.certificates.ca_file.parent) as receiver:
+        yield receiver
 
 
 @pytest.fixture
@@ -164,7 +162,5 @@ def providers(talking: Stack, ports: tuple[int, int]) -> Iterator[Providers]:
 
 @pytest.fixture
 def webhooks(talking: Stack) -> Iterator[Receiver]:
-    receiver = Receiver(talking.certificates.ca_file.parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(talking.certificates.ca_file.parent) as receiver:
+        yield receiver

@@ -40,10 +40,8 @@ def workers(broadly_running: Stack) -> set[int]:
 
 @pytest.fixture(scope="module")
 def opened(running: Stack, broadly_running: Stack) -> Iterator[Shop]:
-    receiver = Receiver(running.certificates.ca_file.parent)
-    receiver.start()
-    yield open_shop(broadly_running, receiver, "Raw")
-    receiver.stop()
+    with Receiver(running.certificates.ca_file.parent) as receiver:
+        yield open_shop(broadly_running, receiver, "Raw")
 
 
 @pytest.fixture

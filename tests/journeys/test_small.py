@@ -35,10 +35,8 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture
 def receiver(stack: Stack) -> Iterator[Receiver]:
-    receiver = Receiver(stack.certificates.ca_file.parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(stack.certificates.ca_file.parent) as receiver:
+        yield receiver
 
 
 def test_runs_take_their_steps_and_listeners_hear_of_it(stack: Stack, receiver: Receiver) -> None:

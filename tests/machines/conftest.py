@@ -35,7 +35,5 @@ def hosts(running: Hosts) -> Hosts:
 
 @pytest.fixture
 def receiver(running: Hosts) -> Iterator[Receiver]:
-    receiver = Receiver(running.stack.certificates.ca_file.parent, host=OUTSIDE)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(running.stack.certificates.ca_file.parent, host=OUTSIDE) as receiver:
+        yield receiver

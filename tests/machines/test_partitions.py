@@ -34,7 +34,7 @@ def client_of(host: Host, load: Load) -> Client:
 
 
 def check(hosts: Hosts, receiver: Receiver, load: Load, pids: object) -> Figures:
-    """Every write arrived; what arrived twice is what nobody could record; and no process has ended."""
+    """Checks that every write arrived, twice only if its first result was not recorded, and that no process ended."""
     figures = audit(hosts.stack, receiver, load)
     assert repeated(receiver) <= unrecorded(hosts)
     assert set(load.refused) <= {"Service unavailable"}

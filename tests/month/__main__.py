@@ -21,7 +21,7 @@ from statistics import median
 import click
 
 from tests.journeys.audit import rows, unfinished
-from tests.journeys.faults import empty_redis
+from tests.journeys.faults import empty_redis, let_pass
 from tests.journeys.load import Load
 from tests.journeys.runs import make_visitors, publish, start, unfinished_runs
 from tests.journeys.shops import Shop, open_shops
@@ -96,15 +96,11 @@ class Month:
 
     def run(self) -> list[str]:
         """Returns what is wrong."""
-        self._receiver.start()
-        try:
-            with self._stack:
-                self._shops = open_shops(self._stack, self._receiver, SHOPS)
-                self._visitors = {shop: make_visitors(self._stack, shop, VISITORS) for shop in self._shops}
-                self._automations = {shop: publish(shop, _steps(self._receiver)) for shop in self._shops}
-                return self._pass_nights()
-        finally:
-            self._receiver.stop()
+        with self._receiver, self._stack:
+            self._shops = open_shops(self._stack, self._receiver, SHOPS)
+            self._visitors = {shop: make_visitors(self._stack, shop, VISITORS) for shop in self._shops}
+            self._automations = {shop: publish(shop, _steps(self._receiver)) for shop in self._shops}
+            return self._pass_nights()
 
     def _pass_nights(self) -> list[str]:
         samples: list[Sample] = []
@@ -148,13 +144,13 @@ class Month:
     def _live_a_day(self, restart: Callable[[], object]) -> list[str]:
         load = Load(self._shops, clients=2, pause_seconds=0.1)
         with load:
-            time.sleep(self._seconds / 3)
+            let_pass(self._seconds / 3)
             restart()
             for shop in self._shops:
                 for visitor in (self._visitors[shop] * RUNS)[:RUNS]:
                     self._started += 1
                     start(shop.caller(), self._automations[shop], visitor, self._started)
-            time.sleep(self._seconds * 2 / 3)
+            let_pass(self._seconds * 2 / 3)
         self._accepted += len(load.accepted)
         self._stack.processes.wait_ready()
         wait_until(self._has_ended, 120, "all that was begun has ended")

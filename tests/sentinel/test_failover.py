@@ -47,10 +47,8 @@ def stack(sentinels: Sentinels) -> Iterator[Stack]:
 
 @pytest.fixture
 def receiver(stack: Stack) -> Iterator[Receiver]:
-    receiver = Receiver(stack.certificates.ca_file.parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(stack.certificates.ca_file.parent) as receiver:
+        yield receiver
 
 
 def until_applied(shop: Shop) -> float:

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from aiohttp import web
 
@@ -57,7 +59,7 @@ class Receiver:
 
     `answers` maps a path to an Answer or a status, by default 200. If `behaviour(path, body)` is set, it decides
     instead. Both may change at any time. `counts` counts requests by path. `received` lists them, unless `keeps` is
-    False.
+    False. As a context manager it listens inside the block.
     """
 
     def __init__(
@@ -79,6 +81,15 @@ class Receiver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._failure: OSError | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def url(self, path: str = PATH) -> str:
         """The address of a path."""

@@ -56,10 +56,8 @@ def stack(collector: Collector, ports: tuple[int, int]) -> Iterator[Stack]:
 
 @pytest.fixture
 def receiver(stack: Stack) -> Iterator[Receiver]:
-    receiver = Receiver(stack.certificates.ca_file.parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(stack.certificates.ca_file.parent) as receiver:
+        yield receiver
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Spans are sent by a thread of their own: what it cannot send is lost and counted, and nobody waits for it."""
+"""A thread of its own sends the spans: no caller waits for it, and what it cannot send is dropped and counted."""
 
 from __future__ import annotations
 

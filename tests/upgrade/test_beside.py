@@ -103,10 +103,8 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture
 def receiver(stack: Stack) -> Iterator[Receiver]:
-    receiver = Receiver(stack.certificates.ca_file.parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(stack.certificates.ca_file.parent) as receiver:
+        yield receiver
 
 
 def test_nothing_is_lost_on_the_way_to_this_release_and_back(stack: Stack, receiver: Receiver) -> None:

@@ -14,10 +14,8 @@ from tests.stack.receiver import Receiver
 
 @pytest.fixture(scope="session")
 def listening(servers: Servers) -> Iterator[Receiver]:
-    receiver = Receiver(Path(servers.certificates.ca_file).parent)
-    receiver.start()
-    yield receiver
-    receiver.stop()
+    with Receiver(Path(servers.certificates.ca_file).parent) as receiver:
+        yield receiver
 
 
 @pytest.fixture

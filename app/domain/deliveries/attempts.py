@@ -17,7 +17,6 @@ from app.database import count, rows, transaction
 from app.domain.deliveries import attempt_spans, lanes, stops
 from app.domain.deliveries.deliveries import BODY_GONE
 from app.lib import clock, signatures, vault
-from app.logs import tracing
 from app.mailbox import Claimed, Found, Mail, Pause
 from app.models.endpoints import Endpoint
 from app.outbound import Answer
@@ -42,8 +41,7 @@ class Dispatch:
     def headers(self) -> dict[str, str]:
         """The headers of an attempt that is made now."""
         signature = signatures.sign(self.secrets, int(clock.now().timestamp()), self.body)
-        headers = headers_of(self.claimed.id, signature)
-        return headers if tracing.spans is None else headers | attempt_spans.header(self)
+        return headers_of(self.claimed.id, signature) | attempt_spans.header(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,5 +290,4 @@ def _log_attempts(outcomes: Sequence[Outcome], stale: Claims) -> None:
         made.append(line)
     logs.info_each("delivery.attempt", made)
     logs.info_each("delivery.fault_of_ours", faults)
-    if tracing.spans is not None:
-        attempt_spans.add((o.dispatch, o.at, o.answer) for o in outcomes)
+    attempt_spans.add((outcome.dispatch, outcome.at, outcome.answer) for outcome in outcomes)

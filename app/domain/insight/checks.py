@@ -148,8 +148,10 @@ def check_traces() -> str:
         raise SettingsError(f"OTEL_EXPORTER_OTLP_ENDPOINT is set, but packages are missing: {tracing.REMEDY}")
     try:
         target = urlsplit(endpoint)
+        if target.scheme not in ("http", "https") or not target.hostname:
+            raise ValueError("it must be an address such as http://127.0.0.1:4318")
         port = target.port or (443 if target.scheme == "https" else 80)
-        with socket.create_connection((target.hostname or "", port), timeout=1):
+        with socket.create_connection((target.hostname, port), timeout=1):
             return f"to {target.hostname}, port {port}"
     except (OSError, ValueError) as error:
         raise SettingsError(f"nothing can be sent to OTEL_EXPORTER_OTLP_ENDPOINT: {error}") from error
