@@ -176,18 +176,34 @@ def test_a_collector_that_is_away_or_hangs_holds_up_nothing(
         assert len(log_lines(stack, name, "traces.not_sent")) == before[name] + 1
 
 
+PACKAGES = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+
+
 @pytest.mark.parametrize(
-    ("packages", "line"),
+    ("changed", "line"),
     [
-        (os.environ.get("PYTHONPATH", ""), "ok     traces: to 127.0.0.1, port {port}"),
-        ("", "WRONG  traces: OTEL_EXPORTER_OTLP_ENDPOINT is set, but packages are missing: {remedy}"),
+        (PACKAGES, "ok     traces: to 127.0.0.1, port {port}"),
+        (
+            {"PYTHONPATH": ""},
+            "WRONG  traces: OTEL_EXPORTER_OTLP_ENDPOINT is set, but packages are missing: {remedy}",
+        ),
+        (
+            PACKAGES | {"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"},
+            "WRONG  traces: nothing can be sent to OTEL_EXPORTER_OTLP_ENDPOINT: it must be an address such as"
+            " http://127.0.0.1:4318",
+        ),
     ],
-    ids=["installed", "missing"],
+    ids=["installed", "missing", "no address"],
 )
-def test_check_says_whether_traces_can_be_sent(stack: Stack, collector: Collector, packages: str, line: str) -> None:
-    environment = stack.environment | {"PYTHONPATH": packages}
+def test_check_says_whether_traces_can_be_sent(
+    stack: Stack, collector: Collector, changed: dict[str, str], line: str
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "app", "check"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "app", "check"],
+        env=stack.environment | changed,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert line.format(port=collector.port, remedy=tracing.REMEDY) in done.stdout.splitlines()
