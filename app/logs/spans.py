@@ -121,7 +121,7 @@ class Spans:
                 return
 
     def _note(self, *, is_sent: bool, number: int) -> None:
-        """Counts the spans. Logs only the first failure and the recovery, so that a long outage does not fill the log."""
+        """Counts the spans. Logs only the first failure and the recovery: a long outage does not fill the log."""
         metrics.SPANS.labels("sent" if is_sent else "lost").inc(number)
         if self._fails == is_sent:
             self._fails = not is_sent
