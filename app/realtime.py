@@ -76,9 +76,17 @@ def signs() -> Iterator[Sign | None]:
     client = redis_servers.client(settings().redis_url, socket_timeout=2 * _QUIET_SECONDS, socket_connect_timeout=3)
     with client.pubsub(ignore_subscribe_messages=True) as subscription:
         subscription.subscribe(_CHANNEL)
+        is_asked = False
         while True:
             message = subscription.get_message(timeout=_QUIET_SECONDS)
-            yield _read(message["data"]) if message else None
+            if message is None:
+                if is_asked:
+                    raise redis.TimeoutError("It does not answer.")
+                subscription.ping()  # a host that vanished is as silent as one without signs
+                yield None
+            elif message["type"] == "message":
+                yield _read(message["data"])
+            is_asked = message is None
 
 
 def _read(said: bytes) -> Sign | None:

@@ -1,6 +1,6 @@
 -- The updates after a place in a stream: those of transactions that are visible in the snapshot `until` (by default the
 -- present one) and not in the snapshot `since`; of a workspace and about some subjects only, if these are given. One row
--- without an update if there is none.
+-- without an update if there is none. Snapshots of another timeline say nothing here.
 --
 -- A transaction is not visible in `since` if it was running then or had not begun. Looking for these two apart reads
 -- nothing of what was delivered, however long the oldest transaction stays open.
@@ -13,7 +13,8 @@ SELECT
             WHERE forgotten.until < pg_snapshot_xmax(pg_current_snapshot())
         ), false
     ) OR pg_snapshot_xmax(place.since) > pg_snapshot_xmax(pg_current_snapshot())
-        OR pg_snapshot_xmax(place.until) > pg_snapshot_xmax(pg_current_snapshot()),
+        OR pg_snapshot_xmax(place.until) > pg_snapshot_xmax(pg_current_snapshot())
+        OR %(timeline)s <> (SELECT cluster_timeline()),
     found.*
 FROM (
     SELECT %(since)s::pg_snapshot AS since, coalesce(%(until)s::pg_snapshot, pg_current_snapshot()) AS until

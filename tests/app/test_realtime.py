@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 import redis
 
 from app import bells, realtime
 from app.realtime import Sign
+from tests.conftest import Servers
 
 
 class Away:
@@ -23,6 +26,20 @@ def test_a_sign_is_what_was_shown(empty: None, monkeypatch: pytest.MonkeyPatch) 
     realtime.show(shown)
 
     assert next(signs) == shown
+
+
+def test_a_redis_that_is_quiet_is_listened_to_and_one_that_hangs_is_not(
+    servers: Servers, empty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(realtime, "_QUIET_SECONDS", 0.5)
+    signs = realtime.signs()
+    assert [next(signs) for _ in range(6)] == [None] * 6
+    servers.redis.freeze()
+    try:
+        with pytest.raises(redis.TimeoutError):
+            list(islice(signs, 10))
+    finally:
+        servers.redis.thaw()
 
 
 def test_without_redis_nothing_is_shown_and_nothing_raised(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from app.database import count, rows
 
 KEPT = timedelta(hours=1)
 _SNAPSHOT = re.compile(r"[0-9]{1,19}:[0-9]{1,19}:([0-9]{1,19}(,[0-9]{1,19})*)?")
+_TIMELINE = re.compile(r"([0-9a-f]{1,16}/[0-9A-F]{1,8})?")
 
 
 class Forgotten(Exception):
@@ -32,27 +33,31 @@ class MissedTooMuch(Forgotten):
 class Place:
     """A place in a stream: everything that the snapshot `since` sees was delivered.
 
-    Of what the snapshot `until` sees besides, if there is one, the updates up to `last` were delivered.
+    Of what the snapshot `until` sees besides, if there is one, the updates up to `last` were delivered. Snapshots are
+    those of a timeline of PostgreSQL: after a standby took over that was behind, the same numbers mean others.
     """
 
+    timeline: str
     since: str
     until: str | None = None
     last: int = 0
 
     def __str__(self) -> str:
-        return self.since if self.until is None else f"{self.since};{self.until};{self.last}"
+        start = f"{self.timeline};{self.since}"
+        return start if self.until is None else f"{start};{self.until};{self.last}"
 
     @classmethod
     def parse(cls, text: str) -> Place:
         """The place that `str` made this text of. Raises Forgotten for any other."""
-        since, *rest = text.split(";")
-        if not _SNAPSHOT.fullmatch(since):
+        timeline, _, numbers = text.partition(";")
+        since, *rest = numbers.split(";")
+        if not _TIMELINE.fullmatch(timeline) or not _SNAPSHOT.fullmatch(since):
             raise Forgotten
         if not rest:
-            return cls(since)
+            return cls(timeline, since)
         if len(rest) != 2 or not _SNAPSHOT.fullmatch(rest[0]) or not re.fullmatch("[0-9]{1,18}", rest[1]):
             raise Forgotten
-        return cls(since, rest[0], int(rest[1]))
+        return cls(timeline, since, rest[0], int(rest[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Update:
 
 def present() -> Place:
     """The place behind everything that is committed."""
-    return Place(rows("SELECT pg_current_snapshot()::text")[0][0])
+    return Place(*rows("SELECT cluster_timeline(), pg_current_snapshot()::text")[0])
 
 
 def read(place: Place, limit: int) -> tuple[Sequence[Update], Place]:
@@ -89,6 +94,8 @@ def read_missed(
     Raises Forgotten, and MissedTooMuch if there are more than `most`.
     """
     missed: list[Update] = []
+    if place.timeline != until.timeline:
+        raise Forgotten
     while place != until:
         # Not prepared: a plan that knows the workspace reads nothing of others.
         some, place = _read(
@@ -109,6 +116,7 @@ def _read(
     subject_ids: Sequence[str] | None = None,
 ) -> tuple[Sequence[Update], Place]:
     values = {
+        "timeline": place.timeline,
         "since": place.since,
         "until": until,
         "last": place.last,
@@ -124,15 +132,16 @@ def _read(
     if is_forgotten:
         raise Forgotten
     updates = [
-        Update(Place(place.since, reached, id), workspace, kind, subject_id, actor_id, at)
+        Update(Place(place.timeline, place.since, reached, id), workspace, kind, subject_id, actor_id, at)
         for *_, id, workspace, kind, subject_id, actor_id, at in found
         if id is not None
     ]
     if len(updates) == limit:
         return updates, updates[-1].place
+    behind = Place(place.timeline, reached)
     if updates:
-        updates[-1] = replace(updates[-1], place=Place(reached))
-    return updates, Place(reached)
+        updates[-1] = replace(updates[-1], place=behind)
+    return updates, behind
 
 
 def forget_old(limit: int = 5_000, most_batches: int = 20) -> int:

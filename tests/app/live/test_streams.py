@@ -177,8 +177,9 @@ def test_from_every_event_a_listener_hears_exactly_the_rest(api: Api, listen: Li
 
 
 def test_a_place_that_is_none_of_ours_is_reset(api: Api, listen: Listen) -> None:
-    forged = places.seal(Place("1:1:"), Pass(api.workspace_id, "mem_1"))
-    for number, place in enumerate(("1:1:", "nonsense", "1:1:;1:1:;7", forged)):
+    timeline = updates.present().timeline
+    forged = places.seal(Place(timeline, "1:1:"), Pass(api.workspace_id, "mem_1"))
+    for number, place in enumerate((f"{timeline};1:1:", "nonsense", f"{timeline};1:1:;1:1:;7", forged)):
         ear = listen(api, f"{number}@shop.example", place)
         ear.until(lambda heard: [each.kind for each in heard] == ["reset"])
         notifications.note(api.workspace_id, "usage_high", str(number), USAGE)

@@ -119,7 +119,7 @@ def test_what_commits_late_is_found_after_what_committed_before_it(connections: 
     note(late, "late")
     note(early, "early")
     early.commit()
-    found, place = updates.read(Place("1:1:"), MANY)
+    found, place = updates.read(Place(updates.present().timeline, "1:1:"), MANY)
     late.commit()
 
     assert [update.subject_id for update in found] == ["early"]
@@ -332,7 +332,7 @@ def test_places_are_good_in_a_cluster_into_which_a_dump_of_another_was_restored(
 
 
 @pytest.mark.parametrize(
-    "text",
+    "numbers",
     [
         "",
         "0",
@@ -347,11 +347,17 @@ def test_places_are_good_in_a_cluster_into_which_a_dump_of_another_was_restored(
         "9" * 18 + ":" + "9" * 18 + ":",
     ],
 )
-def test_what_is_no_place_of_ours_is_forgotten(empty: None, text: str) -> None:
+def test_what_is_no_place_of_ours_is_forgotten(empty: None, numbers: str) -> None:
+    with pytest.raises(Forgotten):
+        updates.read(Place.parse(f"{updates.present().timeline};{numbers}"), MANY)
+
+
+@pytest.mark.parametrize("text", ["", "1:1:", ";1:1:", "6f;1:1:", "6g/1;1:1:", "6f/1;1:1:", "6f/;1:1:"])
+def test_a_place_without_our_timeline_is_forgotten(empty: None, text: str) -> None:
     with pytest.raises(Forgotten):
         updates.read(Place.parse(text), MANY)
 
 
 def test_a_place_is_what_its_text_says() -> None:
-    for place in (Place("1:1:"), Place("7:9:7"), Place("7:9:7,8", "8:9:", 17)):
+    for place in (Place("", "1:1:"), Place("6f/1", "7:9:7"), Place("6f/1A", "7:9:7,8", "8:9:", 17)):
         assert Place.parse(str(place)) == place
