@@ -45,7 +45,8 @@ PERIOD_DAYS = 30
 MOST_GROWTH, MOST_NOISE, LEAST_MIB = 1.15, 1.5, 1
 # Of a period the most of these counts, and the median of those, which a single vacuum or a busy moment moves.
 LEVELS, RATES = ("memory MiB", "partitions"), ("claim ms", "read 1000", "dead")
-HOUR_SECONDS = 30
+# Longer than a minute, in which usage is counted for a second only.
+HOUR_SECONDS = 70
 # What is kept until somebody deletes it.
 KEPT = {"contacts", "messages", "conversations", "audit_entries"}
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -190,7 +191,7 @@ class Month:
         """Waits for what the night brings.
 
         The scheduler looks for expired partitions when it starts, and then once an hour, also for those that were in
-        use. It is restarted instead.
+        use or not counted. It is restarted instead.
         """
         begins = 0.0
 
