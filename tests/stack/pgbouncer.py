@@ -27,6 +27,10 @@ default_pool_size = {size}
 max_client_conn = 1000
 query_timeout = 35
 query_wait_timeout = 5
+tcp_keepidle = 5
+tcp_keepintvl = 3
+tcp_keepcnt = 3
+tcp_user_timeout = 15000
 server_connect_timeout = 2
 server_login_retry = 1
 """
