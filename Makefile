@@ -56,13 +56,14 @@ journeys: $(STAMP)
 	$(BIN)/python -m pytest tests/journeys --durations=10
 
 # The same with RabbitMQ, or with PgBouncer, which the machine must have, and without `make up`, which starts neither. The
-# delayed bells are about consumers of Redis.
+# delayed bells are about consumers of Redis, and PgBouncer answers for a PostgreSQL that hangs.
 test-rabbitmq: $(STAMP)
 	BROKER=rabbitmq $(BIN)/python -m pytest tests/journeys --durations=10 \
 	  --ignore tests/journeys/test_delayed_bells.py --ignore tests/journeys/test_make_up.py
 
 test-pgbouncer: $(STAMP)
-	POOLER=pgbouncer $(BIN)/python -m pytest tests/journeys --durations=10 --ignore tests/journeys/test_make_up.py
+	POOLER=pgbouncer $(BIN)/python -m pytest tests/journeys --durations=10 \
+	  --ignore tests/journeys/test_hangs.py --ignore tests/journeys/test_make_up.py
 
 # FROM is a commit: by default the newest release, or while there is none the one before the newest migration.
 test-upgrade: $(STAMP)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 
+import psycopg2
 import pytest
 
 from tests.journeys.audit import Figures, audit, settle
 from tests.journeys.faults import empty_redis, kill, let_pass, names, redis_away, redis_hanging, slow
 from tests.journeys.load import Load
 from tests.journeys.shops import open_shop, open_shops
+from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
@@ -151,6 +153,15 @@ def test_what_a_receiver_missed_while_it_was_down_arrives_when_it_is_up(
     assert figures.duplicates <= len(stack.processes.pids("deliveries")) * SHOPS * WINDOW
 
 
+def answers(url: str) -> bool:
+    try:
+        with closing(psycopg2.connect(url)) as connection:
+            connection.cursor().execute("SELECT 1")
+    except psycopg2.OperationalError:
+        return False
+    return True
+
+
 def test_a_restart_of_postgres_in_a_quiet_moment_ends_no_work_for_good(stack: Stack, receiver: Receiver) -> None:
     """Every worker has a connection that was closed while it was idle."""
     shop = open_shop(stack, receiver)
@@ -159,6 +170,8 @@ def test_a_restart_of_postgres_in_a_quiet_moment_ends_no_work_for_good(stack: St
     settle(stack, [shop])
 
     stack.postgres.restart()
+    # Not by a process, which would connect again. A pooler does so after a second.
+    wait_until(lambda: answers(stack.environment["DATABASE_URL"]), 20, "the database answers")
     for number in range(40):
         shop.caller().apply("POST", "contacts", {"external_id": f"contact-{number}", "first_name": "Ada"})
 
