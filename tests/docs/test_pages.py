@@ -34,14 +34,15 @@ def test_every_link_to_a_page_leads_to_a_place_in_it(page: Path) -> None:
     assert [link for link, (path, place) in targets.items() if place and place not in anchors(path)] == []
 
 
-def test_no_release_of_the_changelog_is_newer_than_the_code() -> None:
+def test_the_code_has_the_number_of_its_release_or_between_releases_that_of_the_next() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    released = [heading.partition(" ")[0] for heading in headings if heading != "Unreleased"]
+    released = [tuple(map(int, each.partition(" ")[0].split("."))) for each in headings if each != "Unreleased"]
+    number = tuple(map(int, versions.NUMBER.split(".")))
 
-    numbers = [tuple(map(int, each.split("."))) for each in (versions.NUMBER, *released)]
-
+    numbers = [number, *released] if "Unreleased" in headings else released
     assert numbers == sorted(set(numbers), reverse=True)
-    assert all(len(number) == 3 for number in numbers)
+    assert numbers[0] == number
+    assert all(len(each) == 3 for each in numbers)
 
 
 def prose(page: Path) -> list[tuple[int, str]]:
