@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect, insort
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -170,16 +171,16 @@ def test_what_was_held_goes_out_in_full_and_oldest_first_whatever_is_killed_mean
     found = {log.delivery_id: log for log in check_logs(strict, [shop]) if log.delivery_id in before}
     repeated = unlogged(list(found.values()), receiver)
     once = [log for log in found.values() if log.claim == before[log.delivery_id].claim + 1]
-    ahead = _most_ahead(once, [each.delivery_id for each in receiver.received])
+    overtaken = _most_overtaken(once, [each.delivery_id for each in receiver.received])
     report(
-        f"{HELD} released, {len(repeated)} received again; of the {len(once)} that were taken once none was more than"
-        f" {ahead} places from its own"
+        f"{HELD} released, {len(repeated)} received again; of the {len(once)} that were taken once none came before"
+        f" more than {overtaken} older ones"
     )
     assert Counter(log.status for log in found.values()) == {"delivered": HELD}
     assert {each.delivery_id for each in receiver.received} == set(before)
     assert len(receiver.received) == HELD + len(repeated)
     assert not {each.delivery_id for each in repeated} & {log.delivery_id for log in once}
-    assert ahead <= len(names(strict, "deliveries")) * MOST
+    assert overtaken <= len(names(strict, "deliveries")) * MOST
     assert _endpoint(shop)["state"] == "active"
 
 
@@ -209,8 +210,15 @@ def _released(stack: Stack, shop: Shop) -> bool:
     return rows(stack, query, shop.endpoint_id) == [(1,)]
 
 
-def _most_ahead(logs: Sequence[Log], arrived: Sequence[str]) -> int:
-    """How far a delivery's place among the first arrivals of these is from its place by age, at most."""
+def _most_overtaken(logs: Sequence[Log], arrived: Sequence[str]) -> int:
+    """How many older ones of these first arrived after a younger one, at most.
+
+    However slow a process is, those were under way when the younger one was claimed.
+    """
     places = {log.delivery_id: place for place, log in enumerate(logs)}
-    order = [delivery_id for delivery_id in dict.fromkeys(arrived) if delivery_id in places]
-    return max(abs(places[delivery_id] - place) for place, delivery_id in enumerate(order))
+    later: list[int] = []
+    most = 0
+    for place in reversed([places[delivery_id] for delivery_id in dict.fromkeys(arrived) if delivery_id in places]):
+        most = max(most, bisect(later, place))
+        insort(later, place)
+    return most
