@@ -238,9 +238,9 @@ def key_held(stack: Stack, shop: Shop, key: str) -> Iterator[None]:
 
 
 def waiting_for_the_key(stack: Stack) -> list[int]:
-    """The backends of PostgreSQL whose write waits."""
-    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
-    return [pid for (pid,) in rows(stack, waiting, "EXECUTE accept_once %")]
+    """The backends of PostgreSQL whose write waits. Behind a pooler its statement is not prepared."""
+    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query SIMILAR TO %s"
+    return [pid for (pid,) in rows(stack, waiting, "EXECUTE accept_once %|%INSERT INTO idempotency_keys%")]
 
 
 def stored(stack: Stack, shop: Shop, key: str) -> list[str]:
