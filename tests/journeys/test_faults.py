@@ -75,6 +75,7 @@ def test_killing_every_process_at_once_loses_nothing(
         for _ in range(2):
             load.go_on()
             kill(stack, "web", "writes", "deliveries", "scheduler")
+            stack.processes.wait_ready()  # they all start at once, which takes a busy machine long
         load.go_on()
 
     figures = audit(stack, receiver, load)
