@@ -81,8 +81,8 @@ def signs() -> Iterator[Sign | None]:
             message = subscription.get_message(timeout=_QUIET_SECONDS)
             if message is None:
                 if is_asked:
-                    raise redis.TimeoutError("It does not answer.")
-                subscription.ping()  # a host that vanished is as silent as one without signs
+                    raise redis.TimeoutError("Redis does not answer.")
+                subscription.ping()  # silence alone does not tell a vanished host from a quiet one
                 yield None
             elif message["type"] == "message":
                 yield _read(message["data"])

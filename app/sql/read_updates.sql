@@ -1,6 +1,6 @@
 -- The updates after a place in a stream: those of transactions that are visible in the snapshot `until` (by default the
 -- present one) and not in the snapshot `since`; of a workspace and about some subjects only, if these are given. One row
--- without an update if there is none. Snapshots of another timeline say nothing here.
+-- without an update if there is none. A place of another timeline is forgotten.
 --
 -- A transaction is not visible in `since` if it was running then or had not begun. Looking for these two apart reads
 -- nothing of what was delivered, however long the oldest transaction stays open.

@@ -75,7 +75,7 @@ def test_killing_every_process_at_once_loses_nothing(
         for _ in range(2):
             load.go_on()
             kill(stack, "web", "writes", "deliveries", "scheduler")
-            stack.processes.wait_ready()  # they all start at once, which takes a busy machine long
+            stack.processes.wait_ready()  # on a busy machine, starting them all at once takes long
         load.go_on()
 
     figures = audit(stack, receiver, load)
@@ -171,7 +171,7 @@ def test_a_restart_of_postgres_in_a_quiet_moment_ends_no_work_for_good(stack: St
     settle(stack, [shop])
 
     stack.postgres.restart()
-    # Not by a process, which would connect again. A pooler does so after a second.
+    # Asked directly: the processes must keep their stale connections. A pooler reconnects after a second.
     wait_until(lambda: answers(stack.environment["DATABASE_URL"]), 20, "the database answers")
     for number in range(40):
         shop.caller().apply("POST", "contacts", {"external_id": f"contact-{number}", "first_name": "Ada"})

@@ -45,7 +45,7 @@ PERIOD_DAYS = 30
 MOST_GROWTH, MOST_NOISE, LEAST_MIB = 1.15, 1.5, 1
 # Of a period the most of these counts, and the median of those, which a single vacuum or a busy moment moves.
 LEVELS, RATES = ("memory MiB", "partitions"), ("claim ms", "read 1000", "dead")
-# Longer than a minute, in which usage is counted for a second only.
+# Time for two passes over usage, which come a minute apart and count for a second each.
 HOUR_SECONDS = 70
 # What is kept until somebody deletes it.
 KEPT = {"contacts", "messages", "conversations", "audit_entries"}

@@ -117,7 +117,7 @@ def _stop(stack: Stack, receiver: Receiver, pages: Pages) -> None:
     pages.stop()
     pages.chats.stop()
     stack.stop()
-    leftovers.end(DIRECTORY)  # a signal may come while a process is being started that nobody knows yet
+    leftovers.end(DIRECTORY)  # a signal may arrive after a process was started and before we know of it
 
 
 def _show_addresses(stack: Stack, receiver: Receiver, pages: Pages, demo: Demo) -> None:

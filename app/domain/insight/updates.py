@@ -93,9 +93,9 @@ def read_missed(
 
     Raises Forgotten, and MissedTooMuch if there are more than `most`.
     """
-    missed: list[Update] = []
     if place.timeline != until.timeline:
         raise Forgotten
+    missed: list[Update] = []
     while place != until:
         # Not prepared: a plan that knows the workspace reads nothing of others.
         some, place = _read(
