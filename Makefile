@@ -65,7 +65,7 @@ test-pgbouncer: $(STAMP)
 	POOLER=pgbouncer $(BIN)/python -m pytest tests/journeys --durations=10 \
 	  --ignore tests/journeys/test_hangs.py --ignore tests/journeys/test_make_up.py
 
-# FROM is a commit: by default the newest release, or while there is none the one before the newest migration.
+# FROM is a commit: by default the newest release before this one, or without one that before the newest migration.
 test-upgrade: $(STAMP)
 	FROM=$(FROM) $(BIN)/python -m pytest -s tests/upgrade
 	$(BIN)/python -m tests.upgrade $(if $(ROWS),--rows $(ROWS))

@@ -135,6 +135,8 @@ def _bring_in_libraries(shared: list[Processor], renderers: list[Processor], str
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
+    # Seven lines for each failed connection, although every caller logs the error that it gets.
+    logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 
 def _hide_details(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -10,10 +10,10 @@ from tests.stack.processes import ROOT
 
 
 def earlier() -> str:
-    """`FROM`; otherwise the newest release, or while there is none the commit before the newest migration."""
+    """`FROM`; or the newest release before this commit; or if there is none the commit before the newest migration."""
     if chosen := os.environ.get("FROM"):
         return chosen
-    if tag := _git("tag", "--list", "v*", "--sort=-version:refname").partition("\n")[0]:
+    if tag := _git("tag", "--list", "v*", "--no-contains", "HEAD", "--sort=-version:refname").partition("\n")[0]:
         return tag
     newest = max((ROOT / "app" / "migrations").glob("*.sql"))
     return _git("log", "--first-parent", "-m", "--diff-filter=A", "--max-count=1", "--format=%H^", "--", str(newest))

@@ -25,7 +25,7 @@ from app.errors import BellhopError, SettingsError, first_line
 from app.lib import versions
 from app.logs import tracing
 
-FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError)
+FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError, ConnectionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,12 @@ def check_eviction() -> str:
                 " and rate limits begin anew: set maxmemory-policy to noeviction"
             )
     return "Redis keeps what it is given"
+
+
+def check_rabbitmq() -> str:
+    """RabbitMQ takes connections, if it carries the bells."""
+    bells.brokers.ping()
+    return "connected" if settings().broker_url.startswith("amqp") else "none"
 
 
 def check_migrations() -> str:
@@ -177,6 +183,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "replica": check_replica,
     "redis": check_redis,
     "eviction": check_eviction,
+    "rabbitmq": check_rabbitmq,
     "migrations": check_migrations,
     "secrets": check_secrets,
     "jobs": check_jobs,

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -392,7 +395,7 @@ def test_check_names_the_kinds_of_jobs_that_no_worker_knows(run: Run, api: Api) 
 def test_check_of_a_database_without_tables_is_a_line_for_each_part_too(run: Run, bare_database: None) -> None:
     done = run("check")
 
-    assert [line.partition(":")[0] for line in done.output.splitlines()[6:8]] == ["WRONG  migrations", "WRONG  secrets"]
+    assert [line.partition(":")[0] for line in done.output.splitlines()[7:9]] == ["WRONG  migrations", "WRONG  secrets"]
 
 
 def test_the_version_is_told_without_settings(run: Run, without_settings: None) -> None:
@@ -404,13 +407,14 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:12]] == [
+    assert [line.split(":")[0] for line in lines[:13]] == [
         "ok     settings",
         "ok     version",
         "ok     database",
         "ok     replica",
         "ok     redis",
         "ok     eviction",
+        "ok     rabbitmq",
         "ok     migrations",
         "ok     secrets",
         "ok     jobs",
@@ -418,7 +422,16 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
         "ok     proxy",
         "ok     traces",
     ]
-    assert [line.split(":")[0] for line in lines[12:]] == [f"WRONG  {name}" for name in presence.TYPES]
+    assert [line.split(":")[0] for line in lines[13:]] == [f"WRONG  {name}" for name in presence.TYPES]
+
+
+def test_check_tells_in_one_line_that_rabbitmq_is_away(empty: None) -> None:
+    environment = os.environ | {"BROKER_URL": "amqp://guest:guest@127.0.0.1:1//"}
+    done = subprocess.run([sys.executable, "-m", "app", "check"], env=environment, capture_output=True, text=True)
+
+    assert "\nWRONG  rabbitmq: RabbitMQ does not answer: AMQPConnectionError" in done.stdout
+    assert "ok     redis" in done.stdout
+    assert done.stderr == ""
 
 
 def test_check_is_content_when_everything_is_there(run: Run) -> None:
