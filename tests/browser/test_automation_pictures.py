@@ -26,6 +26,7 @@ def test_runs_that_failed_are_found_in_the_picture_and_run_again(service: Servic
         page = visitor.sign_in(workspace.email("agent")).page
         page.goto(workspace.path("automations"))
         page.get_by_role("link", name="Welcome new customers").click()
+        page.wait_for_url("**/aut_*")
 
         # Nobody can be written to; the counts come by themselves.
         canvas = page.locator(".canvas")
