@@ -35,6 +35,7 @@ def shop(strict: Stack, receiver: Receiver) -> Shop:
     return shop
 
 
+@pytest.mark.several_processes
 def test_a_bulk_resend_sends_what_its_dry_run_counted_each_once_though_its_worker_is_killed(
     strict: Stack, shop: Shop, receiver: Receiver, report: Report
 ) -> None:
