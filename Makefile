@@ -1,8 +1,8 @@
 # Everything a newcomer needs: `make up`, `make test`, `make bench`. The only prerequisite is Python 3.11 or later.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test journeys test-rabbitmq test-pgbouncer test-sentinel test-machines test-small test-upgrade \
-  test-alerts test-tracing conformance browser chaos month bench check lock clean FORCE
+.PHONY: help up test units journeys conformance browser nightly guards test-rabbitmq test-pgbouncer test-sentinel \
+  test-machines test-small test-upgrade test-alerts test-tracing chaos month bench check lock clean FORCE
 
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -12,13 +12,15 @@ BROWSER := .browser/installed
 RUNNING := .data/running
 CODE := app workers scheduler tests bench
 
-# Nothing from outside .venv.
+# Nothing from outside .venv. Without byte code every process would compile all of the modules that it imports.
 unexport PYTHONPATH
 unexport PYTHONHOME
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make up     run the whole service here, with its own PostgreSQL, Redis and a webhook receiver"
-	@echo "make test   every check and every test"
+	@echo "make test   the checks, the tests and the journeys; PARTS=check,units,journeys,conformance,browser for more or less"
+	@echo "make nightly  what takes long or shows what changes rarely: all that is below, but for the benchmarks, and more"
 	@echo "make journeys  the stories over the whole service alone"
 	@echo "make test-rabbitmq  the same stories with RabbitMQ in place of Redis for bells; needs Debian's rabbitmq-server"
 	@echo "make test-pgbouncer  the same stories behind PgBouncer in transaction mode; needs Debian's pgbouncer"
@@ -44,16 +46,41 @@ up: $(RUNNING)
 $(RUNNING): $(STAMP) FORCE
 	@mkdir -p $(@D) && touch $@ && exec $(BIN)/python -m tests.stack.up --while $@
 
+# Leaves out the tests that only `make nightly` runs.
+MARKED ?= not nightly
+PYTEST := $(BIN)/python -m pytest -m "$(MARKED)"
+
 # What has a target of its own.
 APART := journeys conformance browser sentinel machines upgrade alerts tracing
 
-test: check
-	$(BIN)/python -m pytest -n 2 $(APART:%=--ignore tests/%)
-	@$(MAKE) --no-print-directory $(if $(BESIDE),--jobs=2 --output-sync=target --keep-going) journeys $(BESIDE)
+# All at once: the stories mostly wait. PARTS names them.
+PARTS := check,units,journeys
+test: $(STAMP)
+	@$(BIN)/python -m tests.lanes $(PARTS)
 
-# The whole service in real processes. BESIDE names what shares the machine with it, as the stories mostly wait.
+# They take what the stories leave of the processors.
+units: $(STAMP)
+	nice $(PYTEST) -v -n 2 $(APART:%=--ignore tests/%)
+
+# The whole service in real processes, on two stacks beside each other.
 journeys: $(STAMP)
-	$(BIN)/python -m pytest tests/journeys --durations=10
+	$(PYTEST) -v -n 2 tests/journeys --durations=10
+
+conformance: $(STAMP) $(TOOLS)
+	SEED=$(SEED) $(PYTEST) -v --durations=5 tests/conformance
+
+browser: $(STAMP) $(BROWSER)
+	$(PYTEST) -v --durations=5 tests/browser
+
+# What takes long or shows what changes rarely: needs root and Debian's packages.
+NIGHTLY := guards chaos month test-small test-rabbitmq test-pgbouncer test-sentinel test-machines test-upgrade \
+  test-alerts test-tracing
+
+nightly: $(STAMP)
+	@MARKED=nightly $(BIN)/python -m tests.lanes units,journeys,conformance,browser $(NIGHTLY)
+
+guards: $(STAMP)
+	$(BIN)/python -m tests.guards
 
 # The same with RabbitMQ, or with PgBouncer, which the machine must have, and without `make up`, which starts neither. The
 # delayed bells are about consumers of Redis, and PgBouncer answers for a PostgreSQL that hangs.
@@ -88,12 +115,6 @@ test-alerts: $(STAMP)
 
 test-tracing: $(STAMP) $(TRACING)
 	PYTHONPATH=.tracing/packages $(BIN)/python -m pytest -s tests/tracing --durations=5
-
-conformance: $(STAMP) $(TOOLS)
-	SEED=$(SEED) $(BIN)/python -m pytest -s --durations=5 tests/conformance
-
-browser: $(STAMP) $(BROWSER)
-	$(BIN)/python -m pytest --durations=5 tests/browser
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))

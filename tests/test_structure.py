@@ -43,6 +43,7 @@ from app.domain.verbs import VERBS
 from app.domain.webhooks import catalogue, endpoints
 from app.models.base import BaseModel, MailModel, OwnedModel
 from tests import schema
+from tests.conftest import Servers
 
 ROOT = Path(__file__).parent.parent
 for module in pkgutil.iter_modules(models.__path__, "app.models."):
@@ -112,13 +113,12 @@ def test_every_restriction_of_a_route_is_one_that_a_token_can_have(app: Flask) -
     assert used - {None} <= RESTRICTIONS
 
 
-@pytest.mark.parametrize("name", sorted(KINDS.keys() - NAMED_OTHERWISE))
-def test_every_kind_of_job_has_a_verb_of_its_name_and_a_restriction(name: str) -> None:
-    noun, verb = name.split(".")
-
-    assert VERBS[name].call is getattr(NOUNS[noun], verb)
-    assert VERBS[name].call.__module__.endswith(f".{noun}")
-    assert KINDS[name].restriction in RESTRICTIONS
+def test_every_kind_of_job_has_a_verb_of_its_name_and_a_restriction() -> None:
+    for name in KINDS.keys() - NAMED_OTHERWISE:
+        noun, verb = name.split(".")
+        assert VERBS[name].call is getattr(NOUNS[noun], verb), name
+        assert VERBS[name].call.__module__.endswith(f".{noun}"), name
+        assert KINDS[name].restriction in RESTRICTIONS, name
 
 
 def test_every_kind_of_job_that_is_accepted_can_be_applied() -> None:
@@ -164,14 +164,13 @@ def test_a_verb_that_does_its_work_in_parts_has_no_other_job_claimed_with_it() -
     assert in_parts <= {name for name, kind in KINDS.items() if kind.is_long}
 
 
-@pytest.mark.parametrize("wanted", sorted(ROOT.glob("requirements*.in")) + sorted(ROOT.glob("tests/*/requirements.in")))
-def test_every_package_is_locked_with_hashes(wanted: Path) -> None:
-    locked = wanted.with_suffix(".txt").read_text()
-    names = re.findall(r"^(\w[\w-]*)", wanted.read_text(), re.MULTILINE)
-
-    assert [name for name in names if not re.search(rf"^{name}(\[.*\])?==", locked, re.MULTILINE | re.IGNORECASE)] == []
-    for pin in re.split(r"^(?=[\w])", locked, flags=re.MULTILINE)[1:]:
-        assert "--hash=sha256:" in pin, pin
+def test_every_package_is_locked_with_hashes() -> None:
+    for wanted in (*ROOT.glob("requirements*.in"), *ROOT.glob("tests/*/requirements.in")):
+        locked = wanted.with_suffix(".txt").read_text()
+        for name in re.findall(r"^(\w[\w-]*)", wanted.read_text(), re.MULTILINE):
+            assert re.search(rf"^{name}(\[.*\])?==", locked, re.MULTILINE | re.IGNORECASE), (wanted, name)
+        for pin in re.split(r"^(?=[\w])", locked, flags=re.MULTILINE)[1:]:
+            assert "--hash=sha256:" in pin, (wanted, pin)
 
 
 def test_the_process_types_are_those_of_the_procfile() -> None:
@@ -225,12 +224,12 @@ def columns_of(table: str) -> dict[str, bool]:
     )
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_the_migrations_make_what_the_models_describe(empty: None, model: Any) -> None:
-    described = {field.column_name: field.null for field in model._meta.sorted_fields}
-    columns = columns_of(model._meta.table_name)
-
-    assert {name: columns[name] for name in columns if (model._meta.table_name, name) not in UNREAD} == described
+def test_the_migrations_make_what_the_models_describe(servers: Servers) -> None:
+    for model in MODELS:
+        described = {field.column_name: field.null for field in model._meta.sorted_fields}
+        columns = columns_of(model._meta.table_name)
+        read = {name: columns[name] for name in columns if (model._meta.table_name, name) not in UNREAD}
+        assert read == described, model
 
 
 def test_every_table_of_workspaces_names_them(empty: None) -> None:

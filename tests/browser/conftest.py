@@ -16,7 +16,6 @@ from tests.browser.shop import Chat, Shop, Widget, opened
 from tests.browser.visitors import Visitor, visiting
 from tests.providers.telegram import Telegram
 
-_figures = pytest.StashKey[list[str]]()
 Visit = Callable[..., Visitor]
 NewBrowser = Callable[..., BrowserContext]
 _numbers = count(1)
@@ -95,20 +94,3 @@ def widget(fresh: NewBrowser, chat: Chat, shop: Shop) -> Iterator[Widget]:
     widget = Widget(fresh(), shop.origin)
     yield widget
     assert widget.faults == []
-
-
-@pytest.fixture
-def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Shows a figure of the story at the end of the run."""
-
-    def say(figure: str) -> None:
-        request.config.stash.setdefault(_figures, []).append(f"{request.node.name:90} {figure}")
-
-    return say
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if lines := config.stash.get(_figures, []):
-        terminalreporter.section("measured")
-        for line in lines:
-            terminalreporter.line(line)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from tests.journeys.audit import Figures, nameless
+from tests.journeys.audit import nameless
 from tests.journeys.conversing import Providers
 from tests.stack.ports import free_port
 from tests.stack.receiver import Receiver
@@ -40,7 +40,13 @@ STRICT_SETTINGS = {
 # Has several web processes.
 BROAD_PROCESSES = {"web": 1, "writes": 1, "deliveries": 1, "scheduler": 1}
 
-_figures = pytest.StashKey[list[str]]()
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps the stories of a file in one process, and those of files that share a stack which the others do not use."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 class Ends:
@@ -112,23 +118,6 @@ def broad(broadly_running: Stack) -> Stack:
 def receiver(running: Stack) -> Iterator[Receiver]:
     with Receiver(running.certificates.ca_file.parent) as receiver:
         yield receiver
-
-
-@pytest.fixture
-def report(request: pytest.FixtureRequest) -> Callable[[Figures], None]:
-    """Shows a story's figures at the end of the run."""
-
-    def say(figures: object) -> None:
-        request.config.stash.setdefault(_figures, []).append(f"{request.node.name:70} {figures}")
-
-    return say
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if lines := config.stash.get(_figures, []):
-        terminalreporter.section("counted")
-        for line in lines:
-            terminalreporter.line(line)
 
 
 TALKING = {

@@ -74,6 +74,10 @@ def empty_redis(stack: Stack) -> None:
         server.empty()
 
 
+def restart_postgres(stack: Stack) -> None:
+    stack.postgres.restart()
+
+
 def let_pass(seconds: float) -> None:
     ends = time.monotonic() + seconds
     wait_until(lambda: time.monotonic() > ends, seconds + 5)

@@ -15,11 +15,6 @@ def kill_each(stack: Stack) -> None:
         let_pass(1)
 
 
-def restart_postgres(stack: Stack) -> None:
-    stack.postgres.stop()
-    stack.postgres.start()
-
-
 def trouble(providers: Providers) -> None:
     """The providers throttle, hang, and cut connections, after the request too."""
     for server, path in ((providers.telegram, "sendMessage"), (providers.whatsapp, "messages")):

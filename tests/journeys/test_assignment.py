@@ -40,6 +40,7 @@ def taken(stack: Stack) -> Counter[str]:
     return Counter(dict(rows(stack, _TAKEN)))
 
 
+@pytest.mark.nightly
 def test_nobody_ever_has_more_than_they_take_and_all_that_fit_are_assigned(stack: Stack) -> None:
     made = stack.command("workspace", "create", "Wool")
     workspace_id, caller = made["workspace"]["id"], Caller(stack.base_url, made["workspace"]["id"], made["token"])

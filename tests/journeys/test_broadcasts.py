@@ -10,9 +10,9 @@ from typing import Any
 
 from tests.journeys.audit import rows
 from tests.journeys.conversing import Providers, open_channels
-from tests.journeys.faults import empty_redis, kill, let_pass
+from tests.journeys.faults import empty_redis, kill, let_pass, restart_postgres
 from tests.journeys.shops import Shop, open_shop
-from tests.journeys.talking import kill_each, restart_postgres, trouble
+from tests.journeys.talking import kill_each, trouble
 from tests.journeys.waiting import wait_until
 from tests.providers.base import Trouble
 from tests.stack import posts

@@ -24,10 +24,10 @@ from tests.journeys.conversing import (
     interleaved,
     unstored,
 )
-from tests.journeys.faults import empty_redis, kill
+from tests.journeys.faults import empty_redis, kill, restart_postgres
 from tests.journeys.runs import publish
 from tests.journeys.shops import open_shop
-from tests.journeys.talking import kill_each, restart_postgres, trouble
+from tests.journeys.talking import kill_each, trouble
 from tests.journeys.waiting import wait_until
 from tests.providers.base import Trouble
 from tests.stack.receiver import Receiver
@@ -105,6 +105,7 @@ def test_an_automation_asks_and_gets_its_answer(
     report(f"message to question: {', '.join(f'{each * 1000:.0f}' for each in sorted(seconds))} ms")
 
 
+@pytest.mark.nightly
 def test_each_question_is_asked_once_and_gets_its_answer_under_faults(
     talking: Stack, providers: Providers, webhooks: Receiver, report: Callable[[object], None]
 ) -> None:
@@ -162,6 +163,7 @@ def test_an_automation_waits_while_a_member_writes(talking: Stack, providers: Pr
     assert [talks.shown(talker)[-1] for talker in talks.talkers] == [f"reply-{each.number}-2" for each in talks.talkers]
 
 
+@pytest.mark.nightly
 def test_automations_do_not_write_in_quiet_hours(talking: Stack, providers: Providers, webhooks: Receiver) -> None:
     shop = open_shop(talking, webhooks)
     ends = (datetime.now(UTC) + timedelta(seconds=75)).replace(second=0, microsecond=0)

@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Any
 
 import psycopg2
+import pytest
 
 from tests.journeys.audit import rows
 from tests.journeys.runs import make_due, make_sleepers, publish, statuses
@@ -27,6 +28,7 @@ def waiting_runs(stack: Stack, shop: Shop) -> str:
     return automation
 
 
+@pytest.mark.nightly
 def test_no_run_goes_on_once_all_are_being_cancelled(stack: Stack, receiver: Receiver) -> None:
     """They fall due together while others hold those at which the walk begins."""
     shop = open_shop(stack, receiver)

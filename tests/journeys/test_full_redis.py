@@ -78,6 +78,7 @@ def test_a_full_redis_costs_no_write_and_all_run_when_it_has_room(
     assert figures.duplicates == 0
 
 
+@pytest.mark.nightly
 def test_a_redis_that_evicts_keys_loses_and_doubles_nothing(
     stack: Stack, receiver: Receiver, load: Load, report: Report
 ) -> None:

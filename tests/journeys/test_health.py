@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -41,21 +42,31 @@ def asked(stack: Stack, *types: str, **settings: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+def asked_of_all(stack: Stack) -> list[tuple[int, str]]:
+    """The same for each type, asked beside each other."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda kind: asked(stack, kind), presence.TYPES))
+
+
 def wait_until_well(stack: Stack, *types: str) -> None:
     wait_until(lambda: asked(stack, *types)[0] == 0, seconds=60)
 
 
-@pytest.mark.parametrize("kind", presence.TYPES)
-def test_a_process_that_runs_is_well(stack: Stack, kind: str) -> None:
-    wait_until_well(stack, kind)
+def wait_until_all_are_well(stack: Stack) -> None:
+    wait_until(lambda: {code for code, _ in asked_of_all(stack)} == {0}, seconds=60)
 
-    assert asked(stack, kind)[1].startswith(f"ok     {kind}: answers on port ")
+
+def test_a_process_that_runs_is_well(stack: Stack) -> None:
+    wait_until_all_are_well(stack)
+
+    for kind, (_, line) in zip(presence.TYPES, asked_of_all(stack), strict=True):
+        assert line.startswith(f"ok     {kind}: answers on port ")
 
 
 def test_a_process_that_does_not_run_is_not_well(stack: Stack) -> None:
     stack.processes.stop()
 
-    said = [asked(stack, kind) for kind in presence.TYPES]
+    said = asked_of_all(stack)
 
     assert [(code, line[:7], line.count("\n")) for code, line in said] == [(1, "WRONG  ", 1)] * len(presence.TYPES)
     stack.processes.start()
@@ -75,12 +86,11 @@ def test_a_process_that_hangs_is_not_well(stack: Stack, kind: str) -> None:
 
 
 def test_a_process_is_well_while_the_servers_are_away(stack: Stack) -> None:
-    for kind in presence.TYPES:
-        wait_until_well(stack, kind)
+    wait_until_all_are_well(stack)
     stack.redis.stop()
     stack.postgres.stop()
 
-    assert [asked(stack, kind)[0] for kind in presence.TYPES] == [0] * len(presence.TYPES)
+    assert [code for code, _ in asked_of_all(stack)] == [0] * len(presence.TYPES)
 
     stack.start_servers()
 

@@ -21,6 +21,8 @@ from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
+pytestmark = pytest.mark.xdist_group("broad")
+
 ADA = {"email": "ada@example.com"}
 REQUESTS = 50
 
@@ -118,6 +120,7 @@ def test_fifty_requests_at_once_make_one_job_without_redis(
     assert made_one_job(broad, shop, answers)
 
 
+@pytest.mark.nightly
 def test_fifty_requests_at_once_make_one_job_while_processes_are_killed(broad: Stack, shop: Shop, key: str) -> None:
     """A client without a response retries with the same key, as it must."""
     calm = threading.Event()
@@ -198,6 +201,7 @@ def test_a_process_killed_between_commit_and_answer_has_made_the_job_that_a_retr
     assert contacts_made(broad, shop) == 1
 
 
+@pytest.mark.nightly
 def test_a_process_killed_before_the_commit_has_made_nothing_and_used_up_no_key(
     broad: Stack, shop: Shop, key: str
 ) -> None:

@@ -178,8 +178,10 @@ def processes_of(checkout: Path) -> list[psutil.Process]:
     "stop",
     [
         pytest.param(lambda make: os.kill(make.pid, signal.SIGINT), id="SIGINT to make alone"),
-        pytest.param(lambda make: os.kill(make.pid, signal.SIGTERM), id="SIGTERM to make alone"),
-        pytest.param(lambda make: os.killpg(make.pid, signal.SIGINT), id="Ctrl-C"),
+        pytest.param(
+            lambda make: os.kill(make.pid, signal.SIGTERM), id="SIGTERM to make alone", marks=pytest.mark.nightly
+        ),
+        pytest.param(lambda make: os.killpg(make.pid, signal.SIGINT), id="Ctrl-C", marks=pytest.mark.nightly),
     ],
 )
 def test_it_verifies_the_webhooks_of_its_curl_line_and_leaves_nothing_when_stopped(
@@ -199,7 +201,14 @@ def test_it_verifies_the_webhooks_of_its_curl_line_and_leaves_nothing_when_stopp
         assert processes_of(checkout) == []
 
 
-@pytest.mark.parametrize("start", ["first", "second", "at another port"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        "first",
+        pytest.param("second", marks=pytest.mark.nightly),
+        pytest.param("at another port", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_person_talks_with_the_automation_also_after_a_restart(checkout: Path, start: str) -> None:
     with ExitStack() as during:
         if start == "at another port" and is_free(PAGES_PORT):

@@ -35,6 +35,7 @@ def sending(provider: Telegram) -> Iterator[Stack]:
     yield from serve({"messages": 4, "scheduler": 1}, settings)
 
 
+@pytest.mark.nightly
 def test_every_message_is_sent_in_order_and_once_while_couriers_die_and_the_provider_fails(
     sending: Stack, provider: Telegram
 ) -> None:

@@ -64,6 +64,7 @@ def test_a_receiver_that_restarts_during_an_import_is_not_stopped_and_gets_every
     assert (endpoint["state"], endpoint["consecutive_failures"]) == ("active", 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.several_processes
 def test_four_processes_never_have_two_probes_of_an_endpoint_under_way(
     probing: Stack, receiver: Receiver, report: Report

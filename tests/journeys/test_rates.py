@@ -25,7 +25,7 @@ NDJSON = {"Content-Type": "application/x-ndjson"}
 LIMIT = 40
 EVENTS = 1200  # enough that the moment which each killed process costs weighs little
 SECONDS = 5.0  # over which the rate is measured
-ORDERED_EVENTS = 2000
+ORDERED_EVENTS = 1000
 FAILURES = 3  # of a delivery in the middle
 
 Report = Callable[[object], None]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import psycopg2
+import pytest
 
 from app.lib import clock, ids
 from tests.journeys.audit import rows
@@ -19,6 +20,7 @@ MANY = 6000
 KILLS = 3
 
 
+@pytest.mark.nightly
 def test_many_deliveries_are_released_and_resent_though_the_worker_is_killed(
     stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:

@@ -13,7 +13,7 @@ from dramatiq import Message
 from tests.journeys.attempts import check_logs, unlogged
 from tests.journeys.audit import audit, rows, settle
 from tests.journeys.conftest import SETTINGS, STRICT_SETTINGS
-from tests.journeys.faults import FailsFirst, empty_redis, kill, let_pass, nobody_at, redis_away
+from tests.journeys.faults import FailsFirst, empty_redis, kill, let_pass, nobody_at, redis_away, restart_postgres
 from tests.journeys.load import Load
 from tests.journeys.shops import Shop, open_shop, open_shops
 from tests.journeys.waiting import wait_until
@@ -45,18 +45,14 @@ def lose_redis_for_five_seconds(stack: Stack) -> None:
         let_pass(5)
 
 
-def restart_postgres(stack: Stack) -> None:
-    stack.postgres.restart()
-
-
 @pytest.mark.parametrize(
     "fault",
     [
         kill_deliveries,
-        pytest.param(kill_retries, marks=pytest.mark.several_processes),
-        empty_redis,
+        pytest.param(kill_retries, marks=[pytest.mark.several_processes, pytest.mark.nightly]),
+        pytest.param(empty_redis, marks=pytest.mark.nightly),
         lose_redis_for_five_seconds,
-        restart_postgres,
+        pytest.param(restart_postgres, marks=pytest.mark.nightly),
     ],
 )
 def test_every_retry_is_made_and_logged_whatever_happens_in_the_middle(
@@ -135,9 +131,9 @@ def bells_ring_early_and_twice(stack: Stack, shop: Shop) -> Iterator[None]:
     "change",
     [
         pytest.param(only_the_scheduler_wakes, marks=pytest.mark.several_processes),
-        pytest.param(a_process_that_wakes_is_frozen, marks=pytest.mark.several_processes),
+        pytest.param(a_process_that_wakes_is_frozen, marks=[pytest.mark.several_processes, pytest.mark.nightly]),
         the_bells_are_lost,
-        bells_ring_early_and_twice,
+        pytest.param(bells_ring_early_and_twice, marks=pytest.mark.nightly),
     ],
 )
 def test_a_retry_is_made_once_and_on_time_though(

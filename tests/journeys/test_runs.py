@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.journeys.audit import rows
-from tests.journeys.faults import empty_redis, kill
+from tests.journeys.faults import empty_redis, kill, restart_postgres
 from tests.journeys.runs import (
     CALLS,
     calls,
@@ -35,12 +35,15 @@ def kill_workers(stack: Stack) -> None:
     kill(stack, "automations")
 
 
-def restart_postgres(stack: Stack) -> None:
-    stack.postgres.stop()
-    stack.postgres.start()
-
-
-@pytest.mark.parametrize("fault", [None, kill_workers, empty_redis, restart_postgres])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        None,
+        kill_workers,
+        pytest.param(empty_redis, marks=pytest.mark.nightly),
+        pytest.param(restart_postgres, marks=pytest.mark.nightly),
+    ],
+)
 def test_each_step_takes_effect_once(
     fault: Callable[[Stack], None] | None, stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+import pytest
 import requests
 
 from tests.doors.streams import cookie
@@ -69,6 +70,7 @@ class Inbox:
         return {"all": answer["all"], "done": answer["labels"].get("done", 0)}
 
 
+@pytest.mark.nightly
 def test_every_conversation_is_changed_once(stack: Stack, report: Callable[[object], None]) -> None:
     inbox = Inbox(stack)
     inbox.change_all(do="label", label="done")

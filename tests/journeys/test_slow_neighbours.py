@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.doors.services import tenant
 from tests.doors.templates import HOSTILE, Attack, enter, runner
 from tests.journeys.audit import rows, unfinished
@@ -44,6 +46,7 @@ def test_a_long_queue_does_not_delay_the_single_write_of_another_workspace(
     wait_until(lambda: unfinished(stack, [busy, quiet]) == 0, 60, "all is done")
 
 
+@pytest.mark.nightly
 def test_workspaces_with_a_thousand_endpoints_do_not_delay_the_single_write_of_another(
     stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:

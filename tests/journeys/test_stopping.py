@@ -75,6 +75,7 @@ def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, 
     assert [status for _, status, _, _ in before] == ["delivered"]
 
 
+@pytest.mark.nightly
 def test_slow_deliveries_asked_to_end_record_what_is_under_way(
     stack: Stack, receiver: Receiver, ends: Ends, report: Callable[[object], None]
 ) -> None:
@@ -102,6 +103,7 @@ def test_slow_deliveries_asked_to_end_record_what_is_under_way(
     assert [(log.status, log.claim) for log in found] == [("delivered", 1)] * 20
 
 
+@pytest.mark.nightly
 def test_retries_asked_to_end_in_a_sweep_leave_the_rest_of_it_to_the_next(
     stack: Stack, receiver: Receiver, ends: Ends, report: Callable[[object], None]
 ) -> None:

@@ -61,6 +61,7 @@ def test_an_endpoint_that_fails_from_the_first_gets_at_most_sixty_attempts(
     assert endpoint["stopped_at"]
 
 
+@pytest.mark.nightly
 def test_an_endpoint_that_goes_on_failing_when_enabled_is_probed_and_stops_again(
     strict: Stack, shop: Shop, receiver: Receiver, report: Report
 ) -> None:
@@ -85,6 +86,7 @@ def test_an_endpoint_that_goes_on_failing_when_enabled_is_probed_and_stops_again
     assert _endpoint(shop)["consecutive_failures"] == FAILURES
 
 
+@pytest.mark.nightly
 def test_killed_processes_add_no_more_attempts_than_they_had_under_way(
     strict: Stack, shop: Shop, receiver: Receiver, report: Report
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_bulk_resend_sends_what_its_dry_run_counted_each_once_though_its_worke
     report(f"{matching} counted, changed and received once each, over {kills} kills; one entry in the audit log")
 
 
+@pytest.mark.nightly
 @pytest.mark.several_processes
 def test_a_worker_that_is_frozen_in_a_sweep_past_its_lease_changes_nothing_when_it_comes_back(
     strict: Stack, shop: Shop, receiver: Receiver, report: Report

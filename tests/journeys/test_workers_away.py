@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import pytest
+
 from app.bells import RINGING_SECONDS
 from tests.journeys.audit import settle
 from tests.journeys.faults import nobody_at
@@ -18,6 +20,7 @@ SHOPS = 12
 AWAY_SECONDS = 3 * RINGING_SECONDS
 
 
+@pytest.mark.nightly
 def test_bells_do_not_pile_up_while_workers_are_away(
     stack: Stack, receiver: Receiver, report: Callable[[object], None]
 ) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.stack.certificates import Certificates
+from tests.stack.commands import Commands
 from tests.stack.errors import StackError
 from tests.stack.pgbouncer import PgBouncer
 from tests.stack.ports import free_port
@@ -95,6 +95,7 @@ class Stack:
             on_end=on_end,
             procfile=procfile or (SMALL if os.environ.get("PROCFILE") == "small" else PROCFILE),
         )
+        self._commands = Commands(self.processes.root, self.environment)
 
     @property
     def base_url(self) -> str:
@@ -138,6 +139,7 @@ class Stack:
 
     def stop(self) -> None:
         """Stop everything, the processes first. Safe to repeat."""
+        self._commands.stop()
         self.processes.stop()
         for server in self.bell_servers:
             server.stop()
@@ -147,18 +149,10 @@ class Stack:
 
     def command(self, *arguments: str, input: str | None = None) -> Any:
         """The output of `python -m app …`, parsed as JSON; None if it is empty. Raises StackError if it fails."""
-        done = subprocess.run(
-            [sys.executable, "-m", "app", *arguments],
-            cwd=self.processes.root,
-            env=self.environment,
-            input=input or "",
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise StackError(f"python -m app {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
-        return _read(done.stdout)
+        code, output, errors = self._commands.run(arguments, input or "")
+        if code != 0:
+            raise StackError(f"python -m app {' '.join(arguments)} failed:\n{output}{errors}")
+        return _read(output)
 
     def write_settings(self) -> Path:
         """Write the settings to a file that a shell can source, so that `python -m app …` uses this service."""

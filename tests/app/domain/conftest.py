@@ -78,26 +78,3 @@ def contact_id(api: Api) -> str:
 @pytest.fixture
 def channel_id(workspace_id: str) -> str:
     return make_channel(workspace_id)
-
-
-@pytest.fixture
-def scanned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """The tables that statements read from end to end from now on, each with the statement."""
-    seen: list[tuple[str, str]] = []
-    real = database.Database._execute
-
-    def scans(node: dict[str, Any]) -> Iterator[str]:
-        if node["Node Type"] == "Seq Scan":
-            yield node["Relation Name"]
-        for below in node.get("Plans", ()):
-            yield from scans(below)
-
-    def execute(self: Any, sql: Any, parameters: Any) -> Any:
-        result = real(self, sql, parameters)
-        if str(sql).split()[0] in ("SELECT", "WITH", "UPDATE", "DELETE", "INSERT", "EXECUTE"):
-            [(plan,)] = real(self, f"EXPLAIN (FORMAT JSON) {sql}", parameters).fetchall()
-            seen.extend((table, str(sql)) for table in scans(plan[0]["Plan"]))
-        return result
-
-    monkeypatch.setattr(database.Database, "_execute", execute)
-    return seen

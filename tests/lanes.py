@@ -1,0 +1,115 @@
+"""Runs parts of the suite, says at once what fails, and at the end what each part did.
+
+A part is a target of the Makefile, and what it prints goes to a file of its own. `python -m tests.lanes units,journeys
+chaos` runs the first two beside each other, and then the third.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LOGS = ROOT / ".data" / "lanes"
+# A test that failed, as pytest names it while others still run.
+_FAILED = re.compile(r"^(?!FAILED|ERROR).*\b(?:SUB)?(?:FAILED|ERROR)\b.*", re.MULTILINE)
+_COUNTS = re.compile(r"^=+ (.+) in [\d.]+s\b.*=$", re.MULTILINE)
+_DETAILS = re.compile(r"^=+ (?:ERRORS|FAILURES) =+$", re.MULTILINE)
+_LAST_LINES = 60
+
+
+class Lane:
+    """A target of the Makefile that runs in a process of its own."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.log = LOGS / f"{name}.log"
+        self.seconds = 0.0
+        self._began = time.monotonic()
+        self._process = subprocess.Popen(
+            ["make", "--no-print-directory", name],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    @property
+    def has_passed(self) -> bool:
+        return self._process.returncode == 0
+
+    @property
+    def outcome(self) -> str:
+        """One line: whether it passed, how long it took, and how many tests did what."""
+        counts = _COUNTS.findall(self.log.read_text())
+        return (
+            f"{self.name:14} {'passed' if self.has_passed else 'FAILED'} {_clock(self.seconds)}  {''.join(counts[-1:])}"
+        )
+
+    def details(self) -> str:
+        """What it said of its failures, or last."""
+        said = self.log.read_text()
+        found = _DETAILS.search(said)
+        return said[found.start() :] if found else "\n".join(said.splitlines()[-_LAST_LINES:])
+
+    def wait(self) -> None:
+        """Waits for its end."""
+        self._reader.join()
+
+    def end(self) -> None:
+        """Asks it to end. Safe to repeat."""
+        self._process.terminate()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self.log.open("w") as log:
+            for line in self._process.stdout:
+                log.write(line)
+                log.flush()
+                if "::" in line and _FAILED.match(line):
+                    print(f"{self.name}: {line.strip()}", flush=True)
+        self._process.wait()
+        self.seconds = time.monotonic() - self._began
+        print(self.outcome, flush=True)
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60:3}:{int(seconds) % 60:02}"
+
+
+def main(groups: Sequence[str]) -> int:
+    """Runs one group after another. Returns how many parts failed."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    ended: list[Lane] = []
+    for group in groups:
+        ended += _run_together(group.split(","))
+    failed = [lane for lane in ended if not lane.has_passed]
+    for lane in failed:
+        print(f"\n{lane.name}\n{lane.details()}")
+    print("\n" + "\n".join(lane.outcome for lane in ended))
+    print(f"{'together':14} {'FAILED' if failed else 'passed'} {_clock(time.monotonic() - began)}", flush=True)
+    return len(failed)
+
+
+def _run_together(names: Sequence[str]) -> list[Lane]:
+    print(f"Running {', '.join(names)}. What they say is in {LOGS.relative_to(ROOT)}.", flush=True)
+    lanes = [Lane(name) for name in names]
+    signal.signal(signal.SIGTERM, lambda *_: [lane.end() for lane in lanes])
+    for lane in lanes:
+        lane.wait()
+    return lanes
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
