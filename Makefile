@@ -77,6 +77,7 @@ NIGHTLY := guards chaos month test-small test-rabbitmq test-pgbouncer test-senti
   test-alerts test-tracing
 
 nightly: $(STAMP)
+	@tests/install-nightly
 	@MARKED=nightly $(BIN)/python -m tests.lanes units,journeys,conformance,browser $(NIGHTLY)
 
 guards: $(STAMP)

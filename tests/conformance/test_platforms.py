@@ -13,7 +13,7 @@ from tests.conformance.callers import call, make_contacts
 from tests.conformance.conftest import Site
 from tests.conformance.tools import HERE, PATH, environment
 from tests.docs.pages import PAGES, blocks
-from tests.docs.verifiers import LANGUAGES, Program
+from tests.docs.verifiers import Program, each_language
 from tests.stack.receiver import Received, Receiver
 
 SECRET_TO_PASTE = "whsec_PASTE_IT_HERE"
@@ -125,7 +125,7 @@ def test_zapiers_code_step_reads_all_contacts(site: Site) -> None:
     assert [contact["email"] for contact in found] == EMAILS[::-1]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", each_language())
 def test_every_verifier_accepts_a_webhook_of_the_service(
     language: str, webhook: tuple[Received, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -31,13 +31,21 @@ def silent(site: Site) -> Iterator[Site]:
         site.stack.processes.start(name)
 
 
-def test_schemathesis_finds_nothing(silent: Site) -> None:
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        # A list, an item, an upsert, a change, a deletion and actions.
+        pytest.param(("--include-tag", "contacts"), id="contacts"),
+        pytest.param((), id="everything", marks=pytest.mark.nightly),
+    ],
+)
+def test_schemathesis_finds_nothing(silent: Site, chosen: tuple[str, ...]) -> None:
     seed = os.environ.get("SEED") or "1"
     print(f"SEED={seed}")
 
     run(
         *(str(BIN / "schemathesis"), "--config-file", str(HERE / "schemathesis.toml")),
-        *("run", f"{silent.base_url}/api/v1/openapi.json", "--seed", seed),
+        *("run", f"{silent.base_url}/api/v1/openapi.json", "--seed", seed, *chosen),
         timeout_seconds=1800,
         BELLHOP=silent.base_url,
         BELLHOP_TOKEN=silent.token,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.tools import PATH
-from tests.docs.verifiers import LANGUAGES, Program, VerifierTests
+from tests.docs.verifiers import LANGUAGES, Program, VerifierTests, each_language
 
 
-@pytest.mark.parametrize("program", [name for name in LANGUAGES if name != "python"], indirect=True, scope="class")
+@pytest.mark.parametrize("program", each_language(*LANGUAGES.keys() - {"python"}), indirect=True, scope="class")
 class TestExamples(VerifierTests):
     pass
 

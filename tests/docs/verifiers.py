@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,17 @@ LANGUAGES: Mapping[str, Language] = {
     ),
     "sh": Language("verify.sh", 'is_genuine "$1" "$2" && echo true || echo false\n', ("sh", "verify.sh")),
 }
+
+# Languages that `make nightly` installs.
+INSTALLED_APART = ("php", "ruby", "go")
+
+
+def each_language(*names: str) -> list[Any]:
+    """The languages as parameters of a test; those that `make nightly` installs are left to it."""
+    return [
+        pytest.param(name, marks=pytest.mark.nightly) if name in INSTALLED_APART else pytest.param(name)
+        for name in names or LANGUAGES
+    ]
 
 
 class Program:
