@@ -30,10 +30,11 @@ def serve(mail: Mail, owner: str, room: int, work: Callable[[Sequence[Claimed]],
     began = time.monotonic()
     while batch := _take(mail, owner, room):
         _work_on(mail, batch, work)
-        if (seconds := time.monotonic() - began) > SLICE_SECONDS:
+        if time.monotonic() - began > SLICE_SECONDS:
             # Others that found the mailbox in hand have left its bell's flag up, which would keep it from ringing.
             hear(mail, owner)
-            _ring_for_rest(mail, _heads(mail, [owner]), seconds)
+            heads = _heads(mail, [owner])
+            _ring_for_rest(mail, heads, time.monotonic() - began)
             return
 
 
