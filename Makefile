@@ -60,7 +60,7 @@ test: $(STAMP)
 
 # They take what the stories leave of the processors.
 units: $(STAMP)
-	nice $(PYTEST) -v -n 2 --dist loadfile --no-loadscope-reorder $(APART:%=--ignore tests/%)
+	nice $(PYTEST) -v -n 2 $(APART:%=--ignore tests/%)
 
 # The whole service in real processes, on two stacks beside each other.
 journeys: $(STAMP)

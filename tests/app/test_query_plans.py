@@ -59,8 +59,7 @@ from tests import cast, pages
 from tests.cast import Api, one
 from tests.conftest import TEMPLATE, Servers
 
-# All in one process, because each process has to create the million rows.
-pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("plans")]
+pytestmark = pytest.mark.nightly
 
 MANY = 1_000_000
 SOME = 300_000

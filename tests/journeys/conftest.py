@@ -41,14 +41,6 @@ STRICT_SETTINGS = {
 BROAD_PROCESSES = {"web": 1, "writes": 1, "deliveries": 1, "scheduler": 1}
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps the stories of a file in one process, and those of files that share a stack which the others do not use."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-
-
 class Ends:
     """Processes that ended unasked: (name, exit code), oldest first."""
 

@@ -21,8 +21,6 @@ from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
-pytestmark = pytest.mark.xdist_group("broad")
-
 ADA = {"email": "ada@example.com"}
 REQUESTS = 50
 

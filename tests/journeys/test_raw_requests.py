@@ -18,8 +18,6 @@ from tests.journeys.shops import Shop, open_shop
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
-pytestmark = pytest.mark.xdist_group("broad")
-
 
 @dataclass(frozen=True)
 class Raw:
