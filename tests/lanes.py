@@ -6,6 +6,8 @@ chaos` runs the first two beside each other, and then the third.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import re
 import signal
 import subprocess
@@ -13,7 +15,10 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).parents[1]
 LOGS = ROOT / ".data" / "lanes"
@@ -22,6 +27,7 @@ _FAILED = re.compile(r"^(?!FAILED|ERROR).*\b(?:SUB)?(?:FAILED|ERROR)\b.*", re.MU
 _COUNTS = re.compile(r"^=+ (.+) in [\d.]+s\b.*=$", re.MULTILINE)
 _DETAILS = re.compile(r"^=+ (?:ERRORS|FAILURES) =+$", re.MULTILINE)
 _LAST_LINES = 60
+PR_SET_CHILD_SUBREAPER = 36  # of Linux's prctl
 
 
 class Lane:
@@ -40,6 +46,7 @@ class Lane:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            start_new_session=True,
         )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -67,8 +74,9 @@ class Lane:
         self._reader.join()
 
     def end(self) -> None:
-        """Asks it to end. Safe to repeat."""
-        self._process.terminate()
+        """Interrupts it with all that it started, as Ctrl-C does, so that pytest stops its servers. Safe to repeat."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGINT)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -90,10 +98,12 @@ def _clock(seconds: float) -> str:
 def main(groups: Sequence[str]) -> int:
     """Runs one group after another. Returns how many parts failed."""
     LOGS.mkdir(parents=True, exist_ok=True)
+    _adopt_orphans()
     began = time.monotonic()
     ended: list[Lane] = []
     for group in groups:
         ended += _run_together(group.split(","))
+        _end_orphans()
     failed = [lane for lane in ended if not lane.has_passed]
     for lane in failed:
         print(f"\n{lane.name}\n{lane.details()}")
@@ -102,10 +112,27 @@ def main(groups: Sequence[str]) -> int:
     return len(failed)
 
 
+def _adopt_orphans() -> None:
+    """Makes this process the parent of servers that lose theirs: an interrupted pytest kills its own processes."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _end_orphans() -> None:
+    orphans = psutil.Process().children(recursive=True)
+    for orphan in orphans:
+        with suppress(psutil.NoSuchProcess):
+            orphan.terminate()
+    for orphan in psutil.wait_procs(orphans, timeout=10)[1]:
+        with suppress(psutil.NoSuchProcess):
+            orphan.kill()
+
+
 def _run_together(names: Sequence[str]) -> list[Lane]:
     print(f"Running {', '.join(names)}. What they say is in {LOGS.relative_to(ROOT)}.", flush=True)
     lanes = [Lane(name) for name in names]
-    signal.signal(signal.SIGTERM, lambda *_: [lane.end() for lane in lanes])
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: [lane.end() for lane in lanes])
     for lane in lanes:
         lane.wait()
     return lanes
