@@ -22,8 +22,8 @@ import psutil
 
 ROOT = Path(__file__).parents[1]
 LOGS = ROOT / ".data" / "lanes"
-# A test that failed, as pytest names it while others still run.
-_FAILED = re.compile(r"^(?!FAILED|ERROR).*\b(?:SUB)?(?:FAILED|ERROR)\b.*", re.MULTILINE)
+# A test that failed, as pytest names it while others still run: with the process that ran it in front, or without.
+_FAILED = re.compile(r"^\[gw\d+\] \[ *\d+%\] (SUBFAILED|FAILED|ERROR)\b|\b(SUBFAILED\S*|FAILED|ERROR) +\[ *\d+%\]$")
 _COUNTS = re.compile(r"^=+ (.+) in [\d.]+s\b.*=$", re.MULTILINE)
 _DETAILS = re.compile(r"^=+ (?:ERRORS|FAILURES) =+$", re.MULTILINE)
 _LAST_LINES = 60
@@ -84,7 +84,7 @@ class Lane:
             for line in self._process.stdout:
                 log.write(line)
                 log.flush()
-                if "::" in line and _FAILED.match(line):
+                if _FAILED.search(line.rstrip()):
                     print(f"{self.name}: {line.strip()}", flush=True)
         self._process.wait()
         self.seconds = time.monotonic() - self._began
