@@ -36,7 +36,6 @@ vitals.end = lambda **_: None
 
 # No data outlives the run, so none has to reach the disk.
 HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
-TEMPLATE = "migrated"
 # How long Redis may take on a busy machine; with shorter timeouts, bells and counts would be lost and tests fail.
 REDIS_SECONDS = 3.0
 FIGURE = "figure"
@@ -86,7 +85,7 @@ class Servers:
     database_url: str
 
     def new_database(self, name: str, template: str = "template0") -> str:
-        """Creates a database of that name and returns its address; from TEMPLATE it is migrated."""
+        """Creates a database of that name, empty or as the template is, and returns its address."""
         return self.postgres.create_database(name, template)
 
 
@@ -118,11 +117,9 @@ def _serve(directory: Path) -> Iterator[Servers]:
     )
     settings.cache_clear()
     bells.brokers._QUICK.update(socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS)
-    database.connect_to(postgres.create_database(TEMPLATE))
+    database.connect_to(postgres.create_database("tests"))
     migrations.upgrade()
     _make_emptying()
-    database.database.close()
-    database.connect_to(postgres.create_database("tests", TEMPLATE))
     yield Servers(postgres, redis, certificates, postgres.database_url("tests"))
     database.database.close()
     redis.stop()

@@ -12,7 +12,7 @@ from app import migrations, partitions
 from app.database import rows
 from app.migrations import running
 from app.migrations.scripts import Index
-from tests.conftest import TEMPLATE, Servers
+from tests.conftest import Servers
 
 ROOT = Path(__file__).parents[2]
 UPGRADE = [sys.executable, "-m", "app", "db", "upgrade"]
@@ -54,7 +54,7 @@ def test_a_second_run_changes_nothing(bare: str, servers: Servers) -> None:
 
     migrations.upgrade()
 
-    assert schema(bare) == first == schema(servers.new_database(TEMPLATE))
+    assert schema(bare) == first == schema(servers.database_url)
 
 
 def environment(url: str) -> dict[str, str]:

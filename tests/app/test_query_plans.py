@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from app import database, mailbox
+from app import database, mailbox, migrations
 from app.api import lists
 from app.channels.base import Outcome as Sent
 from app.channels.base import Request, Verdict
@@ -57,7 +57,7 @@ from scheduler.signals import PART
 from scheduler.timetable import Timetable
 from tests import cast, pages
 from tests.cast import Api, one
-from tests.conftest import TEMPLATE, Servers
+from tests.conftest import Servers
 
 pytestmark = pytest.mark.nightly
 
@@ -244,8 +244,9 @@ class World:
 @pytest.fixture(scope="module")
 def world(servers: Servers, client: FlaskClient) -> Iterator[World]:
     database.database.close()
-    database.connect_to(servers.new_database(ids.new("plans"), TEMPLATE))
+    database.connect_to(servers.new_database(ids.new("plans")))
     try:
+        migrations.upgrade()
         api = cast.found(client, "Ours")
         yield World(api, seed(api))
     finally:
