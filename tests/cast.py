@@ -190,13 +190,18 @@ def tables() -> list[str]:
     )
 
 
+def written() -> str:
+    """What changes with every transaction that writes anything, and with the database."""
+    return str(one("SELECT current_database() || pg_current_snapshot()"))
+
+
 def until_written(look: Callable[Asked, Found]) -> Callable[Asked, Found]:
     """The same look into the database, not repeated while no transaction has written anything."""
     seen: dict[Any, tuple[str, Found]] = {}
 
     @wraps(look)
     def looked(*args: Asked.args, **named: Asked.kwargs) -> Found:
-        state = one("SELECT current_database() || pg_current_snapshot()")
+        state = written()
         if args not in seen or seen[args][0] != state:
             seen[args] = state, look(*args, **named)
         return seen[args][1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app import database
-from tests.cast import all_of, one, tables
+from tests.cast import all_of, one, tables, written
 
 
 class Copy:
@@ -14,6 +14,7 @@ class Copy:
         filling = [self._keep(table) for table in reversed(tables()) if one(f"SELECT EXISTS (SELECT FROM {table})")]
         # No trigger is to change a row that is put back, and no foreign key to follow one that goes.
         self._statements = "; ".join(["SET LOCAL session_replication_role = replica", *emptying, *filling])
+        self._state = written()
 
     def _keep(self, table: str) -> str:
         columns = ", ".join(
@@ -30,6 +31,8 @@ class Copy:
         return f"INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT * FROM copy_of_{table}"
 
     def put_back(self) -> None:
-        """Makes the rows of all tables those that were copied."""
-        with database.transaction():
-            database.rows(self._statements)
+        """Makes the rows of all tables those that were copied. Costs little while nothing has been written."""
+        if written() != self._state:
+            with database.transaction():
+                database.rows(self._statements)
+            self._state = written()

@@ -272,14 +272,14 @@ GUARDS = [
 @blueprint.arguments(PageQuery)""",
         """@authorize("contacts")
 @blueprint.arguments(PageQuery)""",
-        "tests/app/api/test_notes.py",
+        "tests/app/api/test_refusals.py",
     ),
     Guard(
         "another workspace's note",
         "app/api/notes.py",
         "Note.find(caller().workspace_id, note_id)",
         "Note.get_by_id(note_id)",
-        "tests/app/api/test_notes.py",
+        "tests/app/api/test_refusals.py",
     ),
     Guard(
         "notes of another workspace's conversation",
@@ -288,7 +288,7 @@ GUARDS = [
     found = Conversation.find(caller().workspace_id, conversation_id)""",
         """newest first.\"\"\"
     found = Conversation.get_by_id(conversation_id)""",
-        "tests/app/api/test_notes.py",
+        "tests/app/api/test_refusals.py",
     ),
     Guard(
         "mention of somebody else's member",

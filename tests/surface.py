@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +17,7 @@ from urllib.parse import unquote_to_bytes
 
 import marshmallow
 from flask import Flask
+from flask.testing import FlaskClient
 from marshmallow import fields, validate
 from werkzeug.test import TestResponse
 
@@ -22,7 +25,9 @@ from app import database
 from app.api.lists import PageQuery
 from app.api.openapi.examples import PREFIXES
 from app.lib import clock, ids
-from tests.cast import Api, all_of, one, tables, until_written
+from app.problems import PROBLEMS
+from tests.cast import Api, all_of, found, one, tables, until_written
+from tests.later import schedule
 from tests.people import make_member
 from tests.talks import add_note, make_channel, make_macro, make_saved_reply, receive
 
@@ -38,7 +43,10 @@ OPTIONAL = (
     "BroadcastCreate.filter",
     "BroadcastCreate.message",
 )
+# Where the example of a field would be refused: what an endpoint needs, and when a booking ends.
+VALID = {"address": "https://shop.example/hooks", "events": ["*"], "ends_at": "2026-01-01T01:00:00Z"}
 VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
+DOCUMENT = "/api/v1/openapi.json"
 SECRET_KEY = "tests-tests-"
 # Internals that no response may reveal.
 INSIDE = re.compile(
@@ -47,22 +55,32 @@ INSIDE = re.compile(
 )
 
 
+TOKEN = re.compile(r"bhp_\w{20}")
 # What stands in paths besides identifiers; else a tag.
 _NAMES = {"version": "1"}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A method of a route; `rule` in Flask's notation, `body` and `query` if it takes them."""
+    """A method of a route; `rule` in Flask's notation, `body` and `query` if it takes them.
+
+    A token with one of the `restrictions` may use it; any token may if there are none.
+    """
 
     method: str
     rule: str
-    restriction: str | None
+    restrictions: tuple[str, ...]
     body: marshmallow.Schema | None
     query: marshmallow.Schema | None
+    makes_job: bool
+    takes_file: bool
 
     def __str__(self) -> str:
         return f"{self.method} {self.rule}"
+
+    @property
+    def restriction(self) -> str | None:
+        return self.restrictions[0] if self.restrictions else None
 
     @property
     def writes(self) -> bool:
@@ -91,28 +109,45 @@ class Operation:
 
 
 def operations(app: Flask) -> list[Operation]:
-    """All operations that need a token. Deletions come last, the shortest paths at the very end."""
-    found = [
-        Operation(method, rule.rule, view.restriction, _takes(view, "json"), _takes(view, "query"))
+    """All operations of the API, without its document. Deletions come last, the shortest paths at the very end."""
+    every = [
+        _operation(method, rule.rule, app.view_functions[rule.endpoint])
         for rule in app.url_map.iter_rules()
-        for view in [app.view_functions[rule.endpoint]]
+        if rule.rule.startswith("/api/v1/") and rule.rule != DOCUMENT
         for method in sorted(rule.methods - {"HEAD", "OPTIONS"})
-        if hasattr(view, "restriction")
     ]
-    return sorted(found, key=lambda operation: (operation.method == "DELETE", -len(operation.rule), str(operation)))
+    return sorted(every, key=lambda operation: (operation.method == "DELETE", -len(operation.rule), str(operation)))
 
 
-def lists(found: list[Operation]) -> list[Operation]:
-    return [operation for operation in found if isinstance(operation.query, PageQuery)]
+def _operation(method: str, rule: str, view: Any) -> Operation:
+    documented = getattr(view, "_apidoc", {})
+    taken = {each["in"]: each["schema"]() for each in documented.get("arguments", {}).get("parameters", ())}
+    restriction = getattr(view, "restriction", None)
+    return Operation(
+        method,
+        rule,
+        () if restriction is None else (restriction, *view.other_restrictions),
+        taken.get("json"),
+        taken.get("query"),
+        makes_job=202 in documented.get("response", {}).get("responses", ()),
+        takes_file="requestBody" in documented.get("manual_doc", {}),
+    )
 
 
-def _takes(view: Any, location: str) -> marshmallow.Schema | None:
-    parameters = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", ())
-    return next((parameter["schema"]() for parameter in parameters if parameter["in"] == location), None)
+def lists(every: list[Operation]) -> list[Operation]:
+    return [operation for operation in every if isinstance(operation.query, PageQuery)]
+
+
+def views(every: list[Operation]) -> list[Operation]:
+    """One operation of each view: its long and its short address in turn. Both lead to the same code."""
+    addresses: dict[tuple[str, str], list[Operation]] = {}
+    for operation in every:
+        addresses.setdefault((operation.method, operation.collection), []).append(operation)
+    return [each[number % len(each)] for number, each in enumerate(addresses.values())]
 
 
 def sample(schema: marshmallow.Schema, known: dict[str, str]) -> dict[str, Any]:
-    """A body that should be valid for `schema`, with identifiers from `known`."""
+    """A body that is valid for `schema`, with identifiers from `known`."""
     of_schema = type(schema).__name__
     if of_schema == "MergeBody":  # with another contact than that in the path
         known = known | {"contact": known.get("other", known.get("contact", ""))}
@@ -121,7 +156,7 @@ def sample(schema: marshmallow.Schema, known: dict[str, str]) -> dict[str, Any]:
         for name, field in schema.load_fields.items()
         if field.required or name in OPTIONAL or f"{of_schema}.{name}" in OPTIONAL
     }
-    return {name: sample_of(name, field, known) for name, field in wanted.items()}
+    return {name: VALID.get(name) or sample_of(name, field, known) for name, field in wanted.items()}
 
 
 def sample_of(name: str, field: Any, known: dict[str, str]) -> Any:
@@ -159,6 +194,15 @@ def noun_of(table: str) -> str:
 def everything() -> dict[str, str]:
     """A digest of each table, to show that something left no trace."""
     return {table: _digest(table, "true") for table in tables()}
+
+
+@contextmanager
+def no_trace() -> Iterator[None]:
+    """Asserts that the block changes nothing in the database."""
+    before = everything()
+    yield
+    changed = [table for table, digest in everything().items() if digest != before[table]]
+    assert not changed, changed
 
 
 @until_written
@@ -270,7 +314,10 @@ def sound(answer: TestResponse, about: object = "") -> TestResponse:
     assert len(answer.headers.getlist("X-Request-Id")) == 1, where
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,128}", answer.headers["X-Request-Id"]), where
     assert SECRET_KEY not in answer.text, where
+    assert not TOKEN.search(answer.text + str(answer.headers)), where
     assert set(answer.headers.keys()) <= ALLOWED_HEADERS, where
+    assert answer.status_code != 401 or answer.headers["WWW-Authenticate"].startswith("Bearer"), where
+    assert answer.status_code != 405 or "OPTIONS" in answer.headers["Allow"], where
     if answer.status_code >= 400 and answer.data:
         assert answer.mimetype == "application/problem+json", where
         document = json.loads(answer.text)
@@ -293,3 +340,93 @@ ALLOWED_HEADERS = {
     *("X-Frame-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy"),
     "Connection",
 }
+
+
+def said(answer: TestResponse) -> str:
+    """The status of an answer, and if it is a problem, its slug and pointers; `whole` for a body as a whole."""
+    if answer.status_code < 400 or not answer.data:
+        return str(answer.status_code)
+    problem = json.loads(answer.text)
+    slug = problem["type"].removeprefix("https://bellhop.test/problems/")
+    errors = problem.get("errors", ())
+    assert problem["title"] == PROBLEMS[slug].title
+    assert all(each["detail"] for each in (problem, *errors))
+    return " ".join([str(answer.status_code), slug, *sorted(each["pointer"] or "whole" for each in errors)])
+
+
+def expect(outcome: str, answers: Iterable[tuple[object, TestResponse]]) -> None:
+    """Asserts that `said` of every answer is the outcome, and that no request has left a trace.
+
+    The requests are made while `answers` is iterated over, so that a look before and one after them are enough.
+    """
+    with no_trace():
+        outcomes = [(str(asked), said(sound(answer, asked))) for asked, answer in answers]
+    assert outcomes
+    others = [(asked, other) for asked, other in outcomes if other != outcome]
+    assert not others, f"Not {outcome}: {others}"
+
+
+# What a scene has of these has ended, and refuses to be changed.
+ENDED = {"replay", "job"}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A workspace and another, each with some of everything, and the operations that may be tried on them."""
+
+    ours: Api
+    theirs: Api
+    own: dict[str, str]
+    foreign: dict[str, str]
+    operations: list[Operation]
+
+    @property
+    def views(self) -> list[Operation]:
+        return views(self.operations)
+
+    @property
+    def lists(self) -> list[Operation]:
+        return lists(self.views)
+
+    @property
+    def reads(self) -> list[Operation]:
+        return [operation for operation in self.views if operation.method == "GET"]
+
+    @property
+    def with_body(self) -> list[Operation]:
+        return [operation for operation in self.views if operation.body is not None]
+
+    @property
+    def taking_json(self) -> list[Operation]:
+        """The views that read a JSON object, or refuse one that has any member."""
+        return [operation for operation in self.views if operation.method != "GET" and not operation.takes_file]
+
+    def named(self, name: str) -> Operation:
+        """The operation that reads like this, such as `POST /contacts`, at its long address."""
+        return next(each for each in self.operations if name == f"{each.method} {each.collection}")
+
+    def path(self, operation: Operation, known: dict[str, str] | None = None) -> str:
+        return operation.path(self.ours.workspace_id, self.own if known is None else known)
+
+    def body(self, operation: Operation) -> dict[str, Any]:
+        return sample(operation.body, self.own) if operation.body else {}
+
+    def ask(
+        self, operation: Operation, path: str | None = None, query: str = "", caller: Api | None = None, **options: Any
+    ) -> TestResponse:
+        """A request that would be accepted, but for the arguments; the path goes as it is. Its answer is sound."""
+        if operation.body and not options.keys() & {"data", "json"}:
+            options.setdefault("body", self.body(operation))
+        target = (path or self.path(operation)) + (query and f"?{query}")
+        sent = as_sent(target) | options.pop("environ_overrides", {})
+        return sound((caller or self.ours).ask(operation.method, "/", environ_overrides=sent, **options), operation)
+
+
+def make_scene(app: Flask, client: FlaskClient) -> Scene:
+    ours, theirs = found(client, "Ours"), found(client, "Theirs")
+    every = operations(app)
+    nouns = {noun for operation in every for noun in operation.nouns}
+    own, foreign = furnish(ours, "ada@example.com", nouns), furnish(theirs, "eve@example.com", nouns)
+    for api, known in ((ours, own), (theirs, foreign)):
+        known["message"] = schedule(api, known["conversation"])  # only one that was not sent can be changed
+    return Scene(ours, theirs, own, foreign, every)

@@ -11,7 +11,7 @@ from app.database import rows
 from app.domain.automations import automations, counts, executions
 from app.domain.automations.interpreter import MOST_WARNINGS
 from app.lib import ids
-from tests.cast import KEY, Api, all_of, in_threads, one, row_counts, working
+from tests.cast import Api, all_of, in_threads, one, row_counts, working
 
 STEPS = [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}]
 DEFINITION = {"triggers": [{"event": "tag.added", "tag": "vip"}], "steps": STEPS}
@@ -20,7 +20,6 @@ BODY = {"name": "Welcome", "definition": DEFINITION}
 UNKNOWN = "aut_01kaj5bd40e6rr3f5y2kq0w9xz"
 NO_RUNS = dict.fromkeys(("queued", "running", "waiting", "held", "completed", "failed", "cancelled"), 0)
 FULL = "A workspace has at most 1,000 automations. Delete one first."
-ACTIONS = ("publish", "unpublish", "pause", "resume", "cancel-runs")
 
 
 def act(api: Api, automation_id: str, action: str, body: Any = None) -> dict[str, Any]:
@@ -74,16 +73,6 @@ def test_a_caller_who_waits_gets_the_automation(api: Api) -> None:
 
     assert answer.status_code == 201
     assert (answer.json["data"]["reentry"], answer.json["data"]["exits"]) == ("once", [{"event": "sale.recorded"}])
-
-
-def test_a_replay_creates_no_second_automation(api: Api) -> None:
-    first = api.post("automations", BODY, key=KEY)
-    api.apply()
-
-    again = api.post("automations", BODY, key=KEY)
-
-    assert again.json["data"]["id"] == first.json["data"]["id"]
-    assert one("SELECT count(*) FROM automations") == 1
 
 
 @pytest.mark.parametrize(
@@ -151,31 +140,6 @@ def test_automations_are_listed_newest_first(api: Api, others: Api) -> None:
 
     assert [each["id"] for each in first["data"] + second["data"]] == made[::-1]
     assert second["meta"] == {"nextCursor": None, "hasMore": False}
-
-
-def test_an_automation_of_another_workspace_is_not_found(api: Api, others: Api) -> None:
-    theirs = others.automation()["id"]
-
-    answers = [
-        api.get(f"automations/{theirs}"),
-        api.patch(f"automations/{theirs}", {"name": "Ours"}),
-        api.delete(f"automations/{theirs}"),
-        api.get(f"automations/{theirs}/versions"),
-        api.get(f"automations/{theirs}/versions/1"),
-        api.post(f"automations/{theirs}/restore", {"version": 1}),
-        api.get(f"automations/{theirs}/runs"),
-        api.post(f"automations/{theirs}/cancel-runs", {"dry_run": True}),
-        *(api.post(f"automations/{theirs}/{action}") for action in ACTIONS),
-    ]
-
-    assert {answer.status_code for answer in answers} == {404}
-    assert others.get(f"automations/{theirs}").json["data"]["name"] == "Welcome"
-
-
-def test_an_automation_that_is_not_there_is_not_found(api: Api) -> None:
-    answers = [api.get(f"automations/{UNKNOWN}"), *(api.post(f"automations/{UNKNOWN}/{each}") for each in ACTIONS)]
-
-    assert {answer.status_code for answer in answers} == {404}
 
 
 def test_a_workspace_has_at_most_1000_automations(api: Api) -> None:
@@ -438,16 +402,6 @@ def test_two_deletions_at_once_are_one(api: Api) -> None:
 
 
 # Who may
-
-
-def test_automations_need_their_restriction(api: Api) -> None:
-    automation_id = api.automation()["id"]
-    other, ours = api.restricted_to("contacts", "webhooks"), api.restricted_to("automations")
-
-    assert other.get("automations").status_code == 403
-    assert other.post(f"automations/{automation_id}/publish").status_code == 403
-    assert ours.get(f"automations/{automation_id}").status_code == 200
-    assert ours.post(f"automations/{automation_id}/publish").status_code == 202
 
 
 def toggle(tag: str) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from werkzeug.test import TestResponse
 
 from app.database import rows
 from app.domain.channels import channels
-from app.lib import ids
 from app.models.channels import Channel
 from tests import playing
 from tests.cast import KEY, Api, all_of, everything_stored, one, working
@@ -220,19 +219,6 @@ def test_a_deletion_in_the_queue_makes_room(api: Api) -> None:
     job = api.done(api.post("channels", CHAT))
 
     assert job["status"] == "succeeded"
-
-
-@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/reauthorize")])
-def test_channels_of_others_are_not_found(api: Api, others: Api, method: str, path: str) -> None:
-    channel_id = made(others)["id"]
-
-    assert api.ask(method, f"channels/{channel_id}{path}", {} if method == "PATCH" else None).status_code == 404
-    assert api.ask(method, f"channels/{ids.new('chn')}{path}", {} if method == "PATCH" else None).status_code == 404
-
-
-def test_a_token_needs_the_restriction_inbox(api: Api) -> None:
-    assert api.restricted_to("contacts").get("channels").status_code == 403
-    assert api.restricted_to("inbox").get("channels").status_code == 200
 
 
 def test_a_deletion_waited_for_returns_204(api: Api) -> None:

@@ -428,10 +428,6 @@ def test_a_filter_finds(api: Api, three: list[str], query: str, found: list[int]
     assert [contact["id"] for contact in answer.json["data"]] == [three[number] for number in found]
 
 
-def test_both_addresses_show_the_same(api: Api, three: list[str]) -> None:
-    assert api.get("contacts?tag=vip").json == api.get("/api/v1/contacts?tag=vip").json
-
-
 def test_what_changed_since_is_found(api: Api, three: list[str]) -> None:
     database.rows("UPDATE contacts SET updated_at = %s WHERE id = %s", (clock.now() + timedelta(hours=1), three[1]))
     since = (clock.now() + timedelta(minutes=30)).isoformat().replace("+00:00", "Z")

@@ -249,19 +249,6 @@ def test_the_members_see_that_somebody_looks(api: Api, conversation_id: str, mon
     assert one("SELECT count(*) FROM jobs WHERE kind LIKE 'conversations%%'") == 0
 
 
-def test_the_conversations_of_others_are_not_found(api: Api, others: Api) -> None:
-    contact_id = others.contact(email="eve@example.com")["id"]
-    theirs = receive(others.workspace_id, contact_id, make_channel(others.workspace_id)).conversation_id
-
-    assert api.get(f"conversations/{theirs}").status_code == 404
-    assert api.get(f"conversations/{theirs}/messages").status_code == 404
-    assert api.patch(f"conversations/{theirs}", {"status": "closed"}).status_code == 404
-    assert api.post(f"conversations/{theirs}/messages", {"text": "Hello"}).status_code == 404
-    assert api.post(f"conversations/{theirs}/typing").status_code == 404
-    assert api.post(f"conversations/{theirs}/presence").status_code == 404
-    assert api.get(f"conversations/{theirs}/presence").status_code == 404
-
-
 def test_a_conversation_whose_contact_is_deleted_does_not_change(
     api: Api, contact_id: str, conversation_id: str
 ) -> None:

@@ -74,6 +74,12 @@ def test_the_secret_is_stored_encrypted(api: Api) -> None:
     assert one("SELECT count(*) FROM jobs WHERE payload IS NOT NULL") == 0
 
 
+def test_the_sealed_secret_cannot_be_given(api: Api) -> None:
+    refused = api.post("webhooks/endpoints", BODY | {"sealed_secret": "x"})
+
+    assert refused.json["errors"] == [{"pointer": "/sealed_secret", "detail": "Unknown field."}]
+
+
 def test_an_address_of_an_allowed_network_is_taken(api: Api) -> None:
     assert api.post("webhooks/endpoints", BODY | {"address": "https://127.0.0.1:8443/"}).status_code == 202
 

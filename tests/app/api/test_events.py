@@ -115,27 +115,6 @@ def test_since_is_inclusive_and_until_exclusive(api: Api) -> None:
     assert listed(api, "until=0001-01-01T00:00:00Z") == listed(api, "since=9999-12-31T00:00:00Z") == []
 
 
-def test_nobody_sees_the_events_of_another_workspace(api: Api, others: Api) -> None:
-    endpoint = others.endpoint()
-    contact = others.contact(email="ada@example.com")
-    event = newest(others)
-
-    assert listed(api) == listed(api, f"contact_id={contact['id']}") == []
-    assert api.get(f"events/{event}").status_code == 404
-    assert api.post(f"events/{event}/resend", {"endpoint_id": endpoint}).status_code == 404
-
-
-@pytest.mark.parametrize("method_and_path", ["GET events", "GET events/{event}", "POST events/{event}/resend"])
-def test_events_need_access_to_webhooks(api: Api, method_and_path: str) -> None:
-    api.contact(email="ada@example.com")
-    method, _, path = method_and_path.partition(" ")
-
-    refused = api.restricted_to("contacts").ask(method, path.format(event=newest(api)))
-    granted = api.restricted_to("webhooks").ask(method, path.format(event=newest(api)))
-
-    assert (refused.status_code, granted.status_code == 403) == (403, False)
-
-
 def test_an_event_shows_its_deliveries(api: Api) -> None:
     for number in range(2):
         api.endpoint(f"https://shop.example/{number}")
@@ -154,16 +133,6 @@ def test_an_event_that_nobody_wanted_has_no_deliveries(api: Api) -> None:
     api.contact(email="ada@example.com")
 
     assert api.get(f"events/{newest(api)}").json["data"]["deliveries"] == []
-
-
-@pytest.mark.parametrize(
-    "identifier", ["x", "evt_x", "con_01kaj5bd40e6rr3f5y2kq0w9xz", "evt_01kaj5bd40e6rr3f5y2kq0w9xz"]
-)
-def test_what_is_no_event_is_not_found(api: Api, identifier: str) -> None:
-    endpoint = api.endpoint()
-
-    assert api.get(f"events/{identifier}").status_code == 404
-    assert api.post(f"events/{identifier}/resend", {"endpoint_id": endpoint}).status_code == 404
 
 
 def test_an_event_of_an_erased_contact_shows_what_is_left(api: Api) -> None:

@@ -117,15 +117,6 @@ def test_the_head_of_an_export_has_no_body(api: Api) -> None:
     assert (answer.status_code, answer.data, answer.mimetype) == (200, b"", "application/json")
 
 
-def test_an_export_of_what_is_not_there_is_not_found(api: Api, others: Api) -> None:
-    contact_id = api.contact(email="ada@example.com")["id"]
-    foreign = others.get(f"contacts/{contact_id}/export")
-    api.done(api.delete(f"contacts/{contact_id}"))
-
-    assert foreign.status_code == 404
-    assert api.get(f"contacts/{contact_id}/export").status_code == 404
-
-
 def test_a_contact_with_very_many_events_does_not_take_the_memory(api: Api) -> None:
     made = api.contact(email="ada@example.com", custom_fields={"note": "x" * 4000})
     rows(

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from app import database
-from app.lib import ids
 from tests import failed_jobs
 from tests.cast import KEY, Api, in_threads, one, working
 
@@ -174,16 +173,6 @@ def test_the_restriction_is_that_of_the_jobs_kind(api: Api, failed: str) -> None
     answer = api.restricted_to("contacts").post(f"jobs/{failed}/discard", {"reason": "x"})
     assert answer.status_code == 202
     assert api.restricted_to("contacts").get(f"jobs/{answer.json['data']['id']}").status_code == 200
-
-
-@pytest.mark.parametrize("verb", ["replay", "discard"])
-def test_a_job_of_another_workspace_and_one_that_does_not_exist_are_not_found(
-    api: Api, others: Api, failed: str, verb: str
-) -> None:
-    body = {"reason": "x"} if verb == "discard" else None
-
-    assert others.post(f"jobs/{failed}/{verb}", body).status_code == 404
-    assert api.post(f"jobs/{ids.new('job')}/{verb}", body).status_code == 404
 
 
 def test_the_audit_log_says_who_replayed_or_discarded(api: Api, failed: str, refused: str) -> None:

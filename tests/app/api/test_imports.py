@@ -225,12 +225,6 @@ def test_the_body_may_be_larger_than_that_of_other_writes_but_no_line(api: Api) 
     assert [(error["line"], error["problem"]["status"]) for error in errors(api, job)] == [(5, 413)]
 
 
-def test_other_writes_keep_their_limit(api: Api) -> None:
-    answer = api.post("contacts", data=b" " * 300_000, content_type="application/x-ndjson")
-
-    assert answer.status_code == 413
-
-
 # No room
 
 
@@ -499,13 +493,6 @@ def test_a_cursor_of_another_import_is_refused(api: Api) -> None:
     cursor = api.get(f"imports/{one_of_two}/errors?limit=1").json["meta"]["nextCursor"]
 
     assert api.get(f"imports/{other}/errors?cursor={cursor}").status_code == 422
-
-
-def test_an_import_of_another_workspace_is_not_found(api: Api, others: Api) -> None:
-    job = api.done(send(api, b"{}"))
-
-    assert others.get(f"imports/{job['resource']['id']}").status_code == 404
-    assert others.get(f"imports/{job['resource']['id']}/errors").status_code == 404
 
 
 def test_old_imports_are_forgotten_with_their_errors_and_running_ones_are_not(api: Api) -> None:

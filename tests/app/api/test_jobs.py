@@ -324,7 +324,6 @@ def test_a_filter_finds(api: Api, mixed: dict[str, str], query: str, found: list
 
     assert answer.status_code == 200
     assert [job["id"] for job in answer.json["data"]] == [mixed[name] for name in found]
-    assert answer.json == api.get(f"/api/v1/jobs?{query}").json
 
 
 def test_a_list_shows_the_jobs_of_what_the_token_may(api: Api, mixed: dict[str, str]) -> None:
@@ -340,9 +339,8 @@ def test_a_job_needs_the_restriction_of_its_kind(api: Api, mixed: dict[str, str]
     assert api.restricted_to("webhooks").get(f"jobs/{mixed['made']}").status_code == 403
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_can_be_asked_for(api: Api, kind: str) -> None:
-    assert api.get(f"jobs?kind={kind}").status_code == 200
+def test_every_kind_can_be_asked_for(api: Api) -> None:
+    assert {kind: api.get(f"jobs?kind={kind}").status_code for kind in KINDS} == dict.fromkeys(KINDS, 200)
 
 
 def test_a_request_waits_only_where_there_is_a_place(api: Api) -> None:

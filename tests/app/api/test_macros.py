@@ -15,7 +15,7 @@ from app.domain.work.quotas import Quota
 from app.lib import clock, ids
 from app.models.macros import Macro
 from tests.bounding import set_bound
-from tests.cast import KEY, Api, accept, all_of, event_kinds, one
+from tests.cast import Api, accept, all_of, event_kinds, one
 from tests.talks import close, make_channel, make_macro, make_member, make_saved_reply, receive
 
 REPLY = {"kind": "reply", "text": "Hello {{ contact.first_name }}."}
@@ -177,17 +177,6 @@ def test_a_saved_reply_is_sent_with_its_files_each_time(api: Api, conversation_i
 
     sent = all_of("SELECT attachments FROM messages WHERE direction = 'out'")
     assert [[each["id"] for each in attachments] for attachments in sent] == [[upload_id]] * 2
-
-
-def test_it_is_applied_once_for_a_key(api: Api, conversation_id: str) -> None:
-    path = f"conversations/{conversation_id}/macros/{make_macro(api, REPLY)}"
-
-    first, again = api.post(path, key=KEY), api.post(path, key=KEY)
-    api.apply()
-
-    assert first.json["data"]["id"] == again.json["data"]["id"]
-    assert first.json["data"]["resource"]["type"] == "conversation"
-    assert texts() == ["Hello Ada."]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -461,17 +450,6 @@ def test_a_token_that_may_not_start_automations_cannot_write_a_macro_that_does(a
     assert inbox.patch(f"macros/{make_macro(api)}", body).status_code == 403
     assert both.post("macros", body).status_code == 202
     assert applied(inbox, conversation_id, make_macro(api, start))["status"] == "succeeded"
-
-
-def test_the_macros_and_conversations_of_others_are_not_found(api: Api, others: Api, conversation_id: str) -> None:
-    macro_id, theirs = make_macro(api), make_macro(others)
-
-    assert others.get(f"macros/{macro_id}").status_code == 404
-    assert others.patch(f"macros/{macro_id}", {"name": "Other"}).status_code == 404
-    assert others.delete(f"macros/{macro_id}").status_code == 404
-    assert others.post(f"conversations/{conversation_id}/macros/{theirs}").status_code == 404
-    assert api.post(f"conversations/{conversation_id}/macros/{theirs}").status_code == 404
-    assert shown(api, conversation_id)["status"] == "open"
 
 
 def test_only_members_of_the_workspace_can_be_acted_for(api: Api, others: Api, conversation_id: str) -> None:

@@ -11,7 +11,7 @@ from app.database import rows
 from app.domain.channels import media, media_addresses
 from app.lib import ids
 from app.models.channels import Channel
-from tests.cast import KEY, Api, all_of, event_kinds, one
+from tests.cast import Api, all_of, event_kinds, one
 from tests.talks import close, make_channel, receive
 from tests.wires import WIRE
 
@@ -108,16 +108,6 @@ def test_a_message_is_not_sent_once_it_has_expired(
         api.apply()
         assert api.job(again)["status"] == "succeeded"
         assert api.get(f"messages/{message['id']}").json["data"]["status"] == "failed"
-
-
-def test_the_same_key_writes_one_message(api: Api, conversation_id: str) -> None:
-    path = f"conversations/{conversation_id}/messages"
-
-    first, second = (api.post(path, {"text": "Hello"}, key=KEY) for _ in range(2))
-    api.apply()
-
-    assert first.json["data"]["id"] == second.json["data"]["id"]
-    assert one("SELECT count(*) FROM messages WHERE direction = 'out'") == 1
 
 
 def test_a_message_opens_the_conversation_again(api: Api, contact_id: str, conversation_id: str) -> None:
@@ -407,11 +397,3 @@ def test_a_message_that_may_still_arrive_is_not_sent_again(api: Api, conversatio
     api.apply()
 
     assert api.job(again)["problem"]["status"] == 409
-
-
-def test_the_messages_of_others_are_not_found(api: Api, others: Api) -> None:
-    contact_id = others.contact(email="eve@example.com")["id"]
-    theirs = receive(others.workspace_id, contact_id, make_channel(others.workspace_id)).id
-
-    assert api.get(f"messages/{theirs}").status_code == 404
-    assert api.post(f"messages/{theirs}/resend").status_code == 404

@@ -11,7 +11,7 @@ from app.database import rows
 from app.domain.conversations import notes
 from app.lib import ids
 from tests.automations import carry_on
-from tests.cast import KEY, Api, everything_stored, one
+from tests.cast import Api, everything_stored, one
 from tests.talks import add_note, close, make_channel, make_member, receive
 
 SECRET = "Quince-marmalade <script>alert(1)</script>"
@@ -79,17 +79,6 @@ def test_the_list_is_newest_first_and_goes_on_where_its_page_ended(api: Api, con
     assert listed(api, conversation_id, f"?limit=2&cursor={first['meta']['nextCursor']}") == added[:1]
 
 
-def test_a_note_is_added_once_for_a_key(api: Api, conversation_id: str) -> None:
-    path, body = f"conversations/{conversation_id}/notes", {"text": "Called."}
-
-    first, again = api.post(path, body, key=KEY), api.post(path, body, key=KEY)
-    api.apply()
-
-    assert first.json["data"]["id"] == again.json["data"]["id"]
-    assert again.headers["Idempotent-Replayed"] == "true"
-    assert len(listed(api, conversation_id)) == 1
-
-
 def test_a_note_is_deleted_once_whoever_wrote_it(api: Api, conversation_id: str) -> None:
     note_id = add_note(api, conversation_id)
     other = api.restricted_to("inbox")
@@ -145,26 +134,6 @@ def test_a_full_conversation_takes_no_more(api: Api, conversation_id: str, monke
     add_note(api, conversation_id)
 
     assert api.post(f"conversations/{conversation_id}/notes", {"text": "Another"}).status_code == 409
-
-
-def test_the_notes_of_others_are_not_found(api: Api, others: Api, conversation_id: str) -> None:
-    note_id = add_note(api, conversation_id)
-
-    assert others.get(f"conversations/{conversation_id}/notes").status_code == 404
-    assert others.post(f"conversations/{conversation_id}/notes", {"text": "Hi"}).status_code == 404
-    assert others.get(f"notes/{note_id}").status_code == 404
-    assert others.delete(f"notes/{note_id}").status_code == 404
-    assert listed(api, conversation_id) == [note_id]
-
-
-@pytest.mark.parametrize("restriction", ["contacts", "automations", "billing", "webhooks"])
-def test_a_token_needs_access_to_the_inbox(api: Api, conversation_id: str, restriction: str) -> None:
-    note_id, caller = add_note(api, conversation_id), api.restricted_to(restriction)
-
-    assert caller.get(f"conversations/{conversation_id}/notes").status_code == 403
-    assert caller.post(f"conversations/{conversation_id}/notes", {"text": "Hi"}).status_code == 403
-    assert caller.get(f"notes/{note_id}").status_code == 403
-    assert caller.delete(f"notes/{note_id}").status_code == 403
 
 
 def test_a_conversation_whose_contact_is_deleted_takes_no_note(api: Api, contact_id: str, conversation_id: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from app import database
 from app.models.endpoints import Endpoint
-from tests.cast import KEY, Api, all_of, one, replay, row_counts
+from tests.cast import Api, all_of, one, replay, row_counts
 from tests.sending import make, set_state
 
 FAILED = {"filter": {"statuses": ["failed"]}}
@@ -180,27 +180,6 @@ def test_a_replay_that_is_still_queued_can_be_aborted(api: Api, endpoint: Endpoi
     assert aborted.status_code == 202
     assert api.done(aborted)["status"] == "succeeded"
     assert api.get(path).json["data"]["state"] == "aborted"
-
-
-@pytest.mark.parametrize("verb", ["", "/rows", "/pause", "/continue", "/abort"])
-def test_another_workspaces_replay_is_not_found(api: Api, others: Api, endpoint: Endpoint, verb: str) -> None:
-    make(endpoint, 1)
-    path = f"webhooks/replays/{begun(api)['id']}{verb}"
-
-    answer = others.get(path) if verb in ("", "/rows") else others.post(path)
-
-    assert answer.status_code == 404
-
-
-def test_one_key_makes_one_replay(api: Api, endpoint: Endpoint) -> None:
-    make(endpoint, 2)
-
-    first, second = (api.post("webhooks/replays", FAILED, key=KEY) for _ in range(2))
-
-    assert second.headers["Idempotent-Replayed"] == "true"
-    assert first.json["data"]["resource"] == second.json["data"]["resource"]
-    api.apply()
-    assert one("SELECT count(*) FROM replays") == 1
 
 
 def test_replays_are_listed_newest_first(api: Api, others: Api, endpoint: Endpoint) -> None:

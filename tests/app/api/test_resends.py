@@ -427,12 +427,6 @@ def test_an_endpoint_can_be_resent_to_and_enabled_before_its_job_has_run(api: Ap
     assert [api.job(answer)["status"] for answer in answers] == ["succeeded"] * 2
 
 
-def test_a_dry_run_of_another_workspace_is_not_found(api: Api, others: Api) -> None:
-    theirs = others.endpoint()
-
-    assert api.post(f"webhooks/endpoints/{theirs}/resend", {"dry_run": True}).status_code == 404
-
-
 def test_deliveries_of_another_workspace_to_another_endpoint_are_left_alone(
     api: Api, others: Api, endpoint: str
 ) -> None:
@@ -454,7 +448,6 @@ def test_sweeps_are_found_by_endpoint_and_action(api: Api, endpoint: str) -> Non
 
     def found(query: str) -> list[tuple[str, str]]:
         shown = api.get(f"webhooks/sweeps{query}").json
-        assert shown == api.get(f"/api/v1/webhooks/sweeps{query}").json
         return [(each["endpoint_id"], each["action"]) for each in shown["data"]]
 
     assert found("") == [(other, "cancel"), (endpoint, "release"), (endpoint, "resend")]
@@ -477,7 +470,6 @@ def test_the_audit_log_shows_who_changed_what(api: Api, delivery: Callable[..., 
 
     shown = api.get("webhooks/audit-log").json
 
-    assert shown == api.get("/api/v1/webhooks/audit-log").json
     of_endpoint = {"type": "endpoint", "id": endpoint}
     filters = {"statuses": ["failed", "held"], "kinds": ["tag.added"], "since": None, "until": None}
     assert [(each["action"], each["target"], each["detail"]) for each in reversed(shown["data"])] == [

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.lib import ids
 from tests.cast import KEY, Api, event_kinds, one, row_counts
 from tests.later import TOMORROW, go, schedule
 from tests.talks import make_channel, receive
@@ -167,14 +166,6 @@ def test_those_that_are_scheduled_are_listed_the_next_first(api: Api, others: Ap
         assert [each["id"] for each in first["data"] + then["data"]] == expected
         assert api.get(f"{path}?scheduled=false").status_code == 422
     assert others.get("messages?scheduled=true").json["data"] == []
-
-
-def test_another_workspaces_message_is_not_there(api: Api, others: Api, talk: str) -> None:
-    message_id = schedule(api, talk)
-
-    assert others.patch(f"messages/{message_id}", {"text": "x"}).status_code == 404
-    assert others.delete(f"messages/{message_id}").status_code == 404
-    assert others.delete(f"messages/{ids.new('msg')}").status_code == 404
 
 
 def test_an_export_has_it(api: Api, talk: str, contact_id: str) -> None:

@@ -223,16 +223,6 @@ def test_what_cannot_be_is_refused(api: Api, body: dict[str, Any], pointer: str)
     assert [error["pointer"] for error in answer.get_json(force=True)["errors"]] == [pointer]
 
 
-def test_the_contact_of_another_workspace_is_unknown(api: Api, others: Api) -> None:
-    theirs = others.contact(email="eve@example.com")["id"]
-
-    assert api.post(f"automations/{api.automation()['id']}/simulate", {"contact_id": theirs}).status_code == 422
-
-
-def test_the_automation_of_another_workspace_is_not_found(api: Api, others: Api) -> None:
-    assert api.post(f"automations/{others.automation()['id']}/simulate").status_code == 404
-
-
 def test_a_simulation_that_computes_for_long_fails_with_limit(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     set_bound(monkeypatch, "COMPUTING_PER_SIMULATION", 100)
     steps = [{"id": f"s{n}", "kind": "add_tag", "tag": "{{ contact.id }}"} for n in range(10)]

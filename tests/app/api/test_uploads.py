@@ -122,8 +122,3 @@ def test_the_largest_file_fits(api: Api) -> None:
 
 def test_a_key_is_no_reason_to_refuse_a_file(api: Api) -> None:
     assert upload(api, PNG, key=KEY).status_code == 201
-
-
-def test_files_need_access_to_the_inbox(api: Api) -> None:
-    assert upload(api.restricted_to("contacts"), PNG).status_code == 403
-    assert upload(api.restricted_to("inbox"), PNG).status_code == 201

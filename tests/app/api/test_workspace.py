@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cast import KEY, Api, one, row_counts, working
+from tests.cast import Api, one, row_counts, working
 
 QUIET = {"from": "21:00", "to": "08:00"}
 
@@ -59,13 +59,6 @@ def test_a_caller_who_waits_gets_the_workspace(api: Api) -> None:
     assert (answer.status_code, answer.json["data"]["name"]) == (200, "Our shop")
 
 
-def test_a_patch_with_a_key_is_applied_once(api: Api) -> None:
-    first, again = (api.patch(path(api), {"name": "Our shop"}, key=KEY) for _ in range(2))
-
-    assert again.json["data"]["id"] == first.json["data"]["id"]
-    assert again.headers["Idempotent-Replayed"] == "true"
-
-
 def test_an_empty_patch_changes_nothing(api: Api) -> None:
     before = api.get(path(api)).json
 
@@ -100,20 +93,6 @@ def test_what_cannot_be_is_refused(api: Api, body: dict[str, Any], pointer: str)
     assert answer.status_code == 422
     assert [error["pointer"] for error in answer.get_json(force=True)["errors"]] == [pointer]
     assert row_counts() == before
-
-
-def test_another_workspace_is_not_found(api: Api, others: Api) -> None:
-    assert api.get(path(others)).status_code == 404
-    assert api.patch(path(others), {"name": "Ours"}).status_code == 404
-
-
-def test_only_unrestricted_tokens_may_read_and_change_it(api: Api) -> None:
-    restricted = api.restricted_to("contacts", "inbox", "automations", "billing", "webhooks")
-
-    answers = restricted.get(path(api)), restricted.patch(path(api), {"name": "Theirs"})
-
-    assert [answer.status_code for answer in answers] == [403, 403]
-    assert answers[0].get_json(force=True)["detail"] == "This needs an unrestricted token."
 
 
 def test_its_jobs_are_not_shown_to_restricted_tokens(api: Api) -> None:
