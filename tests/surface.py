@@ -43,7 +43,7 @@ OPTIONAL = (
     "BroadcastCreate.filter",
     "BroadcastCreate.message",
 )
-# Where the example of a field would be refused: what an endpoint needs, and when a booking ends.
+# Values for fields whose examples would be refused.
 VALID = {"address": "https://shop.example/hooks", "events": ["*"], "ends_at": "2026-01-01T01:00:00Z"}
 VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
 DOCUMENT = "/api/v1/openapi.json"
@@ -139,7 +139,7 @@ def lists(every: list[Operation]) -> list[Operation]:
 
 
 def views(every: list[Operation]) -> list[Operation]:
-    """One operation of each view: its long and its short address in turn. Both lead to the same code."""
+    """Returns one operation of each view, in turn at its long and its short address. Both lead to the same code."""
     addresses: dict[tuple[str, str], list[Operation]] = {}
     for operation in every:
         addresses.setdefault((operation.method, operation.collection), []).append(operation)
@@ -343,7 +343,7 @@ ALLOWED_HEADERS = {
 
 
 def said(answer: TestResponse) -> str:
-    """The status of an answer, and if it is a problem, its slug and pointers; `whole` for a body as a whole."""
+    """Returns the status of an answer, with the slug and pointers of a problem; `whole` points at a body as a whole."""
     if answer.status_code < 400 or not answer.data:
         return str(answer.status_code)
     problem = json.loads(answer.text)
@@ -355,9 +355,9 @@ def said(answer: TestResponse) -> str:
 
 
 def expect(outcome: str, answers: Iterable[tuple[object, TestResponse]]) -> None:
-    """Asserts that `said` of every answer is the outcome, and that no request has left a trace.
+    """Asserts that `said` returns `outcome` for every answer, and that no request has left a trace.
 
-    The requests are made while `answers` is iterated over, so that a look before and one after them are enough.
+    `answers` sends its requests while it is iterated over, so the database is compared once for all of them.
     """
     with no_trace():
         outcomes = [(str(asked), said(sound(answer, asked))) for asked, answer in answers]
@@ -366,7 +366,7 @@ def expect(outcome: str, answers: Iterable[tuple[object, TestResponse]]) -> None
     assert not others, f"Not {outcome}: {others}"
 
 
-# What a scene has of these has ended, and refuses to be changed.
+# Nouns whose resource in a scene has ended, so that writes to it are refused.
 ENDED = {"replay", "job"}
 
 
@@ -398,11 +398,11 @@ class Scene:
 
     @property
     def taking_json(self) -> list[Operation]:
-        """The views that read a JSON object, or refuse one that has any member."""
+        """The views that read a JSON object, or refuse one with any member."""
         return [operation for operation in self.views if operation.method != "GET" and not operation.takes_file]
 
     def named(self, name: str) -> Operation:
-        """The operation that reads like this, such as `POST /contacts`, at its long address."""
+        """Returns the operation with this name, such as `POST /contacts`, at its long address."""
         return next(each for each in self.operations if name == f"{each.method} {each.collection}")
 
     def path(self, operation: Operation, known: dict[str, str] | None = None) -> str:
@@ -414,7 +414,10 @@ class Scene:
     def ask(
         self, operation: Operation, path: str | None = None, query: str = "", caller: Api | None = None, **options: Any
     ) -> TestResponse:
-        """A request that would be accepted, but for the arguments; the path goes as it is. Its answer is sound."""
+        """Sends a request that would be accepted but for the arguments; `path` is sent as it is.
+
+        Asserts that the answer is sound.
+        """
         if operation.body and not options.keys() & {"data", "json"}:
             options.setdefault("body", self.body(operation))
         target = (path or self.path(operation)) + (query and f"?{query}")

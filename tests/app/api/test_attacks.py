@@ -1,5 +1,7 @@
-"""Attacks: none gains anything, and none gets a 5xx. All of them on the routes where one hook decides for every route,
-and on each field, filter and route what these decide themselves.
+"""Attacks: none gains anything, and none gets a 5xx.
+
+Where one hook decides for every route, all attacks are tried on a few routes, and one of them on every route. Every
+field and every filter is tried.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ T = TypeVar("T")
 
 
 def readers(scene: Scene) -> list[Operation]:
-    """Views for the three ways to read a body: one that needs it, one that does without, and one that takes none."""
+    """Returns a view for each way to read a body: one that requires it, one that does not, and one that takes none."""
     endpoint = "/webhooks/endpoints/<endpoint_id>"
     return [scene.named(name) for name in ("POST /contacts", f"POST {endpoint}/enable", f"DELETE {endpoint}")]
 
@@ -122,7 +124,7 @@ NASTY = [
 ]
 
 
-# What is nasty for one or the other, together: first without what most texts must not have, then with it.
+# Many nasty values in one text: first without control characters, which most fields refuse, then with them.
 TANGLED = "'; -- \" OR 1=1 %s%(id)s\\_${7*7}{{7*7}}../<script>=cmd|🦄\U0010ffffe\u0301"
 TOGETHER = [
     TANGLED,
@@ -156,7 +158,9 @@ def unlimited(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def values_for(
     found: Iterable[tuple[Operation, str, Any]], every: list[T], together: list[T]
 ) -> Iterator[tuple[Operation, str, list[T]]]:
-    """Fields of operations with what they are tried with: every value for the first of each type and its validators."""
+    """Yields the values to try on each field: `every` for the first field of a type with these validators, `together`
+    for all others.
+    """
     seen = set()
     for operation, name, field in found:
         inside = [getattr(field, each, None) for each in ("nested", "_read")] + [type(getattr(field, "inner", None))]

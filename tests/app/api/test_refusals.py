@@ -1,7 +1,7 @@
 """Every way in which the API refuses a request: all variants on one route, and one of each rule on every route.
 
-None of them leaves a trace (`expect`). The routes are the application's, so a new one is tried without being listed.
-Fields are in `test_wrong_fields`, cursors in `test_lists`, and what means harm in `test_attacks`.
+No refusal leaves a trace (`expect`). The routes are those of the application, so a new one needs no entry here.
+`test_wrong_fields` is about fields and filters, `test_lists` about cursors, and `test_attacks` about attacks.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from app.lib.token_format import new as new_token
 from tests.surface import Operation, Scene, expect, said, sound, unknown
 
 UNKNOWN = "01kaj5bd40e6rr3f5y2kq0w9xz"
-# Much that could be taken for something else than an identifier.
+# Text that quoting, formatting or markup could take for something else than an identifier.
 NASTY = quote("con_'; -- \" OR 1=1 %s %% \\ {{7*7}} <b> \u202e \x85 \ufeff é💩 null 9e999")
 
 
 def ask(scene: Scene, operation: Operation, *args: Any, **options: Any) -> TestResponse:
-    """A request with a key, which is kept if the request is accepted, whose result the caller waits for."""
+    """Sends the request with a new Idempotency-Key, which is stored if it is accepted, and waits for its result."""
     headers = {"Idempotency-Key": str(uuid.uuid4()), "Prefer": "wait=1"} | options.pop("headers", {})
     return scene.ask(operation, *args, headers=headers, **options)
 
@@ -115,7 +115,8 @@ def test_what_is_no_valid_token_is_refused(scene: Scene, ask: Any) -> None:
     _, expired = tokens.issue(api.workspace_id, "Short", expires_in_seconds=1)
     revoked_id, revoked = tokens.issue(api.workspace_id, "Revoked")
     tokens.revoke(revoked_id)
-    wrong = ["", "bhp_", "bhp_short", "x" * 40, "bhp_" + "0" * 100_000, new_token(), revoked, *forgeries(api.token)]
+    wrong = ["", "bhp_", "bhp_short", "x" * 40, "bhp_" + "0" * 100_000, "bhp_" + "\xc3\xa9" * 36]
+    wrong += [new_token(), revoked, *forgeries(api.token)]
 
     with clock.moved_by(seconds=2):
         expect("401 unauthenticated", [(expired, ask(scene, f"Bearer {expired}"))])
@@ -159,27 +160,21 @@ def test_the_refusal_of_a_token_calls_it_invalid_and_does_not_repeat_it(scene: S
 
 # 403
 
-# Who may use what, said a second time: by the noun with which a path begins. "" is the workspace itself.
+# The code's restrictions, stated a second time by the noun that a path begins with. "" is the workspace itself.
 NOUNS = {
     None: ("auth", "jobs"),
     UNRESTRICTED: ("",),
     "contacts": ("contacts", "sales", "bookings", "imports"),
     "inbox": (
-        "channels",
-        "conversations",
-        "messages",
-        "notes",
-        "saved-replies",
-        "macros",
-        "members",
-        "uploads",
-        "reports",
+        *("channels", "conversations", "messages", "notes", "saved-replies", "macros"),
+        *("members", "uploads", "reports"),
     ),
     "automations": ("automations", "runs", "broadcasts", "segments"),
     "billing": ("billing", "invoices"),
     "webhooks": ("webhooks", "events"),
 }
 NEEDED = {noun: (restriction,) if restriction else () for restriction, nouns in NOUNS.items() for noun in nouns}
+# Routes that need another restriction than their noun.
 OTHERWISE = {
     "GET /webhooks/events": (),
     "GET /segments": ("automations", "contacts"),
@@ -212,7 +207,7 @@ def test_a_token_with_all_the_other_restrictions_is_refused(scene: Scene) -> Non
 
 def test_a_token_with_one_of_its_restrictions_alone_may_use_a_read(scene: Scene) -> None:
     callers = {restriction: scene.ours.restricted_to(restriction) for restriction in RESTRICTIONS}
-    # That of a job is its kind's: see `test_jobs`.
+    # A job needs the restriction of its kind: see `test_jobs`.
     reads = [each for each in [*scene.reads, scene.named("POST /segments/count")] if "job" not in each.nouns]
     asked = [(each, restriction) for each in reads for restriction in each.restrictions or ("billing",)]
 
@@ -295,7 +290,7 @@ def test_an_identifier_of_another_workspace_in_a_body_looks_like_one_that_nothin
 
 
 def outcome(scene: Scene, answer: TestResponse) -> str:
-    """What is said at once, or in the end of the problem of the job."""
+    """Returns what the answer says, or the status of the job's problem if the write was accepted."""
     if answer.status_code != 202:
         return said(answer)
     return str((scene.ours.done(answer)["problem"] or {}).get("status"))
@@ -401,6 +396,17 @@ JSON = {"content_type": "application/json"}
 )
 def test_a_body_that_is_no_object_is_refused_by_every_view(scene: Scene, outcome: str, options: dict[str, Any]) -> None:
     expect(outcome, ((each, ask(scene, each, **options)) for each in scene.taking_json))
+
+
+def test_json_that_is_no_object_is_invalid_as_a_whole(scene: Scene) -> None:
+    endpoint = "/webhooks/endpoints/<endpoint_id>"
+    names = ("POST /contacts", f"POST {endpoint}/enable", f"POST {endpoint}/rotate-secret")
+    asked = [(name, text) for name in names for text in ("[]", "1", "null", '"text"')] + [("POST /contacts", "")]
+
+    expect(
+        "422 validation-failed whole",
+        ((each, ask(scene, scene.named(each[0]), data=each[1], **JSON)) for each in asked),
+    )
 
 
 def test_a_field_that_is_not_known_is_pointed_at(scene: Scene) -> None:
