@@ -87,13 +87,14 @@ BROKEN = {
 
 def test_broken_json_is_refused_quickly(scene: Scene, subtests: pytest.Subtests) -> None:
     for what, body in BROKEN.items():
-        for operation in readers(scene):
-            with subtests.test(f"{what}: {operation}"), no_trace():
-                began = time.thread_time()
+        with subtests.test(what), no_trace():
+            began = time.thread_time()
+            for operation in readers(scene):
                 answer = scene.ask(operation, data=body, content_type="application/json")
-                assert said(answer)[:3] in ("400", "422")
-                assert len(answer.data) < 100_000
-                assert time.thread_time() - began < 0.2  # of ours, however many others want the processor
+                assert said(answer)[:3] in ("400", "422"), operation
+                assert len(answer.data) < 100_000, operation
+            # The time of this thread, so that other processes on the machine do not count.
+            assert (time.thread_time() - began) / len(readers(scene)) < 0.2
 
 
 def test_a_repeated_key_is_named(scene: Scene) -> None:
