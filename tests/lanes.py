@@ -23,7 +23,10 @@ import psutil
 ROOT = Path(__file__).parents[1]
 LOGS = ROOT / ".data" / "lanes"
 # A test that failed, as pytest names it while others still run: with the process that ran it in front, or without.
-_FAILED = re.compile(r"^\[gw\d+\] \[ *\d+%\] (SUBFAILED|FAILED|ERROR)\b|\b(SUBFAILED\S*|FAILED|ERROR) +\[ *\d+%\]$")
+_FAILED = re.compile(
+    r"^\[gw\d+\] \[ *\d+%\] (?:SUBFAILED\S*|FAILED|ERROR) (?P<shared>.+)$"
+    r"|^(?P<alone>.+?) +(?:SUBFAILED\S*|FAILED|ERROR) +\[ *\d+%\]$"
+)
 _COUNTS = re.compile(r"^=+ (.+) in [\d.]+s\b.*=$", re.MULTILINE)
 _DETAILS = re.compile(r"^=+ (?:ERRORS|FAILURES) =+$", re.MULTILINE)
 _LAST_LINES = 60
@@ -37,6 +40,7 @@ class Lane:
         self.name = name
         self.log = LOGS / f"{name}.log"
         self.seconds = 0.0
+        self.failed: list[str] = []
         self._began = time.monotonic()
         self._process = subprocess.Popen(
             ["make", "--no-print-directory", name],
@@ -57,11 +61,11 @@ class Lane:
 
     @property
     def outcome(self) -> str:
-        """One line: whether it passed, how long it took, and how many tests did what."""
+        """One line: whether it passed, how long it took, and how many tests did what. Then a line for each that failed."""
         counts = _COUNTS.findall(self.log.read_text())
-        return (
-            f"{self.name:14} {'passed' if self.has_passed else 'FAILED'} {_clock(self.seconds)}  {''.join(counts[-1:])}"
-        )
+        verdict = "passed" if self.has_passed else "FAILED"
+        line = f"{self.name:14} {verdict} {_clock(self.seconds)}  {''.join(counts[-1:])}"
+        return "\n  ".join([line, *dict.fromkeys(self.failed)])
 
     def details(self) -> str:
         """What it said of its failures, or last."""
@@ -84,7 +88,8 @@ class Lane:
             for line in self._process.stdout:
                 log.write(line)
                 log.flush()
-                if _FAILED.search(line.rstrip()):
+                if found := _FAILED.search(line.rstrip()):
+                    self.failed.append(found["shared"] or found["alone"])
                     print(f"{self.name}: {line.strip()}", flush=True)
         self._process.wait()
         self.seconds = time.monotonic() - self._began
