@@ -61,7 +61,7 @@ class Lane:
 
     @property
     def outcome(self) -> str:
-        """One line: whether it passed, how long it took, and how many tests did what. Then a line for each that failed."""
+        """A line: whether it passed, how long it took, how many tests did what. Below it, the tests that failed."""
         counts = _COUNTS.findall(self.log.read_text())
         verdict = "passed" if self.has_passed else "FAILED"
         line = f"{self.name:14} {verdict} {_clock(self.seconds)}  {''.join(counts[-1:])}"

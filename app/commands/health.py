@@ -59,7 +59,7 @@ def _port_of(process_type: str) -> int:
                 return port
         except Unwell as error:
             if not isinstance(error.__cause__, ConnectionRefusedError):
-                strange = f"; {error}"
+                strange += f"; {error}"
     raise Unwell(f"no {process_type} answers on ports {ports[0]} to {ports[-1]} of {settings().metrics_host}{strange}")
 
 

@@ -16,12 +16,13 @@ import psycopg2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.metrics import MOST_PORTS
 from tests.alerts.series import NAMES, Seen, firing
 from tests.journeys.faults import let_pass
 from tests.journeys.load import Load
 from tests.journeys.shops import Shop, open_shops
 from tests.journeys.waiting import wait_until
-from tests.stack.ports import free_port
+from tests.stack.ports import free_range
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
@@ -96,7 +97,7 @@ def running() -> Iterator[Service]:
             ports[name] = json.loads(line)["port"]
 
     with TemporaryDirectory(prefix="bellhop-alerts-", ignore_cleanup_errors=True) as directory:
-        settings = SETTINGS | {"METRICS_PORT": str(free_port())}
+        settings = SETTINGS | {"METRICS_PORT": str(free_range(MOST_PORTS))}
         with Stack(Path(directory), PROCESSES, settings, on_line=on_line) as stack:
             receiver = Receiver(stack.certificates.ca_file.parent)
             receiver.start()

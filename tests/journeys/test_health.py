@@ -13,13 +13,14 @@ from threading import Thread
 import pytest
 
 from app import presence
+from app.metrics import MOST_PORTS
 from tests.journeys.conftest import serve
 from tests.journeys.waiting import wait_until
-from tests.stack.ports import free_port
+from tests.stack.ports import free_port, free_range
 from tests.stack.processes import ROOT
 from tests.stack.stack import Stack
 
-METRICS_PORT = str(free_port())
+METRICS_PORT = str(free_range(MOST_PORTS))
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 
+from app.metrics import MOST_PORTS
 from tests.journeys.audit import Figures, audit, rows
 from tests.journeys.conftest import SETTINGS, serve
 from tests.journeys.faults import kill
@@ -17,7 +18,7 @@ from tests.journeys.runs import flaws, make_visitors, publish_walk, start, unfin
 from tests.journeys.shops import open_shop, open_shops
 from tests.journeys.waiting import wait_until
 from tests.listening import Ear
-from tests.stack.ports import free_port
+from tests.stack.ports import free_range
 from tests.stack.processes import ROOT, SMALL
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
@@ -29,7 +30,7 @@ WINDOW = 32  # requests under way to one endpoint
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    settings = SETTINGS | {"METRICS_PORT": str(free_port())}
+    settings = SETTINGS | {"METRICS_PORT": str(free_range(MOST_PORTS))}
     yield from serve({"web": 1, "worker": 1}, settings, procfile=SMALL)
 
 

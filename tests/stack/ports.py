@@ -10,6 +10,8 @@ _CHOICE = range(20_000, 32_000)
 # another choose from different ports.
 _SHARES = 50
 _given: set[int] = set()
+# Ranges for what looks for others by their ports and must find only its own; `free_port` gives none of these ports.
+_RANGES = range(10_000, 20_000)
 
 
 def free_port(preferred: int | None = None) -> int:
@@ -19,6 +21,19 @@ def free_port(preferred: int | None = None) -> int:
     port = next(port for port in [*wishes, *random.sample(share, len(share))] if port not in _given and is_free(port))
     _given.add(port)
     return port
+
+
+def free_range(length: int) -> int:
+    """The first of so many neighbouring ports, all of which are free. Never returns a range twice."""
+    starts = _RANGES[: 1 - length : length]
+    own = os.getpid() % len(starts)
+    first = next(start for start in [*starts[own:], *starts[:own]] if start not in _given and _are_free(start, length))
+    _given.add(first)
+    return first
+
+
+def _are_free(first: int, length: int) -> bool:
+    return all(is_free(port) for port in range(first, first + length))
 
 
 def is_free(port: int) -> bool:
