@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tests.journeys.audit import rows
@@ -73,6 +73,15 @@ def unlogged(found: Sequence[Log], receiver: Receiver, late_seconds: float = SLA
     for each in list(receiver.received):
         arrived[each.delivery_id].append(each)
     return [each for log in found for each in _beside(log, arrived[log.delivery_id], late_seconds)]
+
+
+def too_often(arrived: Counter[str], found: Sequence[Log], before: Mapping[str, int]) -> list[str]:
+    """The deliveries that arrived more often than they were tried since they had the attempts of `before`.
+
+    On a busy machine a receiver may answer too late, and then gets the delivery again by the schedule of retries.
+    """
+    tries = {log.delivery_id: log.attempts - before.get(log.delivery_id, 0) for log in found}
+    return [delivery_id for delivery_id, times in arrived.items() if times > tries[delivery_id]]
 
 
 def _beside(log: Log, arrived: Sequence[Received], late_seconds: float) -> list[Received]:
