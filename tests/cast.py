@@ -146,6 +146,11 @@ def apply(workspace_id: str) -> None:
             work(workspace_id)
 
 
+def apply_until(workspace_id: str, query: str, *parameters: object) -> None:
+    """Applies the workspace's writes, of which one may be held up, until the query finds a row."""
+    until(lambda: writes.work(workspace_id) or database.rows(query, parameters), seconds=60)
+
+
 def sweep(endpoint_id: str) -> None:
     """Runs all sweeps of the endpoint to their end."""
     while database.rows("SELECT 1 FROM sweeps WHERE endpoint_id = %s AND due_at IS NOT NULL", (endpoint_id,)):

@@ -38,7 +38,10 @@ def test_all_text_is_hostile(service: Service, workspace: Workspace) -> None:
             assert found[0][0] > 0, f"{table}.{column}"
 
 
-@pytest.mark.parametrize("has_policy", [True, False], ids=["with the policy", "without the policy"])
+@pytest.mark.parametrize(
+    "has_policy",
+    [pytest.param(True, id="with the policy", marks=pytest.mark.nightly), pytest.param(False, id="without the policy")],
+)
 def test_no_script_of_a_stranger_runs_on_any_page(
     service: Service,
     browser: Browser,

@@ -12,7 +12,7 @@ from app.domain import writes
 from app.domain.automations import bulk_changes, controls
 from app.lib import ids
 from app.models.runs import STATUSES, UNFINISHED, Run, RunStep
-from tests.cast import Api, all_of, elsewhere, event_bodies, one, row_counts, rung_on
+from tests.cast import Api, all_of, apply_until, elsewhere, event_bodies, one, row_counts, rung_on
 
 TWO_STEPS = ({"id": "first", "kind": "add_tag", "tag": "a"}, {"id": "second", "kind": "add_tag", "tag": "b"})
 
@@ -407,7 +407,7 @@ def test_runs_whose_contacts_are_held_are_cancelled_in_a_later_part(
     job = api.post(f"automations/{automation_id}/cancel-runs", {})
 
     with in_use(contact_id):
-        writes.work(api.workspace_id)
+        apply_until(api.workspace_id, "SELECT 1 FROM runs WHERE status = 'cancelled'")
         assert [show(api, run_id)["status"] for run_id in (held, free)] == ["queued", "cancelled"]
         assert api.job(job)["status"] == "running"
 

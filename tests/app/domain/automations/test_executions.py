@@ -24,13 +24,25 @@ from app.models import sets
 from app.models.contacts import Contact
 from app.models.runs import Run
 from tests.automations import carry_on, deltas, make_automation
-from tests.cast import accept, all_of, apply, elsewhere, event_bodies, event_kinds, in_threads, one, rung_on
+from tests.cast import (
+    accept,
+    all_of,
+    apply,
+    apply_until,
+    elsewhere,
+    event_bodies,
+    event_kinds,
+    in_threads,
+    one,
+    rung_on,
+)
 
 pytestmark = pytest.mark.usefixtures("empty")
 
 TAG = {"id": "tag", "kind": "add_tag", "tag": "vip"}
 WAIT = {"id": "pause", "kind": "wait", "seconds": 60}
 NAME = {"id": "name", "kind": "set_field", "field": "first_name", "value": "Ada"}
+MARKED = "SELECT 1 FROM automations WHERE json_array_length(cancellations) > 0"
 
 
 @pytest.fixture
@@ -214,7 +226,7 @@ def test_a_run_takes_no_step_once_its_cancellation_is_accepted_and_marked(worksp
 
     # Workers have the head of the walk, which so does not get to the others.
     with elsewhere(lambda: rows("SELECT FROM contacts FOR NO KEY UPDATE")):
-        writes.work(workspace_id)
+        apply_until(workspace_id, MARKED)
     later = start(workspace_id, automation_id, contact_id)
     for each in (run, other, held_up):
         wake(each)
@@ -236,7 +248,7 @@ def test_a_run_that_begins_while_its_automation_is_being_deleted_is_cancelled(
     automation_id = make_automation(workspace_id, {"steps": [TAG]})
     accept(workspace_id, "automations.delete", {}, automation_id)
     with elsewhere(lambda: rows("SELECT FROM automation_versions FOR UPDATE")):
-        writes.work(workspace_id)
+        apply_until(workspace_id, MARKED)
     run = start(workspace_id, automation_id, contact_id)
 
     carry_on(workspace_id)

@@ -28,7 +28,7 @@ from app.models.conversations import Conversation
 from app.outbound import Answer, answered
 from tests import cast
 from tests.automations import carry_on, deltas, make_automation
-from tests.cast import KEY, Api, all_of, elsewhere, event_bodies, in_another_process, in_threads, one, until
+from tests.cast import KEY, Api, all_of, apply_until, elsewhere, event_bodies, in_another_process, in_threads, one
 from tests.talks import locked, make_channel, make_member, make_run, receive, recent
 
 PERSON = {
@@ -499,7 +499,7 @@ def test_an_erasure_does_not_wait_for_a_row_that_another_transaction_holds(api: 
 
     with elsewhere(lambda: rows(f"SELECT FROM {table} WHERE id = %s FOR NO KEY UPDATE", (held,))):
         reached = "SELECT progress->>'after' FROM jobs WHERE progress->>'table' = %s AND progress->>'after' <> ''"
-        until(lambda: writes.work(api.workspace_id) or rows(reached, (table,)), seconds=60)
+        apply_until(api.workspace_id, reached, table)
         for _ in range(10):
             writes.work(api.workspace_id)
         assert "" < one(reached, table) < held
