@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import FilePayload, expect
+from playwright.sync_api import APIResponse, FilePayload, Route, expect
 
 from tests.browser.conftest import NewBrowser
 from tests.browser.services import Workspace
@@ -66,6 +66,29 @@ def test_everything_can_be_done_with_the_keyboard(widget: Widget, chat: Chat) ->
     expect(widget.panel).to_be_hidden()
     expect(widget.launcher).to_be_focused()
     assert chat.texts() == ["Hello\nthere"]
+
+
+def test_an_earlier_answer_that_comes_late_hides_nothing(widget: Widget, chat: Chat) -> None:
+    held: list[tuple[Route, APIResponse]] = []
+
+    def hold_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append((route, route.fetch()))
+
+    widget.open().say("Do you have tulips?")
+    widget.expect_sent()
+    chat.texts()
+    widget.page.route("**/messages", hold_first)
+    widget.page.evaluate("dispatchEvent(new Event('online'))")
+    wait_until(lambda: held or widget.page.wait_for_timeout(100), 30, "the page has asked")
+    chat.answer("We have two.")
+    widget.page.wait_for_timeout(2000)  # for the stream to tell of it
+    [(route, early)] = held
+    route.fulfill(response=early)
+
+    widget.expect("Do you have tulips?", "We have two.")
 
 
 def test_a_button_is_pressed_and_all_are_gone(widget: Widget, chat: Chat) -> None:

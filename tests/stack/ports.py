@@ -27,7 +27,8 @@ def free_range(length: int) -> int:
     """The first of so many neighbouring ports, all of which are free. Never returns a range twice."""
     starts = _RANGES[: 1 - length : length]
     own = os.getpid() % len(starts)
-    first = next(start for start in [*starts[own:], *starts[:own]] if start not in _given and _are_free(start, length))
+    candidates = (start for start in [*starts[own:], *starts[:own]] if start not in _given)
+    first: int = next(start for start in candidates if _are_free(start, length))
     _given.add(first)
     return first
 

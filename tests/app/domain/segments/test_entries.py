@@ -157,7 +157,7 @@ def test_two_schedulers_and_one_that_dies_begin_each_run_once(api: Api, monkeypa
                 os._exit(9)
 
         monkeypatch.setattr(run_states, "begin", begin_and_die)
-        schedules.start_some()
+        start_all()
 
     assert in_another_process(die) == 9
     assert 0 < len(begun()) < len(vips)

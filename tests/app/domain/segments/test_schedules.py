@@ -200,7 +200,7 @@ def test_two_schedulers_and_one_that_dies_begin_each_run_once(api: Api, monkeypa
                 os._exit(9)
 
         monkeypatch.setattr(run_states, "begin", begin_and_die)
-        schedules.start_some()
+        start_all()
 
     assert in_another_process(die) == 9
     assert begun() == vips[:6]
@@ -220,7 +220,7 @@ def test_a_scheduler_that_dies_before_it_notes_the_end_begins_nothing_again(
 
     def die() -> None:
         monkeypatch.setattr(schedules, "_end", lambda schedule: os._exit(9))
-        schedules.start_some()
+        start_all()
 
     assert in_another_process(die) == 9
     assert begun() == []
