@@ -27,3 +27,10 @@ def test_a_name_that_stands_in_several_packages_is_in_the_glossary() -> None:
 
     namesakes = {name: sorted(where - {""}) for name, where in places.items() if len(where - {""}) > 1}
     assert {name: where for name, where in namesakes.items() if name not in explained} == {}
+
+
+def test_what_locks_some_rows_locks_no_more() -> None:
+    """PostgreSQL may run the query of an `IN (…)` once for each row, and each time it locks up to LIMIT other rows."""
+    several = re.compile(r"\bIN \(\s*SELECT [^;]{1,400}?\bLIMIT \S+ FOR (NO KEY )?UPDATE\b")
+    for path in [*CODE, *(ROOT / "app" / "sql").glob("*.sql")]:
+        assert not several.search(path.read_text()), f"{path}: = ANY(ARRAY(SELECT …)) is run once."

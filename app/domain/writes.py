@@ -54,9 +54,9 @@ def take_up_known(limit: int = 1_000) -> int:
     """
     known = rows(
         """
-        UPDATE jobs SET due_at = now(), unknown_since = NULL WHERE id IN (
+        UPDATE jobs SET due_at = now(), unknown_since = NULL WHERE id = ANY(ARRAY(
             SELECT id FROM jobs WHERE unknown_since IS NOT NULL AND kind = ANY(%s)
-            ORDER BY unknown_since LIMIT %s FOR UPDATE SKIP LOCKED)
+            ORDER BY unknown_since LIMIT %s FOR UPDATE SKIP LOCKED))
         RETURNING workspace_id
         """,
         (list(VERBS), limit),

@@ -3,7 +3,8 @@
 -- locks it until its content is final.
 WITH announced AS (
     UPDATE notifications SET is_announced = true
-    WHERE id IN (SELECT id FROM notifications WHERE NOT is_announced ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+    WHERE id = ANY(ARRAY(
+        SELECT id FROM notifications WHERE NOT is_announced ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
     RETURNING workspace_id, member_id, kind
 ), news AS (
     SELECT DISTINCT workspace_id, member_id, CASE WHEN member_id IS NOT NULL OR kind = 'new_conversation' THEN kind END

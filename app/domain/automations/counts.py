@@ -83,7 +83,7 @@ def _kept() -> dict[str, datetime]:
 _FOLD = """
     WITH taken AS (
         DELETE FROM automation_deltas
-        WHERE id IN (SELECT id FROM automation_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+        WHERE id = ANY(ARRAY(SELECT id FROM automation_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
         RETURNING workspace_id, automation_id, version, hour, step, key, amount
     ), known AS MATERIALIZED (
         SELECT * FROM taken WHERE EXISTS (SELECT FROM automations WHERE automations.id = taken.automation_id)

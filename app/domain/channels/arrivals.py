@@ -124,9 +124,9 @@ def _retry(condition: str, *parameters: str) -> int:
     again = rows(
         f"""
         UPDATE arrivals SET problem = NULL, errors = 0, deaths = 0, due_at = clock_timestamp()
-        WHERE id IN (
+        WHERE id = ANY(ARRAY(
             SELECT id FROM arrivals WHERE problem IS NOT NULL AND {condition}
-            ORDER BY id LIMIT %s FOR NO KEY UPDATE)
+            ORDER BY id LIMIT %s FOR NO KEY UPDATE))
         RETURNING sender_key
         """,
         (*parameters, RETRIED),

@@ -236,8 +236,8 @@ def delete_expired(limit: int = 100) -> int:
     # Without `file` it can no longer be attached. If this process dies, the row is found again.
     expired = rows(
         """
-        UPDATE uploads SET file = NULL WHERE id IN (
-            SELECT id FROM uploads WHERE expires_at < now() ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED)
+        UPDATE uploads SET file = NULL WHERE id = ANY(ARRAY(
+            SELECT id FROM uploads WHERE expires_at < now() ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED))
         RETURNING id
         """,
         (limit,),

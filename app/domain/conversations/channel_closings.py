@@ -55,10 +55,10 @@ def end_waiting(limit: int = PART) -> int:
         ended += count(
             """
             UPDATE uploads SET problem = 'channel_deleted', due_at = NULL, next_attempt_at = NULL, claim = claim + 1
-            WHERE id IN (
+            WHERE id = ANY(ARRAY(
                 SELECT id FROM uploads
                 WHERE channel_id = %s AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE
-                LIMIT %s FOR NO KEY UPDATE SKIP LOCKED)
+                LIMIT %s FOR NO KEY UPDATE SKIP LOCKED))
             """,
             (channel_id, limit),
         )

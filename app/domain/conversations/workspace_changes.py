@@ -35,8 +35,8 @@ def _wake_some(workspace_id: str) -> bool:
     """Makes the next runs due; returns whether that was all. Raises Busy if others hold all that are left."""
     woken = count(
         f"""
-        UPDATE runs SET due_at = now(), resume_at = NULL WHERE id IN (
-            SELECT id FROM runs WHERE {_WAITS} LIMIT %s FOR NO KEY UPDATE SKIP LOCKED)
+        UPDATE runs SET due_at = now(), resume_at = NULL WHERE id = ANY(ARRAY(
+            SELECT id FROM runs WHERE {_WAITS} LIMIT %s FOR NO KEY UPDATE SKIP LOCKED))
         """,
         (workspace_id, PART),
     )

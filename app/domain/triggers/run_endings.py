@@ -148,8 +148,8 @@ def _handed_over(contact_id: str) -> tuple[str, str]:
 
 # A worker that has claimed one expects the other contact, so its claim ends.
 _MOVE_NEXT = """
-    UPDATE runs SET contact_id = %(kept_id)s, claim = claim + 1, leased_until = NULL WHERE id IN (
+    UPDATE runs SET contact_id = %(kept_id)s, claim = claim + 1, leased_until = NULL WHERE id = ANY(ARRAY(
         SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL
-        LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED)
+        LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED))
     RETURNING id
 """

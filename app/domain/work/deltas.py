@@ -30,7 +30,7 @@ def fold(name: str, owner: str, limit: int) -> int:
 _FOLD = """
     WITH taken AS (
         DELETE FROM {name}_deltas
-        WHERE id IN (SELECT id FROM {name}_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+        WHERE id = ANY(ARRAY(SELECT id FROM {name}_deltas ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
         RETURNING {columns}, key, amount
     ), added AS (
         INSERT INTO {name}_counts ({columns}, key, amount)
