@@ -70,7 +70,8 @@ class Answer:
 
     `status` is None if no status line came in time. `body` is what came of the response's body, up to the caller's
     cap; `is_whole` says whether that is all of it. `headers` are the response's, with names in lower case, where the
-    caller asked for them. `may_have_arrived` is False if no byte of the request has left.
+    caller asked for them. `retry_after` is that header's value, empty if there is none. `may_have_arrived` is False if
+    no byte of the request has left.
     """
 
     status: int | None
@@ -81,6 +82,7 @@ class Answer:
     headers: Headers = ()
     is_whole: bool = True
     may_have_arrived: bool = True
+    retry_after: str = ""
 
     @property
     def ok(self) -> bool:
@@ -108,12 +110,14 @@ def answered(
     target: str = "",
     headers: Headers = (),
     is_whole: bool = True,
+    retry_after: str = "",
 ) -> Answer:
     """The outcome of a request that got this status; `target` is where a redirect led."""
     reason = _reason_of(status)
     if reason is None:
         return Answer(status, None, None, body, duration_ms, headers, is_whole)
-    return Answer(status, reason.code, _sentence_of(reason, status, target), body, duration_ms, headers, is_whole)
+    sentence = _sentence_of(reason, status, target)
+    return Answer(status, reason.code, sentence, body, duration_ms, headers, is_whole, retry_after=retry_after)
 
 
 def failed(reason: Reason, fact: str = "", duration_ms: int = 0, *, may_have_arrived: bool = True) -> Answer:

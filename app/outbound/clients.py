@@ -170,6 +170,7 @@ class Outbound:
             target=exchange.redirect_target(),
             headers=tuple(exchange.headers or ()),
             is_whole=exchange.is_whole,
+            retry_after=exchange.retry_after or "",
         )
 
     def _judge(self, exchange: Exchange) -> tuple[Reason, str]:

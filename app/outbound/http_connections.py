@@ -39,7 +39,7 @@ class Response:
 
     __slots__ = (
         *("body", "complete", "compression", "failure", "head", "headers", "is_bodiless", "is_cut"),
-        *("location", "most_bytes", "received", "status"),
+        *("location", "most_bytes", "received", "retry_after", "status"),
     )
 
     def __init__(self, most_bytes: int, headers: list[tuple[str, str]] | None, is_bodiless: bool) -> None:
@@ -49,6 +49,7 @@ class Response:
         self.status: int | None = None
         self.location: str | None = None
         self.compression: str | None = None
+        self.retry_after: str | None = None
         self.body = bytearray()
         self.is_cut = False
         self.complete = False
@@ -194,13 +195,15 @@ class Connection(asyncio.Protocol):
                 response.location = response.location or value.decode(errors="surrogateescape")
             case b"content-encoding":
                 response.compression = response.compression or value.decode(errors="surrogateescape")
+            case b"retry-after":
+                response.retry_after = response.retry_after or value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         response = self._response
         assert response is not None
         status = self._parser.get_status_code()
         if 100 <= status < 200 and status != 101:
-            response.location = response.compression = None
+            response.location = response.compression = response.retry_after = None
             if response.headers is not None:
                 response.headers.clear()
         else:

@@ -115,6 +115,14 @@ def test_a_redirect_is_not_followed(world: World) -> None:
     assert len(world.receiver.requests) == 1
 
 
+def test_when_a_server_wants_to_be_asked_again(world: World) -> None:
+    said = (
+        b"HTTP/1.1 103 Early\r\nRetry-After: 1\r\n\r\nHTTP/1.1 429 No\r\nretry-after: 12\r\nContent-Length: 0\r\n\r\n"
+    )
+    assert world.deliver(world.says(said)).retry_after == "12"
+    assert world.deliver(world.says(b"HTTP/1.1 429 No\r\nContent-Length: 0\r\n\r\n")).retry_after == ""
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_to_a_private_address_is_not_followed(world: World, trap: int, status: int) -> None:
     target = f"https://127.0.0.1:{trap}/private"

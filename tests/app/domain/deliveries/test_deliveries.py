@@ -73,6 +73,20 @@ def test_after_a_rotation_both_secrets_sign_for_a_while(api: Api, until: str, ke
 # What becomes of it
 
 
+@pytest.mark.parametrize(
+    ("status", "wished", "seconds"),
+    [(429, "1200", 1200), (503, "1200", 1200), (429, "5", 60), (503, "86400", 3600), (500, "1200", 60)],
+    ids=["too many requests", "unavailable", "never earlier", "an hour at most", "of no other status"],
+)
+def test_a_receiver_puts_the_next_attempt_off(api: Api, status: int, wished: str, seconds: int) -> None:
+    endpoint_id, _ = make_endpoint(api.workspace_id, ADDRESS)
+    api.contact(email="ada@example.com")
+
+    attempt(Endpoint.get_by_id(endpoint_id), answered(status, retry_after=wished))
+
+    assert seconds - 30 < seconds_to_next(one("SELECT id FROM deliveries")) <= seconds
+
+
 def test_a_success_ends_a_delivery(endpoint: Endpoint, delivery: str) -> None:
     attempt(endpoint, OK)
 
