@@ -60,8 +60,8 @@ def test_a_bulk_resend_sends_what_its_dry_run_counted_each_once_though_its_worke
     anew = _resent(strict, shop)
     delivered = [*copies["delivered"], *(each for each in before if before[each].status == "delivered")]
     assert sorted(anew.values()) == sorted({*delivered}), "each that was delivered goes out as one new delivery"
-    # Only the process of sweeps was killed, and it sends nothing.
-    assert unlogged(list(after.values()), receiver) == []
+    # Only the process of sweeps was killed, and it sends nothing. A busy receiver may take a request after its end.
+    assert unlogged(list(after.values()), receiver, late_seconds=60) == []
     arrived = Counter(each.delivery_id for each in receiver.received)
     assert arrived.keys() == {*copies["failed"], *copies["held"], *anew}
     assert too_often(arrived, [*after.values()], {each: log.attempts for each, log in before.items()}) == []
