@@ -203,14 +203,17 @@ class Session {
   }
 
   async catchUp() {
-    while (this.isStale) {
-      this.isStale = false;
-      await this.fetch();
+    try {
+      while (this.isStale) {
+        this.isStale = false;
+        await this.fetchLatest();
+      }
+    } finally {
+      this.refreshing = null;
     }
-    this.refreshing = null;
   }
 
-  async fetch() {
+  async fetchLatest() {
     if (!this.state.token) return;
     const { token } = this.state;
     const answer = await this.ask("/messages");
