@@ -106,7 +106,6 @@ class Session {
     if (this.state.token) headers.Authorization = `Bearer ${this.state.token}`;
     const options = { headers, credentials: "omit", referrerPolicy: "origin" };
     if (body !== undefined) Object.assign(options, { method: "POST", body: body instanceof Blob ? body : JSON.stringify(body) });
-    else options.signal = AbortSignal.timeout(30000);
     const sent = this.state.token;
     let answer;
     try {
@@ -196,31 +195,16 @@ class Session {
     this.send(null, [id]);
   }
 
-  // One request at a time: the answer to an earlier one could come last, and hide what is new.
-  refresh() {
-    this.isStale = true;
-    return (this.refreshing ||= this.catchUp());
-  }
-
-  async catchUp() {
-    try {
-      while (this.isStale) {
-        this.isStale = false;
-        await this.fetchLatest();
-      }
-    } finally {
-      this.refreshing = null;
-    }
-  }
-
-  async fetchLatest() {
+  async refresh() {
     if (!this.state.token) return;
     const { token } = this.state;
+    const at = performance.now();
     const answer = await this.ask("/messages");
     if (!answer.ok || token !== this.state.token) return;
-    const shown = await answer.json().catch(() => null);
-    if (!shown || token !== this.state.token) return;
-    const { messages, unread } = shown;
+    const { messages, unread } = await answer.json();
+    // The answer to an earlier request may come last, and would hide what is new.
+    if (at < this.latest) return;
+    this.latest = at;
     this.unread = unread;
     const ids = new Set(messages.flatMap((each) => [each.id, each.client_id]));
     const first = messages[0]?.at;
