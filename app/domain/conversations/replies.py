@@ -32,6 +32,11 @@ def take(unit: Unit, conversation: Conversation, message: Message) -> Message:
     return message.altered(run_id=run.id)
 
 
+def is_awaited(unit: Unit, conversation: Conversation) -> bool:
+    """Whether a run waits for a reply in the conversation. Raises Busy."""
+    return _waiting(unit, conversation) is not None
+
+
 def expect(unit: Unit, conversation: Conversation, run: Run) -> None:
     """Lets the run wait for the next reply in the conversation.
 

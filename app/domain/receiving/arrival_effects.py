@@ -15,7 +15,15 @@ from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved,
 from app.database import database
 from app.domain.channels import buttons, channels, fetches, media, provider_messages
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, messages, opt_outs, peers, read_receipts, scheduled_messages
+from app.domain.conversations import (
+    conversations,
+    messages,
+    opt_outs,
+    peers,
+    read_receipts,
+    replies,
+    scheduled_messages,
+)
 from app.domain.receiving import receipts, senders
 from app.domain.work.changes import Change
 from app.errors import Invalid, NotFound
@@ -48,10 +56,11 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
     if provider_messages.find(unit, channel, item.provider_id) is not None:
         return
     contact = senders.contact_of(change, channel, item.sender, name=item.name, phone=item.phone, locale=item.locale)
-    if (wish := opt_outs.wish_of(unit, channel.workspace_id, item.text)) is not None:
-        contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
     reopens = channel.settings.get("reopen", True) is not False
     conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=reopens)
+    is_answer = item.button_id is not None or replies.is_awaited(unit, conversation)
+    if (wish := opt_outs.wish_of(unit, channel.workspace_id, item.text, is_answer=is_answer)) is not None:
+        contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
     news = {"unread": conversation.unread + 1} | _window(channel, conversation, item)
     conversation = conversations.alter(unit, conversation, **news)
     if item.button_id is not None and channels.kind_of(channel).confirms_presses:

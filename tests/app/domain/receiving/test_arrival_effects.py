@@ -410,6 +410,32 @@ def test_a_word_of_opting_out_counts_if_it_is_all(channel: Channel, text: str, *
     assert texts() == [text]
 
 
+def test_a_pressed_button_opts_nobody_out_by_an_everyday_word(channel: Channel) -> None:
+    arrive(channel, received("Alto", "1", button_id="alto"))
+    assert all_of("SELECT opted_out FROM contacts") == [False]
+
+    arrive(channel, received("Stop", "2", button_id="stop"))
+    assert all_of("SELECT opted_out FROM contacts") == [True]
+
+
+@pytest.mark.parametrize(("reply", "opted_out"), [("Alto", False), ("STOP", True)])
+def test_nor_does_the_reply_that_a_run_waits_for(channel: Channel, reply: str, *, opted_out: bool) -> None:
+    steps = [{"id": "size", "kind": "ask", "text": "Alto o bajo?"}, {"id": "end", "kind": "stop"}]
+    make_automation(channel.workspace_id, {"triggers": [{"event": "message.received"}], "steps": steps})
+    arrive(channel, received("Hola", "1"))
+    carry_on(channel.workspace_id)
+    arrive(channel, received(reply, "2"))
+    carry_on(channel.workspace_id)
+
+    assert one("SELECT saved->'size'->>'value' FROM runs ORDER BY id LIMIT 1") == reply
+    assert all_of("SELECT opted_out FROM contacts") == [opted_out]
+
+    # No run waits any more.
+    rows("UPDATE automations SET status = 'paused'")
+    arrive(channel, received("Alto", "3"))
+    assert all_of("SELECT opted_out FROM contacts") == [True]
+
+
 def test_only_start_takes_it_back(channel: Channel) -> None:
     arrive(channel, received("STOP", "1"), received("Hello?", "2"))
     arrive(channel, Blocked("b", "ada", AT, is_blocked=False))
