@@ -41,6 +41,7 @@ class Conversation(OwnedModel):
     window_ends_at = TimeField(null=True)
     paced_until = TimeField(null=True)
     waiting_since = TimeField(null=True)
+    asked_at = TimeField(null=True)
     first_answered_at = TimeField(null=True)
     scheduled = IntegerField(default=0)
     broadcast_id = TextField(null=True)

@@ -229,7 +229,7 @@ def erase(conversation_ids: Sequence[str]) -> None:
     rows(
         """
         UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL,
-            labels = '{}', snoozed_until = NULL, waiting_since = NULL, scheduled = 0
+            labels = '{}', snoozed_until = NULL, waiting_since = NULL, asked_at = NULL, scheduled = 0
         WHERE id = ANY(%s)
         """,
         (list(conversation_ids),),

@@ -260,10 +260,11 @@ def _set_off(change: Change, contact: Contact, conversation: Conversation, messa
     unit = change.unit
     channel = channels.seen_by(unit, conversation.channel_id)
     kind = channels.kind_of(channel)
+    is_answer = sending_checks.is_answer(message.author, conversation.asked_at, unit.now)
     refusal = sending_checks.refusal(
         kind,
         has_template=bool(message.template),
-        opted_out=contact.opted_out,
+        opted_out=contact.opted_out and not is_answer,
         is_open=conversation.window_ends_at is not None and conversation.window_ends_at > unit.now,
         is_expired=message.expires_at is not None and message.expires_at <= unit.now,
         is_deleted=channel.deleted_at is not None,

@@ -59,9 +59,11 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
     reopens = channel.settings.get("reopen", True) is not False
     conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=reopens)
     is_answer = item.button_id is not None or replies.is_awaited(unit, conversation)
-    if (wish := opt_outs.wish_of(unit, channel.workspace_id, item.text, is_answer=is_answer)) is not None:
+    wish = opt_outs.wish_of(unit, channel.workspace_id, item.text, is_answer=is_answer)
+    if wish is not None:
         contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
-    news = {"unread": conversation.unread + 1} | _window(channel, conversation, item)
+    asked_at = None if wish == "stop" else max(conversation.asked_at or item.at, item.at)
+    news = {"unread": conversation.unread + 1, "asked_at": asked_at} | _window(channel, conversation, item)
     conversation = conversations.alter(unit, conversation, **news)
     if item.button_id is not None and channels.kind_of(channel).confirms_presses:
         read_receipts.queue(unit, conversation, item.provider_id)

@@ -447,6 +447,19 @@ def test_only_start_takes_it_back(channel: Channel) -> None:
     assert event_bodies(channel.workspace_id)[-1]["data"]["contact"]["opted_out"] is False
 
 
+def test_who_writes_after_opting_out_has_asked(channel: Channel) -> None:
+    asked_at = "SELECT asked_at FROM conversations"
+    arrive(channel, received("Hi", "1"), received("Earlier", "2", at=AT - timedelta(hours=1)))
+    assert one(asked_at) == AT
+
+    arrive(channel, received("STOP", "3"))
+    assert one(asked_at) is None
+
+    arrive(channel, received("Where is my parcel?", "4", at=AT + timedelta(hours=1)))
+    assert one(asked_at) == AT + timedelta(hours=1)
+    assert all_of("SELECT opted_out FROM contacts") == [True]
+
+
 def test_who_blocks_us_has_opted_out(channel: Channel) -> None:
     arrive(channel, received("Hi"))
 
