@@ -181,7 +181,7 @@ class Message(MailModel):
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
             *("channel_id", "direction", "buttons", "button_id", "author", "sent_at", "expires_at", "cancel_on_reply"),
-            "broadcast_id",
+            *("broadcast_id", "provider_payload"),
         }
     )
 
@@ -200,6 +200,7 @@ class Message(MailModel):
     run_id = TextField(null=True)
     provider_id = TextField(null=True)
     provider_time = TimeField(null=True)
+    provider_payload = json_field(null=True)
     edited_at = TimeField(null=True)
     sent_at = TimeField(null=True)
     is_automated = BooleanField(default=False)

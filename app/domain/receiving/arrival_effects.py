@@ -79,6 +79,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         button_id=item.button_id,
         provider_id=item.provider_id,
         provider_time=item.at,
+        provider_payload=item.payload,
     )
     provider_messages.note(unit, channel, item.provider_id, message)
     for each in filter(None, (conversation.id, peers.followed_by(unit, conversation))):

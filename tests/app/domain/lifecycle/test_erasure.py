@@ -179,7 +179,8 @@ def run_and_talk(workspace_id: str, contact_id: str) -> None:
     rows(
         """
         UPDATE messages SET template = '{"name": "zq-template"}', failure = '{"code": "c", "detail": "zq-failure"}',
-            buttons = '[{"id": "1", "label": "zq-message"}]', button_id = 'zq-message'
+            buttons = '[{"id": "1", "label": "zq-message"}]', button_id = 'zq-message',
+            provider_payload = '{"order": "zq-payload"}'
         """
     )
 
@@ -269,6 +270,7 @@ def test_nothing_of_a_deleted_contact_is_left_in_any_column(api: Api, monkeypatc
         "messages.attachments",
         "messages.buttons",
         "messages.button_id",
+        "messages.provider_payload",
         "messages.provider_id",
         "conversations.peer",
         "identities.address",

@@ -10,6 +10,7 @@ import pytest
 
 from app.channels.inbound import Blocked, Edited
 from app.database import rows
+from app.domain.conversations import messages
 from app.lib import ids, json
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -108,6 +109,21 @@ def test_a_locale_that_is_none_is_left_out(channel: Channel, locale: str) -> Non
     arrive(channel, received(locale=locale))
 
     assert one("SELECT locale FROM contacts") is None
+
+
+def test_the_providers_document_is_kept_for_a_month_and_shown(api: Api, channel: Channel) -> None:
+    document = {"order": {"items": [1]}}
+    for key in ("1", "2"):
+        arrive(channel, received("An order", key, payload=document))
+    first, second = all_of("SELECT id FROM messages ORDER BY id")
+    assert api.get(f"messages/{first}").json["data"]["provider_payload"] == document
+    assert event_bodies(channel.workspace_id)[-1]["data"]["message"]["provider_payload"] == document
+    assert (one("SELECT unread FROM conversations"), one("SELECT waiting_since IS NULL FROM conversations")) == (2, False)
+
+    rows("UPDATE messages SET created_at = now() - interval '31 days' WHERE id = %s", (first,))
+
+    assert (messages.forget_payloads(), messages.forget_payloads()) == (1, 0)
+    assert [api.get(f"messages/{each}").json["data"]["provider_payload"] for each in (first, second)] == [None, document]
 
 
 # Presses
