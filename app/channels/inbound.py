@@ -51,7 +51,7 @@ class _Arrived(Said):
             raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
         if name == "button_id":
             return identifier_of(value)
-        if name == "payload":
+        if name in ("payload", "data", "referral"):
             return storable(value) if value and len(json.dumps(value)) <= MOST_PAYLOAD_BYTES else None
         if name == "formers":
             return [self.kept("sender", each) for each in value]
@@ -66,7 +66,8 @@ class Received(_Arrived):
     the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
     `button_id`: the contact pressed that button, of the message that the provider knows by `pressed`; `text` is its
     label, None if the provider does not say it. `payload` is the provider's document, if `text` and `media` do not have
-    all of it.
+    all of it. `data` has the answers of a form that the contact filled in, and `referral` the advertisement that they
+    came from, as the provider says it.
     """
 
     key: str
@@ -82,6 +83,8 @@ class Received(_Arrived):
     button_id: str | None = None
     pressed: str | None = None
     payload: Mapping[str, Any] | None = None
+    data: Mapping[str, Any] | None = None
+    referral: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ _LONGEST_KIND = 50
 
 def reading(kind: str, part: object) -> str:
     """The words in the part of a provider's document, one a line; if it has none, a sentence that names the kind."""
-    return "\n".join(islice(_words(part), _MOST_LINES)) or f"A message that Bellhop cannot show ({kind[:_LONGEST_KIND]})"
+    words = "\n".join(islice(_words(part), _MOST_LINES))
+    return words or f"A message that Bellhop cannot show ({kind[:_LONGEST_KIND]})"
 
 
 def _words(part: object) -> Iterator[str]:

@@ -166,10 +166,27 @@ def _identifier(message: Object, chat: Object) -> str:
 
 def _text(message: Object) -> str | None:
     """The text or the caption, or words for what has neither."""
-    for member in ("text", "caption"):
+    for member, entities in (("text", "entities"), ("caption", "caption_entities")):
         if member in message:
-            return _string(message, member)
+            return _without_nul(_with_addresses(message.get(member), message.get(entities)))
     return next((words(_object(message, member)) for member, words in _WORDS.items() if member in message), None)
+
+
+def _with_addresses(text: object, entities: object) -> object:
+    """The text with the addresses that lie behind words of it, each after its words."""
+    if not isinstance(text, str) or not isinstance(entities, list):
+        return text
+    links = [each for each in entities if isinstance(each, dict) and each.get("type") == "text_link"]
+    written = text.encode("utf-16-le")  # offsets count units of UTF-16
+    for link in sorted(links, key=_end, reverse=True):
+        address, end = _string(link, "url"), 2 * _end(link)
+        if address and address not in text:
+            written = written[:end] + f" ({address})".encode("utf-16-le") + written[end:]
+    return written.decode("utf-16-le", "ignore")
+
+
+def _end(entity: Object) -> int:
+    return _integer(entity, "offset") + _integer(entity, "length")
 
 
 def _contact_words(contact: Object) -> str:
@@ -256,7 +273,10 @@ def _integer(parent: Object, member: str) -> int:
 
 def _string(parent: Object, member: str) -> str | None:
     """The text without NULs, which PostgreSQL does not store; None if there is none."""
-    found = parent.get(member)
+    return _without_nul(parent.get(member))
+
+
+def _without_nul(found: object) -> str | None:
     return found.replace("\0", "") or None if isinstance(found, str) else None
 
 

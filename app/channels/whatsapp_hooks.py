@@ -147,6 +147,8 @@ def _message(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | Non
         phone=person.attested_phone,
         button_id=_button_id(item),
         payload=None if _is_shown(item) else item,
+        data=_answers(item.get("interactive")),
+        referral=item.get("referral"),
     )
 
 
@@ -249,12 +251,30 @@ def _is_shown(item: Mapping[str, Any]) -> bool:
 
 def _choice(part: Mapping[str, Any]) -> str | None:
     chosen = part.get(part["type"], {})
-    return chosen.get("title") or chosen.get("body")  # type: ignore[no-any-return]
+    answers = _answers(part) or {}
+    lines = [f"{name}: {_answer(value)}" for name, value in answers.items() if name != "flow_token"]
+    return "\n".join(filter(None, (chosen.get("title") or chosen.get("body"), *lines)))
+
+
+def _answers(part: Any) -> dict[str, Any] | None:
+    """The answers in a Flow that was filled in; None if it is none, or if they are no JSON."""
+    reply = part.get("nfm_reply") if isinstance(part, dict) else None
+    said = reply.get("response_json") if isinstance(reply, dict) else None
+    try:
+        answers = json.loads(said) if isinstance(said, str) else None
+    except ValueError:
+        return None  # the provider's document is kept
+    return answers if isinstance(answers, dict) else None
+
+
+def _answer(value: object) -> str:
+    """An answer as members read it."""
+    return value if isinstance(value, str) else json.dumps(value).decode()
 
 
 def _order(part: Mapping[str, Any]) -> str:
     items = (
-        f"{item.get('quantity')} × {item.get('product_retailer_id')}, {item.get('item_price')} {item.get('currency')}"
+        f"{item.get('quantity')} x {item.get('product_retailer_id')}, {item.get('item_price')} {item.get('currency')}"
         for item in part.get("product_items", ())
     )
     return "\n".join(filter(None, (part.get("text"), *items)))

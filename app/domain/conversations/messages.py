@@ -208,7 +208,7 @@ def erase(message_ids: Sequence[str]) -> None:
     rows(
         f"""
         UPDATE messages SET text = NULL, template = NULL, attachments = '[]', buttons = NULL, button_id = NULL,
-            provider_id = NULL, provider_payload = NULL,
+            provider_id = NULL, provider_payload = NULL, data = NULL,
             failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json
                 WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
             {message_statuses.ENDING}
@@ -262,6 +262,9 @@ class MessageSchema(ResponseBody):
     send_at = time("When it is to be sent; null: it is not scheduled.", allow_none=True)
     cancel_on_reply = fields.Boolean(metadata=about("Whether it fails if the contact writes while it is scheduled."))
     provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
+    data = fields.Dict(
+        allow_none=True, metadata=about("The answers of a form (WhatsApp Flows) that the contact filled in; else null.")
+    )
     provider_payload = fields.Dict(
         allow_none=True,
         metadata=about(

@@ -64,6 +64,8 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
     asked_at = None if wish == "stop" else max(conversation.asked_at or item.at, item.at)
     news = {"unread": conversation.unread + 1, "asked_at": asked_at} | _window(channel, conversation, item)
+    if item.referral is not None:
+        news["referral"] = item.referral
     conversation = conversations.alter(unit, conversation, **news)
     if item.button_id is not None and channels.kind_of(channel).confirms_presses:
         read_receipts.queue(unit, conversation, item.provider_id)
@@ -80,6 +82,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         provider_id=item.provider_id,
         provider_time=item.at,
         provider_payload=item.payload,
+        data=item.data,
     )
     provider_messages.note(unit, channel, item.provider_id, message)
     for each in filter(None, (conversation.id, peers.followed_by(unit, conversation))):

@@ -105,6 +105,27 @@ def test_a_message_with_a_file(account: Account, ada: Person, members: dict[str,
     assert (arrival.text, list(arrival.media)) == ("See?", [media])
 
 
+@pytest.mark.parametrize("member", ["text", "caption"])
+def test_addresses_behind_words_come_after_them(account: Account, ada: Person, member: str) -> None:
+    entities = "entities" if member == "text" else "caption_entities"
+    links = [
+        {"offset": 10, "length": 8, "type": "text_link", "url": "https://x.example/17"},
+        {"offset": 0, "length": 2, "type": "text_link", "url": "https://x.example/👋"},
+        {"offset": 3, "length": 1, "type": "bold"},
+    ]
+    update = ada.sends(**{member: "👋 I mean this one, in blue", entities: links})
+    assert [arrival.text for arrival in read(account, update)] == [
+        "👋 (https://x.example/👋) I mean this one (https://x.example/17), in blue"
+    ]
+
+
+def test_an_address_that_is_written_out_is_not_repeated(account: Account, ada: Person) -> None:
+    links = [{"offset": 0, "length": 14, "type": "text_link", "url": "https://x.example/"}]
+    assert [each.text for each in read(account, ada.writes("https://x.example/", entities=links))] == [
+        "https://x.example/"
+    ]
+
+
 @pytest.mark.parametrize(
     ("members", "words"),
     [

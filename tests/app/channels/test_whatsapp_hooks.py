@@ -121,7 +121,7 @@ ORDER = {
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ({"order": ORDER}, "Please before Friday\n2 × HAT-BLUE-M, 19.9 EUR\n1 × SCARF-7, 12 EUR"),
+        ({"order": ORDER}, "Please before Friday\n2 x HAT-BLUE-M, 19.9 EUR\n1 x SCARF-7, 12 EUR"),
         ({"unsupported": {"type": "poll_creation"}}, "A message that Bellhop cannot show (poll_creation)"),
         ({"unsupported": None}, "A message that Bellhop cannot show (unsupported)"),
         ({"poll": {"title": "Which?", "options": [{"text": "A"}, {"text": "B"}]}}, "Which?\nA\nB"),
@@ -136,6 +136,30 @@ def test_a_message_of_an_unknown_kind_is_one_and_keeps_its_document(content: dic
     item = message("wamid.1", **content)
     [received] = arrivals(webhook(contacts=[person()], messages=[item]))
     assert (received.text, received.button_id, received.payload) == (text, None, item)
+
+
+def test_the_answers_in_a_flow_are_read() -> None:
+    answers = {"rating": "0_Excellent", "extras": ["a", "b"], "flow_token": "unused"}
+    reply = {"body": "Sent", "name": "flow", "response_json": json.dumps(answers)}
+    item = message("wamid.1", interactive={"type": "nfm_reply", "nfm_reply": reply})
+    [received] = arrivals(webhook(contacts=[person()], messages=[item]))
+    assert (received.text, received.data) == ('Sent\nrating: 0_Excellent\nextras: ["a","b"]', answers)
+    assert received.payload == item
+
+
+@pytest.mark.parametrize("said", ["{", "7", "\ud800", None])
+def test_answers_that_are_no_object_stay_in_the_document(said: str | None) -> None:
+    reply = {"body": "Sent", "response_json": said and said.replace("\ud800", '{"a": "\\ud800"}')}
+    item = message("wamid.1", interactive={"type": "nfm_reply", "nfm_reply": reply})
+    [received] = arrivals(webhook(contacts=[person()], messages=[item]))
+    assert (received.text, received.data, received.payload) == ("Sent", None, item)
+
+
+def test_the_advertisement_that_somebody_comes_from_is_read() -> None:
+    referral = {"source_id": "120", "source_type": "ad", "headline": "Boots", "ctwa_clid": "ARAk"}
+    item = message("wamid.1", text="Hello!") | {"referral": referral}
+    [received] = arrivals(webhook(contacts=[person()], messages=[item]))
+    assert (received.text, received.referral, received.payload) == ("Hello!", referral, item)
 
 
 def test_a_document_that_is_too_large_or_shown_in_full_is_not_kept() -> None:

@@ -118,12 +118,13 @@ def test_the_providers_document_is_kept_for_a_month_and_shown(api: Api, channel:
     first, second = all_of("SELECT id FROM messages ORDER BY id")
     assert api.get(f"messages/{first}").json["data"]["provider_payload"] == document
     assert event_bodies(channel.workspace_id)[-1]["data"]["message"]["provider_payload"] == document
-    assert (one("SELECT unread FROM conversations"), one("SELECT waiting_since IS NULL FROM conversations")) == (2, False)
+    assert rows("SELECT unread, waiting_since IS NULL FROM conversations") == [(2, False)]
 
     rows("UPDATE messages SET created_at = now() - interval '31 days' WHERE id = %s", (first,))
 
     assert (messages.forget_payloads(), messages.forget_payloads()) == (1, 0)
-    assert [api.get(f"messages/{each}").json["data"]["provider_payload"] for each in (first, second)] == [None, document]
+    kept = [api.get(f"messages/{each}").json["data"]["provider_payload"] for each in (first, second)]
+    assert kept == [None, document]
 
 
 # Presses
@@ -341,6 +342,37 @@ def test_a_reply_reaches_the_run_that_waits_for_it(channel: Channel) -> None:
     assert one(first.format("status")) == "completed"
     assert one(first.format("saved->'ask'->>'button_id'")) == "blue"
     assert one("SELECT count(*) FROM messages WHERE run_id IS NOT NULL") == 1
+
+
+def test_the_answers_of_a_form_reach_the_run_that_waits_for_them(channel: Channel) -> None:
+    steps = [
+        {"id": "form", "kind": "wait_for_reply"},
+        {"id": "note", "kind": "set_field", "field": "rating", "value": "{{ steps.form.data.rating }}"},
+        {"id": "end", "kind": "stop"},
+    ]
+    make_automation(channel.workspace_id, {"triggers": [{"event": "message.received"}], "steps": steps})
+    arrive(channel, received("Hi", "1"))
+    carry_on(channel.workspace_id)
+
+    arrive(channel, received("Sent", "2", data={"rating": "5"}))
+    carry_on(channel.workspace_id)
+
+    assert all_of("SELECT custom_fields->>'rating' FROM contacts") == ["5"]
+    assert all_of("SELECT data FROM messages ORDER BY id") == [None, {"rating": "5"}]
+
+
+def test_an_automation_can_tell_where_a_contact_comes_from(channel: Channel) -> None:
+    come = {"field": "conversation.referral.source_id", "is": "equals", "value": "120"}
+    steps = [{"id": "tag", "kind": "add_tag", "tag": "{{ conversation.referral.headline }}"}]
+    make_automation(channel.workspace_id, {"triggers": [{"event": "message.received", "if": come}], "steps": steps})
+
+    boots = {"source_id": "120", "headline": "Boots"}
+    arrive(channel, received("Hi", "1"), received("Hello", "2", "bob", referral=boots))
+    carry_on(channel.workspace_id)
+    arrive(channel, received("Still there?", "3", "bob"))
+
+    assert all_of("SELECT tags FROM contacts WHERE tags <> '{}'") == [["Boots"]]
+    assert all_of("SELECT referral FROM conversations ORDER BY id") == [None, boots]
 
 
 # Edits
