@@ -49,7 +49,7 @@ class _Arrived(Said):
         """What is kept of the field's value. Raises BadPayload for an identifier that cannot be stored."""
         if name in _IDENTIFIERS and value is not None and identifier_of(value) is None:
             raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
-        if name == "button_id":
+        if name in ("button_id", "album"):
             return identifier_of(value)
         if name in ("payload", "data", "referral"):
             return storable(value) if value and len(json.dumps(value)) <= MOST_PAYLOAD_BYTES else None
@@ -67,7 +67,7 @@ class Received(_Arrived):
     `button_id`: the contact pressed that button, of the message that the provider knows by `pressed`; `text` is its
     label, None if the provider does not say it. `payload` is the provider's document, if `text` and `media` do not have
     all of it. `data` has the answers of a form that the contact filled in, and `referral` the advertisement that they
-    came from, as the provider says it.
+    came from, as the provider says it. Messages with the same `album` belong together.
     """
 
     key: str
@@ -85,6 +85,7 @@ class Received(_Arrived):
     payload: Mapping[str, Any] | None = None
     data: Mapping[str, Any] | None = None
     referral: Mapping[str, Any] | None = None
+    album: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

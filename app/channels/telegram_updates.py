@@ -89,6 +89,7 @@ def _received(key: str, message: Object, chat: Object) -> Received | None:
         phone=_own_phone(message, sender),
         locale=_string(sender, "language_code"),
         payload=message if kind else None,
+        album=_string(message, "media_group_id"),
     )
 
 

@@ -182,7 +182,7 @@ class Message(MailModel):
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
             *("channel_id", "direction", "buttons", "button_id", "author", "sent_at", "expires_at", "cancel_on_reply"),
-            *("broadcast_id", "provider_payload", "data"),
+            *("broadcast_id", "provider_payload", "data", "album"),
         }
     )
 
@@ -203,6 +203,7 @@ class Message(MailModel):
     provider_time = TimeField(null=True)
     provider_payload = json_field(null=True)
     data = json_field(null=True)
+    album = TextField(null=True)
     edited_at = TimeField(null=True)
     sent_at = TimeField(null=True)
     is_automated = BooleanField(default=False)

@@ -208,7 +208,7 @@ def erase(message_ids: Sequence[str]) -> None:
     rows(
         f"""
         UPDATE messages SET text = NULL, template = NULL, attachments = '[]', buttons = NULL, button_id = NULL,
-            provider_id = NULL, provider_payload = NULL, data = NULL,
+            provider_id = NULL, provider_payload = NULL, data = NULL, album = NULL,
             failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json
                 WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
             {message_statuses.ENDING}

@@ -24,7 +24,7 @@ from app.domain.conversations import (
     replies,
     scheduled_messages,
 )
-from app.domain.receiving import receipts, senders
+from app.domain.receiving import albums, receipts, senders
 from app.domain.work.changes import Change
 from app.errors import Invalid, NotFound
 from app.lib import ids
@@ -58,6 +58,11 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
     contact = senders.contact_of(change, channel, item.sender, name=item.name, phone=item.phone, locale=item.locale)
     reopens = channel.settings.get("reopen", True) is not False
     conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=reopens)
+    if (begun := albums.message_of(unit, conversation, item.album)) is not None:
+        more = _attached(change, channel, begun.id, item)
+        text = "\n".join(filter(None, (begun.text, item.text))) or None
+        unit.put(begun.altered(attachments=[*begun.attachments, *more], text=text))
+        return
     is_answer = item.button_id is not None or replies.is_awaited(unit, conversation)
     wish = opt_outs.wish_of(unit, channel.workspace_id, item.text, is_answer=is_answer)
     if wish is not None:
@@ -83,8 +88,10 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         provider_time=item.at,
         provider_payload=item.payload,
         data=item.data,
+        album=item.album,
     )
     provider_messages.note(unit, channel, item.provider_id, message)
+    albums.begin(unit, conversation, message)
     for each in filter(None, (conversation.id, peers.followed_by(unit, conversation))):
         scheduled_messages.cancel(change, each)
 

@@ -105,6 +105,13 @@ def test_a_message_with_a_file(account: Account, ada: Person, members: dict[str,
     assert (arrival.text, list(arrival.media)) == ("See?", [media])
 
 
+def test_a_photo_says_which_album_it_is_of(account: Account, ada: Person) -> None:
+    sizes = [{"file_id": "F0", "width": 90, "height": 90}]
+    [first] = read(account, ada.sends(photo=sizes, media_group_id="13700"))
+    [alone] = read(account, ada.sends(photo=sizes))
+    assert (first.album, first.payload, alone.album) == ("13700", None, None)
+
+
 @pytest.mark.parametrize("member", ["text", "caption"])
 def test_addresses_behind_words_come_after_them(account: Account, ada: Person, member: str) -> None:
     entities = "entities" if member == "text" else "caption_entities"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.channels.inbound import Blocked, Edited
+from app.channels.inbound import Blocked, Edited, Media
 from app.database import rows
 from app.domain.conversations import messages
 from app.lib import ids, json
@@ -125,6 +125,33 @@ def test_the_providers_document_is_kept_for_a_month_and_shown(api: Api, channel:
     assert (messages.forget_payloads(), messages.forget_payloads()) == (1, 0)
     kept = [api.get(f"messages/{each}").json["data"]["provider_payload"] for each in (first, second)]
     assert kept == [None, document]
+
+
+def photo(number: int, album: str | None = "a-1", **fields: Any) -> Any:
+    return received(fields.pop("text", None), str(number), media=[Media(f"f{number}")], album=album, **fields)
+
+
+@pytest.mark.parametrize("is_together", [True, False])
+def test_an_album_is_one_message_with_its_files(channel: Channel, *, is_together: bool) -> None:
+    steps = [{"id": "thanks", "kind": "send_message", "text": "Thank you"}]
+    make_automation(channel.workspace_id, {"triggers": [{"event": "message.received"}], "steps": steps})
+    photos = [photo(1, text="Broken"), photo(2), photo(3, text="See?"), photo(4)]
+
+    for each in [photos] if is_together else [[one] for one in photos]:
+        arrive(channel, *each)
+        carry_on(channel.workspace_id)
+
+    [message] = Message.select().where(Message.direction == "in")
+    assert (message.text, len(message.attachments)) == ("Broken\nSee?", 4)
+    assert all_of("SELECT DISTINCT message_id FROM uploads") == [message.id]
+    assert one("SELECT unread FROM conversations") == 1
+    assert all_of("SELECT text FROM messages WHERE direction = 'out'") == ["Thank you"]
+
+
+def test_another_album_and_another_persons_are_messages_of_their_own(channel: Channel) -> None:
+    arrive(channel, photo(1), photo(2, "a-2"), photo(3, sender="bob"), photo(4, None), photo(5, None))
+
+    assert [len(each.attachments) for each in Message.select()] == [1] * 5
 
 
 # Presses
