@@ -208,7 +208,7 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """The arrivals in a genuine webhook, in its order; unknown kinds and groups are left out. Raises BadPayload."""
+        """The arrivals in a genuine webhook, in its order; groups are left out. Raises BadPayload."""
         raise NotImplementedError
 
     def locating(self, account: Account, media: Media) -> Request:

@@ -229,7 +229,8 @@ def erase(conversation_ids: Sequence[str]) -> None:
     rows(
         """
         UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL,
-            labels = '{}', snoozed_until = NULL, waiting_since = NULL, scheduled = 0
+            labels = '{}', snoozed_until = NULL, waiting_since = NULL, asked_at = NULL, referral = NULL,
+            scheduled = 0
         WHERE id = ANY(%s)
         """,
         (list(conversation_ids),),
@@ -254,6 +255,13 @@ class ConversationSchema(ResponseBody):
     window_ends_at = time(
         "Until when the provider lets free text through; null: it has no such window, or it has not begun.",
         allow_none=True,
+    )
+    referral = fields.Dict(
+        allow_none=True,
+        metadata=about(
+            "The advertisement that the contact last came from, as WhatsApp says it: `source_id`, `headline`,"
+            " `ctwa_clid` and others; null: none."
+        ),
     )
     created_at = time("When the conversation began.")
 
