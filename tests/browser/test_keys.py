@@ -195,10 +195,10 @@ def test_keys_are_about_the_ticked_conversations_first(desk: Desk) -> None:
     expect(desk.page.get_by_text("2 chosen")).to_be_visible()
 
     desk.press("l")
-    desk.keyboard.type("refund")
+    desk.keyboard.type("urgent")
     desk.press("Enter")
     expect(desk.page.locator("#selection-said")).to_have_text("Added the label to 2 conversations.")
-    assert desk.count("labels @> ARRAY['refund']") == 2
+    assert desk.count("labels @> ARRAY['urgent']") == 2
 
     desk.press("x", "j", "x", "e")
     expect(desk.page.locator("#selection-said")).to_have_text("Closed 2 conversations.")

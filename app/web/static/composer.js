@@ -67,6 +67,7 @@ const settle = async (entry) => {
     const isHere = talk().id === entry.id;
     if (answer.status >= 300) giveBack([entry], answer.body);
     else if (isHere && answer.body.created_at) (fieldOf(entry, "kind") === "note" ? putNote : put)(answer.body);
+    if (answer.body.warning) tell(answer.body.warning, "warn");
     removePending(entry);
   }
 };
