@@ -228,3 +228,19 @@ def test_a_kept_draft_goes_on_at_its_end(desk: Desk, way: str) -> None:
     desk.press("r")
     desk.keyboard.type(", part two")
     expect(desk.box).to_have_value("Part one, part two")
+
+
+def test_members_are_chosen_from_a_list_and_unknown_names_are_said(desk: Desk) -> None:
+    desk.open("Mary Jackson")
+    desk.press("n")
+    desk.keyboard.type("@ad")
+    expect(desk.page.get_by_role("option", name="@admin")).to_be_visible()
+    desk.press("Enter")
+    expect(desk.box).to_have_value("@admin ")
+    desk.keyboard.type("and @b")
+    desk.press("Enter")
+
+    expect(desk.told).to_have_text("Nobody here is called @b. That name notified nobody.")
+    admin = desk.service.member_id(desk.workspace, "admin")
+    found = desk.service.query("SELECT mentions FROM notes WHERE text = '@admin and @b'")
+    assert found == [([admin],)]

@@ -317,10 +317,14 @@ const removeLeft = () => {
 };
 rowsList.addEventListener("focusout", () => setTimeout(removeLeft));
 // After these conversations were dealt with, the keys go on at the next row.
+const DEALT_WITH_MS = 5000; // after which one that is still there counts again
+const dealtWith = new Set();
 const reachNext = (ids) => {
+  for (const id of ids) dealtWith.add(id);
+  setTimeout(() => ids.forEach((id) => dealtWith.delete(id)), DEALT_WITH_MS);
   const found = [...rowsList.children];
   const isDone = (each) => ids.includes(each.id.replace("row-", ""));
-  const isNext = (each) => !isDone(each) && !each.matches(".left");
+  const isNext = (each) => !dealtWith.has(each.id.replace("row-", "")) && !each.matches(".left");
   const focused = found.findIndex((each) => isDone(each) && each.contains(document.activeElement));
   const at = focused < 0 ? found.findLastIndex(isDone) : focused;
   const next = found.slice(at + 1).find(isNext) ?? found.slice(0, at + 1).findLast(isNext);
