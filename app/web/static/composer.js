@@ -67,6 +67,7 @@ const settle = async (entry) => {
     const isHere = talk().id === entry.id;
     if (answer.status >= 300) giveBack([entry], answer.body);
     else if (isHere && answer.body.created_at) (fieldOf(entry, "kind") === "note" ? putNote : put)(answer.body);
+    if (answer.body.warning) tell(answer.body.warning, "warn");
     removePending(entry);
   }
 };
@@ -223,6 +224,7 @@ const showDraft = (form) => {
     keepSoon(form);
   }
   if (text.value) form.dataset.began = "true"; // with what the page shows
+  text.setSelectionRange(text.value.length, text.value.length); // one goes on where it ends
 };
 addEventListener("pagehide", keepNow);
 document.addEventListener("visibilitychange", () => document.hidden && keepNow());
@@ -354,20 +356,30 @@ document.addEventListener("toggle", (event) => {
   if (event.target.open && event.target.matches(".later .change, .later-menu")) event.target.scrollIntoView({ block: "nearest" });
 }, true);
 
-// form.in-place, and what changes a conversation: sent without leaving the page, which says what came of it.
+// form.in-place, and what changes a conversation: sent without leaving the page, which says what came of it. What is
+// refused is in its menu again.
 addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches("form.in-place, #talk form[data-once][action*='/change']")) return;
   event.preventDefault();
   if (form.ariaBusy) return;
   form.ariaBusy = "true";
-  const { status, body } = await posted(form.action, new FormData(form, event.submitter));
+  const data = new FormData(form, event.submitter);
+  const menu = form.closest("details");
+  const { id } = talk();
+  if (["close", "snooze"].includes(data.get("do"))) {
+    if (menu) menu.open = false;
+    reachNext([id]);
+  }
+  const { status, body } = await posted(form.action, data);
   form.ariaBusy = null;
   form.elements.once.value = crypto.randomUUID();
   const refusal = status < 300 ? "" : Object.values(body.errors ?? { "": body.detail ?? "This could not be done." }).join(" ");
-  const menu = form.closest("details");
-  if (menu) menu.open = Boolean(refusal) && form.closest("#later") !== null;
-  if (!refusal) await reload();
+  if (menu?.isConnected && refusal) {
+    menu.open = true;
+    if (!keys.isField(document.activeElement)) keys.enter(menu);
+  } else if (menu?.open) keys.close(menu);
+  if (!refusal && talk().id === id) await reload();
   tell(refusal || body.done || "This is accepted, and done in a moment.", refusal ? "error" : "good");
 }, true);
 const tell = (said, tone) => {

@@ -239,17 +239,12 @@
   }, true);
   addEventListener("popstate", () => follow(location.href, { isBack: true, focus: null }));
 
+  for (const [doing, ...names] of [["undo", "Ctrl+z"], ["redo", "Ctrl+Shift+z", "Ctrl+y"]]) {
+    keys.on(names, () => document.querySelector(`[data-do="${doing}"]:not(:disabled)`)?.click());
+  }
   // Escape closes the form; the arrow keys go from step to step of the picture.
   document.addEventListener("keydown", (event) => {
-    if (event.altKey || event.defaultPrevented) return;
-    if ((event.ctrlKey || event.metaKey) && !event.target.matches("input, textarea")) {
-      const wanted = { z: event.shiftKey ? "redo" : "undo", Z: "redo", y: "redo" }[event.key];
-      if (wanted) {
-        event.preventDefault();
-        document.querySelector(`[data-do="${wanted}"]:not(:disabled)`)?.click();
-      }
-      return;
-    }
+    if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
     if (event.key === "Escape" && event.target.closest("#panel")) panel().querySelector("[data-close]")?.click();
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!by || !event.target.closest("#picture a")) return;

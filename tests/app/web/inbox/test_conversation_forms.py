@@ -105,6 +105,16 @@ def test_a_note_mentions_whom_it_names(agent: Person, owner: Person, talk: str) 
     assert sent() == []
 
 
+def test_a_name_that_nobody_has_is_said(agent: Person, owner: Person, talk: str) -> None:
+    said = "Nobody here is called @nobody. That name notified nobody."
+    form = {"kind": "note", "text": "@owner, @nobody and @nobody: call ada@agent.example."}
+
+    assert agent.post(f"inbox/{talk}/write", form, **SCRIPT).json["warning"] == said
+    assert agent.post(f"inbox/{talk}/write", {"kind": "note", "text": "@owner: call."}, **SCRIPT).json["warning"] is None
+    agent.post(f"inbox/{talk}/write", form | {"once": "another-key-of-this-form"})
+    assert said in agent.page(f"inbox/{talk}")
+
+
 def test_a_note_is_deleted(api: Api, agent: Person, talk: str) -> None:
     note = add_note(api, talk)
 
