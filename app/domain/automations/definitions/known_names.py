@@ -16,15 +16,13 @@ from app.domain.segments.scans import FURTHER_FIELDS
 from app.domain.webhooks import catalogue
 from app.errors import Fault, pointer_to
 from app.lib import templates
-from app.lib.nearest_names import nearest
+from app.lib.nearest_names import MOST_LISTED, nearest
 from app.lib.templates import TemplateError
 
 # The names below a name; None: any.
 Names: TypeAlias = Mapping[str, "Names | None"]
 
 CONTACT_FIELDS = tuple(ContactSchema().fields)
-# The most names that a sentence lists.
-MOST_LISTED = 20
 DEEPEST_VALUE = 20
 CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)

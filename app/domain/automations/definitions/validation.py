@@ -53,7 +53,9 @@ def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
         return [Fault(pointer, f"Give an object, such as {_EXAMPLE_OF_GOAL}, or null.")]
     schema = SCHEMAS["Goal"]["properties"]
     faults = [
-        Fault(pointer + pointer_to(name), f"Unknown field. There are {', '.join(map(repr, schema))}.")
+        Fault(
+            pointer + pointer_to(name), f"Unknown field.{meant(name, schema)} There are {', '.join(map(repr, schema))}."
+        )
         for name in sorted(goal.keys() - schema.keys())
     ]
     trigger = {name: goal[name] for name in goal.keys() & {"event", "tag", "if"}}
@@ -172,9 +174,10 @@ def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iter
 
 
 def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> Iterator[Fault]:
-    for each in sorted(step.keys() - {"id", "kind", *kind.fields, *kind.lists}):
-        has = ", ".join(("id", "kind", *dict.fromkeys((*kind.fields, *kind.lists))))
-        yield Fault(at + pointer_to(each), f"Unknown field. A step of kind '{name}' has {has}.")
+    known = list(dict.fromkeys(("id", "kind", *kind.fields, *kind.lists)))
+    for each in sorted(step.keys() - set(known)):
+        has = ", ".join(known)
+        yield Fault(at + pointer_to(each), f"Unknown field.{meant(each, known)} A step of kind '{name}' has {has}.")
     for each in kind.required:
         if each not in step:
             yield Fault(f"{at}/{each}", f"A step of kind '{name}' needs '{each}'.")

@@ -119,6 +119,26 @@ def test_the_outer_form_is_checked(definition: Any, pointer: str, detail: str) -
         ({"id": "a", "kind": "wait", "until": "2026-11-21"}, "/until", "has no time zone"),
         ({"id": "a", "kind": "set_field", "field": "email", "value": "x"}, "/value", "not an e-mail address"),
         ({"id": "a", "kind": "set_field", "field": "tags", "value": "x"}, "/field", "Use add_tag and remove_tag"),
+        ({"id": "a", "kind": "set_field", "field": "contact.email", "value": "x"}, "/value", "not an e-mail address"),
+        (
+            {"id": "a", "kind": "set_field", "field": "contact.tags", "value": "x"},
+            "/field",
+            "Use add_tag and remove_tag",
+        ),
+        ({"id": "a", "kind": "set_field", "field": "emial", "value": "x"}, "/field", "Did you mean 'email'?"),
+        ({"id": "a", "kind": "set_field", "field": "First name", "value": "x"}, "/field", "Did you mean 'first_name'?"),
+        ({"id": "a", "kind": "set_field", "field": "email ", "value": "x"}, "/field", "Did you mean 'email'?"),
+        (
+            {"id": "a", "kind": "set_field", "field": "custom_fields. x", "value": "x"},
+            "/field",
+            "The name of a field has",
+        ),
+        (
+            {"id": "a", "kind": "set_field", "field": "contact.plan", "value": "x"},
+            "/field",
+            "There is no 'contact.plan'. A custom field is 'custom_fields.plan'.",
+        ),
+        ({"id": "a", "kind": "set_field", "field": "steps.q", "value": "x"}, "/field", "There is no 'steps.q'."),
         ({"id": "a", "kind": "set_field", "field": "plan", "value": {}}, "/value", "Give text, a number"),
         ({"id": "a", "kind": "set_field", "field": "plan", "value": 2**60}, "/value", "lies between"),
         ({"id": "a", "kind": "set_field", "field": "opted_out", "value": 1}, "/value", "true or false"),
@@ -523,6 +543,13 @@ def test_answers_that_are_not_known_are_compared_with_anything(others: dict[str,
     compared = {"field": "steps.topic", "is": "equals", "value": "Anything"}
 
     assert faults_of(HOURS | others, asked, {"id": "b", "kind": "branch", "if": compared}) == {}
+
+
+@pytest.mark.parametrize(
+    "field", ["plan", "Last purchase", "größe", "custom_fields.emial", "contact.custom_fields.Email", "emergency_phone"]
+)
+def test_custom_fields_have_names_of_their_own(field: str) -> None:
+    assert faults_of({"id": "a", "kind": "set_field", "field": field, "value": "x"}) == {}
 
 
 def test_what_was_pressed_can_be_named() -> None:
