@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import marshmallow
 from marshmallow import EXCLUDE, RAISE, ValidationError, fields, missing, pre_load, validate, validates_schema
 
+from app.lib.nearest_names import meant
+
 # Text that PostgreSQL can store, as JSON Schema describes it.
 STORABLE_TEXT = r"^[^\u0000]*$"
 # The characters that `str.strip` takes away, inside brackets, and a text of them; other languages' `\s` has fewer.
@@ -19,7 +21,8 @@ NOT_BLANK = rf"^[^\u0000]*[^\u0000{SPACES}][^\u0000]*$"
 # Times that PostgreSQL, and everything that reads from it, can represent in any time zone.
 STORABLE = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 EMPTY = "Leave it out, or give a value."
-_MESSAGES = {"unknown": "Unknown field.", "type": "A JSON object is required."}
+UNKNOWN = "Unknown field."
+_MESSAGES = {"unknown": UNKNOWN, "type": "A JSON object is required."}
 
 
 class Schema(marshmallow.Schema):
@@ -142,6 +145,17 @@ class Time(fields.AwareDateTime):
             return super()._deserialize(text, *args, **options).astimezone(UTC)
         except OverflowError as error:
             raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE) from error
+
+
+class OneOf(validate.OneOf):
+    """One of the choices; the error names the nearest."""
+
+    def __call__(self, value: Any) -> Any:
+        """The value. Raises ValidationError."""
+        try:
+            return super().__call__(value)
+        except ValidationError as error:
+            raise ValidationError(f"{error.messages[0]}{meant(value, self.choices)}") from error
 
 
 class Formatted(fields.String):

@@ -53,7 +53,20 @@ def test_the_routes_are_found(scene: Scene) -> None:
     ("query", "body", "headers", "detail"),
     [
         ("", {"email": "x"}, {}, "email: This is not an e-mail address: An email address must have an @-sign."),
-        ("", {"email": "a@example.com", "size": 1}, {}, "size: Unknown field."),
+        ("", {"emial": "a@example.com", "phone": "+4930123456"}, {}, "emial: Unknown field. Did you mean 'email'?"),
+        (
+            "",
+            {"email": "a@example.com", "firstName": "Ada"},
+            {},
+            "firstName: Unknown field. Did you mean 'first_name'?",
+        ),
+        (
+            "",
+            {"email": "a@example.com", "colour": 1},
+            {},
+            "colour: Unknown field. There are custom_fields, email, external_id, first_name, last_name, locale,"
+            " opted_out, phone, tags, timezone.",
+        ),
         ("", {}, {}, "Give at least one of external_id, email, phone."),
         ("", {"size": 1, "opted_out": 2}, {}, "opted_out: Not a valid boolean … and 1 more fault"),
         ("", {"size": 1, "of": 2, "opted_out": 2}, {}, "opted_out: Not a valid boolean … and 2 more faults"),
@@ -73,6 +86,21 @@ def test_the_detail_is_the_first_fault_and_counts_the_others(
 
     assert refused["detail"] == detail
     assert refused["errors"][0]["detail"].rstrip(".") in detail
+
+
+@pytest.mark.parametrize(
+    ("address", "detail"),
+    [
+        ("contacts?page=2", "page: Unknown field. There are cursor, "),
+        ("contacts?Limit=2", "Limit: Unknown field. Did you mean 'limit'?"),
+        ("events?kind=contact.create", "Did you mean 'contact.created'?"),
+        ("jobs?kind=contact.upsert", "Did you mean 'contacts.upsert'?"),
+    ],
+)
+def test_a_query_that_means_nothing_names_the_nearest(scene: Scene, address: str, detail: str) -> None:
+    refused = scene.ours.get(address)
+
+    assert (refused.status_code, detail in refused.get_json(force=True)["detail"]) == (422, True)
 
 
 def test_the_detail_names_a_query_parameter(scene: Scene) -> None:

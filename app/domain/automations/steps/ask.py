@@ -41,13 +41,10 @@ def resume(moment: Moment) -> Outcome:
     if "taken_over_by" in answer:
         return _unanswered(moment, f"The run {answer['taken_over_by']} waits for the reply instead.", attempts)
     try:
-        value = _value(moment, answer)
+        result = {**answer, **_read(moment, answer), "attempts": attempts, "timed_out": False}
     except ValueError:
         return _ask_again(moment, attempts)
-    result = {**answer, "value": value, "attempts": attempts, "timed_out": False}
-    if _format(moment) == CHOICE:
-        result["button_id"] = value  # also if the contact has typed it
-    return Done("The contact replied.", output=result, saved=saved(moment, result, value))
+    return Done("The contact replied.", output=result, saved=saved(moment, result, result["value"]))
 
 
 def _ask_again(moment: Moment, attempts: int) -> Outcome:
@@ -102,22 +99,23 @@ def _format(moment: Moment) -> str:
     return str(moment.step.fields.get("format", "text"))
 
 
-def _value(moment: Moment, answer: Mapping[str, Any]) -> Any:
-    """What the reply means. Raises ValueError if it has another format."""
+def _read(moment: Moment, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply's `value`, and the `button_id` of a choice, also if typed. Raises ValueError for other formats."""
     text = (answer["text"] or "").strip()
-    if _format(moment) == CHOICE:
-        return _chosen(moment.run.saved[moment.step.id]["buttons"], answer.get("button_id"), text)
-    return READERS[_format(moment)](text)
+    if _format(moment) != CHOICE:
+        return {"value": READERS[_format(moment)](text)}
+    chosen = _chosen(moment.run.saved[moment.step.id]["buttons"], answer.get("button_id"), text)
+    return {"value": chosen["label"], "button_id": chosen["id"]}
 
 
-def _chosen(offered: Sequence[Mapping[str, str]], pressed: str | None, text: str) -> str:
-    """The identifier of the button that was pressed, or that the text names by its label, identifier or number."""
-    identifiers = [each["id"] for each in offered]
-    if pressed in identifiers:
-        return pressed
-    names = {str(number): each for number, each in enumerate(identifiers, 1)}
-    names |= {buttons.folded(each): each for each in identifiers}
-    names |= {buttons.folded(each["label"]): each["id"] for each in offered}
+def _chosen(offered: Sequence[Mapping[str, str]], pressed: str | None, text: str) -> Mapping[str, str]:
+    """The button that was pressed, or that the text names by its label, identifier or number. Raises ValueError."""
+    by_id = {each["id"]: each for each in offered}
+    if pressed in by_id:
+        return by_id[pressed]
+    names = {str(number): each for number, each in enumerate(offered, 1)}
+    names |= {buttons.folded(each["id"]): each for each in offered}
+    names |= {buttons.folded(each["label"]): each for each in offered}
     if (said := buttons.folded(text)) not in names:
         raise ValueError
     return names[said]
@@ -155,8 +153,8 @@ READERS: Mapping[str, Callable[[str], Any]] = {
 KIND = Kind(
     description="Sends a question in the contact's most recent conversation, and waits for the reply. If that does not"
     " have the `format`, it asks again; after the last of the `attempts`, or the timeout, come the steps of"
-    " `otherwise`. `steps.<id>` has `value` (of a number or date in one form, of a choice the `id` of the button),"
-    " `text`, `button_id`, `attempts` and `timed_out`.",
+    " `otherwise`. `steps.<id>` has `value` (of a number or date in one form, of a choice the label of the"
+    " button), `button_id`, `text`, `attempts` and `timed_out`.",
     fields={
         **{name: send_message.KIND.fields[name] for name in ("text", "buttons", "attachments", "template")},
         **{name: send_message.KIND.fields[name] for name in ("expires_at", "on_quiet", "channel_id", "channel_kind")},

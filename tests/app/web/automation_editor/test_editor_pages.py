@@ -34,7 +34,7 @@ DEFINITION: dict[str, Any] = {
         {
             "id": "is_large",
             "kind": "branch",
-            "if": {"field": "steps.size.value", "is": "equals", "value": "l"},
+            "if": {"field": "steps.size.value", "is": "equals", "value": "Large"},
             "then": [{"id": "tag", "kind": "add_tag", "tag": "large"}],
             "else": [],
         },

@@ -24,13 +24,15 @@ def set_field(field: str, value: Any) -> dict[str, Any]:
         ("first_name", None, None),
         ("opted_out", True, True),
         ("opted_out", "{{ 'true' }}", True),
+        ("contact.email", "ada@example.com", "ada@example.com"),
     ],
 )
 def test_a_field_of_the_contact_is_set(workspace_id: str, contact_id: str, field: str, value: Any, stored: Any) -> None:
     run = carried_out(workspace_id, contact_id, set_field(field, value), name="Ada")
 
-    assert getattr(Contact.get_by_id(contact_id), field) == stored
-    assert log_of(run) == [("succeeded", f"The field '{field}' was set.")]
+    name = field.removeprefix("contact.")
+    assert getattr(Contact.get_by_id(contact_id), name) == stored
+    assert log_of(run) == [("succeeded", f"The field '{name}' was set.")]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,7 @@ def test_a_field_of_the_contact_is_set(workspace_id: str, contact_id: str, field
         ("score", 12.5, {"score": 12.5}),
         ("member", False, {"member": False}),
         ("custom_fields.email", "x", {"email": "x"}),
+        ("contact.custom_fields.size", "x", {"size": "x"}),
         ("old", None, {}),
     ],
 )

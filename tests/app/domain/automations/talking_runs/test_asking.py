@@ -183,6 +183,7 @@ CHOOSE: dict[str, Any] = {
     **{"attempts": 2, "timeout_seconds": 60, "otherwise": [REMIND]},
 }
 KEEP = {"id": "keep", "kind": "set_field", "field": "size", "value": "{{ steps.size.value }}"}
+LABELS = {"s": "Small", "m": "Medium size", "2": "Tiny"}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +228,7 @@ def test_a_choice_is_pressed_or_typed(
         assert one("SELECT buttons FROM messages WHERE text LIKE 'Press%%'") == offered
     else:
         kept = one("SELECT custom_fields->>'size' FROM contacts")
-        assert (run.status, kept, run.saved["size"]["button_id"]) == ("completed", chosen, chosen)
+        assert (run.status, kept, run.saved["size"]["button_id"]) == ("completed", LABELS[chosen], chosen)
         assert run.saved["size"]["text"] == text
 
 
