@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import cache
 from zoneinfo import available_timezones
 
 import email_validator
 import phonenumbers
+
+from app.lib import phones
 
 # Addresses are stored, not dialled, so shop.test and example.com are fine.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
@@ -78,14 +81,38 @@ def email(text: str) -> str:
 
 
 def phone(text: str) -> str:
-    """The number in E.164, such as +4930123456. It must include its country code."""
+    """The number in E.164, such as +4930123456. It must include its country code, and have no extension.
+
+    A number in a form that its country has given up, and that nobody can call any more, gets the present form.
+    """
+    readable = re.sub(r"^\s*00(?=[1-9])", "+", with_plain_digits(_visible(text)))
+    # Colleagues who share a number would become one contact without their extensions.
+    if words := _words_after(readable):
+        raise ValueError(f"Leave out '{words}': a contact is known by the number alone, without an extension.")
     try:
-        number = phonenumbers.parse(text, None)
+        number = phonenumbers.parse(readable, None)
     except phonenumbers.NumberParseException as error:
         raise ValueError("Give the phone number with its country code, such as +4930123456.") from error
-    if not phonenumbers.is_possible_number(number):
-        raise ValueError("This phone number is too short or too long for its country.")
-    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+    if number.extension:
+        raise ValueError(f"Leave out the extension {number.extension}: a contact is known by the number alone.")
+    written = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+    if phonenumbers.is_possible_number(number):
+        return written
+    for way in phones.ways_to_write(written)[1:]:
+        if phonenumbers.is_possible_number(phonenumbers.parse(way, None)):
+            return way
+    raise ValueError("This phone number is too short or too long for its country.")
+
+
+def _words_after(text: str) -> str | None:
+    """The words that follow a phone number, if it is one without them. The letters of 1-800-FLOWERS are no words."""
+    if (found := re.search(r"\d[\W\d_]*?(?=[^\W\d_])", text)) is None:
+        return None
+    try:
+        is_number = phonenumbers.is_possible_number(phonenumbers.parse(text[: found.end()], None))
+    except phonenumbers.NumberParseException:
+        return None
+    return text[found.end() :].strip() if is_number else None
 
 
 def locale(text: str) -> str:
@@ -105,6 +132,16 @@ def timezone(text: str) -> str:
 def is_timezone(text: str) -> bool:
     """Whether the IANA time zone database has a time zone of that name."""
     return text in _timezones()
+
+
+def with_plain_digits(text: str) -> str:
+    """The text in NFKC, and with the digits 0 to 9 for those of other scripts."""
+    return "".join(str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text))
+
+
+def _visible(text: str) -> str:
+    """The text without characters that only format it, such as marks of direction and joiners of no width."""
+    return "".join(each for each in text if unicodedata.category(each) != "Cf")
 
 
 @cache

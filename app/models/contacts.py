@@ -11,6 +11,7 @@ from peewee import BooleanField, CompositeKey, IntegerField, TextField
 
 from app import sql
 from app.database import rows
+from app.lib import phones
 from app.models.base import OwnedModel, TimeField, json_field, page_before, text_array
 
 # A search first tries this many of the newest contacts. If more than one in ten matches, they fill a page.
@@ -24,7 +25,7 @@ MOST_OFFERED = 200
 _UNIQUE = {"email", "phone", "external_id"}
 _CONDITIONS = {
     "email": "lower(email) = lower(%(email)s)",
-    "phone": "phone = %(phone)s",
+    "phone": "phone = ANY(%(phones)s::text[])",
     "external_id": "external_id = %(external_id)s",
     "tag": "tags @> ARRAY[%(tag)s]",
     "updated_since": "updated_at >= %(updated_since)s",
@@ -73,8 +74,8 @@ class Contact(OwnedModel):
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
         """The first `limit` contacts after `last_id` that match every filter, newest first.
 
-        Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, and `words`, each of which is somewhere
-        in what `q` looks through.
+        Filters: `email`, `phone` (in any way to write that number), `external_id`, `tag`, `updated_since`, `q`, and
+        `words`, each of which is somewhere in what `q` looks through.
         """
         given = _given(filters)
         if not given:
@@ -146,6 +147,7 @@ def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, 
 def _values(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **given,
+        "phones": phones.ways_to_write(given["phone"]) if "phone" in given else [],
         "text": given.get("q", ""),
         "pattern": f"%{_escaped(given.get('q', ''))}%",
         "patterns": [f"%{_escaped(word)}%" for word in given.get("words", ())],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.database import rows
-from app.lib import ids, normalization
+from app.lib import ids, normalization, phones
 
 MOST_FOUND = 20
 LONGEST = 255
@@ -120,12 +120,12 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
     return found, workspaces <= MOST_WORKSPACES
 
 
-def _keys(text: str) -> dict[str, str]:
-    """The identifiers of a contact that the text may be, by the name of the column, as they are stored."""
-    keys = {"external_id": text}
-    for name, normalised in (("email", normalization.email), ("phone", normalization.phone)):
+def _keys(text: str) -> dict[str, str | list[str]]:
+    """The identifiers of a contact that the text may be, by the name of the column; of a phone all ways to write it."""
+    keys: dict[str, str | list[str]] = {"external_id": text}
+    for name, read in _READ.items():
         try:
-            keys[name] = normalised(text)
+            keys[name] = read(text)
         except ValueError:
             continue
     return keys
@@ -142,8 +142,13 @@ def _shown(type: Type, condition: str) -> str:
     """
 
 
+_READ: Mapping[str, Callable[[str], str | list[str]]] = {
+    "email": normalization.email,
+    "phone": lambda text: phones.ways_to_write(normalization.phone(text)),
+}
+
 # The unique indexes of contacts compare them in the same way.
-_COMPARED = {"email": "lower({}) = lower({})", "phone": "{} = {}", "external_id": "{} = {}"}
+_COMPARED = {"email": "lower({}) = lower({})", "phone": "{} = ANY({}::text[])", "external_id": "{} = {}"}
 
 _NEWEST_WORKSPACES = "SELECT id FROM workspaces ORDER BY id DESC LIMIT %(most)s"
 _WORKSPACES = "SELECT count(*) FROM (SELECT 1 FROM workspaces LIMIT %s) AS first"

@@ -99,6 +99,48 @@ def test_numbers_of_custom_fields_come_back_as_they_were(api: Api, number: float
     assert api.contact(email="ada@example.com", custom_fields={"n": number})["custom_fields"] == {"n": number}
 
 
+# Phone numbers that are written in two ways
+
+WAYS = [
+    ("+5511987654321", "+551187654321"),
+    ("+5491123456789", "+541123456789"),
+    ("+5215512345678", "+525512345678"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [*WAYS, *(pair[::-1] for pair in WAYS)])
+def test_a_number_that_is_written_in_another_way_finds_its_contact(api: Api, one: str, other: str) -> None:
+    made = api.contact(phone=one, first_name="Ada")
+
+    changed = api.contact(phone=other, external_id="customer-1")
+
+    assert (changed["id"], changed["external_id"], changed["first_name"]) == (made["id"], "customer-1", "Ada")
+    assert changed["phone"] == made["phone"]
+    for way in (one, other):
+        found = api.get(f"contacts?phone={way.replace('+', '%2B')}").json["data"]
+        assert [each["id"] for each in found] == [made["id"]]
+
+
+def test_a_number_that_is_written_in_another_way_is_taken(api: Api) -> None:
+    one, other = WAYS[0]
+    made = api.contact(phone=one)
+    eve = api.contact(email="eve@example.com")
+
+    taken = api.done(api.patch(f"contacts/{eve['id']}", {"phone": other}))
+    api.done(api.patch(f"contacts/{made['id']}", {"phone": other}))
+
+    assert taken["problem"]["conflicting_contact_id"] == made["id"]
+    assert api.show_contact(made["id"])["phone"] == other
+
+
+def test_two_contacts_that_had_both_ways_are_each_found_by_their_own(api: Api) -> None:
+    one, other = WAYS[0]
+    first, second = api.contact(phone=one), api.contact(email="eve@example.com")
+    database.rows("UPDATE contacts SET phone = %s WHERE id = %s", (other, second["id"]))
+
+    assert [api.contact(phone=way)["id"] for way in (one, other)] == [first["id"], second["id"]]
+
+
 # Changing one
 
 
@@ -359,13 +401,13 @@ def test_deleting_a_contact_leaves_others_alone(api: Api, others: Api) -> None:
 
 @pytest.mark.parametrize(
     "payload",
-    [{"email": "ADA@example.com"}, {"phone": "+4930123456"}, {"external_id": "customer-1", "first_name": "Ada"}],
+    [{"email": "ADA@example.com"}, {"phone": "+551187654321"}, {"external_id": "customer-1", "first_name": "Ada"}],
     ids=str,
 )
 def test_deleting_a_contact_erases_what_broken_jobs_were_asked(
     api: Api, payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = api.contact(email="ada@example.com", phone="+4930123456", external_id="customer-1")
+    made = api.contact(email="ada@example.com", phone="+5511987654321", external_id="customer-1")
     with monkeypatch.context() as broken:
         broken.setattr(contacts, "_alter", None)
         assert api.done(api.post("contacts", payload))["status"] == "failed"

@@ -119,6 +119,12 @@ def test_what_people_know_a_contact_by_is_found(api: Api, others: Api, text: str
     assert found(text, others.workspace_id) == []
 
 
+def test_a_number_is_found_in_every_way_to_write_it(api: Api) -> None:
+    contact_id = api.contact(phone="+5511987654321")["id"]
+
+    assert [each.id for each in found("+55 11 8765-4321", api.workspace_id)] == [contact_id]
+
+
 def test_staff_find_an_address_in_every_workspace_that_has_it(api: Api, others: Api) -> None:
     both = {each.contact(email="ada@example.com")["id"] for each in (api, others)}
 
