@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 # Of this release or, between releases, of the next one. CONTRIBUTING.md says how a release is made.
-NUMBER = "0.1.0"
+NUMBER = "0.2.0"
 
 
 @cache
