@@ -211,7 +211,7 @@ class Settings:
     retry_schedule_seconds: tuple[int, ...] = _setting("RETRY_SCHEDULE", _schedule, "60,300,1800,7200,43200")
     stop_after_failures: int = _setting("STOP_AFTER_FAILURES", _whole(1, 1_000_000), "50")
     webhook_timeout_seconds: float = _setting("WEBHOOK_TIMEOUT_SECONDS", _seconds, "10")
-    probe_pause_seconds: float = _setting("PROBE_PAUSE_SECONDS", _pause, "15")
+    probe_pause_seconds: float = _setting("PROBE_PAUSE_SECONDS", _pause, "900")
     webhook_allowed_networks: tuple[Network, ...] = _setting("WEBHOOK_ALLOWED_NETWORKS", _networks, ",")
     webhook_ca_file: Path | None = _setting("WEBHOOK_CA_FILE", _file, " ")
     rate_limit_per_minute: int = _setting("RATE_LIMIT", _whole(0, 100_000_000), "6000")

@@ -20,6 +20,7 @@ class Endpoint(OwnedModel):
     stop_reason = TextField(null=True)
     stopped_at = TimeField(null=True)
     consecutive_failures = IntegerField(default=0)
+    failing_since = TimeField(null=True)  # the first of the consecutive failures; says nothing while there are none
     probe_at = TimeField(null=True)
     slow_until = TimeField(null=True)
     max_per_second = IntegerField(null=True)
