@@ -110,7 +110,8 @@ def test_a_name_that_nobody_has_is_said(agent: Person, owner: Person, talk: str)
     form = {"kind": "note", "text": "@owner, @nobody and @nobody: call ada@agent.example."}
 
     assert agent.post(f"inbox/{talk}/write", form, **SCRIPT).json["warning"] == said
-    assert agent.post(f"inbox/{talk}/write", {"kind": "note", "text": "@owner: call."}, **SCRIPT).json["warning"] is None
+    known = agent.post(f"inbox/{talk}/write", {"kind": "note", "text": "@owner: call."}, **SCRIPT)
+    assert known.json["warning"] is None
     agent.post(f"inbox/{talk}/write", form | {"once": "another-key-of-this-form"})
     assert said in agent.page(f"inbox/{talk}")
 
