@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import re
+import wave
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from tests.browser import seeds
 from tests.browser.conftest import Visit
 from tests.browser.services import Service, Workspace
+from tests.browser.test_inbox import PICTURE
 from tests.journeys.waiting import wait_until
+
+
+def _sound() -> bytes:
+    """A quarter of a second of silence."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(1)
+        writer.setframerate(8_000)
+        writer.writeframes(b"\x80" * 2_000)
+    return file.getvalue()
+
+
+SOUND = _sound()
 
 
 class Desk:
@@ -244,3 +261,40 @@ def test_members_are_chosen_from_a_list_and_unknown_names_are_said(desk: Desk) -
     admin = desk.service.member_id(desk.workspace, "admin")
     found = desk.service.query("SELECT mentions FROM notes WHERE text = '@admin and @b'")
     assert found == [([admin],)]
+
+
+def test_chosen_files_are_shown_can_be_removed_and_have_their_limits(desk: Desk) -> None:
+    desk.open("Mary Jackson")
+    files, chosen, refused = (desk.page.locator(each) for each in ("#f-files", "#chosen li", "#refused"))
+    files.set_input_files(FilePayload(name="tulip.png", mimeType="image/png", buffer=PICTURE))
+    files.set_input_files(FilePayload(name="bill.pdf", mimeType="application/pdf", buffer=b"%PDF-1.7"))
+    expect(chosen).to_have_text([re.compile(r"tulip\.png \d+ B"), re.compile(r"bill\.pdf 8 B")])
+    expect(chosen.locator("img")).to_have_count(1)
+
+    files.set_input_files(FilePayload(name="film.mp4", mimeType="video/mp4", buffer=bytes(16 * 1024**2)))
+    expect(refused).to_have_text("film.mp4 is too large: the files of a message have at most 16 MiB together.")
+    files.set_input_files(FilePayload(name="empty.txt", mimeType="text/plain", buffer=b""))
+    expect(refused).to_have_text("empty.txt is empty.")
+    expect(chosen).to_have_count(2)
+
+    desk.page.get_by_role("button", name="Remove tulip.png").click()
+    expect(chosen).to_have_text([re.compile(r"bill\.pdf")])
+    assert files.evaluate("field => [...field.files].map((each) => each.name)") == ["bill.pdf"]
+
+
+def test_addresses_are_links_and_sounds_play(desk: Desk) -> None:
+    desk.open("Mary Jackson")
+    desk.page.locator("#f-files").set_input_files(FilePayload(name="hum.wav", mimeType="audio/wav", buffer=SOUND))
+    desk.press("r")
+    desk.keyboard.type("See https://shop.example/tulips?x=1.")
+    desk.press("Enter")
+    link = desk.page.locator("#thread").get_by_role("link", name="https://shop.example/tulips?x=1", exact=True)
+    sound = desk.page.locator("#thread audio[aria-label='hum.wav']")
+
+    for _ in range(2):
+        expect(link).to_have_attribute("href", "https://shop.example/tulips?x=1", timeout=30_000)
+        expect(sound).to_be_visible(timeout=30_000)
+        # As long as the file: the page's policy lets it be fetched.
+        sound.evaluate("sound => { sound.preload = 'metadata'; sound.load(); }")
+        desk.page.wait_for_function("sound => sound.duration === 0.25", arg=sound.element_handle())
+        desk.page.reload()

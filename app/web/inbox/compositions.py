@@ -73,6 +73,8 @@ def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, 
         text = notes.read_text(given["text"])
     except ValueError as error:
         raise Invalid(Fault("/text", str(error))) from error
+    if uploads.given("files") or upload_ids():
+        raise Invalid(Fault("/files", "A note has no files. Remove them, or send them as an answer."))
     people = inbox_pages.people()
     named = {name.lower(): name for name in _MENTION.findall(text)}
     mentions = [member_id for member_id, name in people.items() if name.lower() in named]

@@ -61,6 +61,15 @@ addEventListener("pageshow", () => {
 // [data-submit]: a filter that applies when it changes.
 addEventListener("change", (event) => event.target.closest("[data-submit]")?.form.requestSubmit());
 
+// input[data-most-bytes]: files that are too large are known when they are chosen, and are not sent.
+addEventListener("change", ({ target }) => {
+  const most = target.matches("input[type=file]") && Number(target.dataset.mostBytes);
+  if (!most) return;
+  const bytes = [...target.files].reduce((sum, file) => sum + file.size, 0);
+  target.setCustomValidity(bytes > most ? `This is too large: at most ${most / 2 ** 20} MiB can be sent.` : "");
+  target.reportValidity();
+});
+
 // Empty filters stay out of the address.
 addEventListener("submit", (event) => {
   if (event.target.method === "get") for (const each of all("input, select", event.target)) each.disabled = !each.value;

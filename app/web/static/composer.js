@@ -12,7 +12,7 @@ const fieldOf = (entry, name) => entry.fields.find((each) => each[0] === name)?.
 const pendingOf = (entry) =>
   made("li", { class: `message ${fieldOf(entry, "kind") === "note" ? "note" : "out"}`, "data-status": "sending", "data-pending": entry.once },
     made("p", { class: "by" }, made("bdi", { class: "author" }, people[me] ?? "Support")),
-    made("div", { class: "bubble", dir: "auto" }, made("p", { class: "text" }, fieldOf(entry, "text") || "Files")),
+    made("div", { class: "bubble", dir: "auto" }, textOf(fieldOf(entry, "text") || "Files")),
     made("p", { class: "status" }, "Sending"));
 const showPending = (entry) => {
   byId("thread").querySelector(".nothing")?.remove();
@@ -42,7 +42,8 @@ const send = (form, button) => {
 const empty = (form) => {
   const { text, files, once, later } = form.elements;
   clearTimeout(typing);
-  text.value = files.value = later.value = byId("chosen").textContent = "";
+  text.value = files.value = later.value = "";
+  nameFiles(form);
   once.value = crypto.randomUUID();
   delete form.dataset.began;
   form.querySelector(".later-menu").open = false;
@@ -193,7 +194,7 @@ const keepNow = async () => {
   const { text, once } = form.elements;
   try {
     const response = await fetch(form.dataset.draft, { method: "POST", body: fieldsOf(draft), keepalive: true });
-    if (!response.ok) return; // it stays here, and is kept with the next letter or at the next look
+    if (!response.ok) throw new Error(`${response.status}`);
     const answer = await response.json();
     if (localStorage.getItem(draftOf(id)) === JSON.stringify(draft)) forget(id);
     if (once.value !== draft.key) return; // it was sent meanwhile
@@ -203,7 +204,9 @@ const keepNow = async () => {
       refuse("What you began here was sent from another window. Look at it before you send more.");
     }
   } catch {
-    // The network is away.
+    // It stays here, and is kept with the next letter, at the next look, or when the server is back.
+    isKept = false;
+    offline.suspect();
   }
 };
 const showDraft = (form) => {
@@ -271,7 +274,7 @@ const beginComposer = (composer) => {
       scrolled().focus();
     }
   });
-  box.addEventListener("paste", (event) => attach(composer, event.clipboardData.files));
+  box.addEventListener("paste", (event) => event.clipboardData.files.length && attach(composer, event.clipboardData.files));
   composer.addEventListener("dragover", (event) => {
     event.preventDefault();
     composer.classList.add("drop");
@@ -282,7 +285,8 @@ const beginComposer = (composer) => {
     composer.classList.remove("drop");
     attach(composer, event.dataTransfer.files);
   });
-  composer.elements.files.addEventListener("change", () => nameFiles(composer));
+  nameFiles(composer);
+  composer.elements.files.addEventListener("change", () => attach(composer, composer.elements.files.files));
   composer.elements.later.addEventListener("input", () => nameSend(composer));
   byId("uploads").addEventListener("change", (event) => event.target.closest("label").remove());
   for (const kind of composer.elements.kind) {
@@ -295,16 +299,47 @@ const beginComposer = (composer) => {
   }
   offerReplies(composer);
 };
+let attached = []; // what is chosen is added to these
 const attach = (composer, files) => {
-  if (!files.length) return;
+  const { mostFiles, mostBytes } = composer.dataset;
   const chosen = new DataTransfer();
-  for (const file of [...composer.elements.files.files, ...files]) chosen.items.add(file);
+  let [bytes, refusal] = [0, ""];
+  for (const file of [...attached, ...files]) {
+    const number = chosen.files.length + byId("uploads").children.length + 1;
+    if (!file.size) refusal = `${file.name} is empty.`;
+    else if (bytes + file.size > mostBytes) refusal = `${file.name} is too large: the files of a message have at most ${mostBytes / 2 ** 20} MiB together.`;
+    else if (number > mostFiles) refusal = `On this channel a message has at most ${mostFiles === "1" ? "one file" : `${mostFiles} files`}.`;
+    else {
+      chosen.items.add(file);
+      bytes += file.size;
+    }
+  }
   composer.elements.files.files = chosen.files;
   nameFiles(composer);
+  refuse(refusal);
 };
 const nameFiles = (composer) => {
-  const names = [...composer.elements.files.files].map((file) => file.name);
-  byId("chosen").textContent = names.join(", ");
+  const { files } = composer.elements.files;
+  attached = [...files];
+  byId("chosen").replaceChildren(...[...files].map((file) => chosenOf(composer, file)));
+};
+const chosenOf = (composer, file) => {
+  const remove = made("button", { type: "button", class: "small plain", "aria-label": `Remove ${file.name}` }, "×");
+  remove.addEventListener("click", () => {
+    const left = new DataTransfer();
+    for (const each of composer.elements.files.files) if (each !== file) left.items.add(each);
+    composer.elements.files.files = left.files;
+    nameFiles(composer);
+    refuse("");
+    composer.elements.text.focus();
+  });
+  const item = made("li", {}, made("bdi", {}, file.name), " ", made("span", { class: "muted" }, size(file.size)), " ", remove);
+  if (PICTURES.includes(file.type)) {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => item.prepend(made("img", { src: reader.result, alt: "" })));
+    reader.readAsDataURL(file);
+  }
+  return item;
 };
 // A time that was typed counts, whichever button sends.
 const nameSend = (composer) => {

@@ -73,6 +73,9 @@
     }
     return { fresh, url: response.url };
   };
+  // What is typed is saved once the server is back.
+  const away = () => offline.suspect();
+  addEventListener("back", () => flush());
   const sorry = () => (document.getElementById("said").textContent = "The server is away. Try again in a moment.");
 
   const follow = async (address, { isBack = false, focus = first } = {}) => {
@@ -83,7 +86,8 @@
       redraw(fresh);
       open(fresh, focus);
     } catch (error) {
-      if (error.message !== "elsewhere") location.assign(address);
+      if (error instanceof TypeError) away();
+      else if (error.message !== "elsewhere") location.assign(address);
     }
   };
   const submit = async (form, button) => {
@@ -152,7 +156,9 @@
       redraw(fresh);
       notes(fresh);
     } catch (error) {
-      if (error.message !== "elsewhere") isDirty = true;
+      if (error.message === "elsewhere") return;
+      isDirty = true;
+      away();
     }
   };
   // What is wrong with fields now, without touching what is typed in them.

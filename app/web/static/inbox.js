@@ -29,6 +29,7 @@ const STATUSES = {
   queued: "Queued", sending: "Sending", scheduled: "Scheduled", sent: "Sent", delivered: "Delivered", read: "Read",
   failed: "Not sent", unknown: "Perhaps sent",
 };
+const SOUNDS = ["audio/mpeg", "audio/mp4", "audio/aac", "audio/ogg", "audio/wav"];
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const talk = () => byId("talk").dataset;
 const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
@@ -44,8 +45,16 @@ const attachment = (file) => {
   if (PICTURES.includes(file.content_type)) {
     return made("a", { class: "picture", ...link }, made("img", { src: file.address, alt: file.name ?? "Picture" }));
   }
-  return made("a", { class: "file", ...link }, `${name} `, made("span", { class: "muted" }, size(file.bytes)));
+  const named = made("a", { class: "file", ...link }, `${name} `, made("span", { class: "muted" }, size(file.bytes)));
+  if (!SOUNDS.includes(file.content_type)) return named;
+  const sound = made("audio", { controls: "", preload: "none", src: file.address, "aria-label": file.name ?? "Sound" });
+  return made("span", { class: "sound" }, sound, " ", named);
 };
+// A text whose web addresses are links, as the filter `linked` makes it.
+const ADDRESS = /(https?:\/\/[!-~]*[a-z0-9/&=#_~$%*+@-])/i;
+const textOf = (text) =>
+  made("p", { class: "text" }, ...text.split(ADDRESS).map((part, at) =>
+    at % 2 ? made("a", { href: part, target: "_blank", rel: "noopener noreferrer nofollow" }, part) : part));
 const formTo = (path, look, ...children) =>
   made("form", { method: "post", class: look, "data-once": "", action: `${inbox.dataset.home}/${path}` },
     ...[...fieldsOf({})].map(([name, value]) => made("input", { type: "hidden", name, value })), ...children);
@@ -56,7 +65,7 @@ const again = (message) =>
 const drawn = (message) => {
   const said = [STATUSES[message.status] ?? message.status, message.failure?.detail].filter(Boolean).join(": ");
   const bubble = made("div", { class: "bubble", dir: "auto" },
-    message.text ? made("p", { class: "text" }, message.text) : null, ...message.attachments.map(attachment));
+    message.text ? textOf(message.text) : null, ...message.attachments.map(attachment));
   if (message.buttons?.length) {
     bubble.append(made("p", { class: "offered" }, ...message.buttons.map((each) => made("span", {}, each.label))));
   }
@@ -74,7 +83,7 @@ const drawnNote = (note) => {
   const item = made("li", { class: "message note", id: note.id },
     made("div", { class: "by" }, made("bdi", { class: "author" }, author(note.author)), " wrote a note ", clock(note.created_at), " ",
       byId("composer") ? formTo(`${note.conversation_id}/notes/${note.id}/delete`, "inline", remove) : null),
-    made("div", { class: "bubble", dir: "auto" }, made("p", { class: "text" }, note.text)));
+    made("div", { class: "bubble", dir: "auto" }, textOf(note.text)));
   localize(item);
   return item;
 };
@@ -171,9 +180,12 @@ const posted = async (address, data) => {
         return { status: response.status, body: response.status === 204 ? {} : await response.json().catch(() => ({})) };
       }
     } catch {
-      // The network is away.
+      offline.suspect();
     }
-    await new Promise((done) => setTimeout(done, pause));
+    await new Promise((done) => {
+      setTimeout(done, pause);
+      addEventListener("back", done, { once: true });
+    });
   }
 };
 const fieldsOf = (fields) => {
@@ -507,9 +519,25 @@ addEventListener("click", (event) => {
   if (!link) return;
   event.preventDefault();
   if (link.id === "older") older();
-  else goTo(link.href).catch(() => (location.href = link.href));
+  else goTo(link.href).catch((error) => lookElsewhere(error, link.href));
 });
-addEventListener("popstate", () => show(location.href, { push: false }).catch(() => location.reload()));
+addEventListener("popstate", () => show(location.href, { push: false }).catch((error) => lookElsewhere(error, location.href)));
+// A conversation that cannot be shown here: the browser shows what is the matter, if it can.
+let wantedLater = null;
+const lookElsewhere = (error, address) => {
+  if (!(error instanceof TypeError)) {
+    location.href = address;
+    return;
+  }
+  wantedLater = address;
+  offline.suspect();
+  offline.say("The conversation opens then.");
+};
+addEventListener("back", () => {
+  keepNow();
+  if (wantedLater) goTo(wantedLater).catch((error) => lookElsewhere(error, wantedLater));
+  wantedLater = null;
+});
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   fetchRows();
@@ -574,6 +602,7 @@ const listen = () => {
   });
   stream.addEventListener("reset", () => (scrolled() ? reload() : location.reload()));
   stream.addEventListener("error", () => {
+    offline.suspect();
     if (stream.readyState !== EventSource.CLOSED) return;
     setTimeout(listen, 5000 + Math.random() * 5000);
   });

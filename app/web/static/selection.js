@@ -142,7 +142,7 @@ if (selection) {
         const found = row.id === `row-${talk().id}` && document.querySelector(`#talk [data-key="${key}"]`);
         if (found) keys.press(found);
       },
-      () => (location.href = address),
+      (error) => lookElsewhere(error, address),
     );
     keys.hold(pressed);
   };
