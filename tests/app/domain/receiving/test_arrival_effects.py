@@ -137,7 +137,7 @@ def test_an_album_is_one_message_with_its_files(channel: Channel, *, is_together
     make_automation(channel.workspace_id, {"triggers": [{"event": "message.received"}], "steps": steps})
     photos = [photo(1, text="Broken"), photo(2), photo(3, text="See?"), photo(4)]
 
-    for each in [photos] if is_together else [[one] for one in photos]:
+    for each in [photos] if is_together else [[single] for single in photos]:
         arrive(channel, *each)
         carry_on(channel.workspace_id)
 
