@@ -388,10 +388,11 @@ def test_the_answers_of_a_form_reach_the_run_that_waits_for_them(channel: Channe
     assert all_of("SELECT data FROM messages ORDER BY id") == [None, {"rating": "5"}]
 
 
-def test_an_automation_can_tell_where_a_contact_comes_from(channel: Channel) -> None:
+@pytest.mark.parametrize("event", ["message.received", "conversation.opened"])
+def test_an_automation_can_tell_where_a_contact_comes_from(channel: Channel, event: str) -> None:
     come = {"field": "conversation.referral.source_id", "is": "equals", "value": "120"}
     steps = [{"id": "tag", "kind": "add_tag", "tag": "{{ conversation.referral.headline }}"}]
-    make_automation(channel.workspace_id, {"triggers": [{"event": "message.received", "if": come}], "steps": steps})
+    make_automation(channel.workspace_id, {"triggers": [{"event": event, "if": come}], "steps": steps})
 
     boots = {"source_id": "120", "headline": "Boots"}
     arrive(channel, received("Hi", "1"), received("Hello", "2", "bob", referral=boots))
