@@ -79,10 +79,18 @@ def on_channel(unit: Unit, contact: Contact, channel_ids: Collection[str]) -> Co
     return unit.get(Conversation, contact.workspace_id, "id", found[0][0]) if found else None
 
 
-def open_on(change: Change, contact: Contact, channel_id: str, *, is_quiet: bool = False) -> Conversation:
+def open_on(
+    change: Change,
+    contact: Contact,
+    channel_id: str,
+    *,
+    is_quiet: bool = False,
+    referral: Mapping[str, Any] | None = None,
+) -> Conversation:
     """Opens a conversation with the contact, which becomes its most recent one.
 
-    With `is_quiet` it is closed until the contact writes, and no event is recorded.
+    `referral` is the advertisement that the contact comes from. With `is_quiet` the conversation is closed until the
+    contact writes, and no event is recorded.
     """
     conversation = Conversation(
         id=ids.new("cnv"),
@@ -90,6 +98,7 @@ def open_on(change: Change, contact: Contact, channel_id: str, *, is_quiet: bool
         contact_id=contact.id,
         channel_id=channel_id,
         status="closed" if is_quiet else "open",
+        referral=referral,
         created_at=change.unit.now,
     )
     change.unit.put(conversation)

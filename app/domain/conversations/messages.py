@@ -105,6 +105,7 @@ def draft(
     """
     kind = channels.kind_of(channels.seen_by(unit, conversation.channel_id))
     check_content(kind, text, has_template=bool(template), files=len(attachments), buttons=len(buttons))
+    sending_checks.check_template(kind, template)
     message = _made(unit, conversation, text, direction="out", status="queued", author=author, run_id=run_id)
     message.expires_at = expires_at
     message.id = message_id or message.id

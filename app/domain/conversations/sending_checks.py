@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from app.channels.base import ChannelKind, Outcome, Verdict
 from app.errors import Fault, Invalid
@@ -27,6 +28,12 @@ def check_size(kind: ChannelKind, text: str, files: int, buttons: int = 0) -> No
         what = "the text beside a file" if files else "a message with this many buttons" if buttons else "a message"
         detail = f"On this channel {what} has at most {most:,} characters; this one has {length:,}."
         raise Invalid(Fault("/text", detail))
+
+
+def check_template(kind: ChannelKind, template: Mapping[str, Any] | None) -> None:
+    """Raises Invalid for a template that the channel's provider is known to refuse."""
+    if template and (fault := kind.template_fault(template)) is not None:
+        raise Invalid(Fault("/template", fault))
 
 
 def is_answer(author: Mapping[str, str], asked_at: datetime | None, now: datetime) -> bool:

@@ -57,7 +57,9 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         return
     contact = senders.contact_of(change, channel, item.sender, name=item.name, phone=item.phone, locale=item.locale)
     reopens = channel.settings.get("reopen", True) is not False
-    conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=reopens)
+    conversation = peers.conversation_with(
+        change, contact, channel.id, item.peer, reopens=reopens, referral=item.referral
+    )
     if (begun := albums.message_of(unit, conversation, item.album)) is not None:
         more = _attached(change, channel, begun.id, item)
         text = "\n".join(filter(None, (begun.text, item.text))) or None
@@ -69,8 +71,6 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
     asked_at = None if wish == "stop" else max(conversation.asked_at or item.at, item.at)
     news = {"unread": conversation.unread + 1, "asked_at": asked_at} | _window(channel, conversation, item)
-    if item.referral is not None:
-        news["referral"] = item.referral
     conversation = conversations.alter(unit, conversation, **news)
     if item.button_id is not None and channels.kind_of(channel).confirms_presses:
         read_receipts.queue(unit, conversation, item.provider_id)

@@ -137,7 +137,7 @@ def test_an_album_is_one_message_with_its_files(channel: Channel, *, is_together
     make_automation(channel.workspace_id, {"triggers": [{"event": "message.received"}], "steps": steps})
     photos = [photo(1, text="Broken"), photo(2), photo(3, text="See?"), photo(4)]
 
-    for each in [photos] if is_together else [[alone] for alone in photos]:
+    for each in [photos] if is_together else [[single] for single in photos]:
         arrive(channel, *each)
         carry_on(channel.workspace_id)
 
@@ -388,10 +388,11 @@ def test_the_answers_of_a_form_reach_the_run_that_waits_for_them(channel: Channe
     assert all_of("SELECT data FROM messages ORDER BY id") == [None, {"rating": "5"}]
 
 
-def test_an_automation_can_tell_where_a_contact_comes_from(channel: Channel) -> None:
+@pytest.mark.parametrize("event", ["message.received", "conversation.opened"])
+def test_an_automation_can_tell_where_a_contact_comes_from(channel: Channel, event: str) -> None:
     come = {"field": "conversation.referral.source_id", "is": "equals", "value": "120"}
     steps = [{"id": "tag", "kind": "add_tag", "tag": "{{ conversation.referral.headline }}"}]
-    make_automation(channel.workspace_id, {"triggers": [{"event": "message.received", "if": come}], "steps": steps})
+    make_automation(channel.workspace_id, {"triggers": [{"event": event, "if": come}], "steps": steps})
 
     boots = {"source_id": "120", "headline": "Boots"}
     arrive(channel, received("Hi", "1"), received("Hello", "2", "bob", referral=boots))
