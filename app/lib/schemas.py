@@ -23,6 +23,7 @@ STORABLE = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1,
 EMPTY = "Leave it out, or give a value."
 UNKNOWN = "Unknown field."
 _MESSAGES = {"unknown": UNKNOWN, "type": "A JSON object is required."}
+_EMPTY: tuple[Any, ...] = ("", [""])
 
 
 class Schema(marshmallow.Schema):
@@ -51,11 +52,25 @@ class Schema(marshmallow.Schema):
 
 
 class RequestBody(Schema):
-    """The JSON object in a request, or an object inside it."""
+    """The JSON object in a request, or an object inside it.
+
+    An optional field that is empty, "" or [""], counts as not given: forms and no-code platforms send all their fields.
+    Not where WIDENS is set: there a field that is left out makes more happen.
+    """
+
+    WIDENS: ClassVar[bool] = False
+
+    def _deserialize(self, data: Any, **options: Any) -> Any:
+        if isinstance(data, dict) and not self.WIDENS and any(value in _EMPTY for value in data.values()):
+            is_optional = {name for name, field in self.load_fields.items() if not field.required}
+            data = {name: value for name, value in data.items() if name not in is_optional or value not in _EMPTY}
+        return super()._deserialize(data, **options)
 
 
 class Period(RequestBody):
     """A body with `since` and `until`, of which either may be left out."""
+
+    WIDENS = True
 
     @validates_schema
     def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:

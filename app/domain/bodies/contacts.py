@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from marshmallow import ValidationError, fields, pre_load, validate, validates_schema
+from marshmallow import ValidationError, fields, post_load, validate, validates_schema
 
 from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
 from app.lib import normalization
@@ -53,10 +53,17 @@ class ContactFields(RequestBody):
         validate=validate.Length(max=MOST_FIELDS),
         metadata=about(
             "Strings, numbers and booleans by names of 1 to 100 characters. They are merged with the "
-            "existing fields; null removes a field."
+            'existing fields; null removes a field, and "" leaves it as it is.'
         ),
     )
     opted_out = StrictBoolean(metadata=about("Send nothing to this contact."))
+
+    @post_load
+    def without_empty_custom_fields(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """The body without custom fields that are "", which count as not given, too."""
+        if "" not in (given := data.get("custom_fields", {})).values():
+            return data
+        return data | {"custom_fields": {name: value for name, value in given.items() if value != ""}}
 
 
 class ContactUpsert(ContactFields):
@@ -69,15 +76,10 @@ class ContactUpsert(ContactFields):
             "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS},
         }
     }
-    external_id = text(255, metadata=about('Your own identifier of the contact. "" counts as not given.'))
+    external_id = text(255, metadata=about("Your own identifier of the contact."))
     tags = fields.List(
         tag_name(), validate=validate.Length(max=MOST_TAGS), metadata=about("Added to the existing tags.")
     )
-
-    @pre_load
-    def without_empty_identifiers(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """The body without identifiers that are "": forms and no-code platforms send that for a missing value."""
-        return {name: value for name, value in data.items() if value != "" or name not in IDENTIFIERS}
 
     @validates_schema
     def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:

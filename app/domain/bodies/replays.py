@@ -47,6 +47,7 @@ class ReplayFilter(Period):
 
 
 class ReplayCreate(RequestBody):
+    WIDENS = True
     filter = fields.Nested(ReplayFilter, required=True, metadata={"example": {"error_codes": ["timeout"]}})
     dry_run = StrictBoolean(metadata=about("Only count the deliveries that would go out."))
     per_second = StrictInteger(

@@ -141,6 +141,35 @@ def test_two_contacts_that_had_both_ways_are_each_found_by_their_own(api: Api) -
     assert [api.contact(phone=way)["id"] for way in (one, other)] == [first["id"], second["id"]]
 
 
+# What forms and no-code platforms send for a field that nobody filled in
+
+EMPTY = {
+    **{"phone": "", "external_id": "", "first_name": "", "last_name": "", "locale": "", "timezone": ""},
+    **{"tags": [""], "custom_fields": {"plan": ""}, "opted_out": ""},
+}
+
+
+def test_empty_fields_count_as_not_given(api: Api) -> None:
+    made = api.contact(
+        **{"email": "ada@example.com", "phone": "+4930123456", "first_name": "Ada", "locale": "en", "tags": ["vip"]},
+        custom_fields={"plan": "gold"},
+        opted_out=True,
+    )
+
+    assert api.contact(email="ada@example.com", **EMPTY) == made
+    api.done(api.patch(f"contacts/{made['id']}", {"email": "", **EMPTY}))
+    assert api.show_contact(made["id"]) == made
+
+
+def test_a_new_contact_has_nothing_of_its_empty_fields(api: Api) -> None:
+    made = api.contact(email="ada@example.com", **EMPTY)
+
+    assert {name: made[name] for name in EMPTY} == {
+        **dict.fromkeys(("phone", "external_id", "first_name", "last_name", "locale", "timezone")),
+        **{"tags": [], "custom_fields": {}, "opted_out": False},
+    }
+
+
 # Changing one
 
 
