@@ -17,7 +17,7 @@ import redis
 
 from app import bells, bounds, database, migrations, presence
 from app.config import settings
-from app.database import DatabaseAway, DatabaseRefuses, replica
+from app.database import DatabaseAway, DatabaseRefuses, replica, room
 from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.work import secrets
@@ -25,7 +25,7 @@ from app.errors import BellhopError, SettingsError, first_line
 from app.lib import versions
 from app.logs import tracing
 
-FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError, ConnectionError)
+FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,18 @@ def check_version() -> str:
 
 
 def check_database() -> str:
-    """PostgreSQL responds, and a pooler has made the settings of sessions."""
+    """PostgreSQL responds and takes writes, and a pooler has made the settings of sessions."""
     [(version,)] = database.rows("SHOW server_version")
     found = dict(database.rows("SELECT name, current_setting(name) FROM unnest(%s) AS name", (list(database.SESSION),)))
     if found != database.SESSION:
         wanted = "; ".join(f"SET {name} TO ''{value}''" for name, value in database.SESSION.items())
         raise SettingsError(f"the sessions of the pooler lack settings: give its database connect_query='{wanted}'")
+    try:
+        room.check()
+    except DatabaseAway as error:
+        if database.is_full(error):
+            raise SettingsError(f"PostgreSQL's disk is full, so writes get 503: {first_line(error)}") from error
+        raise
     return f"PostgreSQL {version}"
 
 
@@ -126,11 +132,12 @@ def check_jobs() -> str:
 
 
 def check_files() -> str:
-    """There is room for files."""
+    """Files can be written under MEDIA_DIR, and there is room for them."""
+    disk.try_writing()
     free = disk.free_bytes()
     if free < bounds.LEAST_FREE.most:
         raise SettingsError(f"only {free // 1024**2:,} MiB are free under MEDIA_DIR or TMPDIR: uploads are refused")
-    return f"{free // 1024**3:,} GiB are free"
+    return f"{free // 1024**3:,} GiB are free under {settings().media_dir.absolute()}"
 
 
 def check_proxy() -> str:

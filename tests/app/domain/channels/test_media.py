@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from app import metrics
 from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
@@ -111,6 +112,15 @@ def test_a_full_disk_is_reported(api: Api, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(Unavailable):
         media.store(api.workspace_id, None, PNG)
     assert (kept(), one("SELECT count(*) FROM uploads")) == ([], 0)
+
+
+def test_an_upload_that_no_directory_takes_is_refused_and_counted(api: Api, nowhere_for_files: Path) -> None:
+    before = metrics.DISK_REFUSALS.labels("media")._value.get()
+
+    answer = api.post("uploads?name=a.png", data=PNG)
+
+    assert answer.status_code == 503
+    assert metrics.DISK_REFUSALS.labels("media")._value.get() == before + 1
 
 
 # Claims

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg2 import errors
 
 from app import bells, database
 from app.config import settings
@@ -94,6 +96,31 @@ def test_a_pooler_that_does_not_make_the_settings_of_sessions_is_told_to(monkeyp
     assert not unwell.is_good
     assert "connect_query='SET timezone TO ''UTC''; SET statement_timeout TO ''30s''" in unwell.text
     assert well.is_good
+
+
+def test_a_postgresql_without_room_is_told_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.look("database").is_good
+    monkeypatch.setattr(errors, "DiskFull", errors.ConfigurationLimitExceeded)
+    database.rows("SELECT set_config('temp_file_limit', '0', false)")
+    try:
+        unwell = checks.look("database")
+    finally:
+        database.database.discard()
+
+    assert not unwell.is_good
+    assert unwell.text.startswith("PostgreSQL's disk is full, so writes get 503: ")
+    assert "\n" not in unwell.text
+
+
+def test_where_files_cannot_be_written_the_directory_is_named(nowhere_for_files: Path) -> None:
+    result = checks.look("files")
+
+    assert result == Result("files", False, f"MEDIA_DIR ({nowhere_for_files}) cannot be written: Not a directory")
+
+
+def test_nothing_stays_of_the_file_that_a_check_writes() -> None:
+    assert checks.look("files").is_good
+    assert [path for path in settings().media_dir.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize(
