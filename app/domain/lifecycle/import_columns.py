@@ -11,14 +11,16 @@ from typing import IO
 
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES
 from app.errors import Fault, Invalid
+from app.lib import ids
 
 PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
 CUSTOM = "custom_fields."
-# What a column can be imported as, besides: nothing, a full name, a custom field of the column's name.
-NOTHING, NAME, FIELD = "", "name", "custom_field"
+# What a column can be imported as, besides: nothing, a full name, a custom field of the column's name, and what exports
+# have: our own identifier, all custom fields as an object in JSON.
+NOTHING, NAME, FIELD, ID, FIELDS = "", "name", "custom_field", "id", "custom_fields"
 TARGETS: Sequence[str] = (
     *(NOTHING, "email", "phone", "external_id", NAME, "first_name", "last_name", "locale", "timezone"),
-    *("tags", "opted_out", FIELD),
+    *("tags", "opted_out", FIELD, FIELDS, ID),
 )
 MOST_COLUMNS = 200
 SHOWN_VALUES = 3
@@ -36,6 +38,7 @@ _GUESSES = {
     "timezone": "timezone",
     "tags": "tags tag labels label",
     "opted_out": "optedout unsubscribed",
+    FIELDS: "customfields",
 }
 _GUESSED = {name: target for target, names in _GUESSES.items() for name in names.split()}
 
@@ -96,14 +99,21 @@ def read(file: IO[bytes]) -> list[Column]:
         cells = _first_rows(text, delimiter)
     finally:
         text.detach()  # it would close the file
-    columns: list[Column] = []
-    for place, name in enumerate(headers):
-        values = [row[place] for row in cells if len(row) > place and row[place].strip()]
-        target = _guess(name)
-        if target not in ("tags", FIELD) and any(column.target == target for column in columns):
-            target = NOTHING
-        columns.append(Column(name, values[:SHOWN_VALUES], target))
-    return columns
+    values = [[row[place] for row in cells if len(row) > place and row[place].strip()] for place in range(len(headers))]
+    targets = _guesses(headers, values)
+    return [Column(*each) for each in zip(headers, (few[:SHOWN_VALUES] for few in values), targets, strict=True)]
+
+
+def _guesses(headers: Sequence[str], values: Sequence[Sequence[str]]) -> list[str]:
+    """What the columns are probably imported as. A column that bears a target's own name has it before all others."""
+    targets = [_guess(header, few) for header, few in zip(headers, values, strict=True)]
+    places = sorted(range(len(headers)), key=lambda place: headers[place] != targets[place])
+    taken: set[str] = set()
+    for place in places:
+        if targets[place] in taken:
+            targets[place] = NOTHING
+        taken |= {targets[place]} - {"tags", FIELD}
+    return targets
 
 
 def _first_rows(text: IO[str], delimiter: str) -> list[list[str]]:
@@ -113,9 +123,11 @@ def _first_rows(text: IO[str], delimiter: str) -> list[list[str]]:
         return []  # the import says what is wrong with which line
 
 
-def _guess(name: str) -> str:
+def _guess(name: str, values: Sequence[str]) -> str:
     if name.startswith(CUSTOM):
         return FIELD
+    if name == ID and values and all(ids.is_id(value.strip(), "con") for value in values):
+        return ID
     return _GUESSED.get("".join(character for character in name.lower() if character.isalnum()), NOTHING)
 
 

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from app.config import settings
-from app.domain.bodies.contacts import ContactUpsert
-from app.domain.bodies.objects import MAX_BODY_BYTES, object_in
-from app.domain.bodies.pointers import load
+from app.domain.bodies.contacts import ContactUpsert, ImportedContact
+from app.domain.bodies.objects import MAX_BODY_BYTES, OBJECT_REQUIRED, object_in
+from app.domain.bodies.pointers import load, refuse_bad_text
 from app.domain.lifecycle.imports import Line
 from app.errors import BellhopError, Fault, Invalid, TooLarge, Unavailable
+from app.lib import json
 from app.problems import problem_of_error
 
 MOST_LINES = 10_000
@@ -21,6 +22,10 @@ MOST_BYTES = 16 * 1024 * 1024
 LONGEST_LINE_BYTES = MAX_BODY_BYTES  # as for one contact
 PATIENCE_SECONDS = 5.0
 
+# Fields of an exported contact that nobody can set.
+WRITTEN_BY_US = ("created_at", "updated_at")
+
+T = TypeVar("T")
 Lines = tuple[list[Line], list[Line]]
 
 _upsert = ContactUpsert()
@@ -36,12 +41,29 @@ def read(texts: Iterable[bytes]) -> Lines:
     return good, bad
 
 
-def sort_out(lines: Iterable[tuple[int, Callable[[], dict[str, Any]]]]) -> Lines:
+def read_list(text: bytes) -> Lines:
+    """The good and the bad objects of a list in JSON, as exports write it. Raises Invalid like `read`.
+
+    Null counts as not given, like an empty cell of a table.
+    """
+    try:
+        contacts = json.loads(text)
+    except ValueError as error:
+        raise Invalid(Fault("", f"The file is not valid JSON: {error}.")) from error
+    good, bad = sort_out(
+        ((number, partial(_exported, contact)) for number, contact in _numbered(contacts)), ImportedContact()
+    )
+    if not good and not bad:
+        raise Invalid(Fault("", "Give at least one contact."))
+    return good, bad
+
+
+def sort_out(lines: Iterable[tuple[int, Callable[[], dict[str, Any]]]], schema: ContactUpsert = _upsert) -> Lines:
     """The good and the bad of the lines: each a number, and what returns its contact or raises BellhopError."""
     good, bad = [], []
     for number, contact in lines:
         try:
-            good.append(Line.of(number, load(_upsert, contact())))
+            good.append(Line.of(number, load(schema, contact())))
         except BellhopError as error:
             bad.append(Line.of(number, problem_of_error(error, base_url=settings().base_url)))
     return good, bad
@@ -61,11 +83,20 @@ def memory_for(size_bytes: int) -> Iterator[None]:
         _large_file.release()
 
 
-def _numbered(texts: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+def _numbered(texts: Iterable[T]) -> Iterator[tuple[int, T]]:
     for number, text in enumerate(texts, start=1):
         if number > MOST_LINES:
             raise Invalid(Fault("", f"An import has at most {MOST_LINES:,} lines."))
         yield number, text
+
+
+def _exported(contact: Any) -> dict[str, Any]:
+    if not isinstance(contact, dict):
+        raise Invalid(OBJECT_REQUIRED)
+    if len(json.dumps(contact)) > LONGEST_LINE_BYTES:
+        raise TooLarge(f"The contact is larger than {LONGEST_LINE_BYTES // 1024} KiB.")
+    refuse_bad_text(contact)
+    return {name: value for name, value in contact.items() if value is not None and name not in WRITTEN_BY_US}
 
 
 def _object(text: bytes) -> dict[str, Any]:

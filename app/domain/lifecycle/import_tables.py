@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Any
 
+from app.domain.bodies.contacts import ImportedContact
 from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.lifecycle import import_columns
 from app.domain.lifecycle.import_columns import CUSTOM, PLAIN
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, Lines, sort_out
 from app.errors import Fault, Invalid, Malformed, TooLarge, pointer_to
+from app.lib import json
+from app.lib.cells import tags, unguarded
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -43,7 +46,7 @@ def _read(text: IO[str], mapping: import_columns.Mapping | None) -> Lines:
         columns = mapping.names_for(columns)
     else:
         _check(columns)
-    return sort_out(_rows(csv.reader(text, delimiter=delimiter), columns))
+    return sort_out(_rows(csv.reader(text, delimiter=delimiter), columns), ImportedContact())
 
 
 def _check(columns: Sequence[str]) -> None:
@@ -85,22 +88,47 @@ def _contact(columns: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
     if sum(map(len, cells)) > LONGEST_LINE_BYTES:
         raise TooLarge(f"The line is larger than {LONGEST_LINE_BYTES // 1024} KiB.")
     contact: dict[str, Any] = {}
-    for name, cell in zip(columns, cells, strict=False):
-        if not cell.strip() or not name:
+    for name, written in zip(columns, cells, strict=False):
+        if not written.strip() or not name:
             continue
+        cell = unguarded(written)
         if name == "tags":
-            contact.setdefault(name, []).extend(tag for tag in cell.replace(",", ";").split(";") if tag.strip())
+            contact.setdefault(name, []).extend(_tags(cell))
         elif name == import_columns.NAME:
             first, _, last = cell.strip().partition(" ")
             contact |= {"first_name": first} | ({"last_name": last.strip()} if last else {})
         elif name == "opted_out":
             contact[name] = _boolean(cell)
+        elif name == import_columns.FIELDS:
+            contact.setdefault(name, {}).update(_fields(cell))
         elif name.startswith(CUSTOM):
             contact.setdefault("custom_fields", {})[name.removeprefix(CUSTOM)] = cell
         else:
             contact[name] = cell.strip()
     refuse_bad_text(contact)
     return contact
+
+
+def _tags(cell: str) -> list[str]:
+    """The tags in the cell, which exports write as a list in JSON."""
+    listed = _json(cell) if cell.startswith("[") else None
+    if isinstance(listed, list) and all(isinstance(tag, str) for tag in listed):
+        return listed
+    return tags(cell)
+
+
+def _fields(cell: str) -> dict[str, Any]:
+    found = _json(cell)
+    if not isinstance(found, dict):
+        raise Invalid(Fault(pointer_to("custom_fields"), 'Write an object in JSON, such as {"plan": "gold"}.'))
+    return found
+
+
+def _json(cell: str) -> Any:
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return None
 
 
 def _boolean(cell: str) -> bool:

@@ -34,6 +34,8 @@ _LABELS = {
     "timezone": "time zone",
     "opted_out": "opted out (true or false)",
     "custom_field": "custom field of this name",
+    "custom_fields": "custom fields in JSON",
+    "id": "ID of a contact here",
 }
 _TARGETS = [(target, _LABELS.get(target, target.replace("_", " "))) for target in import_columns.TARGETS]
 _BOM = b"\xef\xbb\xbf"
@@ -123,7 +125,7 @@ def _read(file: IO[bytes], mapping: Mapping | None) -> Lines:
     """JSON lines begin with an object; anything else is a table."""
     file, first = _at_beginning(file)
     if first == b"[":
-        raise Invalid(Fault("/file", "This is a list in JSON. Write one object a line, without a list around them."))
+        return import_lines.read_list(file.read())
     return import_lines.read(file) if first == b"{" else import_tables.read(file, mapping)
 
 

@@ -83,7 +83,8 @@ def test_a_table_may_be_separated_otherwise(owner: Person, text: str) -> None:
         ("email,email\na@example.com,b@example.com\n", "is there twice"),
         ("email\n" + "\n".join(["a@example.com"] * 10_001), "at most 10,000 contacts"),
         ("{}\n" * 10_001, "at most 10,000 lines"),
-        ('[{"email": "a@example.com"}]', "Write one object a line"),
+        ('[{"email": "a@example.com"', "The file is not valid JSON"),
+        ("[]", "at least one contact"),
         (b"email\n\xff\xfe\n", "The file is not text in UTF-8"),
         ("\0\0\0", "There is no column"),
         ("<script>alert(1)</script>\n", "There is no column"),
@@ -215,8 +216,8 @@ def test_the_columns_of_a_file_are_shown_with_first_values_and_guesses(owner: Pe
     answer = send(owner, SHOP, look="columns")
 
     assert answer.status_code == 200
-    shown = re.findall(r'name="header" value="([^"]*)".*?<option value="(\w*)" selected>', answer.text, re.DOTALL)
-    assert shown == list(zip(SHOP_HEADERS, ["email", "name", "phone", "", "", ""], strict=True))
+    expected = dict(zip(SHOP_HEADERS, ["email", "name", "phone", "", "", ""], strict=True))
+    assert suggestions(answer.text) == expected
     assert "ada@example.com" in answer.text
     assert "<b>x" not in answer.text
     assert one("SELECT count(*) FROM jobs WHERE kind = 'contacts.import'") == 0
@@ -253,6 +254,69 @@ def test_choices_that_make_no_sense_are_told_and_kept(owner: Person, chosen: dic
     assert said in answer.text
     assert "What the columns are" in answer.text
     assert contacts() == []
+
+
+def all_but_when() -> list[dict[str, Any]]:
+    names = "id external_id email phone first_name last_name locale timezone tags custom_fields opted_out"
+    return [{name: contact[name] for name in names.split()} for contact in contacts()]
+
+
+SHOPPERS: list[dict[str, Any]] = [
+    {"external_id": "shop-1", "email": "ann@example.com", "first_name": "Ann", "last_name": "-Lee", "locale": "de-AT"},
+    {"phone": "+436641234568", "first_name": "=Bo", "last_name": "'t Hooft", "timezone": "Europe/Vienna"},
+    {"external_id": "'08010", "tags": ["a", "b;c", 'd"e', "=1", "f,g"], "opted_out": True},
+    {"external_id": "con_1", "custom_fields": {"plan": "gold", "n": 1.5, "vip": True, "-x": "a;=b\n=c"}},
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_an_exported_list_is_imported_as_it_was(owner: Person, api: Api, kind: str) -> None:
+    for shopper in SHOPPERS:
+        api.done(api.post("contacts", shopper))
+    before, file = all_but_when(), owner.get(f"contacts?format={kind}").data
+    suggested = suggestions(send(owner, file, look="columns").text)
+
+    answer = send(owner, file, header=list(suggested), column=list(suggested.values()))
+    apply(owner.workspace_id)
+
+    assert all_but_when() == before
+    assert owner.page(answer.headers["Location"]).count("Every line was imported.") == 1
+
+
+def test_an_id_finds_the_contact_whose_identifiers_have_changed(owner: Person, api: Api) -> None:
+    ann = api.done(api.post("contacts", {"email": "ann@example.com"}))["resource"]["id"]
+    file = f"id;email\n{ann};lee@example.com\ncon_01m8h11p77etdbvajaqg89h73q;bo@example.com\n"
+
+    for _ in range(2):
+        send(owner, file, header=["id", "email"], column=["id", "email"])
+        apply(owner.workspace_id)
+
+    assert [contact["email"] for contact in contacts()] == ["lee@example.com", "bo@example.com"]
+    assert contacts()[0]["id"] == ann
+
+
+def test_an_id_of_nobody_needs_an_identifier(owner: Person) -> None:
+    file = "id;first_name\ncon_01m8h11p77etdbvajaqg89h73q;Bo\n17;Cy\n"
+
+    path = send(owner, file, header=["id", "first_name"], column=["id", "first_name"]).headers["Location"]
+    apply(owner.workspace_id)
+
+    faults = [(fault["line"], fault["field"], fault["detail"][:16]) for fault in owner.get(f"{path}?format=json").json]
+    assert faults == [(2, "id", "There is no such"), (3, "id", "This is not the ")]
+
+
+def test_an_id_of_another_workspace_is_nobody(owner: Person, others: Api) -> None:
+    theirs = others.done(others.post("contacts", {"email": "ann@example.com"}))["resource"]["id"]
+
+    send(owner, f"id;email\n{theirs};lee@example.com\n", header=["id", "email"], column=["id", "email"])
+    apply(owner.workspace_id)
+
+    assert [contact["email"] for contact in contacts()] == ["ann@example.com", "lee@example.com"]
+
+
+def suggestions(page: str) -> dict[str, str]:
+    """The columns that the page shows, with what it suggests for them."""
+    return dict(re.findall(r'name="header" value="([^"]*)".*?<option value="(\w*)" selected>', page, re.DOTALL))
 
 
 def test_unknown_names_lead_to_the_choice_without_a_script(owner: Person) -> None:
