@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
-import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO
 
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES
+from app.domain.lifecycle.import_texts import Lines, opened
 from app.errors import Fault, Invalid
 from app.lib import ids
+from app.lib.cells import unguarded
 
 PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
 CUSTOM = "custom_fields."
@@ -26,6 +28,11 @@ MOST_COLUMNS = 200
 SHOWN_VALUES = 3
 _LOOKED_AT = 20  # rows
 _DELIMITERS = ",;\t"
+_NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
+_MOST_LINES_OF_NAMES = 50
+# A cell in quotation marks, and the mark that begins one which goes on in the next line.
+_QUOTED = re.compile(r'"(?:[^"]|"")*+"')
+_OPEN = re.compile(r'(?:^|[,;\t|])\s*"')
 # Names of columns, of letters and digits alone, that other programs write.
 _GUESSES = {
     "email": "email emailaddress mail",
@@ -79,26 +86,41 @@ class Mapping:
         return names
 
 
-def header(text: IO[str]) -> tuple[list[str], str]:
-    """The names of the columns, which the first line has, and what separates them. Raises Invalid."""
-    head = text.readline(LONGEST_LINE_BYTES)
-    delimiter = max(_DELIMITERS, key=head.count)
+def header(lines: Lines) -> tuple[list[str], str]:
+    """The names of the columns, which the first row has, and what separates them. Raises Invalid.
+
+    Spreadsheets may name the separator in a line before. Line breaks in a name are read as spaces.
+    """
+    head = lines.read(LONGEST_LINE_BYTES)
+    named = _NAMED_DELIMITER.fullmatch(head)
+    if named:
+        head = lines.read(LONGEST_LINE_BYTES)
+    row = _whole_row(head, lines)
+    delimiter = named[1] if named else max(_DELIMITERS, key=_QUOTED.sub("", row).count)
     try:
-        return [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])], delimiter
+        return [" ".join(name.split()) for name in next(csv.reader([row], delimiter=delimiter), [])], delimiter
     except csv.Error as error:
         raise Invalid(Fault("", f"The line with the names of the columns cannot be read: {error}.")) from error
 
 
+def _whole_row(head: str, lines: Lines) -> str:
+    """The row that begins with the line `head`: it goes on while a quotation mark is open. Raises Invalid."""
+    row, number = head, lines.number
+    for _ in range(_MOST_LINES_OF_NAMES):
+        if not _OPEN.search(_QUOTED.sub("", row)):
+            return row
+        row += lines.read(LONGEST_LINE_BYTES)
+    raise Invalid(Fault("", f"A quotation mark in line {number} is not closed."))
+
+
 def read(file: IO[bytes]) -> list[Column]:
     """The columns of a table, or of the beginning of one. Raises Invalid if it has none, or too many."""
-    text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
-    try:
-        headers, delimiter = header(text)
+    with opened(file, "replace") as text:
+        lines = Lines(text)
+        headers, delimiter = header(lines)
         if not any(headers) or len(headers) > MOST_COLUMNS:
             raise Invalid(Fault("", f"The first line must name the columns, at most {MOST_COLUMNS}."))
-        cells = _first_rows(text, delimiter)
-    finally:
-        text.detach()  # it would close the file
+        cells = [[unguarded(cell) for cell in row[:MOST_COLUMNS]] for row in _first_rows(lines, delimiter)]
     values = [[row[place] for row in cells if len(row) > place and row[place].strip()] for place in range(len(headers))]
     targets = _guesses(headers, values)
     return [Column(*each) for each in zip(headers, (few[:SHOWN_VALUES] for few in values), targets, strict=True)]
@@ -116,9 +138,9 @@ def _guesses(headers: Sequence[str], values: Sequence[Sequence[str]]) -> list[st
     return targets
 
 
-def _first_rows(text: IO[str], delimiter: str) -> list[list[str]]:
+def _first_rows(lines: Lines, delimiter: str) -> list[list[str]]:
     try:
-        return list(islice(csv.reader(text, delimiter=delimiter), _LOOKED_AT))
+        return list(islice(csv.reader(lines, delimiter=delimiter), _LOOKED_AT))
     except csv.Error:
         return []  # the import says what is wrong with which line
 

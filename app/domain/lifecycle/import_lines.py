@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -35,13 +36,14 @@ _large_file = Lock()
 
 def read(texts: Iterable[bytes]) -> Lines:
     """The good and the bad lines of JSON. Raises Invalid if there are none or more than MOST_LINES."""
-    good, bad = sort_out((number, partial(_object, text)) for number, text in _numbered(texts) if text.strip())
+    marked = (text.removeprefix(BOM_UTF8) if number == 1 else text for number, text in enumerate(texts, start=1))
+    good, bad = sort_out((number, partial(_object, text)) for number, text in _numbered(marked) if text.strip())
     if not good and not bad:
         raise Invalid(Fault("", "Give at least one contact, as a line of JSON."))
     return good, bad
 
 
-def read_list(text: bytes) -> Lines:
+def read_list(text: str) -> Lines:
     """The good and the bad objects of a list in JSON, as exports write it. Raises Invalid like `read`.
 
     Null counts as not given, like an empty cell of a table.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -11,9 +10,10 @@ from typing import IO, Any
 
 from app.domain.bodies.contacts import ImportedContact
 from app.domain.bodies.pointers import refuse_bad_text
-from app.domain.lifecycle import import_columns
+from app.domain.lifecycle import import_columns, import_lines
 from app.domain.lifecycle.import_columns import CUSTOM, PLAIN
-from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, Lines, sort_out
+from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, sort_out
+from app.domain.lifecycle.import_texts import Lines, opened
 from app.errors import Fault, Invalid, Malformed, TooLarge, pointer_to
 from app.lib import json
 from app.lib.cells import tags, unguarded
@@ -21,32 +21,28 @@ from app.lib.cells import tags, unguarded
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def read(file: IO[bytes], mapping: import_columns.Mapping | None = None) -> Lines:
+def read(file: IO[bytes], mapping: import_columns.Mapping | None = None) -> import_lines.Lines:
     """The good and the bad rows below the header, numbered as the lines of the file.
 
     Columns: those of PLAIN, `opted_out`, `tags` (separated by semicolons or commas) and `custom_fields.<name>`; with a
-    mapping, any, as it says. An empty cell counts as not given. Raises Invalid for a file that is not UTF-8, columns
-    that are unknown or not those of the mapping, no rows or too many.
+    mapping, any, as it says. An empty cell counts as not given. A row of several lines has the number of its first one.
+    Raises Invalid for a file that is no text, for columns that are unknown or not those of the mapping, and for no rows
+    or too many.
     """
-    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
-    try:
-        good, bad = _read(text, mapping)
-    except UnicodeDecodeError as error:
-        raise Invalid(Fault("", "The file is not text in UTF-8. Save it as 'CSV UTF-8'.")) from error
-    finally:
-        text.detach()  # it would close the file
+    with opened(file) as text:
+        good, bad = _read(Lines(text), mapping)
     if not good and not bad:
         raise Invalid(Fault("", "There are no contacts below the line with the names of the columns."))
     return good, bad
 
 
-def _read(text: IO[str], mapping: import_columns.Mapping | None) -> Lines:
-    columns, delimiter = import_columns.header(text)
+def _read(lines: Lines, mapping: import_columns.Mapping | None) -> import_lines.Lines:
+    columns, delimiter = import_columns.header(lines)
     if mapping is not None:
         columns = mapping.names_for(columns)
     else:
         _check(columns)
-    return sort_out(_rows(csv.reader(text, delimiter=delimiter), columns), ImportedContact())
+    return sort_out(_rows(lines, delimiter, columns), ImportedContact())
 
 
 def _check(columns: Sequence[str]) -> None:
@@ -63,19 +59,37 @@ def _is_known(name: str) -> bool:
     return name in (*PLAIN, "tags", "opted_out") or (name.startswith(CUSTOM) and len(name) > len(CUSTOM))
 
 
-def _rows(reader: Any, columns: Sequence[str]) -> Iterator[tuple[int, Callable[[], dict[str, Any]]]]:
+def _rows(lines: Lines, delimiter: str, columns: Sequence[str]) -> Iterator[tuple[int, Callable[[], dict[str, Any]]]]:
+    reader = csv.reader(lines, delimiter=delimiter)
     for count in range(MOST_LINES + 1):
+        lines.begin_row()
+        number, reason = lines.number + 1, ""
+        cells: list[str] | None = []
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield reader.line_num + 1, partial(_refuse, str(error))
-            continue
+            reason = str(error)
         if cells is None:
             return
         if count == MOST_LINES:
             raise Invalid(Fault("", f"An import has at most {MOST_LINES:,} contacts."))
-        if any(cells):
-            yield reader.line_num + 1, partial(_contact, columns, cells)
+        if lines.is_over or (len(lines.row) > 1 and (reason or not _is_strict(lines.row, delimiter))):
+            # The quotation mark has swallowed the lines behind it. They are read as rows of their own.
+            lines.go_back()
+            reason = "a quotation mark is not closed"
+        if reason:
+            yield number, partial(_refuse, reason)
+        elif any(cells):
+            yield number, partial(_contact, columns, cells)
+
+
+def _is_strict(row: Sequence[str], delimiter: str) -> bool:
+    """Whether a separator or the end follows every closing quotation mark."""
+    try:
+        next(csv.reader(row, delimiter=delimiter, strict=True))
+    except csv.Error:
+        return False
+    return True
 
 
 def _refuse(reason: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from flask import Blueprint, render_template, request
 
-from app.domain.lifecycle import import_columns, import_lines, import_tables, imports
+from app.domain.lifecycle import import_columns, import_lines, import_tables, import_texts, imports
 from app.domain.lifecycle.import_columns import Column, Mapping
 from app.domain.lifecycle.import_lines import MOST_BYTES, MOST_LINES, Lines
 from app.errors import Conflict, Fault, Invalid
@@ -38,7 +38,6 @@ _LABELS = {
     "id": "ID of a contact here",
 }
 _TARGETS = [(target, _LABELS.get(target, target.replace("_", " "))) for target in import_columns.TARGETS]
-_BOM = b"\xef\xbb\xbf"
 
 
 @blueprint.get("/import")
@@ -100,7 +99,9 @@ def _mapping() -> Mapping | None:
 def _columns(mapping: Mapping | None = None) -> list[Column]:
     """The columns of the file that was sent, with what was chosen for them; none of a file that is no table."""
     try:
-        columns = import_columns.read(_at_beginning(_file())[0])
+        with import_texts.opened(_file(), "replace") as text:
+            is_table = import_texts.first_sign(text) not in ("[", "{")
+        columns = import_columns.read(_file()) if is_table else []
     except Invalid:
         return []
     if mapping is None or [column.header for column in columns] != mapping.headers:
@@ -123,21 +124,13 @@ def _accept(file: IO[bytes], mapping: Mapping | None) -> Job:
 
 def _read(file: IO[bytes], mapping: Mapping | None) -> Lines:
     """JSON lines begin with an object; anything else is a table."""
-    file, first = _at_beginning(file)
-    if first == b"[":
-        return import_lines.read_list(file.read())
-    return import_lines.read(file) if first == b"{" else import_tables.read(file, mapping)
-
-
-def _at_beginning(file: IO[bytes]) -> tuple[IO[bytes], bytes]:
-    """The file at its text, and the first sign of that."""
-    file.seek(0)
-    begins_with = file.read(len(_BOM))
-    after_bom = len(_BOM) if begins_with == _BOM else 0
-    file.seek(after_bom)
-    first = file.read(1024).lstrip()[:1]
-    file.seek(after_bom)
-    return file, first
+    with import_texts.opened(file, "surrogateescape") as text:
+        first = import_texts.first_sign(text)
+        if first == "[":
+            return import_lines.read_list(text.read())
+        if first == "{":
+            return import_lines.read(line.encode(errors="surrogateescape") for line in text)
+    return import_tables.read(file, mapping)
 
 
 def _errors(import_id: str, after: str | None, limit: int) -> list[LineError]:

@@ -85,7 +85,9 @@ def test_a_table_may_be_separated_otherwise(owner: Person, text: str) -> None:
         ("{}\n" * 10_001, "at most 10,000 lines"),
         ('[{"email": "a@example.com"', "The file is not valid JSON"),
         ("[]", "at least one contact"),
-        (b"email\n\xff\xfe\n", "The file is not text in UTF-8"),
+        ("email\ngrößer".encode() + b"\xff\n", "The file is not text in UTF-8"),
+        (b"email\n\x81\n", "The file is not text in UTF-8"),
+        ('email,"first\na@example.com,Ann\n', "A quotation mark in line 1 is not closed"),
         ("\0\0\0", "There is no column"),
         ("<script>alert(1)</script>\n", "There is no column"),
         ("x" * (import_lines.MOST_BYTES + 1), "The file is larger than 16 MiB"),
@@ -109,6 +111,8 @@ BOMBS = {
     "16 million rows": b"email\n" + b"\n" * MANY,
     "16 million columns": b"email" + b"," * MANY,
     "14,000 columns": b",".join(b"custom_fields.%x" % number for number in range(14_000)) + b"\na\n",
+    "many open quotation marks": b"email,first_name\n" + b'a@example.com,"x\n' * 9_999,
+    "names of many lines": b'"' + b"x\n" * (MANY // 2),
     "a deep object": b'{"a":' + b"[" * MANY,
 }
 
@@ -120,6 +124,83 @@ def test_a_file_that_nobody_saves_costs_little(owner: Person, what: str) -> None
     assert send(owner, BOMBS[what]).status_code in (303, 422)
 
     assert time.thread_time() - began < 1.5  # of ours, however many others want the processor
+
+
+TABLES = {
+    "Excel's separator": "sep=;\r\nemail;first_name\r\nann@example.com;Änn\r\n",
+    "UTF-16": "email\tfirst_name\nann@example.com\tÄnn\n".encode("utf-16"),
+    "UTF-16 without a mark": "email\tfirst_name\nann@example.com\tÄnn\n".encode("utf-16-le"),
+    "Windows-1252": "email;first_name\nann@example.com;Änn".encode("cp1252"),
+    "separators in names": '"email";"first_name";"a, b, c"\nann@example.com;Änn;\n',
+}
+
+
+@pytest.mark.parametrize("what", TABLES)
+def test_a_table_is_read_as_programs_save_it(owner: Person, what: str) -> None:
+    columns = suggestions(send(owner, TABLES[what], look="columns").text)
+    assert list(columns)[:2] == ["email", "first_name"]
+
+    send(owner, TABLES[what], header=list(columns), column=list(columns.values()))
+    apply(owner.workspace_id)
+
+    assert [(contact["email"], contact["first_name"]) for contact in contacts()] == [("ann@example.com", "Änn")]
+
+
+def test_names_of_columns_may_have_line_breaks(owner: Person) -> None:
+    file = '"Größe\r\n(cm)",E-Mail,"Phone\n(with country code)"\n170,ann@example.com,+43 664 1234567\n'.encode("cp1252")
+    columns = suggestions(send(owner, file, look="columns").text)
+    assert list(columns) == ["Größe (cm)", "E-Mail", "Phone (with country code)"]
+
+    send(owner, file, header=list(columns), column=["custom_field", "email", "phone"])
+    apply(owner.workspace_id)
+
+    [ann] = contacts()
+    assert (ann["custom_fields"], ann["phone"]) == ({"Größe (cm)": "170"}, "+436641234567")
+
+
+def test_lines_of_json_may_be_in_another_encoding(owner: Person) -> None:
+    lines = '{"email": "ann@example.com", "first_name": "Änn"}\r\n{"email": "bo@example.com"}\r\n'
+
+    imported(owner, lines.encode("utf-16"), "contacts.jsonl")
+
+    assert [(contact["email"], contact["first_name"]) for contact in contacts()] == [
+        ("ann@example.com", "Änn"),
+        ("bo@example.com", None),
+    ]
+
+
+UNCLOSED = [
+    ('ann@example.com,"Ann\nbo@example.com,Bo\ncy@example.com,"Cy"\n', [2], ["bo@example.com", "cy@example.com"]),
+    ('ann@example.com,"Ann\nX"\nbo@example.com,"Bo\ncy@example.com,Cy\n', [4], ["ann@example.com", "cy@example.com"]),
+    ('ann@example.com,"Ann\n"bo@example.com","Bo"\n', [2], ["bo@example.com"]),
+    ('ann@example.com,Ann\nbo@example.com,"Bo', [3], ["ann@example.com"]),
+    ('ann@example.com,"Ann\n' + "bo@example.com,\n" * 9_990, [2], ["bo@example.com"]),
+]
+
+
+@pytest.mark.parametrize(("rows", "bad", "good"), UNCLOSED)
+def test_a_quotation_mark_that_is_not_closed_is_named_at_its_line(
+    owner: Person, rows: str, bad: list[int], good: list[str]
+) -> None:
+    path = send(owner, "email,first_name\n" + rows).headers["Location"]
+    apply(owner.workspace_id)
+
+    faults = owner.get(f"{path}?format=json").json
+    assert [fault["line"] for fault in faults] == bad
+    assert "quotation mark is not closed" in faults[0]["detail"]
+    assert [contact["email"] for contact in contacts()] == good
+
+
+def test_a_row_of_several_lines_is_named_by_its_first(owner: Person) -> None:
+    path = imported(owner, 'first_name,email\n"a\nb",ann@example.com\n"c\nd",nobody\n')
+
+    assert [fault["line"] for fault in owner.get(f"{path}?format=json").json] == [4]
+
+
+def test_a_time_zone_may_be_in_small_letters(owner: Person) -> None:
+    imported(owner, "email,timezone\nann@example.com,europe/zurich\n")
+
+    assert contacts()[0]["timezone"] == "Europe/Zurich"
 
 
 def test_a_form_without_a_file_says_so(owner: Person) -> None:
