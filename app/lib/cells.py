@@ -31,8 +31,8 @@ def unguarded(text: str) -> str:
 
 
 def tags(text: str) -> list[str]:
-    """The tags that semicolons or commas separate. Those in quotation marks may contain either."""
-    found = (quoted.replace('""', '"') if quoted else plain for quoted, plain in _TAG.findall(text))
+    """The tags that semicolons or commas separate, or Google's `:::`. Those in quotation marks may contain either."""
+    found = (quoted.replace('""', '"') if quoted else plain for quoted, plain in _TAG.findall(text.replace(":::", ";")))
     return [tag for tag in found if tag.strip()]
 
 

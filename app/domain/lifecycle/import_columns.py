@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -30,21 +31,35 @@ _LOOKED_AT = 20  # rows
 _DELIMITERS = ",;\t"
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
 _MOST_LINES_OF_NAMES = 50
+_REMARK = re.compile(r"\([^)]*\)")  # as in "Phone (with country code)"
 # A cell in quotation marks, and the mark that begins one which goes on in the next line.
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
 _OPEN = re.compile(r'(?:^|[,;\t|])\s*"')
-# Names of columns, of letters and digits alone, that other programs write.
+# Names that other programs give their columns, of letters without accents and digits alone, in English, German,
+# French, Spanish and Portuguese.
 _GUESSES = {
-    "email": "email emailaddress mail",
-    "phone": "phone phonenumber mobile mobilephone tel telephone telefon handy",
-    "external_id": "externalid id customerid customernumber",
-    NAME: "name fullname contact contactname",
-    "first_name": "firstname givenname forename vorname prenom",
-    "last_name": "lastname surname familyname nachname nom",
-    "locale": "locale language",
-    "timezone": "timezone",
-    "tags": "tags tag labels label",
-    "opted_out": "optedout unsubscribed",
+    "email": """email emailaddress primaryemail workemail mail emailadresse adresseemail adressemail courriel
+        correo correoelectronico direcciondecorreoelectronico enderecodeemail""",
+    "phone": """phone phonenumber mobile mobilenumber mobilephone mobilephonenumber cellphone tel telephone whatsapp
+        whatsappnumber whatsappphonenumber telefon telefonnummer handy handynummer mobilnummer mobiltelefon
+        mobiltelefonnummer rufnummer numerodetelephone numerodetelephonemobile telephonemobile telephoneportable
+        portable telefono telefonomovil movil numerodetelefono numerodetelefonomovil telefone telefonecelular celular
+        telemovel numerodetelefone numerodetelefonecelular numerodecelular numerodotelefone""",
+    "external_id": """externalid id customerid customernumber userid contactid recordid subscriberid kundennummer
+        kundenid datensatzid numeroclient idclient numerodeclient identifiantclient iddelenregistrement
+        numerodecliente idcliente iddecliente iddelcliente idderegistro iddelregistro iddoregistro iddocliente""",
+    NAME: """name fullname contact contactname displayname kontakt kontaktname vollername vollstandigername nom
+        nomcomplet nombre nombrecompleto nombreyapellidos nome nomecompleto""",
+    "first_name": """firstname givenname forename fname vorname prenom primernombre nombredepila primeironome
+        nomeproprio""",
+    "last_name": """lastname surname familyname lname nachname familienname nomdefamille apellido apellidos sobrenome
+        apelido apelidos ultimonome""",
+    "locale": """locale language preferredlanguage browserlanguage sprache bevorzugtesprache langue languepreferee
+        idioma idiomapreferido idiomadepreferencia lingua""",
+    "timezone": "timezone zeitzone fuseauhoraire zonahoraria husohorario fusohorario",
+    "tags": "tags tag labels label etiketten schlagworter etiquettes etiquette etiquetas etiqueta marcadores marcador",
+    "opted_out": """optedout unsubscribed unsubscribedfromemails unsubscribedfromallemail abgemeldet
+        vonallenemailsabgemeldet desabonne desinscrit desinscritdetouslesemails dadodebaja descadastrado""",
     FIELDS: "customfields",
 }
 _GUESSED = {name: target for target, names in _GUESSES.items() for name in names.split()}
@@ -135,6 +150,10 @@ def _guesses(headers: Sequence[str], values: Sequence[Sequence[str]]) -> list[st
         if targets[place] in taken:
             targets[place] = NOTHING
         taken |= {targets[place]} - {"tags", FIELD}
+    if NAME in taken and taken & {"first_name", "last_name"}:
+        # Beside one part of the name, "Name", "Nom" or "Nombre" is the other part.
+        missing = [part for part in ("first_name", "last_name") if part not in taken]
+        targets[targets.index(NAME)] = missing[0] if missing else NOTHING
     return targets
 
 
@@ -150,7 +169,9 @@ def _guess(name: str, values: Sequence[str]) -> str:
         return FIELD
     if name == ID and values and all(ids.is_id(value.strip(), "con") for value in values):
         return ID
-    return _GUESSED.get("".join(character for character in name.lower() if character.isalnum()), NOTHING)
+    plain = unicodedata.normalize("NFKD", _REMARK.sub("", name)).lower()
+    plain = "".join(character for character in plain if character.isalnum())
+    return _GUESSED.get(plain.removesuffix("1value"), NOTHING)  # Google has "Phone 1 - Value"
 
 
 def _name_of(header: str, target: str) -> str:

@@ -33,6 +33,7 @@ def test_the_apostrophe_of_a_spreadsheet_is_no_part_of_the_text(cell: str, text:
     [
         *[("a;b,c", ["a", "b", "c"]), ('"VIP","Winter 2024"', ["VIP", "Winter 2024"]), ('"a;b"; c', ["a;b", " c"])],
         *[('"a ""b""",c', ['a "b"', "c"]), ('5" screen,"b', ['5" screen', '"b']), ("; ,", []), ('"",a', ["a"])],
+        ("* a ::: b", ["* a ", " b"]),
     ],
 )  # fmt: skip
 def test_tags_are_divided(cell: str, tags: list[str]) -> None:
