@@ -123,15 +123,16 @@ def locale(text: str) -> str:
 
 
 def timezone(text: str) -> str:
-    """The name, if the IANA time zone database has it, such as Europe/Berlin."""
-    if not is_timezone(text):
+    """The name, if the IANA time zone database has it, such as Europe/Berlin, in capital and small letters as there."""
+    found = _timezones().get(text.lower())
+    if found is None:
         raise ValueError("Give a time zone of the IANA database, such as Europe/Berlin.")
-    return text
+    return found
 
 
 def is_timezone(text: str) -> bool:
     """Whether the IANA time zone database has a time zone of that name."""
-    return text in _timezones()
+    return _timezones().get(text.lower()) == text
 
 
 def with_plain_digits(text: str) -> str:
@@ -145,5 +146,6 @@ def _visible(text: str) -> str:
 
 
 @cache
-def _timezones() -> frozenset[str]:
-    return frozenset(available_timezones())
+def _timezones() -> dict[str, str]:
+    """The names by their small letters."""
+    return {name.lower(): name for name in available_timezones()}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from marshmallow import ValidationError, fields, post_load, validate, validates_schema
+from marshmallow import ValidationError, fields, post_load, validate, validates, validates_schema
 
 from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
-from app.lib import normalization
+from app.lib import ids, normalization
 from app.lib.schemas import STORABLE_TEXT, Formatted, RequestBody, StrictBoolean, about, text
 
 _CUSTOM_VALUE = [
@@ -86,6 +86,24 @@ class ContactUpsert(ContactFields):
         """Raises ValidationError unless an identifier is given that is not null."""
         if not any(data.get(name) for name in IDENTIFIERS):
             raise ValidationError(f"Give at least one of {', '.join(IDENTIFIERS)}.")
+
+
+class ImportedContact(ContactUpsert):
+    """A contact in a file that a person imports, which may be one that was exported: `id` then finds it again."""
+
+    id = fields.String()
+
+    @validates("id")
+    def is_of_a_contact(self, value: str, **_: Any) -> None:
+        """Raises ValidationError unless the value can be the identifier of a contact."""
+        if not ids.is_id(value, "con"):
+            raise ValidationError("This is not the ID of a contact, which begins with con_.")
+
+    @validates_schema
+    def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError unless an identifier is given that is not null, or an `id`."""
+        if "id" not in data:
+            super().needs_an_identifier(data)
 
 
 class ContactPatch(ContactFields):

@@ -30,7 +30,8 @@ _PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 def needs(workspace_id: str, payload: Mapping[str, Any], contact_id: str | None) -> list[Key]:
     """The keys that a verb of this module gets from its unit."""
     keys = [key for name, value in _identifiers(payload).items() for key in ways_to_find(workspace_id, name, value)]
-    return [sets.key(Contact, workspace_id, "id", contact_id), *keys] if contact_id else keys
+    own = [sets.key(Contact, workspace_id, "id", own_id) for own_id in (contact_id, payload.get("id")) if own_id]
+    return [*own, *keys]
 
 
 def ways_to_find(workspace_id: str, name: str, value: str) -> list[Key]:
@@ -48,12 +49,20 @@ def upsert(change: Change) -> Effect:
     Identifiers after the one that matches are changed on the contact; those before it are filled in. A phone number
     that is only written in another way stays as it is. Raises Conflict if the contact has a different value for an
     identifier before the one that matches, or if another contact has one of the identifiers.
+
+    An `id`, which only files have, comes before them, if this workspace has that contact. Raises Invalid if it has not,
+    and no identifier is given.
     """
     holders = _holders(change)
-    found = next((holder for holder in holders.values() if holder is not None), None)
+    own_id = change.payload.get("id")
+    named = change.unit.get(Contact, change.workspace_id, "id", own_id) if own_id else None
+    found = named or next((holder for holder in holders.values() if holder is not None), None)
     if found is None:
+        if own_id and not holders:
+            raise Invalid(Fault("/id", NO_CONTACT))
         return Effect("made", "contact", make(change).id)
-    _refuse_replacing(found, holders)
+    if named is None:
+        _refuse_replacing(found, holders)
     _refuse_taken(found, holders)
     given = dict(change.payload)
     if (phone := given.get("phone")) and found.phone in phones.ways_to_write(phone):
