@@ -47,6 +47,14 @@ class Endpoint(OwnedModel):
         return {endpoint.id: endpoint.address for endpoint in found}
 
     @classmethod
+    def stopped(cls, workspace_id: str, endpoint_ids: Collection[str]) -> list[str]:
+        """The identifiers of those endpoints that are stopped."""
+        if not endpoint_ids:
+            return []
+        of_these = cls.select(cls.id).where(cls.id.in_(list(endpoint_ids)), cls.workspace_id == workspace_id)
+        return [endpoint.id for endpoint in of_these.where(cls.state == "stopped").order_by(cls.id)]
+
+    @classmethod
     def with_address(cls, workspace_id: str, part: str | None, state: str | None) -> Any:
         """The query of those whose address contains the part, in any case of letters, and that are in the state."""
         query = cls.in_workspace(workspace_id)

@@ -6,6 +6,7 @@ it. `replay_batches` works through it. A delivery that was claimed or sent since
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -84,9 +85,12 @@ def refuse_ended(replay: Replay, wanted: str) -> None:
         raise Conflict(f"This replay is {replay.state}.")
 
 
-def preview(workspace_id: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict."""
-    found = replay_choices.preview(workspace_id, given)
+def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] = ()) -> dict[str, Any]:
+    """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict.
+
+    Counts as if the endpoints `enabling` were enabled first.
+    """
+    found = replay_choices.preview(workspace_id, given, enabling)
     sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
     shown = [deliveries.represent(each) for each in (sample if found.sample else ())]
     return ReplayPreviewSchema.of(found, sample=shown)
