@@ -108,7 +108,7 @@ OVERDUE_SECONDS = Gauge("bellhop_overdue_seconds", "For how long the oldest mail
 WAITING = Gauge("bellhop_waiting_mail", "Mail that waits for a worker, by kind.", ["mail"])
 OLDEST_TRANSACTION_SECONDS = Gauge(
     "bellhop_oldest_transaction_seconds",
-    "For how long the oldest transaction of PostgreSQL that writes has been open, to the minute.",
+    "For how long the oldest transaction, snapshot or slot of PostgreSQL has kept dead rows from being removed.",
 )
 PASS_SECONDS = Histogram(
     "bellhop_scheduler_pass_duration_seconds",

@@ -13,6 +13,7 @@ import structlog
 from app import bounds, metrics
 from app.config import settings
 from app.errors import Unavailable
+from app.lib import files
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +56,7 @@ def try_writing() -> None:
     if not _trying.acquire(timeout=_PATIENCE_SECONDS):
         raise _refused(directory, TimeoutError("does not answer"))
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        files.make_directory(directory)
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(bytes(4096))
             file.flush()
