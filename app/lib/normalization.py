@@ -26,6 +26,8 @@ NAME_SCHEMA = {"minLength": 1, "maxLength": 255, "pattern": f"^{TAG}$"}
 # The limits of a custom field. Above the number, JSON parsers disagree about integers.
 LONGEST_VALUE = 4096
 LARGEST_NUMBER = 2**53
+# Combining marks that a change of case adds or takes away.
+_GREEK_ACCENTS, _DOT = "\u0300\u0301\u0342", "\u0307"
 LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
 
@@ -69,11 +71,11 @@ def custom_value(value: object) -> str | int | float | bool | None:
 
 
 def email(text: str) -> str:
-    """The address with its domain normalised (RFC 5321, at most 254 characters)."""
+    """The address with its domain normalised (RFC 5321, at most 254 characters), without what is around it."""
     if _PLAIN_EMAIL.fullmatch(text):
         return text
     try:
-        return email_validator.validate_email(text, check_deliverability=False).normalized
+        return email_validator.validate_email(bare(text), check_deliverability=False).normalized
     except email_validator.EmailNotValidError as error:
         # Errors from IDNA quote parts of the address, and the errors of imports are stored.
         said = "The part after the @-sign is not valid." if error.__cause__ else error
@@ -85,12 +87,12 @@ def phone(text: str) -> str:
 
     A number in a form that its country has given up, and that nobody can call any more, gets the present form.
     """
-    readable = re.sub(r"^\s*00(?=[1-9])", "+", with_plain_digits(_visible(text)))
+    plain = re.sub(r"^00(?=[1-9])", "+", readable(text))
     # Colleagues who share a number would become one contact without their extensions.
-    if words := _words_after(readable):
+    if words := _words_after(plain):
         raise ValueError(f"Leave out '{words}': a contact is known by the number alone, without an extension.")
     try:
-        number = phonenumbers.parse(readable, None)
+        number = phonenumbers.parse(plain, None)
     except phonenumbers.NumberParseException as error:
         raise ValueError("Give the phone number with its country code, such as +4930123456.") from error
     if number.extension:
@@ -135,14 +137,43 @@ def is_timezone(text: str) -> bool:
     return _timezones().get(text.lower()) == text
 
 
-def with_plain_digits(text: str) -> str:
-    """The text in NFKC, and with the digits 0 to 9 for those of other scripts."""
-    return "".join(str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text))
+def readable(text: str) -> str:
+    """The text to read a number or date in: NFKC, with the digits 0 to 9, without signs that nobody sees."""
+    plain = (str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text) if is_visible(each))
+    return "".join(plain).strip()
 
 
-def _visible(text: str) -> str:
-    """The text without characters that only format it, such as marks of direction and joiners of no width."""
-    return "".join(each for each in text if unicodedata.category(each) != "Cf")
+def bare(text: str) -> str:
+    """The text in NFC, without spaces and invisible signs at its ends."""
+    composed = unicodedata.normalize("NFC", text)
+    seen = [place for place, each in enumerate(composed) if not each.isspace() and is_visible(each)]
+    return composed[seen[0] : seen[-1] + 1] if seen else ""
+
+
+def folded(text: str) -> str:
+    """The text in the form in which two texts are the same if they are equal to a reader, whatever their case.
+
+    Accents count, but those that capitals go without in Greek do not, nor does the dot of the Turkish capital I.
+    """
+    if text.isascii():
+        return text.lower()
+    found: list[str] = []
+    base = ""
+    for each in unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold()):
+        if not unicodedata.combining(each):
+            base = each
+        elif (each in _GREEK_ACCENTS and unicodedata.name(base, "").startswith("GREEK")) or (
+            each == _DOT and base == "i"
+        ):
+            continue
+        if is_visible(each):
+            found.append(each)
+    return unicodedata.normalize("NFC", "".join(found))
+
+
+def is_visible(character: str) -> bool:
+    """Whether it is more than a mark of direction, a joiner or another sign that only formats text."""
+    return unicodedata.category(character) != "Cf"
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ from app.domain.contacts import contacts, identities
 from app.domain.lifecycle import merges
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
-from app.lib import normalization, phones
+from app.lib import graphemes, normalization, phones
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.sets import Key
@@ -121,9 +122,11 @@ def _holder(unit: Unit, workspace_id: str, phone: str | None) -> Contact | None:
 
 def _names(name: str | None) -> dict[str, Any]:
     # PostgreSQL stores no U+0000; a line would break out of lists.
-    clean = " ".join("".join(each if each.isprintable() else " " for each in name or "").split())
+    composed = unicodedata.normalize("NFC", name or "")
+    clean = " ".join("".join(each if each.isprintable() else " " for each in composed).split())
     first, _, last = clean.partition(" ")
-    return {"first_name": first[:LONGEST_NAME] or None, "last_name": last[:LONGEST_NAME] or None}
+    cut = (graphemes.cut(each, LONGEST_NAME) or None for each in (first, last))
+    return dict(zip(("first_name", "last_name"), cut, strict=True))
 
 
 def _locale(locale: str | None) -> str | None:

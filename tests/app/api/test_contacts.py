@@ -450,6 +450,13 @@ def test_deleting_a_contact_erases_what_broken_jobs_were_asked(
 # Lists
 
 
+@pytest.mark.parametrize("query", ["email=ann+shop@example.com", "q=ann+shop@example.com", "q=ann%2Bshop@"])
+def test_a_plus_that_nobody_has_escaped_is_a_plus(api: Api, query: str) -> None:
+    made = api.contact(email="ann+shop@example.com")
+
+    assert [each["id"] for each in api.get(f"contacts?{query}").json["data"]] == [made["id"]]
+
+
 @pytest.fixture
 def three(api: Api) -> list[str]:
     """The identifiers of three contacts, newest first."""
@@ -473,6 +480,8 @@ def three(api: Api) -> list[str]:
         ("phone=%2B4930123456", [2]),
         ("phone=+4930123456", [2]),
         ("phone=4930123456", [2]),
+        ("phone=004930123456", [2]),
+        ("q=+4930123456", [2]),
         ("external_id=c_2", [1]),
         ("external_id=C_2", []),
         ("tag=vip", [1, 2]),

@@ -54,6 +54,7 @@ def rendered(template: str) -> str:
         ("{% for i in (1..3) %}*{% endfor %}", "***"),
         ("{% raw %}{{ contact }}{% endraw %}", "{{ contact }}"),
         ('{"name": {{ contact.first_name | json }}, "tags": {{ contact.tags | json }}}', None),
+        ("{{ 'abc👨\u200d👩\u200d👧' | truncate: 8 }}|{{ 'abc👨\u200d👩' | truncate: 4, '' }}", "abc...|abc"),
         ("{{ steps.ask }} {{ contact.opted_out }}", '{"text":"Yes"} false'),
         ("{ } }} %}", "{ } }} %}"),
     ],
