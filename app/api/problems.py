@@ -5,7 +5,7 @@ from __future__ import annotations
 import peewee
 import structlog
 from flask import Flask, Response, request
-from werkzeug.exceptions import BadRequestKeyError, HTTPException, InternalServerError
+from werkzeug.exceptions import BadRequestKeyError, HTTPException, InternalServerError, MethodNotAllowed
 from werkzeug.http import HTTP_STATUS_CODES
 
 from app.api.request_ids import request_id
@@ -85,6 +85,8 @@ def _http_refused(error: HTTPException, base_url: str) -> Response:
 
 def _own_detail(error: HTTPException) -> str | None:
     """The description that our own code gave `error`; None for werkzeug's default text and for a 5xx."""
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        return f"This address does not support {request.method}. It supports {', '.join(sorted(error.valid_methods))}."
     if (error.code or 500) >= 500 or isinstance(error, BadRequestKeyError):
         return None
     return None if error.description == type(error).description else error.description

@@ -288,7 +288,9 @@
   });
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("a[href]");
+    // A press anywhere on a box is one on its heading.
+    const box = getSelection().isCollapsed && event.target.closest("#editor .step");
+    const link = event.target.closest("a[href]") ?? (box || null)?.querySelector(".title a[href]");
     if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     if (new URL(link.href).pathname === location.pathname && link.hash && new URL(link.href).search === location.search) return;
     const isInside = link.closest("#editor") && isOurs(link.href);

@@ -25,6 +25,8 @@ Names: TypeAlias = Mapping[str, "Names | None"]
 CONTACT_FIELDS = tuple(ContactSchema().fields)
 DEEPEST_VALUE = 20
 CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
+# What templates can name besides.
+WORKSPACE: Names = {"workspace": {"timezone": None}}
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
 # What filters of contacts can name.
 OF_FILTERS: Names = {"contact": {**CONTACT, **dict.fromkeys(FURTHER_FIELDS)}}
@@ -35,7 +37,8 @@ def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str
     """What steps can name. `results`: the members of each name in `steps`; `events`: the kinds that start the runs."""
     steps = {name: None if members is None else dict.fromkeys(members) for name, members in results.items()}
     trigger = {"event": _event(frozenset(events)), "variables": None}
-    return {**of_events(events), "trigger": trigger, "steps": steps, "run": {"id": None, "variables": None}}
+    run: Names = {"id": None, "variables": None}
+    return {**of_events(events), **WORKSPACE, "trigger": trigger, "steps": steps, "run": run}
 
 
 def of_events(events: Iterable[str]) -> Names:

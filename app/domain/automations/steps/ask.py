@@ -92,6 +92,7 @@ def _unanswered(moment: Moment, text: str, attempts: int, *, timed_out: bool = F
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields what is wrong with the message, and with a choice that has no buttons."""
     yield from send_message.check(step, pointer)
+    yield from send_message.length_faults(step, "retry_text", pointer)
     if step.get("format") == CHOICE and "buttons" not in step:
         yield Fault(f"{pointer}/buttons", "Give the buttons to choose from.")
 

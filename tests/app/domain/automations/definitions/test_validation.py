@@ -552,6 +552,33 @@ def test_custom_fields_have_names_of_their_own(field: str) -> None:
     assert faults_of({"id": "a", "kind": "set_field", "field": field, "value": "x"}) == {}
 
 
+@pytest.mark.parametrize(
+    ("fields", "places"),
+    [
+        ({"text": "x" * 4096}, []),
+        ({"text": "x" * 4097}, ["text"]),
+        ({"text": "x" * 4096 + "{{ contact.first_name }}"}, []),
+        ({"text": "x" * 4097 + "{{ contact.first_name }}"}, ["text"]),
+        ({"text": "x" * 4097 + "{% if contact.email %}x{% endif %}"}, []),
+        ({"text": "x" * 1025, "channel_kind": "telegram"}, []),
+        (
+            {"text": "x" * 1025, "channel_kind": "telegram", "attachments": [{"address": "https://8.8.8.8/a.pdf"}]},
+            ["text"],
+        ),
+    ],
+)
+def test_a_message_is_no_longer_than_its_channel_takes(fields: dict[str, Any], places: list[str]) -> None:
+    found = faults_of({"id": "a", "kind": "send_message", **fields})
+
+    assert [pointer.removeprefix("/definition/steps/0/") for pointer in found] == places
+
+
+def test_the_text_of_another_try_is_no_longer_than_a_message() -> None:
+    assert list(faults_of({"id": "a", "kind": "ask", "text": "When?", "retry_text": "x" * 4097})) == [
+        "/definition/steps/0/retry_text"
+    ]
+
+
 def test_what_was_pressed_can_be_named() -> None:
     asks = {"id": "asks", "kind": "ask", "text": "Sure?"}
     waits = {"id": "waits", "kind": "wait_for_reply"}

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.models.contacts import Contact
+from app.models.workspaces import Workspace
 from tests.app.domain.automations.steps.runs import carried_out, log_of
 from tests.cast import Api, event_bodies
 
@@ -53,6 +54,20 @@ def test_any_other_field_is_a_custom_one(
     carried_out(workspace_id, contact_id, set_field("old", 1), set_field(field, value))
 
     assert Contact.get_by_id(contact_id).custom_fields == ({"old": 1} | stored if field != "old" else {})
+
+
+def test_times_are_those_of_the_workspace_where_the_contact_has_no_zone(workspace_id: str, contact_id: str) -> None:
+    Workspace.update(timezone="Asia/Tokyo").where(Workspace.id == workspace_id).execute()
+    text = "{{ '2026-11-24T23:30:00Z' | date: '%d.%m. %H:%M' }} {{ workspace.timezone }}"
+
+    carried_out(workspace_id, contact_id, set_field("tokyo", text))
+    Contact.update(timezone="America/New_York").where(Contact.id == contact_id).execute()
+    carried_out(workspace_id, contact_id, set_field("york", text))
+
+    assert Contact.get_by_id(contact_id).custom_fields == {
+        "tokyo": "25.11. 08:30 Asia/Tokyo",
+        "york": "24.11. 18:30 Asia/Tokyo",
+    }
 
 
 def test_a_number_that_a_template_adds_up_can_be_compared(workspace_id: str, contact_id: str) -> None:
