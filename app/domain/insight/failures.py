@@ -21,7 +21,7 @@ MOST_LOOKED_AT = 2_000
 # Counting what a group has now stops here ("10,000+"), and earlier if there are many groups.
 MOST_COUNTED = 10_000
 MOST_COUNTED_TOGETHER = 500_000
-# A group that has failed within this time goes on.
+# A group that has failed within this time goes on, unless its endpoint is stopped or deleted.
 GOES_ON = timedelta(minutes=15)
 
 
@@ -149,11 +149,11 @@ def stopped(workspace_id: str | None = None, limit: int = 50) -> list[Stopped]:
 def _group(
     row: Sequence[Any], at: datetime, counted: _Counted, steps: Sequence[datetime], present: Mapping[str, int]
 ) -> Group:
-    _, kind, *_, last_seen_at = row
+    _, kind, *_, last_seen_at, is_stopped = row
     is_delivery = kind == "delivery"
     return replace(
-        Group(*row),
-        goes_on=last_seen_at > at - GOES_ON,
+        Group(*row[:-1]),
+        goes_on=last_seen_at > at - GOES_ON and not is_stopped,
         failed=counted.failed,
         final=counted.final,
         counts=[counted.steps.get(step, 0) for step in steps],
@@ -212,7 +212,8 @@ _LAST = """
 _NAMED = """
     WITH newest AS ({newest})
     SELECT newest.id, newest.kind, newest.workspace_id, coalesce(workspaces.name, newest.workspace_id), subject,
-        coalesce(address, automations.name), code, nullif(newest.status, 0), first_seen_at, last_seen_at
+        coalesce(address, automations.name), code, nullif(newest.status, 0), first_seen_at, last_seen_at,
+        coalesce(endpoints.state <> 'active', false)
     FROM newest
     LEFT JOIN workspaces ON workspaces.id = newest.workspace_id
     LEFT JOIN endpoints ON newest.kind = 'delivery' AND endpoints.id = subject

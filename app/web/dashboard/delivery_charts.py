@@ -27,7 +27,7 @@ def of(window: Window, attempts: Sequence[Attempts]) -> list[Chart]:
         ),
         charts.chart(
             "latency",
-            "Time that receivers take to answer",
+            "Time that attempts take, time-outs included",
             steps,
             [
                 Series("half of the attempts", [each.percentile_ms(0.5) for each in attempts]),

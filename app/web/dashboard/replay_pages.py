@@ -102,6 +102,7 @@ def show(replay_id: str) -> str | Response:
     return render_template(
         "replays/show.html",
         replay=replay,
+        fates=replays.fates(replay),
         chosen=represented["filter"],
         described=replay_forms.described(replay.filter),
         addresses=Endpoint.addresses(

@@ -51,6 +51,12 @@ def test_an_endpoint_shows_its_state_and_what_it_has_not_got(api: Api, owner: Pe
     shown = owner.page(f"{LIST}/{endpoint_id}")
 
     assert "The last 1 attempt failed; a success resets that." in shown
+    assert '"state bad">failing</span>' in owner.page(LIST)
+    assert ">active</span>" not in owner.page(LIST)
+    database.rows("UPDATE endpoints SET consecutive_failures = 0")
+    assert "No attempt has failed since the last success, or since the endpoint was enabled." in owner.page(
+        f"{LIST}/{endpoint_id}"
+    )
     assert f"deliveries/{delivery_id}" in shown
     assert "1 </span> waiting, 1" in " ".join(shown.split())
 

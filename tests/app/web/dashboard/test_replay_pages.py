@@ -240,8 +240,17 @@ def test_a_replay_is_begun_by_the_form_and_goes_to_its_page(owner: Person, endpo
     replay_id = begun(owner, per_second="", error_code="")
 
     shown = owner.page(f"dashboard/replays/{replay_id}")
-    for text in ("Replay of 3 deliveries", "3 sent, 0 skipped, 0 to come", "done"):
+    for text in (
+        "Replay of 3 deliveries",
+        "3 sent again (0 arrived, 0 failed again, 3 under way), 0 skipped, 0 to come",
+        "done",
+    ):
         assert text in shown
+    for number, status in enumerate(("delivered", "failed", "held")):
+        sent = "SELECT sent_as FROM replay_rows ORDER BY number OFFSET %s LIMIT 1"
+        database.rows(f"UPDATE deliveries SET status = %s WHERE id = ({sent})", (status, number))
+    shown = owner.page(f"dashboard/replays/{replay_id}")
+    assert "3 sent again (1 arrived, 1 failed again, 0 under way, 1 held), 0 skipped" in shown
     assert one("SELECT created_by LIKE 'mem%%' FROM replays")
 
 
