@@ -196,8 +196,12 @@ RUNS_OF_CHAIN = Bound("runs_of_chain", 1_000, "runs of a contact that follow fro
 # Of four. A second would only make two compute at half the speed, and all others wait longer for the interpreter.
 RUNS_HEAVY = Bound("runs_heavy", 1, "threads of an `automations` process for workspaces whose runs compute for long")
 
-# A caller is a token or the cookies of a browser. The other threads are always the others'.
+# A caller is a token or a browser's session. The other threads are always the others'.
 WEB_PER_CALLER = Bound("web_per_caller", 12, "requests under way, in each `web` process")
+# Of all sessions of a workspace, so that many members hold no more threads than one.
+PAGES_PER_WORKSPACE = Bound("pages_per_workspace", 12, "pages of a workspace under way, in each `web` process")
+PAGES_PER_SESSION = Bound("pages_per_session", 1_200, "pages a minute")
+PAGES = Places(PAGES_PER_WORKSPACE)
 
 # Clients of `web` that are slow, in each of its processes. Half of its 16 threads always read no body.
 WEB_CONNECTIONS = Bound("web_connections", 1_000, "connections")

@@ -43,7 +43,10 @@ def _answer(error: Exception) -> Response:
         return _away(error)
     if isinstance(error, BellhopError) and error.slug != "internal-error":
         problem = PROBLEMS[error.slug]
-        return _page(problem.status, problem.title, error.detail)
+        response = _page(problem.status, problem.title, error.detail)
+        if seconds := getattr(error, "retry_after_seconds", None):
+            response.headers["Retry-After"] = str(seconds)
+        return response
     if isinstance(error, HTTPException) and error.code and error.code < 500:
         problem = PROBLEMS.get(_SLUGS.get(error.code, ""), PROBLEMS["malformed-request"])
         return _page(error.code, problem.title, _too_large() if error.code == 413 else problem.detail)

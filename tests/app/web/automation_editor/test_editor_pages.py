@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from flask import Flask
+from flask import Flask, url_for
 
 from app.domain.automations.editing import step_trees, working_copies
 from app.domain.automations.steps import KINDS
@@ -378,3 +378,21 @@ def test_members_are_offered_as_assignees(owner: Person, api: Api, edit: str) ->
     added = owner.post(f"{edit}/new", {"kind": "assign_conversation"})
 
     assert f'value="{member_id}"' in owner.get(added.location).text
+
+
+def test_a_page_of_many_steps_makes_the_address_of_each_form_once(
+    owner: Person, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [{"id": f"mark{number}", "kind": "add_tag", "tag": "new"} for number in range(500)]
+    page, made = f"automations/{api.automation(*steps)['id']}/edit", []
+
+    def counted(endpoint: str, **values: Any) -> str:
+        made.append(endpoint)
+        return url_for(endpoint, **values)
+
+    monkeypatch.setattr("app.web.automation_editor.editor_scenes.url_for", counted)
+    shown = owner.page(f"{page}?view=list")
+
+    assert f"{owner.path(page)}/new?view=list&list=steps&after=mark499" in shown
+    assert f"{owner.path(page)}/step?view=list&step=mark499" in shown
+    assert len(made) == len(set(made))
