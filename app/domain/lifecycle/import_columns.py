@@ -171,7 +171,7 @@ def _guess(name: str, values: Sequence[str]) -> str:
         return ID
     plain = unicodedata.normalize("NFKD", _REMARK.sub("", name)).lower()
     plain = "".join(character for character in plain if character.isalnum())
-    return _GUESSED.get(plain.removesuffix("1value"), NOTHING)  # Google has "Phone 1 - Value"
+    return _GUESSED.get(plain.removeprefix("your").removesuffix("1value"), NOTHING)  # as in "Phone 1 - Value"
 
 
 def _name_of(header: str, target: str) -> str:

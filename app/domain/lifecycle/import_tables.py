@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import IO, Any
 
 from app.domain.bodies.contacts import ImportedContact
 from app.domain.bodies.pointers import refuse_bad_text
-from app.domain.lifecycle import import_columns, import_lines
+from app.domain.lifecycle import import_columns, imports
 from app.domain.lifecycle.import_columns import CUSTOM, PLAIN
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, sort_out
 from app.domain.lifecycle.import_texts import Lines, opened
 from app.errors import Fault, Invalid, Malformed, TooLarge, pointer_to
 from app.lib import json
 from app.lib.cells import tags, unguarded
+from app.lib.countries import international
 
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def read(file: IO[bytes], mapping: import_columns.Mapping | None = None) -> import_lines.Lines:
+def read(file: IO[bytes], mapping: import_columns.Mapping | None = None, country: str = "") -> imports.Lines:
     """The good and the bad rows below the header, numbered as the lines of the file.
+
+    A bad cell is left out, unless it says who the contact is or whether it has opted out. `country`: whose numbers
+    phones without a country's code are.
 
     Columns: those of PLAIN, `opted_out`, `tags` (separated by semicolons or commas) and `custom_fields.<name>`; with a
     mapping, any, as it says. An empty cell counts as not given. A row of several lines has the number of its first one.
@@ -30,19 +34,35 @@ def read(file: IO[bytes], mapping: import_columns.Mapping | None = None) -> impo
     or too many.
     """
     with opened(file) as text:
-        good, bad = _read(Lines(text), mapping)
-    if not good and not bad:
+        rows = _read(Lines(text), mapping, country)
+    if not rows.good and not rows.bad:
         raise Invalid(Fault("", "There are no contacts below the line with the names of the columns."))
-    return good, bad
+    return rows
 
 
-def _read(lines: Lines, mapping: import_columns.Mapping | None) -> import_lines.Lines:
+def _read(lines: Lines, mapping: import_columns.Mapping | None, country: str) -> imports.Lines:
     columns, delimiter = import_columns.header(lines)
     if mapping is not None:
         columns = mapping.names_for(columns)
     else:
         _check(columns)
-    return sort_out(_rows(lines, delimiter, columns), ImportedContact())
+    contacts = (
+        (number, partial(_refuse, reason) if reason else partial(_contact, columns, country, cells))
+        for number, cells, reason in _rows(lines, delimiter)
+    )
+    return sort_out(contacts, ImportedContact(), leave_out=True)
+
+
+def lines_of(file: IO[bytes], numbers: Collection[int]) -> str:
+    """The names of the columns and the rows with these numbers, as they stand in the file. Raises Invalid."""
+    with opened(file) as text:
+        lines = Lines(text)
+        _, delimiter = import_columns.header(lines)
+        kept = [*lines.row]
+        for number, _, _ in _rows(lines, delimiter):
+            if number in numbers:
+                kept += lines.row
+    return "".join(line if line.endswith(("\r", "\n")) else f"{line}\n" for line in kept)
 
 
 def _check(columns: Sequence[str]) -> None:
@@ -59,7 +79,8 @@ def _is_known(name: str) -> bool:
     return name in (*PLAIN, "tags", "opted_out") or (name.startswith(CUSTOM) and len(name) > len(CUSTOM))
 
 
-def _rows(lines: Lines, delimiter: str, columns: Sequence[str]) -> Iterator[tuple[int, Callable[[], dict[str, Any]]]]:
+def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], str]]:
+    """The rows that are not empty: the number of the first line, the cells, and why they cannot be read, or ""."""
     reader = csv.reader(lines, delimiter=delimiter)
     for count in range(MOST_LINES + 1):
         lines.begin_row()
@@ -77,10 +98,8 @@ def _rows(lines: Lines, delimiter: str, columns: Sequence[str]) -> Iterator[tupl
             # The quotation mark has swallowed the lines behind it. They are read as rows of their own.
             lines.go_back()
             reason = "a quotation mark is not closed"
-        if reason:
-            yield number, partial(_refuse, reason)
-        elif any(cells):
-            yield number, partial(_contact, columns, cells)
+        if reason or any(cells):
+            yield number, cells, reason
 
 
 def _is_strict(row: Sequence[str], delimiter: str) -> bool:
@@ -96,7 +115,7 @@ def _refuse(reason: str) -> dict[str, Any]:
     raise Malformed(f"The line cannot be read: {reason}.")
 
 
-def _contact(columns: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+def _contact(columns: Sequence[str], country: str, cells: Sequence[str]) -> dict[str, Any]:
     if len(cells) > len(columns):
         raise Malformed(f"The line has {len(cells)} cells, the first one only {len(columns)}.")
     if sum(map(len, cells)) > LONGEST_LINE_BYTES:
@@ -111,6 +130,8 @@ def _contact(columns: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
         elif name == import_columns.NAME:
             first, _, last = cell.strip().partition(" ")
             contact |= {"first_name": first} | ({"last_name": last.strip()} if last else {})
+        elif name == "phone":
+            contact[name] = international(cell.strip(), country) if country else cell.strip()
         elif name == "opted_out":
             contact[name] = _boolean(cell)
         elif name == import_columns.FIELDS:

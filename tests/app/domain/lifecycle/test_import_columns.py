@@ -35,7 +35,8 @@ FILES = {
     "|Unsubscribed from Emails=opted_out|Tag=tags",
     "ManyChat": "Contact ID=external_id|First Name=first_name|Last Name=last_name|Full Name=|Gender=|Phone=phone"
     "|Email=email|Language=locale|Timezone=timezone|Tags=tags",
-    "A form": "Timestamp=|Phone (with country code)=phone|Vorname=first_name|Name=last_name",
+    "A form": "Timestamp=|Your e-mail (never shared)=email|Phone (with country code)=phone|Vorname=first_name"
+    "|Name=last_name",
     "Names in one column": "Nom=name|Courriel=email",
     "An export of ours": "id=|external_id=external_id|customer_id=|custom_fields=custom_fields"
     "|custom_fields.a=custom_field",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
+from app.database import rows
 from app.domain.lifecycle import import_lines
 from tests.cast import Api, all_of, apply, one
 from tests.pages import Person
@@ -252,10 +253,121 @@ def test_many_bad_lines_are_listed_page_by_page(owner: Person) -> None:
     path = imported(owner, "email\n" + "nobody\n" * 120)
 
     first = owner.page(path)
-    assert first.count("This is not an e-mail address") == 50
-    assert owner.page(f"{path}?after=102").count("This is not an e-mail address") == 19
-    assert owner.page(f"{path}?after=x").count("This is not an e-mail address") == 50
+    # One more stands in the summary.
+    assert first.count("This is not an e-mail address") == 50 + 1
+    assert owner.page(f"{path}?after=102").count("This is not an e-mail address") == 19 + 1
+    assert owner.page(f"{path}?after=x").count("This is not an e-mail address") == 50 + 1
     assert len(owner.get(f"{path}?format=json").json) == 120
+
+
+BAD_CELLS = (
+    "email,phone,timezone,tags,custom_fields.plan\n"
+    "ann@example.com,0664 1234567,Mars,vip,gold\n"
+    "bo@example.com,0664 7654321,,,\n"
+    f"cy@example.com,,,ok;{'x' * 101},{'y' * 5000}\n"
+    "nobody,+436641234568,,,\n"
+    "nobody,12,,,\n"
+)
+
+
+def test_a_bad_cell_is_left_out_and_said_and_the_contact_kept(owner: Person) -> None:
+    path = imported(owner, BAD_CELLS)
+
+    kept = [(contact["email"], contact["phone"], contact["tags"], contact["custom_fields"]) for contact in contacts()]
+    assert kept == [
+        ("ann@example.com", None, ["vip"], {"plan": "gold"}),
+        ("bo@example.com", None, [], {}),
+        ("cy@example.com", None, ["ok"], {}),
+        (None, "+436641234568", [], {}),
+    ]
+    faults = [(fault["line"], fault["field"]) for fault in owner.get(f"{path}?format=json").json]
+    assert sorted(faults) == [
+        *((2, "phone"), (2, "timezone"), (3, "phone"), (4, "custom_fields/plan"), (4, "tags/1"), (5, "email")),
+        *((6, "email"), (6, "phone")),
+    ]
+
+
+def test_lines_with_the_same_fault_are_counted_together(owner: Person) -> None:
+    text = owner.page(imported(owner, BAD_CELLS))
+
+    summary = re.findall(r'<tr><td class="number">(\d+)</td>.*?<bdi>([^<]*)</bdi>.*?<td>([^<]*)</td>', text)
+    assert summary[0] == ("2", "phone", "imported without it")
+    assert ("1", "phone", "not imported") in summary
+    assert "Bad lines</dt><dd>1<" in text
+
+
+def test_lines_imported_in_part_are_no_errors_of_the_api(owner: Person, api: Api) -> None:
+    import_id = imported(owner, BAD_CELLS).rpartition("/")[2]
+
+    assert [error["line"] for error in api.get(f"imports/{import_id}/errors").json["data"]] == [6]
+
+
+def test_a_line_that_fails_after_cells_were_left_out_has_one_error(owner: Person, api: Api) -> None:
+    for taken in ({"email": "ann@example.com"}, {"phone": "+436641234567"}):
+        api.done(api.post("contacts", taken))
+
+    path = imported(owner, "email,phone,timezone\nann@example.com,+436641234567,Mars\n")
+
+    assert [fault["field"] for fault in owner.get(f"{path}?format=json").json] == [""]
+    assert "Bad lines</dt><dd>1<" in owner.page(path)
+
+
+def test_phones_without_a_code_are_of_the_country_of_the_import(owner: Person) -> None:
+    path = send(owner, BAD_CELLS, country="AT").headers["Location"]
+    apply(owner.workspace_id)
+
+    phones = [contact["phone"] for contact in contacts()]
+    assert phones == ["+436641234567", "+436647654321", None, "+436641234568"]
+    assert (2, "phone") not in [(fault["line"], fault["field"]) for fault in owner.get(f"{path}?format=json").json]
+
+
+def test_the_country_is_suggested_from_the_time_zone_of_the_workspace(owner: Person, api: Api) -> None:
+    assert '<option value="" selected>' in owner.page(IMPORT)
+    rows("UPDATE workspaces SET timezone = 'Europe/Vienna' WHERE id = %s RETURNING id", (api.workspace_id,))
+
+    assert '<option value="AT" selected>Austria</option>' in owner.page(IMPORT)
+    assert '<option value="DE" selected>Germany</option>' in send(owner, BAD_CELLS, look="columns", country="DE").text
+
+
+def test_a_country_that_there_is_not_is_refused(owner: Person) -> None:
+    answer = send(owner, BAD_CELLS, country="XX")
+
+    assert answer.status_code == 422
+    assert "There is no such country." in answer.text
+
+
+def test_the_lines_with_faults_are_a_file_to_correct_and_import_again(owner: Person) -> None:
+    file = 'sep=;\nemail;"first\nname";phone\nann@example.com;"Ä\nnn";12\nbo@example.com;Bo;\nnobody;;'.encode("cp1252")
+    columns = {"header": ["email", "first name", "phone"], "column": ["email", "first_name", "phone"]}
+    path = send(owner, file, **columns).headers["Location"]
+    apply(owner.workspace_id)
+
+    answer = owner.post(
+        f"{path}/lines", {"file": (io.BytesIO(file), "contacts.csv")}, content_type="multipart/form-data"
+    )
+
+    assert answer.headers["Content-Disposition"].endswith('-lines.csv"')
+    assert answer.data.decode("utf-8-sig") == (
+        'sep=;\nemail;"first\nname";phone\nann@example.com;"Ä\nnn";12\nnobody;;\n'
+    )
+    mended = answer.data.replace(b";12\n", b";+436641234567\n").replace(b"nobody", b"cy@example.com")
+    again = send(owner, mended, **columns).headers["Location"]
+    apply(owner.workspace_id)
+    assert "Every line was imported." in owner.page(again)
+    assert [(contact["email"], contact["phone"]) for contact in contacts()] == [
+        *(("ann@example.com", "+436641234567"), ("bo@example.com", None), ("cy@example.com", None)),
+    ]
+
+
+def test_the_lines_of_json_with_faults_are_a_file(owner: Person) -> None:
+    file = b'{"email": "nobody"}\n{"email": "ann@example.com"}\n{"\xff\n'
+    path = imported(owner, file)
+
+    answer = owner.post(f"{path}/lines", {"file": (io.BytesIO(file), "x.jsonl")}, content_type="multipart/form-data")
+
+    assert answer.data.decode() == '{"email": "nobody"}\n{"ÿ\n'
+    refused = owner.post(f"{path}/lines", {}, content_type="multipart/form-data")
+    assert (refused.status_code, "Choose a file." in refused.text) == (422, True)
 
 
 def test_what_a_bad_line_says_is_escaped(owner: Person) -> None:
