@@ -45,9 +45,11 @@ def test_an_export_is_read_with_the_suggested_columns_as_it_was_written(contacts
     columns = import_columns.read(file)
     file.seek(0)
 
-    good, bad = import_tables.read(file, Mapping([c.header for c in columns], [c.target for c in columns]))
+    rows = import_tables.read(file, Mapping([c.header for c in columns], [c.target for c in columns]))
 
-    assert bad == []
+    assert (rows.bad, rows.left_out) == ([], [])
     given = [{name: value for name, value in each.items() if value not in (None, "", [], {})} for each in exported]
-    read = [{name: value for name, value in json.loads(line.content).items() if value not in ([], {})} for line in good]
+    read = [
+        {name: value for name, value in json.loads(line.content).items() if value not in ([], {})} for line in rows.good
+    ]
     assert read == [{name: value for name, value in each.items() if name not in times} for each in given]
