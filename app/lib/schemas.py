@@ -154,7 +154,7 @@ class Whole(fields.Integer):
 class Time(fields.AwareDateTime):
     """A time with its zone (RFC 3339), converted to UTC. A time that UTC's calendar cannot represent is invalid."""
 
-    default_error_messages: ClassVar[dict[str, str]] = {
+    default_error_messages: dict[str, str | list[Any] | dict[Any, Any]] = {  # noqa: RUF012, as marshmallow has it
         "invalid": "Give a time such as 2026-11-21T10:00:00Z (RFC 3339).",
         "invalid_awareness": "Give the time with its zone, such as 2026-11-21T10:00:00Z or 2026-11-21T11:00:00+01:00.",
     }
