@@ -31,9 +31,10 @@ def measure(tell: Tell) -> None:
         made = attacker.caller().apply("POST", "automations", {"name": "Long", "definition": {"steps": STEPS}})
         session = cookie(stack, attacker.workspace_id, "attacker@example.com", "owner")
         pages = f"{stack.base_url}/workspaces/{attacker.workspace_id}/automations"
-        form = requests.get(f"{pages}/import", headers={"Cookie": session}, timeout=20).text
-        token = re.search(r'name="csrf_token" value="([^"]+)"', form)
-        assert token, form
+        form = requests.get(f"{pages}/import", headers={"Cookie": session}, timeout=20)
+        session = "; ".join(f"{name}={value}" for name, value in form.cookies.items())  # with the secret of its form
+        token = re.search(r'name="csrf_token" value="([^"]+)"', form.text)
+        assert token, form.text
         fields = {"csrf_token": token[1], "text": json.dumps(entangled(740))}
         for name, number, ask in (
             ("open pages of 500 steps", CONNECTIONS, partial(requests.get, f"{pages}/{made.data['id']}/edit")),

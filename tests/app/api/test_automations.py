@@ -12,6 +12,7 @@ from app.domain.automations import automations, counts, executions
 from app.domain.automations.interpreter import MOST_WARNINGS
 from app.lib import ids
 from tests.cast import Api, all_of, in_threads, one, row_counts, working
+from tests.talks import make_channel
 
 STEPS = [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}]
 DEFINITION = {"triggers": [{"event": "tag.added", "tag": "vip"}], "steps": STEPS}
@@ -307,6 +308,28 @@ def test_an_automation_that_starts_one_that_does_not_exist_is_not_published(api:
         "/definition/steps/1/then/0/automation_id": "There is no such automation in this workspace.",
     }
     assert show(api, automation_id)["status"] == "draft"
+
+
+def test_an_automation_that_sends_on_a_channel_of_another_workspace_is_not_published(api: Api, others: Api) -> None:
+    mine, theirs = (make_channel(each.workspace_id) for each in (api, others))
+    hello = {"kind": "send_message", "text": "Hello"}
+    is_vip = {"field": "contact.tags", "is": "contains", "value": "vip"}
+    inside = {
+        "id": "all",
+        "kind": "branch",
+        "if": is_vip,
+        "then": [hello | {"id": "inside", "channel_id": ids.new("chn")}],
+    }
+    steps = [hello | {"id": "here", "channel_id": mine}, hello | {"id": "there", "channel_id": theirs}, inside]
+
+    job = act(api, api.automation(*steps)["id"], "publish")
+
+    assert (job["status"], job["problem"]["status"]) == ("failed", 422)
+    assert {each["pointer"]: each["detail"] for each in job["problem"]["errors"]} == {
+        "/definition/steps/1/channel_id": "There is no such channel in this workspace.",
+        "/definition/steps/2/then/0/channel_id": "There is no such channel in this workspace.",
+    }
+    assert act(api, api.automation(steps[0])["id"], "publish")["status"] == "succeeded"
 
 
 # Pausing
