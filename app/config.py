@@ -10,6 +10,7 @@ import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -22,6 +23,9 @@ from psycopg2.extensions import parse_dsn
 
 from app.errors import SettingsError
 from app.lib import redis_servers
+
+# How alike a misspelt name is, as difflib measures. REDIS_TLS_URL, which others set, is no REDIS_URL.
+NEAR = 0.85
 
 Network = IPv4Network | IPv6Network
 
@@ -274,6 +278,13 @@ def read(environment: Mapping[str, str]) -> Settings:
             " WEBHOOK_ALLOWED_NETWORKS."
         )
     return Settings(**known)
+
+
+def misspelt(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Names in the environment that are no settings but nearly one that is not set, each with that one."""
+    missing = {each.metadata["name"] for each in fields(Settings)} - environment.keys()
+    near = {name: get_close_matches(name.upper(), missing, 1, NEAR) for name in environment if len(name) > 5}
+    return {name: found[0] for name, found in near.items() if found}
 
 
 def manager() -> str | None:

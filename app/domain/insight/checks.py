@@ -9,21 +9,26 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.util import find_spec
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import redis
 
-from app import bells, bounds, database, migrations, presence
+from app import bells, bounds, config, database, migrations, presence
 from app.config import settings
-from app.database import DatabaseAway, DatabaseRefuses, replica, room
+from app.database import DatabaseAway, DatabaseRefuses, replica, room, servers
 from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.work import secrets
 from app.errors import BellhopError, SettingsError, first_line
-from app.lib import versions
+from app.lib import clock, versions
 from app.logs import tracing
+from app.outbound import smtp
+
+# Schedules, leases and tokens go by one clock or the other. NTP keeps them within milliseconds.
+MOST_APART = timedelta(seconds=5)
 
 FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError, OSError)
 
@@ -50,12 +55,19 @@ def check_version() -> str:
 
 
 def check_database() -> str:
-    """PostgreSQL responds and takes writes, and a pooler has made the settings of sessions."""
+    """PostgreSQL can be used and takes writes, has our time, and a pooler has made the settings of sessions."""
     [(version,)] = database.rows("SHOW server_version")
     found = dict(database.rows("SELECT name, current_setting(name) FROM unnest(%s) AS name", (list(database.SESSION),)))
     if found != database.SESSION:
         wanted = "; ".join(f"SET {name} TO ''{value}''" for name, value in database.SESSION.items())
         raise SettingsError(f"the sessions of the pooler lack settings: give its database connect_query='{wanted}'")
+    servers.check()
+    asked_at = clock.now()
+    [(their_time,)] = database.rows("SELECT clock_timestamp()")
+    if (apart := max(asked_at - their_time, their_time - clock.now())) > MOST_APART:
+        raise SettingsError(
+            f"the clocks of this machine and of PostgreSQL are {apart.total_seconds():.0f} s apart: let NTP set both"
+        )
     try:
         room.check()
     except DatabaseAway as error:
@@ -143,6 +155,7 @@ def check_files() -> str:
 def check_proxy() -> str:
     """`web` and `realtime` are reached through a proxy only."""
     host, proxies = settings().listen_host, settings().trusted_proxies
+    _check_base()
     if ip_address(host).is_loopback:
         return f"LISTEN_HOST is {host}"
     if not proxies:
@@ -151,6 +164,18 @@ def check_proxy() -> str:
             " realtime; set TRUSTED_PROXIES to the number of proxies in front"
         )
     return f"LISTEN_HOST is {host}: only the proxy may reach it"
+
+
+def _check_base() -> None:
+    base, port = urlsplit(settings().base_url), settings().port
+    try:
+        is_here = base.hostname == "localhost" or ip_address(base.hostname or "").is_loopback
+    except ValueError:
+        is_here = False
+    if base.scheme != "https" and not is_here:
+        raise SettingsError("BASE_URL begins with http://, so passwords and tokens travel in the clear: use https://")
+    if is_here and not settings().trusted_proxies and (base.port or (443 if base.scheme == "https" else 80)) != port:
+        raise SettingsError(f"BASE_URL is {settings().base_url}, but web listens on PORT {port}, without a proxy")
 
 
 def check_traces() -> str:
@@ -168,6 +193,24 @@ def check_traces() -> str:
             return f"to {target.hostname}, port {port}"
     except (OSError, ValueError) as error:
         raise SettingsError(f"nothing can be sent to OTEL_EXPORTER_OTLP_ENDPOINT: {error}") from error
+
+
+def check_mail() -> str:
+    """The server of SMTP_URL takes connections, and our password where it has one."""
+    if (url := settings().smtp_url) is None:
+        return "SMTP_URL is not set, so no e-mail is sent"
+    try:
+        with smtp.connected(timeout_seconds=2.0):  # the leading scheduler waits for it
+            return f"to {urlsplit(url).hostname}"
+    except smtp.Away as error:
+        raise SettingsError(f"nothing can be sent to SMTP_URL: {first_line(error)}") from error
+
+
+def check_names() -> str:
+    """No setting is misspelt, as far as can be guessed: one that is would have its default."""
+    if found := config.misspelt():
+        raise SettingsError("; ".join(f"there is no setting {name}: is it {near}?" for name, near in found.items()))
+    return "no setting looks misspelt"
 
 
 def check_process(process_type: str) -> Callable[[], str]:
@@ -197,6 +240,8 @@ CHECKS: dict[str, Callable[[], str]] = {
     "files": check_files,
     "proxy": check_proxy,
     "traces": check_traces,
+    "mail": check_mail,
+    "names": check_names,
     **{process_type: check_process(process_type) for process_type in presence.TYPES},
 }
 

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from psycopg2 import errors
 
-from app import bells, database
+from app import bells, database, migrations
 from app.config import settings
 from app.domain.insight import checks
 from app.domain.insight.checks import Result
-from app.lib import json, versions
+from app.errors import SettingsError
+from app.lib import clock, json, versions
 from tests.conftest import Servers
+from tests.mail_server import MailServer
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -110,6 +114,69 @@ def test_a_postgresql_without_room_is_told_to_get_some(monkeypatch: pytest.Monke
     assert not unwell.is_good
     assert unwell.text.startswith("PostgreSQL's disk is full, so writes get 503: ")
     assert "\n" not in unwell.text
+
+
+def test_a_clock_that_is_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead = clock.now() + timedelta(minutes=10)
+    monkeypatch.setattr(checks.clock, "now", lambda: ahead)
+
+    result = checks.look("database")
+
+    assert not result.is_good
+    assert re.match(r"the clocks of this machine and of PostgreSQL are (59\d|600) s apart", result.text)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_without_unicode_is_refused_before_the_first_migration(
+    servers: Servers, bare: str, encoding: str
+) -> None:
+    name = f"bare_{encoding.lower()}"
+    database.rows(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    database.connect_to(bare.rpartition("/")[0] + f"/{name}")
+
+    with pytest.raises(SettingsError, match=f"the encoding of the database is {encoding}"):
+        migrations.upgrade()
+
+    assert database.rows("SELECT to_regclass('migrations')") == [(None,)]
+    assert not checks.look("database").is_good
+
+
+def test_a_misspelt_setting_is_told_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.look("names").is_good
+    monkeypatch.setenv("STMP_URL", "smtp://127.0.0.1")
+    monkeypatch.setenv("REDIS_TLS_URL", "of somebody else")
+
+    assert checks.look("names") == Result("names", False, "there is no setting STMP_URL: is it SMTP_URL?")
+
+
+def test_the_server_for_mail_is_asked(mail_server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.look("mail").is_good
+
+    mail_server.stop()
+
+    result = checks.look("mail")
+    assert not result.is_good
+    assert result.text.startswith("nothing can be sent to SMTP_URL: ")
+
+
+@pytest.mark.parametrize(
+    ("base", "port", "proxies", "is_good"),
+    [
+        ("https://bellhop.example", 8000, 1, True),
+        ("http://bellhop.example", 8000, 1, False),
+        ("http://127.0.0.1:8000", 8000, 0, True),
+        ("http://localhost:8000", 8000, 0, True),
+        ("http://127.0.0.1:9000", 8000, 0, False),
+        ("http://127.0.0.1:9000", 8000, 1, True),
+    ],
+)
+def test_the_address_of_the_service_is_safe_and_leads_to_web(
+    monkeypatch: pytest.MonkeyPatch, base: str, port: int, proxies: int, is_good: bool
+) -> None:
+    configured = replace(settings(), base_url=base, port=port, trusted_proxies=proxies)
+    monkeypatch.setattr(checks, "settings", lambda: configured)
+
+    assert checks.look("proxy").is_good is is_good
 
 
 def test_where_files_cannot_be_written_the_directory_is_named(nowhere_for_files: Path) -> None:
