@@ -19,7 +19,10 @@ from app.lib import json
 from app.lib.cells import tags, unguarded
 from app.lib.countries import international
 
-_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+# As programs write them in English, German, French, Spanish and Portuguese.
+_TRUE = "true yes y 1 wahr ja vrai oui verdadero sí si verdadeiro sim"
+_FALSE = "false no n 0 falsch nein faux non falso não nao"
+_BOOLEANS = dict.fromkeys(_TRUE.split(), True) | dict.fromkeys(_FALSE.split(), False)
 
 
 def read(file: IO[bytes], mapping: import_columns.Mapping | None = None, country: str = "") -> imports.Lines:

@@ -6,6 +6,7 @@ import io
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -35,6 +36,15 @@ FIELDS = {
 }
 # In the order of the fields, in which exports write them.
 CONTACTS = some.tuples(*FIELDS.values()).map(lambda values: dict(zip(FIELDS, values, strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_out"), [("TRUE", True), ("Ja", True), ("sí", True), ("Não", False), ("n", False), ("0", False)]
+)
+def test_whether_somebody_has_opted_out_is_read_in_five_languages(cell: str, is_out: bool) -> None:
+    rows = import_tables.read(io.BytesIO(f"email,opted_out\nann@example.com,{cell}\n".encode()))
+
+    assert [json.loads(line.content)["opted_out"] for line in rows.good] == [is_out]
 
 
 @given(some.lists(CONTACTS, min_size=1, max_size=4))
