@@ -39,17 +39,17 @@ def name(text: str) -> str:
 
 
 def tag(text: str) -> str:
-    """A tag: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
-    if len(text) > 100 or not re.fullmatch(TAG, text):
+    """A tag: 1 to 100 characters, no control characters, not only spaces. It comes back `bare`."""
+    if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A tag has 1 to 100 characters, no control characters, and more than spaces.")
-    return text.strip()
+    return bare(text)
 
 
 def label(text: str) -> str:
-    """A label: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
-    if len(text) > 100 or not re.fullmatch(TAG, text):
+    """A label: 1 to 100 characters, no control characters, not only spaces. It comes back `bare`."""
+    if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A label has 1 to 100 characters, no control characters, and more than spaces.")
-    return text.strip()
+    return bare(text)
 
 
 def opt_out_word(text: str) -> str:

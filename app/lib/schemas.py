@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -54,13 +55,14 @@ class Schema(marshmallow.Schema):
 class RequestBody(Schema):
     """The JSON object in a request, or an object inside it.
 
-    An optional field that is empty, "" or [""], counts as not given: forms and no-code platforms send all their fields.
-    Not where WIDENS is set: there a field that is left out makes more happen.
+    All its text is in NFC. An optional field that is empty, "" or [""], counts as not given: forms and no-code
+    platforms send all their fields. Not where WIDENS is set: there a field that is left out makes more happen.
     """
 
     WIDENS: ClassVar[bool] = False
 
     def _deserialize(self, data: Any, **options: Any) -> Any:
+        data = composed(data)
         if isinstance(data, dict) and not self.WIDENS and any(value in _EMPTY for value in data.values()):
             is_optional = {name for name, field in self.load_fields.items() if not field.required}
             data = {name: value for name, value in data.items() if name not in is_optional or value not in _EMPTY}
@@ -86,6 +88,11 @@ class Period(RequestBody):
 
 class Query(Schema):
     """The query parameters of a request. One that is there without a value is an error, not a filter for nothing."""
+
+    @pre_load
+    def compose(self, data: dict[str, Any], **_: Any) -> Any:
+        """The parameters in NFC, like the text that they are compared with."""
+        return composed(data)
 
     @pre_load
     def refuse_empty(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -190,6 +197,17 @@ class Formatted(fields.String):
             return self._read(super()._deserialize(value, *args, **options))
         except ValueError as error:
             raise ValidationError(str(error)) from error
+
+
+def composed(value: Any) -> Any:
+    """The JSON value with all its text in NFC, so that a letter and its accents are written in one way."""
+    if isinstance(value, str):
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if isinstance(value, list):
+        return [composed(each) for each in value]
+    if isinstance(value, dict):
+        return {composed(name): composed(each) for name, each in value.items()}
+    return value
 
 
 def about(description: str, **further: Any) -> dict[str, Any]:

@@ -36,7 +36,12 @@ def tag_name(**options: Any) -> fields.String:
 class ContactFields(RequestBody):
     """The fields that a contact may be given."""
 
-    external_id = text(255, 1, metadata=about("Your own identifier of the contact."))
+    external_id = Formatted(
+        normalization.bare,
+        validate=validate.Length(1, 255),
+        allow_none=True,
+        metadata=about("Your own identifier of the contact. Spaces at its ends are removed."),
+    )
     email = Formatted(normalization.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
     phone = Formatted(normalization.phone, allow_none=True, metadata={"format": "phone", "description": "E.164."})
     first_name = text(255)
@@ -76,7 +81,6 @@ class ContactUpsert(ContactFields):
             "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS},
         }
     }
-    external_id = text(255, metadata=about("Your own identifier of the contact."))
     tags = fields.List(
         tag_name(), validate=validate.Length(max=MOST_TAGS), metadata=about("Added to the existing tags.")
     )

@@ -28,6 +28,7 @@ from app.domain.receiving import albums, receipts, senders
 from app.domain.work.changes import Change
 from app.errors import Invalid, NotFound
 from app.lib import ids
+from app.lib.schemas import composed
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -99,7 +100,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
 def _text(channel: Channel, item: Received) -> str | None:
     """What the contact said: of a press whose label the provider does not say, that of our own message."""
     if item.text is not None or item.button_id is None:
-        return item.text
+        return None if item.text is None else str(composed(item.text))
     known = buttons.label_of(channel.id, item.pressed, item.button_id) if item.pressed else None
     return known or item.button_id
 
@@ -120,7 +121,7 @@ def _edit(change: Change, channel: Channel, item: Edited) -> None:
     # The texts of a contact that was deleted are gone for good.
     with suppress(NotFound):
         provider_messages.contact_and_conversation(change.unit, message)
-        change.unit.put(message.altered(text=item.text, edited_at=item.at))
+        change.unit.put(message.altered(text=composed(item.text), edited_at=item.at))
 
 
 def _echo(change: Change, channel: Channel, item: Echoed) -> None:
@@ -138,7 +139,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
         contact_id=contact.id,
         channel_id=channel.id,
         direction="out",
-        text=item.text,
+        text=composed(item.text),
         attachments=_expected(change, channel, message_id, item.media),
         status="sent",
         author={"type": "provider", "id": channel.id},

@@ -170,6 +170,21 @@ def test_a_new_contact_has_nothing_of_its_empty_fields(api: Api) -> None:
     }
 
 
+# Letters and their accents
+
+
+def test_a_letter_is_the_same_however_it_was_typed(api: Api) -> None:
+    made = api.contact(
+        **{"external_id": "\u200b c-1\u00a0", "email": "\u202azoe@example.com\u202c", "first_name": "Zoe\u0308"},
+        tags=["cafe\u0301", "caf\u00e9", "\ufeffvip"],
+    )
+
+    assert (made["external_id"], made["email"], made["first_name"]) == ("c-1", "zoe@example.com", "Zo\u00eb")
+    assert made["tags"] == ["caf\u00e9", "vip"]
+    for query in ("q=zo%C3%AB", "q=zoe%CC%88", "tag=caf%C3%A9", "tag=cafe%CC%81"):
+        assert [each["id"] for each in api.get(f"contacts?{query}").json["data"]] == [made["id"]]
+
+
 # Changing one
 
 

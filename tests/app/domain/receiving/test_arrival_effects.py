@@ -207,6 +207,12 @@ def test_a_press_is_confirmed_once_where_the_contacts_app_waits_for_it(
 # Phones
 
 
+def test_what_arrives_is_kept_with_composed_letters(channel: Channel) -> None:
+    arrive(channel, received("cre\u0300me", name="Zoe\u0308 King"))
+
+    assert (one("SELECT text FROM messages"), one("SELECT first_name FROM contacts")) == ("cr\u00e8me", "Zo\u00eb")
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
