@@ -223,6 +223,13 @@ def test_what_cannot_be_saved_is_said_before_one_goes_on(visit: Visit, workspace
     assert definition(workspace, edit)["steps"][1]["seconds"] == 2 * 24 * 60 * 60
 
 
+def test_a_press_anywhere_on_a_box_opens_its_form(visit: Visit, workspace: Workspace, edit: str) -> None:
+    page = visit(workspace.email("owner")).page
+    page.goto(edit)
+    page.locator("#step-bye .detail").click()
+    expect(panel(page).get_by_label("Text", exact=True)).to_have_value("Goodbye")
+
+
 def test_everything_is_done_by_keyboard(visit: Visit, workspace: Workspace, edit: str) -> None:
     page = visit(workspace.email("owner")).page
     page.goto(edit)
