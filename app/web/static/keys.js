@@ -40,7 +40,7 @@ const keys = (() => {
     target.closest(DISCLOSURES);
 
   // While a part of the page that a key asked for is on its way, further keys wait for it.
-  const MOST_HELD_MS = 5000;
+  const MOST_HELD_MS = 15000;
   let held = null;
   const hold = async (promise) => {
     const mine = (held ??= []);
