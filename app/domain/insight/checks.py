@@ -152,6 +152,18 @@ def check_files() -> str:
     return f"{free // 1024**3:,} GiB are free under {settings().media_dir.absolute()}"
 
 
+def check_sharing() -> str:
+    """All processes that have stored a file keep files in the same directory."""
+    here = disk.mark()
+    apart = {each.host for each in presence.processes() if here and each.facts.get("files") not in (None, "", here)}
+    if apart:
+        raise SettingsError(
+            f"MEDIA_DIR ({settings().media_dir.absolute()}) is another directory on {', '.join(sorted(apart))}:"
+            " mount one file system on all machines, then restart the processes there"
+        )
+    return "no process keeps files elsewhere"
+
+
 def check_proxy() -> str:
     """`web` and `realtime` are reached through a proxy only."""
     host, proxies = settings().listen_host, settings().trusted_proxies
@@ -238,6 +250,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "secrets": check_secrets,
     "jobs": check_jobs,
     "files": check_files,
+    "sharing": check_sharing,
     "proxy": check_proxy,
     "traces": check_traces,
     "mail": check_mail,
@@ -259,6 +272,6 @@ def look_at_all() -> list[Result]:
     """Makes all checks but that of the settings. While Redis is away, its time-out is waited for once."""
     results: dict[str, Result] = {}
     for name in CHECKS:
-        is_unknown = name in ("eviction", *presence.TYPES) and not results["redis"].is_good
+        is_unknown = name in ("eviction", "sharing", *presence.TYPES) and not results["redis"].is_good
         results[name] = Result(name, False, "not known without Redis") if is_unknown else look(name)
     return list(results.values())

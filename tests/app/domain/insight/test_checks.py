@@ -3,14 +3,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from psycopg2 import errors
 
-from app import bells, database, migrations
+from app import bells, database, migrations, presence
 from app.config import settings
+from app.domain.channels import disk
 from app.domain.insight import checks
 from app.domain.insight.checks import Result
 from app.errors import SettingsError
@@ -188,6 +190,31 @@ def test_where_files_cannot_be_written_the_directory_is_named(nowhere_for_files:
 def test_nothing_stays_of_the_file_that_a_check_writes() -> None:
     assert checks.look("files").is_good
     assert [path for path in settings().media_dir.rglob("*") if path.is_file()] == []
+
+
+def test_machines_that_keep_files_in_directories_of_their_own_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "_facts", {})
+    disk.tell_mark()
+    presence._say("web", {})
+    bells.flags().set("process:writes:old:1", json.dumps({"facts": {}}))
+    assert checks.look("sharing") == Result("sharing", True, "no process keeps files elsewhere")
+
+    bells.flags().set("process:web:b:1", json.dumps({"facts": {"files": "another"}}))
+    result = checks.look("sharing")
+
+    assert not result.is_good
+    assert result.text.startswith(f"MEDIA_DIR ({settings().media_dir.absolute()}) is another directory on b: mount one")
+
+
+def test_the_directory_of_files_is_known_by_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = []
+    for name in ("a", "a", "b"):
+        configured = replace(settings(), media_dir=tmp_path / name)
+        monkeypatch.setattr(disk, "settings", partial(lambda given: given, configured))
+        marks.append(disk.mark())
+
+    assert marks[0] == marks[1] != marks[2]
+    assert (tmp_path / "a" / disk.MARK).stat().st_mode & 0o777 == 0o640
 
 
 @pytest.mark.parametrize(
