@@ -190,6 +190,21 @@ def _check_base() -> None:
         raise SettingsError(f"BASE_URL is {settings().base_url}, but web listens on PORT {port}, without a proxy")
 
 
+def check_forwarded() -> str:
+    """Requests pass as many proxies as TRUSTED_PROXIES says, as far as those tell that have arrived."""
+    told = [each.facts["forwarded"] for each in presence.processes() if "forwarded" in each.facts]
+    proxies = settings().trusted_proxies
+    for number in told:
+        # Without the header it came from this machine, or from a proxy that does not send it.
+        if 0 < number < proxies or number > proxies == 0:
+            raise SettingsError(
+                f"X-Forwarded-For of most requests names {number}, but TRUSTED_PROXIES is {proxies},"
+                " so everybody seems to come from the proxy: have each proxy append to it, and set TRUSTED_PROXIES to"
+                " their number"
+            )
+    return f"TRUSTED_PROXIES is {proxies}" if told else "no process has had enough requests yet to tell"
+
+
 def check_traces() -> str:
     """The packages that send traces are installed, and somebody listens for them, if they are wanted."""
     if (endpoint := settings().otlp_endpoint) is None:
@@ -252,6 +267,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "files": check_files,
     "sharing": check_sharing,
     "proxy": check_proxy,
+    "forwarded": check_forwarded,
     "traces": check_traces,
     "mail": check_mail,
     "names": check_names,
@@ -272,6 +288,6 @@ def look_at_all() -> list[Result]:
     """Makes all checks but that of the settings. While Redis is away, its time-out is waited for once."""
     results: dict[str, Result] = {}
     for name in CHECKS:
-        is_unknown = name in ("eviction", "sharing", *presence.TYPES) and not results["redis"].is_good
+        is_unknown = name in ("eviction", "sharing", "forwarded", *presence.TYPES) and not results["redis"].is_good
         results[name] = Result(name, False, "not known without Redis") if is_unknown else look(name)
     return list(results.values())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from psycopg2 import errors
 
-from app import bells, database, migrations, presence
+from app import bells, database, forwarding, migrations, presence
 from app.config import settings
 from app.domain.channels import disk
 from app.domain.insight import checks
@@ -231,6 +231,36 @@ def test_a_service_that_strangers_reach_needs_a_proxy(
 
     assert result.is_good is is_good
     assert f"LISTEN_HOST is {host}" in result.text
+
+
+@pytest.mark.parametrize(
+    ("proxies", "headers", "is_good"),
+    [
+        (0, ["203.0.113.7"], False),
+        (0, [""], True),
+        (0, ["203.0.113.7", "", ""], True),
+        (1, ["203.0.113.7"], True),
+        (1, ["198.51.100.1, 203.0.113.7"], True),
+        (1, [""], True),
+        (2, ["203.0.113.7"], False),
+    ],
+)
+def test_a_proxy_that_trusted_proxies_does_not_count_is_told(
+    monkeypatch: pytest.MonkeyPatch, proxies: int, headers: list[str], is_good: bool
+) -> None:
+    configured = replace(settings(), trusted_proxies=proxies)
+    monkeypatch.setattr(checks, "settings", lambda: configured)
+    monkeypatch.setattr(presence, "_facts", {})
+    monkeypatch.setattr(forwarding, "_numbers", [])
+    for number in range(forwarding.LOOKED_AT):
+        assert checks.look("forwarded").text == "no process has had enough requests yet to tell"
+        forwarding.note(headers[number % len(headers)])
+    presence._say("web", {})
+
+    result = checks.look("forwarded")
+
+    assert result.is_good is is_good
+    assert f"TRUSTED_PROXIES is {proxies}" in result.text
 
 
 def test_all_checks_are_made_and_redis_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
