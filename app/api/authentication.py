@@ -52,7 +52,7 @@ def install(app: Flask) -> None:
         who = g.caller = tokens.authenticate(_bearer(request))
         rate_limits.count_request(who.token_id)
         if request.view_args and request.view_args.pop("workspace", who.workspace_id) != who.workspace_id:
-            raise NotFound()
+            raise NotFound("The token is of another workspace than the one in the path.")
         if view.restriction is not None:
             _must_have(who, view.restriction, *getattr(view, "other_restrictions", ()))
 

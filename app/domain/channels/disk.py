@@ -1,4 +1,4 @@
-"""Room for files on the disks of MEDIA_DIR and of the temporary directory, and whether they can be written."""
+"""The disks of MEDIA_DIR and of the temporary directory: their room, whether they can be written, and which it is."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import shutil
 import tempfile
 import threading
 from pathlib import Path
+from uuid import uuid4
 
 import structlog
 
-from app import bounds, metrics
+from app import bounds, metrics, presence
 from app.config import settings
 from app.errors import Unavailable
 from app.lib import files
@@ -20,6 +21,8 @@ log = structlog.get_logger(__name__)
 # One of these at a time: a network disk that hangs must not hold up all threads of `web`.
 _trying = threading.Lock()
 _PATIENCE_SECONDS = 2.0
+# The file that tells the directories of machines apart, which may all have the same path.
+MARK = ".bellhop"
 
 
 def check_room() -> None:
@@ -64,6 +67,30 @@ def try_writing() -> None:
         raise _refused(directory, error) from error
     finally:
         _trying.release()
+
+
+def mark() -> str:
+    """What the mark of MEDIA_DIR says, which is made if there is none; "" while another process writes it.
+
+    Raises OSError.
+    """
+    directory = Path(settings().media_dir).absolute()
+    files.make_directory(directory)
+    try:
+        descriptor = os.open(directory / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, files.FILE_MODE)
+    except FileExistsError:
+        return (directory / MARK).read_text()
+    with os.fdopen(descriptor, "w") as file:
+        file.write(made := uuid4().hex)
+    return made
+
+
+def tell_mark() -> None:
+    """Has this process say in which directory it keeps files, for the check that there is only one."""
+    try:
+        presence.tell("files", mark())
+    except OSError as error:
+        log.warning("media.mark_unknown", error=str(error))
 
 
 def _refused(directory: Path, error: OSError) -> OSError:

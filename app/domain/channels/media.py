@@ -20,7 +20,7 @@ from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
 from app.database import count, rows, transaction
-from app.domain.channels import awaited_files
+from app.domain.channels import awaited_files, disk
 from app.domain.channels.media_addresses import address_of, is_proof
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
@@ -266,6 +266,7 @@ def _write(upload_id: str, name: str | None, content: bytes | Iterable[bytes]) -
         metrics.DISK_REFUSALS.labels("media").inc()
         log.error("media.not_kept", upload_id=upload_id, directory=str(settings().media_dir), error=str(error))
         raise Unavailable("The file cannot be stored at this moment. Try again shortly.") from error
+    disk.tell_mark()
     return file_types.sniff(bytes(head), name), length
 
 

@@ -152,6 +152,18 @@ def check_files() -> str:
     return f"{free // 1024**3:,} GiB are free under {settings().media_dir.absolute()}"
 
 
+def check_sharing() -> str:
+    """All processes that have stored a file keep files in the same directory."""
+    here = disk.mark()
+    apart = {each.host for each in presence.processes() if here and each.facts.get("files") not in (None, "", here)}
+    if apart:
+        raise SettingsError(
+            f"MEDIA_DIR ({settings().media_dir.absolute()}) is another directory on {', '.join(sorted(apart))}:"
+            " mount one file system on all machines, then restart the processes there"
+        )
+    return "no process keeps files elsewhere"
+
+
 def check_proxy() -> str:
     """`web` and `realtime` are reached through a proxy only."""
     host, proxies = settings().listen_host, settings().trusted_proxies
@@ -176,6 +188,21 @@ def _check_base() -> None:
         raise SettingsError("BASE_URL begins with http://, so passwords and tokens travel in the clear: use https://")
     if is_here and not settings().trusted_proxies and (base.port or (443 if base.scheme == "https" else 80)) != port:
         raise SettingsError(f"BASE_URL is {settings().base_url}, but web listens on PORT {port}, without a proxy")
+
+
+def check_forwarded() -> str:
+    """Requests pass as many proxies as TRUSTED_PROXIES says, as far as those tell that have arrived."""
+    told = [each.facts["forwarded"] for each in presence.processes() if "forwarded" in each.facts]
+    proxies = settings().trusted_proxies
+    for number in told:
+        # Without the header it came from this machine, or from a proxy that does not send it.
+        if 0 < number < proxies or number > proxies == 0:
+            raise SettingsError(
+                f"X-Forwarded-For of most requests names {number}, but TRUSTED_PROXIES is {proxies},"
+                " so everybody seems to come from the proxy: have each proxy append to it, and set TRUSTED_PROXIES to"
+                " their number"
+            )
+    return f"TRUSTED_PROXIES is {proxies}" if told else "no process has had enough requests yet to tell"
 
 
 def check_traces() -> str:
@@ -238,7 +265,9 @@ CHECKS: dict[str, Callable[[], str]] = {
     "secrets": check_secrets,
     "jobs": check_jobs,
     "files": check_files,
+    "sharing": check_sharing,
     "proxy": check_proxy,
+    "forwarded": check_forwarded,
     "traces": check_traces,
     "mail": check_mail,
     "names": check_names,
@@ -259,6 +288,6 @@ def look_at_all() -> list[Result]:
     """Makes all checks but that of the settings. While Redis is away, its time-out is waited for once."""
     results: dict[str, Result] = {}
     for name in CHECKS:
-        is_unknown = name in ("eviction", *presence.TYPES) and not results["redis"].is_good
+        is_unknown = name in ("eviction", "sharing", "forwarded", *presence.TYPES) and not results["redis"].is_good
         results[name] = Result(name, False, "not known without Redis") if is_unknown else look(name)
     return list(results.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from flask import flash, g, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from app.domain.automations import warnings
 from app.domain.automations.editing import clipboards, editors, step_trees, working_copies
 from app.domain.automations.editing.step_trees import At
 from app.domain.automations.editing.working_copies import Copy
@@ -35,7 +36,10 @@ KEPT = ("view", "fold", "turn")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What keeps the draft from running. `where`: its step in words; `field`: the member of it; `address`: its form."""
+    """What is wrong in the draft, or doubtful.
+
+    `where`: its step in words; `field`: the member of it; `address`: its form.
+    """
 
     where: str
     field: str
@@ -111,7 +115,18 @@ def render(
     by_pointer: dict[str, list[str]] = {}
     for fault in copy_faults(copy):
         by_pointer.setdefault(layouts.owner_of(fault.pointer), []).append(sentence_of(copy, fault))
-    showing = Showing(problems=by_pointer, folding=folding, edit=addresses, trail=trail, marks=marks or {})
+    examples = warnings.of_examples(copy.definition)
+    warned: dict[str, list[str]] = {}
+    for fault in examples:
+        warned.setdefault(layouts.owner_of(fault.pointer), []).append(fault.detail)
+    showing = Showing(
+        problems=by_pointer,
+        warnings=warned,
+        folding=folding,
+        edit=addresses,
+        trail=trail,
+        marks=marks or {},
+    )
     view = request.args.get("view", "")
     me = actor_id()
     people = editors.come(automation.id, me) if me else []
@@ -125,6 +140,7 @@ def render(
         drawn=drawn,
         showing=showing,
         problems=problems,
+        doubts=_told(copy, examples, addresses),
         view=view if view in VIEWS else "",
         address=lists.address,
         at=addresses,
@@ -152,9 +168,14 @@ def copy_faults(copy: Copy) -> Sequence[Fault]:
 
 def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
     """What keeps the draft from running, each with the form in which it is mended."""
+    return _told(copy, [Fault(each.pointer, sentence_of(copy, each)) for each in copy_faults(copy)], addresses)
+
+
+def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Problem]:
+    """The faults, each with the form in which it is mended."""
     steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
     found = []
-    for fault in copy_faults(copy):
+    for fault in faults:
         owner = layouts.owner_of(fault.pointer)
         step = steps.get(owner)
         field = fault.pointer.removeprefix(owner).split("/")[1:2]
@@ -162,9 +183,7 @@ def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
             f"{TITLES[step['kind']]}, “{step['id']}”" if step else "What starts it" if "trigger" in owner else "Steps"
         )
         address = addresses.open(owner)
-        found.append(
-            Problem(where, field[0] if field else "", sentence_of(copy, fault), address, step["id"] if step else None)
-        )
+        found.append(Problem(where, field[0] if field else "", fault.detail, address, step["id"] if step else None))
     return found
 
 

@@ -504,6 +504,20 @@ def test_steps_whose_texts_name_what_is_not_there_are_shown(api: Api) -> None:
     assert show(api, automation_id)["warnings"] == []
 
 
+def test_an_example_address_is_warned_of_but_not_refused(api: Api) -> None:
+    step = {"id": "ask", "kind": "http_request", "method": "GET", "address": "https://crm.example/leads"}
+    automation_id = api.automation(definition={"steps": [step]})["id"]
+    act(api, automation_id, "publish")
+
+    [warned] = show(api, automation_id)["warnings"]
+
+    assert warned["pointer"] == "/definition/steps/0/address"
+    assert warned["detail"].startswith("The address of crm.example is only an example.")
+    act(api, automation_id, "pause")
+    api.done(api.patch(f"automations/{automation_id}", {"definition": {"steps": []}}))
+    assert show(api, automation_id)["warnings"] == []
+
+
 def test_the_search_for_a_chain_is_bounded(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         api.published(definition=on_tag("a", *toggle("b")), name=f"Number {number}")

@@ -3,14 +3,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from psycopg2 import errors
 
-from app import bells, database, migrations
+from app import bells, database, forwarding, migrations, presence
 from app.config import settings
+from app.domain.channels import disk
 from app.domain.insight import checks
 from app.domain.insight.checks import Result
 from app.errors import SettingsError
@@ -190,6 +192,31 @@ def test_nothing_stays_of_the_file_that_a_check_writes() -> None:
     assert [path for path in settings().media_dir.rglob("*") if path.is_file()] == []
 
 
+def test_machines_that_keep_files_in_directories_of_their_own_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "_facts", {})
+    disk.tell_mark()
+    presence._say("web", {})
+    bells.flags().set("process:writes:old:1", json.dumps({"facts": {}}))
+    assert checks.look("sharing") == Result("sharing", True, "no process keeps files elsewhere")
+
+    bells.flags().set("process:web:b:1", json.dumps({"facts": {"files": "another"}}))
+    result = checks.look("sharing")
+
+    assert not result.is_good
+    assert result.text.startswith(f"MEDIA_DIR ({settings().media_dir.absolute()}) is another directory on b: mount one")
+
+
+def test_the_directory_of_files_is_known_by_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = []
+    for name in ("a", "a", "b"):
+        configured = replace(settings(), media_dir=tmp_path / name)
+        monkeypatch.setattr(disk, "settings", partial(lambda given: given, configured))
+        marks.append(disk.mark())
+
+    assert marks[0] == marks[1] != marks[2]
+    assert (tmp_path / "a" / disk.MARK).stat().st_mode & 0o777 == 0o640
+
+
 @pytest.mark.parametrize(
     ("host", "proxies", "is_good"),
     [("127.0.0.1", 0, True), ("::1", 0, True), ("0.0.0.0", 1, True), ("0.0.0.0", 0, False), ("::", 0, False)],
@@ -204,6 +231,36 @@ def test_a_service_that_strangers_reach_needs_a_proxy(
 
     assert result.is_good is is_good
     assert f"LISTEN_HOST is {host}" in result.text
+
+
+@pytest.mark.parametrize(
+    ("proxies", "headers", "is_good"),
+    [
+        (0, ["203.0.113.7"], False),
+        (0, [""], True),
+        (0, ["203.0.113.7", "", ""], True),
+        (1, ["203.0.113.7"], True),
+        (1, ["198.51.100.1, 203.0.113.7"], True),
+        (1, [""], True),
+        (2, ["203.0.113.7"], False),
+    ],
+)
+def test_a_proxy_that_trusted_proxies_does_not_count_is_told(
+    monkeypatch: pytest.MonkeyPatch, proxies: int, headers: list[str], is_good: bool
+) -> None:
+    configured = replace(settings(), trusted_proxies=proxies)
+    monkeypatch.setattr(checks, "settings", lambda: configured)
+    monkeypatch.setattr(presence, "_facts", {})
+    monkeypatch.setattr(forwarding, "_numbers", [])
+    for number in range(forwarding.LOOKED_AT):
+        assert checks.look("forwarded").text == "no process has had enough requests yet to tell"
+        forwarding.note(headers[number % len(headers)])
+    presence._say("web", {})
+
+    result = checks.look("forwarded")
+
+    assert result.is_good is is_good
+    assert f"TRUSTED_PROXIES is {proxies}" in result.text
 
 
 def test_all_checks_are_made_and_redis_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,19 @@ def test_the_editor_shows_the_draft_with_links_to_change_it(owner: Person, edit:
     assert "cannot be published yet" not in text
 
 
+def test_an_example_address_is_said_before_the_draft_is_published(owner: Person, edit: str, automation_id: str) -> None:
+    said = "The address of shop.example is only an example."
+    assert said not in owner.page(edit)
+    fields = form_of(owner, f"{edit}/step?step=hello")
+    owner.post(f"{edit}/step", {**fields, "do": "save", "text": "Look: https://shop.example/new"})
+
+    text = html.unescape(owner.page(edit))
+
+    assert re.search(rf'<a href="[^"]*step=hello[^"]*">Send a message, “hello”</a>, text: {re.escape(said)}', text)
+    assert "cannot be published yet" not in text
+    assert owner.post(f"automations/{automation_id}/publish").status_code == 303
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_step_of_every_kind_is_added_and_its_form_changes_nothing(
     owner: Person, edit: str, automation_id: str, kind: str
