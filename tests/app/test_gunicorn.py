@@ -135,7 +135,7 @@ def web(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             return False
 
     try:
-        until(is_ready, seconds=60)
+        until(is_ready, seconds=240)  # beside the stories it gets a twentieth of the processors
         yield made
     finally:
         process.ask_to_stop()
