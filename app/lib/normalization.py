@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from functools import cache
 from zoneinfo import available_timezones
@@ -26,8 +27,10 @@ NAME_SCHEMA = {"minLength": 1, "maxLength": 255, "pattern": f"^{TAG}$"}
 # The limits of a custom field. Above the number, JSON parsers disagree about integers.
 LONGEST_VALUE = 4096
 LARGEST_NUMBER = 2**53
-# Combining marks that a change of case adds or takes away.
-_GREEK_ACCENTS, _DOT = "\u0300\u0301\u0342", "\u0307"
+# Combining marks, and those that a change of case adds or takes away: the accents of Greek, and the dot of an i.
+_MARKS = re.compile("[\u0300-\u036f]+")
+_GREEK = re.compile("[\u0370-\u03ff\u1f00-\u1fff]")
+_GREEK_ACCENTS, _DOT = str.maketrans("", "", "\u0300\u0301\u0342"), str.maketrans("", "", "\u0307")
 LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
 
@@ -157,23 +160,28 @@ def folded(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    found: list[str] = []
-    base = ""
-    for each in unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold()):
-        if not unicodedata.combining(each):
-            base = each
-        elif (each in _GREEK_ACCENTS and unicodedata.name(base, "").startswith("GREEK")) or (
-            each == _DOT and base == "i"
-        ):
-            continue
-        if is_visible(each):
-            found.append(each)
-    return unicodedata.normalize("NFC", "".join(found))
+    seen = unicodedata.normalize("NFKC", _unseen().sub("", text))
+    decomposed = unicodedata.normalize("NFKD", seen.casefold())
+    return unicodedata.normalize("NFC", _MARKS.sub(_without_marks_of_case, decomposed))
+
+
+def _without_marks_of_case(found: re.Match[str]) -> str:
+    base = found.string[found.start() - 1 : found.start()]
+    if base == "i":
+        return found[0].translate(_DOT)
+    return found[0].translate(_GREEK_ACCENTS) if _GREEK.match(base) else found[0]
 
 
 def is_visible(character: str) -> bool:
     """Whether it is more than a mark of direction, a joiner or another sign that only formats text."""
     return unicodedata.category(character) != "Cf"
+
+
+@cache
+def _unseen() -> re.Pattern[str]:
+    """The characters that only format text, and those that choose a variant of the character before."""
+    formatting = "".join(each for each in map(chr, range(sys.maxunicode + 1)) if not is_visible(each))
+    return re.compile(f"[{formatting}\ufe00-\ufe0f]+")
 
 
 @cache

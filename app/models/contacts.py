@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from random import random
 from typing import Any, ClassVar
+from unicodedata import normalize
 
 from peewee import BooleanField, CompositeKey, IntegerField, TextField
 
@@ -29,8 +30,10 @@ _CONDITIONS = {
     "external_id": "external_id = %(external_id)s",
     "tag": "tags @> ARRAY[%(tag)s]",
     "updated_since": "updated_at >= %(updated_since)s",
-    "q": "search LIKE lower(%(pattern)s)",  # a generated column
-    "words": "search LIKE ALL (SELECT lower(pattern) FROM unnest(%(patterns)s::text[]) AS pattern)",
+    # A generated column, and a function of the database.
+    "q": "plain_search(search) LIKE plain_search(lower(%(pattern)s))",
+    "words": """plain_search(search)
+        LIKE ALL (SELECT plain_search(lower(pattern)) FROM unnest(%(patterns)s::text[]) AS pattern)""",
 }
 
 
@@ -131,7 +134,13 @@ def _first_ids(new: Sequence[Contact]) -> dict[str, str]:
 
 
 def _given(filters: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in filters.items() if name in _CONDITIONS}
+    given = {name: value for name, value in filters.items() if name in _CONDITIONS}
+    # What is in full width becomes plain before it is a pattern.
+    if "q" in given:
+        given["q"] = normalize("NFKC", given["q"])
+    if "words" in given:
+        given["words"] = [normalize("NFKC", word) for word in given["words"]]
+    return given
 
 
 def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, limit: int) -> list[str]:

@@ -3,12 +3,13 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from app import database
 from app.domain.contacts import contacts
-from app.lib import clock
+from app.lib import clock, ids
 from tests.cast import Api, event_bodies, event_kinds, everything_stored, one
 
 
@@ -470,6 +471,23 @@ def test_a_plus_that_nobody_has_escaped_is_a_plus(api: Api, query: str) -> None:
     made = api.contact(email="ann+shop@example.com")
 
     assert [each["id"] for each in api.get(f"contacts?{query}").json["data"]] == [made["id"]]
+
+
+def test_a_search_finds_what_is_equal_to_a_reader(api: Api) -> None:
+    ways = [
+        ("Zo\u00eb", "ZOE\u0308"),
+        ("\uff29\uff2e\uff26\uff2f", "info"),
+        ("B\u0130LG\u0130", "bilgi"),
+        ("ΠΛΗΡΟΦΟΡΙΕΣ", "πληροφορίες"),
+        ("Straße", "STRASSE"),
+        ("an\u200bna", "Anna"),
+    ]
+    for one_way, other in ways:
+        for name, sought in ((one_way, other), (other, one_way)):
+            made = api.contact(external_id=ids.new("x"), first_name=name)
+            found = api.get("contacts?" + urlencode({"q": sought})).json["data"]
+            assert made["id"] in [each["id"] for each in found], (name, sought)
+    assert api.get("contacts?" + urlencode({"q": "\uff05\uff05"})).json["data"] == []
 
 
 @pytest.fixture
