@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
     from flask import Flask
 
-# The paths of programs and of files. All others are pages.
-_API_PATHS = ("/api/", "/problems", "/healthz", "/readyz", "/media/", "/chat/", "/hooks/")
+# The paths of programs and of files. All others are pages. Nothing is below `/v1/`, but programs that forget `/api`
+# should hear so in a document that they can read.
+_API_PATHS = ("/api/", "/v1/", "/problems", "/healthz", "/readyz", "/media/", "/chat/", "/hooks/")
+# Whoever sends a token is a program, on any path.
+_BEARER = "bearer bhp_"
 
 
 def create_app() -> Flask:
@@ -40,7 +43,10 @@ def create_app() -> Flask:
 
 def _by_path(api: WSGIApplication, pages: WSGIApplication) -> WSGIApplication:
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        chosen = api if environ["PATH_INFO"].startswith(_API_PATHS) else pages
+        is_api = environ["PATH_INFO"].startswith(_API_PATHS)
+        if not is_api:
+            is_api = environ.get("HTTP_AUTHORIZATION", "")[: len(_BEARER)].lower() == _BEARER
+        chosen = api if is_api else pages
         return chosen(environ, start_response)
 
     return application

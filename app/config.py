@@ -10,6 +10,7 @@ import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -22,6 +23,9 @@ from psycopg2.extensions import parse_dsn
 
 from app.errors import SettingsError
 from app.lib import redis_servers
+
+# How alike a misspelt name is, as difflib measures. REDIS_TLS_URL, which others set, is no REDIS_URL.
+NEAR = 0.85
 
 Network = IPv4Network | IPv6Network
 
@@ -211,7 +215,7 @@ class Settings:
     retry_schedule_seconds: tuple[int, ...] = _setting("RETRY_SCHEDULE", _schedule, "60,300,1800,7200,43200")
     stop_after_failures: int = _setting("STOP_AFTER_FAILURES", _whole(1, 1_000_000), "50")
     webhook_timeout_seconds: float = _setting("WEBHOOK_TIMEOUT_SECONDS", _seconds, "10")
-    probe_pause_seconds: float = _setting("PROBE_PAUSE_SECONDS", _pause, "15")
+    probe_pause_seconds: float = _setting("PROBE_PAUSE_SECONDS", _pause, "900")
     webhook_allowed_networks: tuple[Network, ...] = _setting("WEBHOOK_ALLOWED_NETWORKS", _networks, ",")
     webhook_ca_file: Path | None = _setting("WEBHOOK_CA_FILE", _file, " ")
     rate_limit_per_minute: int = _setting("RATE_LIMIT", _whole(0, 100_000_000), "6000")
@@ -274,6 +278,13 @@ def read(environment: Mapping[str, str]) -> Settings:
             " WEBHOOK_ALLOWED_NETWORKS."
         )
     return Settings(**known)
+
+
+def misspelt(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Names in the environment that are no settings but nearly one that is not set, each with that one."""
+    missing = {each.metadata["name"] for each in fields(Settings)} - environment.keys()
+    near = {name: get_close_matches(name.upper(), missing, 1, NEAR) for name in environment if len(name) > 5}
+    return {name: found[0] for name, found in near.items() if found}
 
 
 def manager() -> str | None:

@@ -100,6 +100,13 @@ class RateLimited(Throttled):
         super().__init__(f"This token may make {per_minute:,} requests a minute.", retry_after_seconds)
 
 
+class TooManyPages(Throttled):
+    """A session has opened as many pages as it may."""
+
+    def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
+        super().__init__(f"You may open {per_minute:,} pages a minute.", retry_after_seconds)
+
+
 class TooMuchStored(Throttled):
     """Too many bytes of files were stored within an hour."""
 

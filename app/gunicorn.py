@@ -1,4 +1,4 @@
-"""The gunicorn configuration of `web`: `gunicorn --config python:app.gunicorn "app:create_app()"`."""
+"""The gunicorn configuration of `web`: `python -m app.serving --config python:app.gunicorn "app:create_app()"`."""
 
 from __future__ import annotations
 

@@ -96,6 +96,11 @@ MEDIA_FREE = Gauge(
     ["directory"],  # without a label, processes that never look would show 0
     multiprocess_mode="livemin",
 )
+DISK_REFUSALS = Counter(
+    "bellhop_disk_refusals", "Statements and files that PostgreSQL's disk or MEDIA_DIR did not take.", ["disk"]
+)
+for _disk in ("database", "media"):  # so that the first refusal is an increase
+    DISK_REFUSALS.labels(_disk)
 EMAILS = Counter("bellhop_emails", "Attempts to send e-mail to members, by outcome.", ["outcome"])
 
 LEADS = Gauge("bellhop_scheduler_leads", "1 in the scheduler that leads.", multiprocess_mode="livemax")
@@ -103,7 +108,7 @@ OVERDUE_SECONDS = Gauge("bellhop_overdue_seconds", "For how long the oldest mail
 WAITING = Gauge("bellhop_waiting_mail", "Mail that waits for a worker, by kind.", ["mail"])
 OLDEST_TRANSACTION_SECONDS = Gauge(
     "bellhop_oldest_transaction_seconds",
-    "For how long the oldest transaction of PostgreSQL that writes has been open, to the minute.",
+    "For how long the oldest transaction, snapshot or slot of PostgreSQL has kept dead rows from being removed.",
 )
 PASS_SECONDS = Histogram(
     "bellhop_scheduler_pass_duration_seconds",

@@ -25,6 +25,7 @@ from app.domain.conversations import (
     conversation_counts,
     due_messages,
     interrupted_messages,
+    messages,
     read_receipts,
     snoozes,
 )
@@ -136,6 +137,7 @@ class Timetable:
             _waking("waiting_fetches", 0.5, fetches.WAITING),
             self._overdue("overdue_fetches", 0.5, fetches.MAIL),
             Pass("old_arrivals", 10, arrivals.forget_old),
+            Pass("old_provider_payloads", 60, messages.forget_payloads),
             Pass("left_entries", 60, entries.drop_left),
             Pass("old_imports", 60, imports.forget_old),
             Pass("expired_uploads", 10, media.delete_expired),

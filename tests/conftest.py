@@ -283,6 +283,17 @@ def keys(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Keys]:
 
 
 @pytest.fixture
+def nowhere_for_files(empty: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A MEDIA_DIR that nobody, root included, can write."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MEDIA_DIR", str(tmp_path / "file" / "media"))
+    settings.cache_clear()
+    yield tmp_path / "file" / "media"
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.fixture
 def mail_server(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[MailServer]:
     """The server that SMTP_URL names."""
     found = MailServer()

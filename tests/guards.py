@@ -259,9 +259,9 @@ GUARDS = [
     ),
     Guard(
         "formula in a file",
-        "app/web/lists.py",
-        """    return _FORMULA.sub(r"\\1'", value)""",
-        "    return value",
+        "app/lib/cells.py",
+        "    changed = _FORMULA.sub(_guard, text)",
+        "    changed = text",
         "tests/app/web/test_lists.py",
     ),
     # Notes, labels, snoozes and counts of conversations
@@ -415,7 +415,7 @@ GUARDS = [
     Guard(
         "choice that was not offered",
         "app/domain/automations/steps/ask.py",
-        "    if pressed in identifiers:",
+        "    if pressed in by_id:",
         "    if pressed:",
         "tests/app/domain/automations/talking_runs/test_asking.py",
     ),

@@ -15,6 +15,7 @@ from tests.talks import change, locked, make_channel
 AUTOMATION = {"type": "automation", "id": "aut_1"}
 BROADCAST = {"type": "broadcast", "id": "bct_1"}
 API = {"type": "api", "id": "tok_1"}
+MEMBER = {"type": "member", "id": "mem_1"}
 
 
 def make_post(workspace_id: str, address: str = "https://127.0.0.1:9/", token: str = "good", **settings: Any) -> str:

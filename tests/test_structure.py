@@ -40,7 +40,7 @@ from app.domain.macros import macros, saved_replies
 from app.domain.people import tokens
 from app.domain.segments import segments
 from app.domain.verbs import VERBS
-from app.domain.webhooks import catalogue, endpoints
+from app.domain.webhooks import catalogue, endpoints, restarts
 from app.models.base import BaseModel, MailModel, OwnedModel
 from tests import schema
 from tests.conftest import Servers
@@ -77,6 +77,7 @@ NAMED_OTHERWISE = {
         "contacts.import",
         "contacts.delete",
         "contacts.merge",
+        "replays.create",
         "replays.continue",
         "broadcasts.continue",
         "jobs.discard",
@@ -136,6 +137,10 @@ def test_the_verb_that_deletes_a_channel_is_that_of_its_closing() -> None:
 def test_the_verbs_that_go_through_many_runs_of_an_automation_stand_apart() -> None:
     assert VERBS["automations.move_runs"].call is moves.move_runs
     assert VERBS["automations.start_list"].call is listed_starts.start_list
+
+
+def test_the_verb_that_begins_a_replay_can_enable_its_endpoints() -> None:
+    assert VERBS["replays.create"].call is restarts.create
 
 
 def test_the_verb_that_changes_a_conversation_stands_with_what_people_change() -> None:

@@ -15,7 +15,7 @@ from app.lib import redis_servers
 from app.sql import schema
 from workers.middleware.hearing import Hearing
 from workers.middleware.metrics import Figures
-from workers.middleware.presence import Presence
+from workers.middleware.presence import Presence, process_name
 from workers.middleware.traces import Traces
 from workers.middleware.watchdog import Watchdog
 from workers.waiting import WaitingBroker
@@ -25,7 +25,7 @@ def set_up() -> Broker:
     """Sets up the process's logs and database, and returns its broker; exits if a setting is wrong. Call it once."""
     configured = settings_or_exit()
     # Not sys.stderr: here it is a pipe of Dramatiq's master, which closes before the process ends.
-    logs.configure("worker", gather=True, stream=sys.__stderr__)
+    logs.configure(process_name(sys.argv), gather=True, stream=sys.__stderr__)
     schema.wait()
     database.connect()
     middleware = [Watchdog(), Presence(), Figures(), Traces(), Hearing()]

@@ -62,8 +62,7 @@ class MessageRequests:
             log.exception("message_request.not_made", message=dispatch.claimed.id, channel=dispatch.claimed.owner)
             verdict = _BROKEN
         else:
-            answer = await request
-            verdict, at = self._meaning(dispatch, outgoing, answer), dispatch.at
+            verdict, at = await self._outcome(dispatch, outgoing, await request), dispatch.at
         finally:
             self._files -= bool(dispatch.attachments)
         return Sending(
@@ -93,6 +92,18 @@ class MessageRequests:
             prepared = found
             self._check_stopping()
         return outgoing, self._ask(kind.sending(account, outgoing, prepared))
+
+    async def _outcome(self, dispatch: Dispatch, outgoing: Outgoing, answer: Answer) -> Verdict:
+        """The meaning of the answer, or of the answer to what is sent instead of a message that it refuses."""
+        try:
+            instead = dispatch.kind.instead(outgoing, answer)
+            again = self._ask(dispatch.kind.sending(dispatch.account, instead, None)) if instead else None
+        except Exception:
+            log.exception("message_request.not_made", message=dispatch.claimed.id, channel=dispatch.claimed.owner)
+            return _BROKEN
+        if instead is None or again is None:
+            return self._meaning(dispatch, outgoing, answer)
+        return self._meaning(dispatch, instead, await again)
 
     def _meaning(self, dispatch: Dispatch, outgoing: Outgoing, answer: Answer) -> Verdict:
         try:

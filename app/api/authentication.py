@@ -13,7 +13,10 @@ from app.api import rate_limits
 from app.domain.people import tokens
 from app.domain.people.tokens import UNRESTRICTED, Caller
 from app.errors import InsufficientScope, NotFound, Unauthenticated
+from app.lib import token_format
 
+_HEADER = "Send it as 'Authorization: Bearer <token>'."
+_QUERY_NAMES = ("token", "access_token", "api_key", "apikey", "key")
 View = TypeVar("View", bound=Callable[..., Any])
 
 
@@ -49,7 +52,7 @@ def install(app: Flask) -> None:
         who = g.caller = tokens.authenticate(_bearer(request))
         rate_limits.count_request(who.token_id)
         if request.view_args and request.view_args.pop("workspace", who.workspace_id) != who.workspace_id:
-            raise NotFound()
+            raise NotFound("The token is of another workspace than the one in the path.")
         if view.restriction is not None:
             _must_have(who, view.restriction, *getattr(view, "other_restrictions", ()))
 
@@ -89,7 +92,23 @@ def _count_unrouted(request: Request) -> None:
 
 
 def _bearer(request: Request) -> str:
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer":
-        raise Unauthenticated()
-    return str(token.strip(" "))
+    """The token of the request. Raises Unauthenticated, which says where it was looked for and what was there."""
+    given = request.headers.get("Authorization", "")
+    scheme, _, token = given.partition(" ")
+    if scheme.lower() == "bearer" and token.strip(" "):
+        return _whole(token.strip(" "))
+    if scheme.lower() == "basic":
+        raise Unauthenticated(f"This API does not know Basic authentication. {_HEADER}")
+    if token_format.is_token(given.strip(" ")):
+        raise Unauthenticated(f"'Bearer' is missing before the token. {_HEADER}")
+    if "X-API-Key" in request.headers:
+        raise Unauthenticated(f"A token is not read from X-API-Key. {_HEADER}")
+    if any(name in request.args for name in _QUERY_NAMES):
+        raise Unauthenticated(f"A token is not read from the address, where logs would keep it. {_HEADER}")
+    raise Unauthenticated()
+
+
+def _whole(token: str) -> str:
+    if token.startswith(token_format.PREFIX) and not token_format.is_token(token):
+        raise Unauthenticated("The token is not whole: it was cut, or something was added. Copy all of it again.")
+    return token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,19 @@ class PhoneFilter(Formatted):
     """A phone number in a query, where an unescaped plus sign arrives as a space."""
 
     def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
-        return super()._deserialize("+" + value.strip().lstrip("+"), *args, **options)
+        number = value.strip().lstrip("+")
+        return super()._deserialize(number if number.startswith("00") else f"+{number}", *args, **options)
+
+
+def _address(text: str) -> str:
+    """The e-mail address in a query, where an unescaped plus sign arrives as a space, which no address has."""
+    return normalization.bare(text).replace(" ", "+")
+
+
+def _search(text: str) -> str:
+    """The text to search for. An unescaped plus sign in a phone number or an e-mail address arrives as a space."""
+    is_address = re.fullmatch(r"[^@\s]+( [^@\s]+)+@[^@\s]+", text)
+    return text.replace(" ", "+") if is_address or re.fullmatch(r" [0-9]+", text) else text
 
 
 ExportSchema = ResponseBody.from_dict(
@@ -43,12 +56,13 @@ ExportSchema = ResponseBody.from_dict(
 
 
 class ContactQuery(PageQuery):
-    email = fields.String(metadata=about("Case-insensitive."))
+    email = Formatted(_address, metadata=about("Case-insensitive."))
     phone = PhoneFilter(normalization.phone, metadata={"format": "phone", "description": "E.164."})
     external_id = fields.String()
     tag = fields.String()
     updated_since = Time(metadata=about("RFC 3339."))
-    q = fields.String(
+    q = Formatted(
+        _search,
         validate=validate.Length(contacts.SHORTEST_SEARCH, contacts.LONGEST_SEARCH),
         metadata=about("Part of a name, e-mail address, phone number or external_id."),
     )

@@ -22,7 +22,7 @@ from app.domain.work import events
 from app.domain.work.events import EventSchema
 from app.errors import Fault, Invalid, NotFound
 from app.lib import ids
-from app.lib.schemas import RequestBody, Time, about
+from app.lib.schemas import OneOf, RequestBody, Time, about
 from app.models.deliveries import Delivery
 from app.models.events import Event
 
@@ -34,7 +34,7 @@ class EventWithDeliveriesSchema(EventSchema):
 
 
 class EventQuery(PageQuery):
-    kind = fields.String()
+    kind = fields.String(validate=OneOf(list(catalogue.KINDS)))
     contact_id = fields.String()
     since = Time(metadata=about("RFC 3339; happened at that time or later."))
     until = Time(metadata=about("RFC 3339; happened before that time."))

@@ -1,4 +1,4 @@
-"""Health: `/healthz` (the process is alive) and `/readyz` (its database and broker respond)."""
+"""Health: `/healthz` (the process is alive) and `/readyz` (its database and broker respond, and writes are kept)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from flask import Blueprint, Response
 from app import bells
 from app.api.responses import respond
 from app.database import DatabaseAway, rows
+from app.domain.insight import readiness
 from app.errors import Unavailable
 from app.lib import versions
 
@@ -27,13 +28,18 @@ def alive() -> Response:
 
 @blueprint.get("/readyz")
 def ready() -> Response:
-    """200 if the database and the broker respond. Raises Unavailable, naming the one that does not."""
+    """200 if the database and the broker respond, and what is written is kept. Raises Unavailable, which says why not.
+
+    `answering` names what responds.
+    """
     answering = {
         "database": _answers("database", partial(rows, "SELECT 1"), *DatabaseAway),
         "broker": _answers("broker", bells.ping, redis.RedisError, ConnectionError),
     }
     if away := [name for name, answers in answering.items() if not answers]:
         raise Unavailable(f"No response from the {' and the '.join(away)}.", answering=answering)
+    if refusals := readiness.refusals():
+        raise Unavailable(" ".join(refusals), answering=answering)
     return respond(200, {"status": "ready", "answering": answering})
 
 

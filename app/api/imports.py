@@ -85,8 +85,7 @@ def _accept() -> tuple[Job, bool]:
             body.seek(0)
             key, import_id = idempotency_key(body.read()), ids.new("imp")
             body.seek(0)
-            good, bad = import_lines.read(body)
-            store = partial(imports.store, caller().workspace_id, import_id, good=good, bad=bad)
+            store = partial(imports.store, caller().workspace_id, import_id, lines=import_lines.read(body))
             return jobs.accept(write_of("contacts.import", {}, import_id), key, store)
     except RequestEntityTooLarge as error:
         raise RequestEntityTooLarge(f"The body is larger than {MOST_BYTES // 1024**2} MiB.") from error

@@ -21,7 +21,7 @@ from app.domain.bodies.jobs import DiscardBody
 from app.domain.jobs import failed_jobs, jobs
 from app.domain.people.tokens import UNRESTRICTED
 from app.domain.resources import JobSchema
-from app.lib.schemas import ResponseBody
+from app.lib.schemas import OneOf, ResponseBody
 from app.models.jobs import STATUSES, Job
 
 blueprint = Blueprint("jobs", __name__, description="Accepted writes and their outcomes.")
@@ -33,7 +33,7 @@ class ResultSchema(ResponseBody):
 
 class JobQuery(PageQuery):
     status = fields.String(validate=validate.OneOf(STATUSES))
-    kind = fields.String(validate=validate.OneOf(list(jobs.KINDS)))
+    kind = fields.String(validate=OneOf(list(jobs.KINDS)))
 
 
 def accepts_write(result: type[ResponseBody] | None = None, made: bool = False, **beside: Any) -> Callable[[Any], Any]:

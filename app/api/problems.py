@@ -5,11 +5,12 @@ from __future__ import annotations
 import peewee
 import structlog
 from flask import Flask, Response, request
-from werkzeug.exceptions import BadRequestKeyError, HTTPException, InternalServerError
+from werkzeug.exceptions import BadRequestKeyError, HTTPException, InternalServerError, MethodNotAllowed
 from werkzeug.http import HTTP_STATUS_CODES
 
+from app.api import missing
 from app.api.request_ids import request_id
-from app.errors import BellhopError
+from app.errors import BellhopError, NotFound
 from app.lib import json
 from app.problems import PROBLEMS, problem_document, problem_of_error
 
@@ -33,6 +34,8 @@ def install(app: Flask, base_url: str) -> None:
         if isinstance(error, InternalServerError) and isinstance(error.original_exception, Exception):
             error = error.original_exception
         if isinstance(error, BellhopError) and error.slug != "internal-error":
+            if isinstance(error, NotFound) and error.detail == PROBLEMS[error.slug].detail:
+                error = NotFound(missing.detail(request, base_url))
             retry_after = str(getattr(error, "retry_after_seconds", RETRY_AFTER_SECONDS))
             return _refused(problem_of_error(error, request_id(), base_url=base_url), retry_after)
         if isinstance(error, HTTPException):
@@ -73,7 +76,8 @@ def _http_refused(error: HTTPException, base_url: str) -> Response:
         document: dict[str, object] = {"type": "about:blank", "title": HTTP_STATUS_CODES.get(status, "Error")}
         document |= {"status": status, "detail": "The request was refused.", "traceId": request_id()}
     else:
-        document = dict(problem_document(slug, _own_detail(error), request_id(), base_url=base_url))
+        detail = _own_detail(error) or (missing.detail(request, base_url) if status == 404 else None)
+        document = dict(problem_document(slug, detail, request_id(), base_url=base_url))
     if slug == "validation-failed":
         document["errors"] = [{"pointer": "", "detail": document["detail"]}]
     response = _refused(document)
@@ -85,6 +89,8 @@ def _http_refused(error: HTTPException, base_url: str) -> Response:
 
 def _own_detail(error: HTTPException) -> str | None:
     """The description that our own code gave `error`; None for werkzeug's default text and for a 5xx."""
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        return f"This address does not support {request.method}. It supports {', '.join(sorted(error.valid_methods))}."
     if (error.code or 500) >= 500 or isinstance(error, BadRequestKeyError):
         return None
     return None if error.description == type(error).description else error.description

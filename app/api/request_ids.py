@@ -13,7 +13,7 @@ from flask import Flask, request
 from prometheus_client import Counter, Histogram
 from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
 
-from app import metrics
+from app import forwarding, metrics
 from app.lib.request_ids import kept_or_new
 from app.logs import tracing
 from app.logs.tracing import Parent
@@ -69,6 +69,8 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
                 duration_ms=round(seconds * 1000, 2),
             )
             _count(method, route, status_line[:3], seconds)
+            if route not in _PROBES:
+                forwarding.note(environ.get("HTTP_X_FORWARDED_FOR", ""))
             if tracing.spans is not None and route not in _PROBES:
                 _trace(tracing.spans, identifier, parent, method, route, int(status_line[:3]), seconds)
             clear_contextvars()

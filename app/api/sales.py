@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError, fields, post_load, validate
+from marshmallow import ValidationError, fields, post_load
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
@@ -16,7 +16,7 @@ from app.api.writes import accept
 from app.domain.contacts import sales
 from app.domain.contacts.sales import SaleSchema
 from app.lib import clock, ids, money
-from app.lib.schemas import Formatted, RequestBody, about, moment, text
+from app.lib.schemas import Formatted, OneOf, RequestBody, about, moment, text
 from app.models.sales import Sale
 
 blueprint = Blueprint("sales", __name__, description="Sales to contacts.")
@@ -38,8 +38,8 @@ class SaleCreate(RequestBody):
     )
     currency = fields.String(
         required=True,
-        validate=validate.OneOf(
-            sorted(money.DECIMAL_PLACES), error="This is not a currency code (ISO 4217), such as EUR."
+        validate=OneOf(
+            sorted(money.DECIMAL_PLACES), error="This is not a currency code (ISO 4217) in capitals, such as EUR."
         ),
         metadata=about("ISO 4217.", example="EUR"),
     )

@@ -187,6 +187,10 @@ class ChannelKind(ABC):
         """The request that has to be made before `sending`, such as an upload of the file; None if there is none."""
         return None
 
+    def template_fault(self, template: Mapping[str, Any]) -> str | None:
+        """What the provider is known to refuse in the template, as a sentence; None if nothing is."""
+        return None
+
     def prepared(self, answer: Answer) -> str | Verdict:
         """The part of the answer to `preparing` that `sending` needs, or why there is none; never UNKNOWN."""
         raise NotImplementedError
@@ -199,6 +203,10 @@ class ChannelKind(ABC):
         """The meaning of the answer to `sending`. LATER only if the message cannot have been taken."""
         raise NotImplementedError
 
+    def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
+        """What to send, without `preparing`, in place of a message that the answer refuses; None if nothing."""
+        return None
+
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
         """The answer to a GET of the hook's address, which proves that it is ours; None if it is refused."""
         return None
@@ -208,7 +216,7 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """The arrivals in a genuine webhook, in its order; unknown kinds and groups are left out. Raises BadPayload."""
+        """The arrivals in a genuine webhook, in its order; groups are left out. Raises BadPayload."""
         raise NotImplementedError
 
     def locating(self, account: Account, media: Media) -> Request:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from app.channels.said import MOST_IDENTIFIER, Said, identifier_of, size_of
+from app.channels.said import MOST_IDENTIFIER, Said, identifier_of, size_of, storable
+from app.lib import json
 
 _IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient", "pressed"})
+# Of a provider's document. What is larger is not kept.
+MOST_PAYLOAD_BYTES = 32 * 1024
 ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
 
 
@@ -46,8 +49,10 @@ class _Arrived(Said):
         """What is kept of the field's value. Raises BadPayload for an identifier that cannot be stored."""
         if name in _IDENTIFIERS and value is not None and identifier_of(value) is None:
             raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
-        if name == "button_id":
+        if name in ("button_id", "album"):
             return identifier_of(value)
+        if name in ("payload", "data", "referral"):
+            return storable(value) if value and len(json.dumps(value)) <= MOST_PAYLOAD_BYTES else None
         if name == "formers":
             return [self.kept("sender", each) for each in value]
         return Said.kept(self, name, value)
@@ -60,7 +65,9 @@ class Received(_Arrived):
     `key` is unique in the channel among all that webhooks bring, so that a repeated webhook is recognized. `sender` is
     the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
     `button_id`: the contact pressed that button, of the message that the provider knows by `pressed`; `text` is its
-    label, None if the provider does not say it.
+    label, None if the provider does not say it. `payload` is the provider's document, if `text` and `media` do not have
+    all of it. `data` has the answers of a form that the contact filled in, and `referral` the advertisement that they
+    came from, as the provider says it. Messages with the same `album` belong together.
     """
 
     key: str
@@ -75,6 +82,10 @@ class Received(_Arrived):
     locale: str | None = None
     button_id: str | None = None
     pressed: str | None = None
+    payload: Mapping[str, Any] | None = None
+    data: Mapping[str, Any] | None = None
+    referral: Mapping[str, Any] | None = None
+    album: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

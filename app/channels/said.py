@@ -43,6 +43,15 @@ def text_of(said: str) -> str:
     return said.replace("\0", "").encode("utf-8", "ignore").decode()
 
 
+def storable(said: Any) -> Any:
+    """The value of a JSON text without what PostgreSQL cannot store, at any depth."""
+    if isinstance(said, dict):
+        return {text_of(name): storable(value) for name, value in said.items()}
+    if isinstance(said, list):
+        return [storable(value) for value in said]
+    return text_of(said) if isinstance(said, str) else said
+
+
 def identifier_of(said: object) -> str | None:
     """The identifier; None if it cannot be stored as it is."""
     if not isinstance(said, str) or not 0 < len(said) <= MOST_IDENTIFIER:

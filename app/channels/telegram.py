@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -27,6 +28,8 @@ SHOWN = {
     "audio/mp4": ("sendAudio", "audio"),
 }
 MOST_PHOTO_BYTES = 10_000_000
+# Telegram's words for a photo that it takes only as a document.
+_NO_PHOTO = ("PHOTO_INVALID_DIMENSIONS", "PHOTO_SAVE_FILE_INVALID", "IMAGE_PROCESS_FAILED")
 # Python's "$" also matches before a line break at the end.
 TOKEN = r"^[0-9]{3,20}:[A-Za-z0-9_-]{20,100}$(?!\n)"
 
@@ -100,6 +103,14 @@ class Telegram(ChannelKind):
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
         """SENT with the message's identifier; UNKNOWN unless the answer says whether the message was sent."""
         return verdict_of(answer, chat=outgoing.to)
+
+    def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
+        """A photo that Telegram cannot show, such as one that is too wide, as a document."""
+        file, verdict = outgoing.file, verdict_of(answer)
+        if file is None or _way_of(file)[0] != "sendPhoto" or verdict.outcome is not Outcome.FAILED:
+            return None
+        is_refused = any(reason in (verdict.detail or "").upper() for reason in _NO_PHOTO)
+        return replace(outgoing, file=replace(file, content_type="application/octet-stream")) if is_refused else None
 
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
         """Whether the webhook repeats our secret."""

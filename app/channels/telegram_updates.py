@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from app.channels.inbound import Arrival, BadPayload, Blocked, Edited, Media, Received
+from app.channels.readings import reading
 from app.channels.said import unix_time
 from app.lib import clock, json, phones
 
@@ -15,6 +16,33 @@ from app.lib import clock, json, phones
 FILES = ("animation", "document", "video", "audio", "voice", "video_note", "sticker")
 # The types of files for which Telegram names none.
 TYPES = {"photo": "image/jpeg", "video_note": "video/mp4", "voice": "audio/ogg"}
+
+# Members of a service message: what happened in the chat, which nobody has written.
+SERVICE = frozenset(
+    {
+        *("new_chat_members", "left_chat_member", "new_chat_title", "new_chat_photo", "delete_chat_photo"),
+        *("group_chat_created", "supergroup_chat_created", "channel_chat_created", "migrate_to_chat_id"),
+        *("migrate_from_chat_id", "pinned_message", "message_auto_delete_timer_changed", "chat_background_set"),
+        *("write_access_allowed", "connected_website", "proximity_alert_triggered", "boost_added"),
+        *("forum_topic_created", "forum_topic_edited", "forum_topic_closed", "forum_topic_reopened"),
+        *("general_forum_topic_hidden", "general_forum_topic_unhidden", "giveaway_created", "giveaway_completed"),
+        *("video_chat_scheduled", "video_chat_started", "video_chat_ended", "video_chat_participants_invited"),
+        *("paid_message_price_changed", "direct_message_price_changed"),
+    }
+)
+# Members that say who sent a message, when, and how it looks.
+_ENVELOPE = frozenset(
+    {
+        *("message_id", "message_thread_id", "from", "sender_chat", "sender_boost_count", "sender_business_bot"),
+        *("date", "edit_date", "business_connection_id", "chat", "forward_origin", "forward_from", "forward_date"),
+        *("forward_from_chat", "forward_from_message_id", "forward_signature", "forward_sender_name", "via_bot"),
+        *("is_topic_message", "is_automatic_forward", "is_from_offline", "is_paid_post", "paid_star_count"),
+        *("reply_to_message", "reply_to_story", "reply_to_checklist_task_id", "external_reply", "quote"),
+        *("has_protected_content", "has_media_spoiler", "show_caption_above_media", "media_group_id"),
+        *("author_signature", "text", "entities", "caption", "caption_entities", "link_preview_options"),
+        *("effect_id", "reply_markup", "direct_messages_topic", "suggested_post_info"),
+    }
+)
 
 Object = Mapping[str, Any]
 
@@ -44,9 +72,11 @@ def read(body: bytes) -> Arrival | None:
 
 def _received(key: str, message: Object, chat: Object) -> Received | None:
     sender = _object(message, "from")
-    text, media = _text(message), _media(message)
-    if sender.get("is_bot") is True or (text is None and not media):
-        return None  # such as "… changed the chat's photo"
+    if sender.get("is_bot") is True or not message.keys().isdisjoint(SERVICE):
+        return None
+    text, media, kind = _text(message), _media(message), _unknown_kind(message)
+    if text is None and not media:
+        text = reading(kind or "empty", message.get(kind or "text"))
     return Received(
         key=key,
         sender=str(_integer(sender, "id")),
@@ -58,6 +88,8 @@ def _received(key: str, message: Object, chat: Object) -> Received | None:
         name=_name(sender),
         phone=_own_phone(message, sender),
         locale=_string(sender, "language_code"),
+        payload=message if kind else None,
+        album=_string(message, "media_group_id"),
     )
 
 
@@ -85,12 +117,15 @@ def _edited(key: str, message: Object, chat: Object) -> Edited | None:
     sender = _object(message, "from")
     if "location" in message:
         return None  # one that is shared live moves on
+    text, kind = _text(message), _unknown_kind(message)
+    if text is None and kind:
+        text = reading(kind, message.get(kind))
     return Edited(
         key=key,
         sender=str(_integer(sender, "id")),
         provider_id=_identifier(message, chat),
         at=_time(message, "edit_date" if "edit_date" in message else "date"),
-        text=_text(message),
+        text=text,
     )
 
 
@@ -132,10 +167,27 @@ def _identifier(message: Object, chat: Object) -> str:
 
 def _text(message: Object) -> str | None:
     """The text or the caption, or words for what has neither."""
-    for member in ("text", "caption"):
+    for member, entities in (("text", "entities"), ("caption", "caption_entities")):
         if member in message:
-            return _string(message, member)
+            return _without_nul(_with_addresses(message.get(member), message.get(entities)))
     return next((words(_object(message, member)) for member, words in _WORDS.items() if member in message), None)
+
+
+def _with_addresses(text: object, entities: object) -> object:
+    """The text with the addresses that lie behind words of it, each after its words."""
+    if not isinstance(text, str) or not isinstance(entities, list):
+        return text
+    links = [each for each in entities if isinstance(each, dict) and each.get("type") == "text_link"]
+    written = text.encode("utf-16-le")  # offsets count units of UTF-16
+    for link in sorted(links, key=_end, reverse=True):
+        address, end = _string(link, "url"), 2 * _end(link)
+        if address and address not in text:
+            written = written[:end] + f" ({address})".encode("utf-16-le") + written[end:]
+    return written.decode("utf-16-le", "ignore")
+
+
+def _end(entity: Object) -> int:
+    return _integer(entity, "offset") + _integer(entity, "length")
 
 
 def _contact_words(contact: Object) -> str:
@@ -156,10 +208,16 @@ _WORDS: Mapping[str, Callable[[Object], str | None]] = {
     "contact": _contact_words,
     "venue": _venue_words,
     "location": _location_words,
-    "poll": lambda poll: _string(poll, "question"),
+    "poll": lambda poll: reading("poll", poll),
     "dice": lambda dice: _string(dice, "emoji"),
     "sticker": lambda sticker: _string(sticker, "emoji"),
 }
+
+
+def _unknown_kind(message: Object) -> str | None:
+    """The member that holds what a message of an unknown kind says; None for a kind that is shown in full."""
+    known = _ENVELOPE | _WORDS.keys() | {"photo", *FILES}
+    return next((member for member in message if member not in known), "poll" if "poll" in message else None)
 
 
 def _media(message: Object) -> Sequence[Media]:
@@ -216,7 +274,10 @@ def _integer(parent: Object, member: str) -> int:
 
 def _string(parent: Object, member: str) -> str | None:
     """The text without NULs, which PostgreSQL does not store; None if there is none."""
-    found = parent.get(member)
+    return _without_nul(parent.get(member))
+
+
+def _without_nul(found: object) -> str | None:
     return found.replace("\0", "") or None if isinstance(found, str) else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -106,6 +106,12 @@ class WhatsApp(ChannelKind):
         is_connected = verdict.outcome is Outcome.SENT or verdict.code == "not_found"
         found = verdict.provider_id or number
         return (Verdict(Outcome.SENT, found), found) if is_connected else (verdict, None)
+
+    def template_fault(self, template: Mapping[str, Any]) -> str | None:
+        """That a parameter is empty."""
+        if any(not each.split() for each in _parameters(template)):
+            return "A parameter of the template is empty."
+        return None
 
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
         """The upload of a file."""
@@ -232,7 +238,31 @@ def _shown_as(file: File, caption: str | None) -> str:
 def _template(template: Mapping[str, Any]) -> dict[str, Any]:
     """The template as the API takes it; its language may be given as a bare code."""
     language = template.get("language")
-    return {**template, "language": {"code": language}} if isinstance(language, str) else dict(template)
+    taken: dict[str, Any] = _flat(template)
+    return {**taken, "language": {"code": language}} if isinstance(language, str) else taken
+
+
+def _parameters(part: Any) -> Iterator[str]:
+    """The texts of the parameters in the part of a template."""
+    if isinstance(part, Mapping):
+        if _is_text(part):
+            yield part["text"]
+        part = list(part.values())
+    if isinstance(part, list):
+        for inner in part:
+            yield from _parameters(inner)
+
+
+def _flat(part: Any) -> Any:
+    """The part with parameters in one line and with single spaces: for others Meta refuses the template."""
+    if isinstance(part, Mapping):
+        flat = {name: _flat(inner) for name, inner in part.items()}
+        return flat | {"text": " ".join(part["text"].split())} if _is_text(part) else flat
+    return [_flat(inner) for inner in part] if isinstance(part, list) else part
+
+
+def _is_text(part: Mapping[str, Any]) -> bool:
+    return part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
 def _first_message(document: Mapping[str, Any]) -> str | None:

@@ -20,6 +20,7 @@ from app.channels.inbound import (
     ReceiptStatus,
     Received,
 )
+from app.channels.readings import reading
 from app.channels.said import unix_time
 from app.channels.whatsapp_answers import problem_of
 from app.lib import json
@@ -145,6 +146,9 @@ def _message(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | Non
         name=person.name,
         phone=person.attested_phone,
         button_id=_button_id(item),
+        payload=None if _is_shown(item) else item,
+        data=_answers(item.get("interactive")),
+        referral=item.get("referral"),
     )
 
 
@@ -204,6 +208,8 @@ def _preference(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | 
     return Blocked(f"preference {person.id} {at.timestamp():.0f} {wish}", person.id, at, wish == "stop")
 
 
+# The kinds of items that are no messages. Everything else that a person sends is one.
+_NO_MESSAGES = ("reaction", "request_welcome")
 # A revoked message is taken back.
 _EDITS = ("edit", "revoke")
 # In the order in which a webhook's parts are taken.
@@ -216,20 +222,62 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival 
 
 
 def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media]] | None:
-    """Text and media of a message; None for a kind that has neither, such as a reaction."""
+    """Text and media of a message; None for what is none, such as a reaction."""
     kind = item["type"]
+    if kind in _NO_MESSAGES:
+        return None
     if kind in _MEDIA:
         part = item[kind]
         caption = part.get("caption")
         media = Media(_id(part), part.get("mime_type"), part.get("filename"), part.get("file_size"))
         return _text(caption) if caption else None, (media,)
     text = _TEXTS[kind](item[kind]) if kind in _TEXTS else None
-    return (_text(text), ()) if text else None
+    return _text(text or reading(_kind(item), item.get(kind))), ()
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    """The kind of the message as people should read it."""
+    part = item.get(item["type"])
+    inner = part.get("type") if isinstance(part, dict) and item["type"] in ("interactive", "unsupported") else None
+    return str(inner or item["type"])
+
+
+def _is_shown(item: Mapping[str, Any]) -> bool:
+    """Whether the text and the file say all that the message does."""
+    if "referral" in item or "referred_product" in (item.get("context") or {}):
+        return False
+    return item["type"] in _SHOWN or _kind(item) in _CHOICES
 
 
 def _choice(part: Mapping[str, Any]) -> str | None:
     chosen = part.get(part["type"], {})
-    return chosen.get("title") or chosen.get("body")  # type: ignore[no-any-return]
+    answers = _answers(part) or {}
+    lines = [f"{name}: {_answer(value)}" for name, value in answers.items() if name != "flow_token"]
+    return "\n".join(filter(None, (chosen.get("title") or chosen.get("body"), *lines)))
+
+
+def _answers(part: Any) -> dict[str, Any] | None:
+    """The answers in a Flow that was filled in; None if it is none, or if they are no JSON."""
+    reply = part.get("nfm_reply") if isinstance(part, dict) else None
+    said = reply.get("response_json") if isinstance(reply, dict) else None
+    try:
+        answers = json.loads(said) if isinstance(said, str) else None
+    except ValueError:
+        return None  # the provider's document is kept
+    return answers if isinstance(answers, dict) else None
+
+
+def _answer(value: object) -> str:
+    """An answer as members read it."""
+    return value if isinstance(value, str) else json.dumps(value).decode()
+
+
+def _order(part: Mapping[str, Any]) -> str:
+    items = (
+        f"{item.get('quantity')} x {item.get('product_retailer_id')}, {item.get('item_price')} {item.get('currency')}"
+        for item in part.get("product_items", ())
+    )
+    return "\n".join(filter(None, (part.get("text"), *items)))
 
 
 def _button_id(item: Mapping[str, Any]) -> str | None:
@@ -262,7 +310,10 @@ _TEXTS: Mapping[str, Callable[[Any], str | None]] = {
     "interactive": _choice,
     "location": _place,
     "contacts": _cards,
+    "order": _order,
 }
+_CHOICES = ("button_reply", "list_reply")
+_SHOWN = (*_MEDIA, "text", "button", "location", "contacts")
 
 
 def _is_of_group(item: Mapping[str, Any]) -> bool:

@@ -23,6 +23,7 @@ from app.domain.webhooks import catalogue, endpoints
 from app.domain.work import secrets
 from app.errors import Conflict, Fault, Invalid, SettingsError
 from app.lib import addresses, ids, versions
+from app.lib.nearest_names import meant
 from app.models.endpoints import Endpoint
 
 LONGEST_LIFE_SECONDS = 100 * 365 * 24 * 3600
@@ -160,7 +161,7 @@ def create_endpoint(workspace_id: str, address: str, events: str, max_per_second
     if why := addresses.check_address(address, settings().webhook_allowed_networks):
         raise Invalid(Fault("/address", why))
     if unknown := [kind for kind in kinds if kind != "*" and kind not in catalogue.KINDS]:
-        raise Invalid(Fault("/events", f"there is no event kind '{unknown[0]}'"))
+        raise Invalid(Fault("/events", f"there is no event kind '{unknown[0]}'.{meant(unknown[0], catalogue.KINDS)}"))
     secret, endpoint_id = endpoints.new_secret(), ids.new("whe")
     payload = {
         "address": address,

@@ -13,11 +13,14 @@ from datetime import datetime
 from typing import Any
 
 import psycopg2
+import psycopg2.errors
+import structlog
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase, ProgrammingError
 
 from app import metrics
 from app.config import settings
 from app.lib import hangs, vitals
+from app.lib.seldom import Seldom
 from app.sql import Prepared, prepared
 
 # Raised when the server is away or the connection is lost.
@@ -52,6 +55,9 @@ _SERVERS_TCP = {
 }
 
 
+log = structlog.get_logger(__name__)
+
+_SAYING_FULL = Seldom(60.0)
 # A connection used more often than this finds out from its next query whether the server has hung up.
 _IDLE_SECONDS = 0.1
 _READ = re.compile(r"(\s|--.*\n)*SELECT\b")
@@ -101,8 +107,12 @@ class Database(PostgresqlDatabase):
             if isinstance(sql, Prepared):
                 sql = self._preparing(sql)
             return super().execute_sql(sql, params)  # type: ignore[no-untyped-call]
-        except DatabaseAway:
+        except DatabaseAway as error:
             metrics.DATABASE_AWAY.inc()
+            if is_full(error):
+                metrics.DISK_REFUSALS.labels("database").inc()
+                if _SAYING_FULL.is_due():
+                    log.error("database.disk_full", error=str(error).strip(), remedy="make room on PostgreSQL's disk")
             raise
 
     def _preparing(self, sql: Prepared) -> str:
@@ -191,6 +201,11 @@ database = Database(None)
 def connect_to(url: str, pooling: str = "session") -> None:
     """Points the process at a database."""
     database.point_at(url, pooling)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the error says that PostgreSQL's disk is full."""
+    return isinstance(error.__context__, psycopg2.errors.DiskFull)
 
 
 def connect() -> None:

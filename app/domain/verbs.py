@@ -26,7 +26,7 @@ from app.domain.jobs import failed_jobs
 from app.domain.lifecycle import erasures, imports, merges
 from app.domain.macros import macros, saved_replies
 from app.domain.segments import segments
-from app.domain.webhooks import endpoints
+from app.domain.webhooks import endpoints, restarts
 from app.domain.work.changes import Change, Effect
 from app.models.sets import Key
 
@@ -66,7 +66,7 @@ VERBS: Mapping[str, Verb] = {
     "endpoints.resend": Verb(endpoints.resend),
     "deliveries.resend": Verb(deliveries.resend),
     "deliveries.create": Verb(deliveries.create),
-    "replays.create": Verb(replays.create),
+    "replays.create": Verb(restarts.create),
     "replays.pause": Verb(replays.pause),
     "replays.continue": Verb(replays.go_on),
     "replays.abort": Verb(replays.abort),

@@ -7,6 +7,9 @@ import resource
 from collections.abc import Iterable
 from pathlib import Path
 
+# A backup may run as another member of the group.
+FILE_MODE, DIRECTORY_MODE = 0o640, 0o750
+
 
 class TooLong(Exception):
     """The content is longer than allowed. Nothing was written."""
@@ -15,9 +18,10 @@ class TooLong(Exception):
 def write(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
     """Writes the file, replacing one that is there, and returns its length. It survives a loss of power.
 
-    Raises TooLong above `most_bytes`, and OSError. Whatever the content raises passes through.
+    Other users of the machine cannot read it, nor the directories that this makes. Raises TooLong above `most_bytes`,
+    and OSError. Whatever the content raises passes through.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         length = _write_all(partial, content, most_bytes)
@@ -27,6 +31,13 @@ def write(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
         raise
     _sync(path.parent)
     return length
+
+
+def make_directory(path: Path) -> None:
+    """Makes the directory and those above it that are missing, for this user and its group. Raises OSError."""
+    if not path.parent.exists():
+        make_directory(path.parent)
+    path.mkdir(DIRECTORY_MODE, exist_ok=True)  # not by its `parents`: those would get what the umask leaves
 
 
 def raise_open_limit(enough: int) -> int:
@@ -45,7 +56,7 @@ def raise_open_limit(enough: int) -> int:
 
 def _write_all(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
     length = 0
-    with path.open("wb") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE), "wb") as file:
         for part in content:
             length += len(part)
             if length > most_bytes:

@@ -16,7 +16,8 @@ PATTERN = r"(0|[1-9][0-9]{0,14})(\.[0-9]{1,4})?"
 def amount(text: str) -> Decimal:
     """The amount in `text`: from 0 to less than 10^15. Raises ValueError with a sentence."""
     if not re.fullmatch(PATTERN, text):
-        raise ValueError("Give a decimal from 0 to 999999999999999.9999 as a string, such as 19.90.")
+        negative = "An amount is not negative. " if text.startswith("-") else ""
+        raise ValueError(f"{negative}Give a decimal from 0 to 999999999999999.9999 as a string, such as 19.90.")
     return Decimal(text)
 
 

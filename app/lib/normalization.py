@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
+import unicodedata
 from functools import cache
 from zoneinfo import available_timezones
 
 import email_validator
 import phonenumbers
+
+from app.lib import phones
 
 # Addresses are stored, not dialled, so shop.test and example.com are fine.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
@@ -23,6 +27,10 @@ NAME_SCHEMA = {"minLength": 1, "maxLength": 255, "pattern": f"^{TAG}$"}
 # The limits of a custom field. Above the number, JSON parsers disagree about integers.
 LONGEST_VALUE = 4096
 LARGEST_NUMBER = 2**53
+# Combining marks, and those that a change of case adds or takes away: the accents of Greek, and the dot of an i.
+_MARKS = re.compile("[\u0300-\u036f]+")
+_GREEK = re.compile("[\u0370-\u03ff\u1f00-\u1fff]")
+_GREEK_ACCENTS, _DOT = str.maketrans("", "", "\u0300\u0301\u0342"), str.maketrans("", "", "\u0307")
 LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
 
@@ -34,17 +42,17 @@ def name(text: str) -> str:
 
 
 def tag(text: str) -> str:
-    """A tag: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
-    if len(text) > 100 or not re.fullmatch(TAG, text):
+    """A tag: 1 to 100 characters, no control characters, not only spaces. It comes back `bare`."""
+    if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A tag has 1 to 100 characters, no control characters, and more than spaces.")
-    return text.strip()
+    return bare(text)
 
 
 def label(text: str) -> str:
-    """A label: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
-    if len(text) > 100 or not re.fullmatch(TAG, text):
+    """A label: 1 to 100 characters, no control characters, not only spaces. It comes back `bare`."""
+    if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A label has 1 to 100 characters, no control characters, and more than spaces.")
-    return text.strip()
+    return bare(text)
 
 
 def opt_out_word(text: str) -> str:
@@ -66,11 +74,11 @@ def custom_value(value: object) -> str | int | float | bool | None:
 
 
 def email(text: str) -> str:
-    """The address with its domain normalised (RFC 5321, at most 254 characters)."""
+    """The address with its domain normalised (RFC 5321, at most 254 characters), without what is around it."""
     if _PLAIN_EMAIL.fullmatch(text):
         return text
     try:
-        return email_validator.validate_email(text, check_deliverability=False).normalized
+        return email_validator.validate_email(bare(text), check_deliverability=False).normalized
     except email_validator.EmailNotValidError as error:
         # Errors from IDNA quote parts of the address, and the errors of imports are stored.
         said = "The part after the @-sign is not valid." if error.__cause__ else error
@@ -78,14 +86,38 @@ def email(text: str) -> str:
 
 
 def phone(text: str) -> str:
-    """The number in E.164, such as +4930123456. It must include its country code."""
+    """The number in E.164, such as +4930123456. It must include its country code, and have no extension.
+
+    A number in a form that its country has given up, and that nobody can call any more, gets the present form.
+    """
+    plain = re.sub(r"^00(?=[1-9])", "+", readable(text))
+    # Colleagues who share a number would become one contact without their extensions.
+    if words := _words_after(plain):
+        raise ValueError(f"Leave out '{words}': a contact is known by the number alone, without an extension.")
     try:
-        number = phonenumbers.parse(text, None)
+        number = phonenumbers.parse(plain, None)
     except phonenumbers.NumberParseException as error:
         raise ValueError("Give the phone number with its country code, such as +4930123456.") from error
-    if not phonenumbers.is_possible_number(number):
-        raise ValueError("This phone number is too short or too long for its country.")
-    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+    if number.extension:
+        raise ValueError(f"Leave out the extension {number.extension}: a contact is known by the number alone.")
+    written = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+    if phonenumbers.is_possible_number(number):
+        return written
+    for way in phones.ways_to_write(written)[1:]:
+        if phonenumbers.is_possible_number(phonenumbers.parse(way, None)):
+            return way
+    raise ValueError("This phone number is too short or too long for its country.")
+
+
+def _words_after(text: str) -> str | None:
+    """The words that follow a phone number, if it is one without them. The letters of 1-800-FLOWERS are no words."""
+    if (found := re.search(r"\d[\W\d_]*?(?=[^\W\d_])", text)) is None:
+        return None
+    try:
+        is_number = phonenumbers.is_possible_number(phonenumbers.parse(text[: found.end()], None))
+    except phonenumbers.NumberParseException:
+        return None
+    return text[found.end() :].strip() if is_number else None
 
 
 def locale(text: str) -> str:
@@ -96,17 +128,63 @@ def locale(text: str) -> str:
 
 
 def timezone(text: str) -> str:
-    """The name, if the IANA time zone database has it, such as Europe/Berlin."""
-    if not is_timezone(text):
+    """The name, if the IANA time zone database has it, such as Europe/Berlin, in capital and small letters as there."""
+    found = _timezones().get(text.lower())
+    if found is None:
         raise ValueError("Give a time zone of the IANA database, such as Europe/Berlin.")
-    return text
+    return found
 
 
 def is_timezone(text: str) -> bool:
     """Whether the IANA time zone database has a time zone of that name."""
-    return text in _timezones()
+    return _timezones().get(text.lower()) == text
+
+
+def readable(text: str) -> str:
+    """The text to read a number or date in: NFKC, with the digits 0 to 9, without signs that nobody sees."""
+    plain = (str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text) if is_visible(each))
+    return "".join(plain).strip()
+
+
+def bare(text: str) -> str:
+    """The text in NFC, without spaces and invisible signs at its ends."""
+    composed = unicodedata.normalize("NFC", text)
+    seen = [place for place, each in enumerate(composed) if not each.isspace() and is_visible(each)]
+    return composed[seen[0] : seen[-1] + 1] if seen else ""
+
+
+def folded(text: str) -> str:
+    """The text in the form in which two texts are the same if they are equal to a reader, whatever their case.
+
+    Accents count, but those that capitals go without in Greek do not, nor does the dot of the Turkish capital I.
+    """
+    if text.isascii():
+        return text.lower()
+    seen = unicodedata.normalize("NFKC", _unseen().sub("", text))
+    decomposed = unicodedata.normalize("NFKD", seen.casefold())
+    return unicodedata.normalize("NFC", _MARKS.sub(_without_marks_of_case, decomposed))
+
+
+def _without_marks_of_case(found: re.Match[str]) -> str:
+    base = found.string[found.start() - 1 : found.start()]
+    if base == "i":
+        return found[0].translate(_DOT)
+    return found[0].translate(_GREEK_ACCENTS) if _GREEK.match(base) else found[0]
+
+
+def is_visible(character: str) -> bool:
+    """Whether it is more than a mark of direction, a joiner or another sign that only formats text."""
+    return unicodedata.category(character) != "Cf"
 
 
 @cache
-def _timezones() -> frozenset[str]:
-    return frozenset(available_timezones())
+def _unseen() -> re.Pattern[str]:
+    """The characters that only format text, and those that choose a variant of the character before."""
+    formatting = "".join(each for each in map(chr, range(sys.maxunicode + 1)) if not is_visible(each))
+    return re.compile(f"[{formatting}\ufe00-\ufe0f]+")
+
+
+@cache
+def _timezones() -> dict[str, str]:
+    """The names by their small letters."""
+    return {name.lower(): name for name in available_timezones()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -9,6 +10,8 @@ from typing import Any, ClassVar
 
 import marshmallow
 from marshmallow import EXCLUDE, RAISE, ValidationError, fields, missing, pre_load, validate, validates_schema
+
+from app.lib.nearest_names import meant
 
 # Text that PostgreSQL can store, as JSON Schema describes it.
 STORABLE_TEXT = r"^[^\u0000]*$"
@@ -19,7 +22,9 @@ NOT_BLANK = rf"^[^\u0000]*[^\u0000{SPACES}][^\u0000]*$"
 # Times that PostgreSQL, and everything that reads from it, can represent in any time zone.
 STORABLE = validate.Range(datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 EMPTY = "Leave it out, or give a value."
-_MESSAGES = {"unknown": "Unknown field.", "type": "A JSON object is required."}
+UNKNOWN = "Unknown field."
+_MESSAGES = {"unknown": UNKNOWN, "type": "A JSON object is required."}
+_EMPTY: tuple[Any, ...] = ("", [""])
 
 
 class Schema(marshmallow.Schema):
@@ -48,11 +53,26 @@ class Schema(marshmallow.Schema):
 
 
 class RequestBody(Schema):
-    """The JSON object in a request, or an object inside it."""
+    """The JSON object in a request, or an object inside it.
+
+    All its text is in NFC. An optional field that is empty, "" or [""], counts as not given: forms and no-code
+    platforms send all their fields. Not where WIDENS is set: there a field that is left out makes more happen.
+    """
+
+    WIDENS: ClassVar[bool] = False
+
+    def _deserialize(self, data: Any, **options: Any) -> Any:
+        data = composed(data)
+        if isinstance(data, dict) and not self.WIDENS and any(value in _EMPTY for value in data.values()):
+            is_optional = {name for name, field in self.load_fields.items() if not field.required}
+            data = {name: value for name, value in data.items() if name not in is_optional or value not in _EMPTY}
+        return super()._deserialize(data, **options)
 
 
 class Period(RequestBody):
     """A body with `since` and `until`, of which either may be left out."""
+
+    WIDENS = True
 
     @validates_schema
     def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
@@ -68,6 +88,11 @@ class Period(RequestBody):
 
 class Query(Schema):
     """The query parameters of a request. One that is there without a value is an error, not a filter for nothing."""
+
+    @pre_load
+    def compose(self, data: dict[str, Any], **_: Any) -> Any:
+        """The parameters in NFC, like the text that they are compared with."""
+        return composed(data)
 
     @pre_load
     def refuse_empty(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -136,12 +161,28 @@ class Whole(fields.Integer):
 class Time(fields.AwareDateTime):
     """A time with its zone (RFC 3339), converted to UTC. A time that UTC's calendar cannot represent is invalid."""
 
+    default_error_messages: dict[str, str | list[Any] | dict[Any, Any]] = {  # noqa: RUF012, as marshmallow has it
+        "invalid": "Give a time such as 2026-11-21T10:00:00Z (RFC 3339).",
+        "invalid_awareness": "Give the time with its zone, such as 2026-11-21T10:00:00Z or 2026-11-21T11:00:00+01:00.",
+    }
+
     def _deserialize(self, value: Any, *args: Any, **options: Any) -> datetime:
         text = value.upper() if isinstance(value, str) else value  # RFC 3339, section 5.6, allows small `t` and `z`
         try:
             return super()._deserialize(text, *args, **options).astimezone(UTC)
         except OverflowError as error:
             raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE) from error
+
+
+class OneOf(validate.OneOf):
+    """One of the choices; the error names the nearest."""
+
+    def __call__(self, value: Any) -> Any:
+        """The value. Raises ValidationError."""
+        try:
+            return super().__call__(value)
+        except ValidationError as error:
+            raise ValidationError(f"{error.messages[0]}{meant(value, self.choices)}") from error
 
 
 class Formatted(fields.String):
@@ -156,6 +197,17 @@ class Formatted(fields.String):
             return self._read(super()._deserialize(value, *args, **options))
         except ValueError as error:
             raise ValidationError(str(error)) from error
+
+
+def composed(value: Any) -> Any:
+    """The JSON value with all its text in NFC, so that a letter and its accents are written in one way."""
+    if isinstance(value, str):
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if isinstance(value, list):
+        return [composed(each) for each in value]
+    if isinstance(value, dict):
+        return {composed(name): composed(each) for name, each in value.items()}
+    return value
 
 
 def about(description: str, **further: Any) -> dict[str, Any]:

@@ -17,13 +17,14 @@ from liquid.builtin.expressions.filtered import Filter
 from liquid.exceptions import FilterArgumentError, UnknownFilterError
 from liquid.undefined import Undefined
 
-from app.lib import clock, json, normalization
+from app.lib import clock, graphemes, json, normalization, time_zones
 
 LONGEST_TEXT = 64 * 1024
 LONGEST_LIST = 10_000
 LARGEST_NUMBER = 2**63
 LONGEST_TIME = 100
 
+_DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", re.ASCII)
 # A tag has no '<' inside: text full of them would otherwise be searched to its end from each.
 _HTML_TAG = re.compile(r"<[^<>]*>")
 
@@ -77,12 +78,13 @@ def check(used: Filter) -> None:
     if not least <= len(used.args) - len(named) <= len(positional):
         many = f"{least}" if least == len(positional) else f"{least} to {len(positional)}"
         raise FilterArgumentError(f"the number of arguments of '{used.name}' must be {many}", token=used.token)
-    if unknown := named - {each.name for each in parameters if each.name != "environment"}:
+    if unknown := named - {each.name for each in parameters if each.name not in ("environment", "zone")}:
         raise FilterArgumentError(f"the filter '{used.name}' has no argument '{min(unknown)}'", token=used.token)
 
 
 def _limited(call: Callable[..., Any], *, of_text: bool) -> Callable[..., Any]:
     """The filter, charged to the template's budget and within limits; `of_text`: given its value as text."""
+    in_zone = "zone" in signature(call).parameters
 
     @wraps(call)
     def limited(value: Any, *arguments: Any, context: Any, **named: Any) -> Any:
@@ -90,6 +92,8 @@ def _limited(call: Callable[..., Any], *, of_text: bool) -> Callable[..., Any]:
             if given is not context.env:
                 within_limits(given)
                 context.spend(cost(given))
+        if in_zone:
+            named["zone"] = _zone_of(context.globals)
         result = within_limits(call(text_of(value) if of_text else value, *arguments, **named))
         context.spend(1 + cost(result))
         return result
@@ -128,18 +132,28 @@ def _strip_html(value: str) -> str:
     return _HTML_TAG.sub("", value)
 
 
-def _date(value: Any, form: Any, timezone: Any = None) -> str:
-    """The time as strftime writes it, in the time zone or in UTC. What is no time stays as it is."""
-    time = _time_of(value)
+def _zone_of(names: Mapping[str, Any]) -> ZoneInfo:
+    """The time zone of the contact that the template can name, else of its workspace, else UTC."""
+    return time_zones.first_known(*((names.get(each) or {}).get("timezone") for each in ("contact", "workspace")))
+
+
+def _date(value: Any, form: Any, timezone: Any = None, *, zone: ZoneInfo) -> str:
+    """The time as strftime writes it, in the time zone, else in `zone`. What is no time stays as it is.
+
+    A day has no time zone, and a time without one is only moved if the template gives one.
+    """
+    time = _read(value)
     if time is None:
         return text_of(value)
     if len(text_of(form)) > LONGEST_TIME:
         raise _refused(f"the form of a date has more than {LONGEST_TIME} characters")
     if text_of(timezone):
         try:
-            time = time.astimezone(ZoneInfo(normalization.timezone(text_of(timezone))))
+            zone = ZoneInfo(normalization.timezone(text_of(timezone)))
         except ValueError as error:
             raise _refused(str(error)) from error
+    if time.tzinfo or (text_of(timezone) and not _DAY.fullmatch(text_of(value))):
+        time = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(zone)
     return time.strftime(text_of(form) or "%Y-%m-%d %H:%M")
 
 
@@ -154,7 +168,13 @@ def _adding(unit: str) -> Callable[[Any, Any], str]:
 
 
 def _time_of(value: Any) -> datetime | None:
-    """A time in RFC 3339, seconds since 1970, or "now"."""
+    """The same, in UTC if it does not say."""
+    time = _read(value)
+    return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
+
+
+def _read(value: Any) -> datetime | None:
+    """A time in RFC 3339, seconds since 1970, or "now"; None for anything else."""
     if isinstance(value, datetime):
         return value
     text = text_of(value)
@@ -163,10 +183,15 @@ def _time_of(value: Any) -> datetime | None:
     try:
         if re.fullmatch(r"-?[0-9]{1,12}(\.[0-9]+)?", text, re.ASCII):
             return datetime.fromtimestamp(float(text), UTC)
-        time = datetime.fromisoformat(text) if len(text) <= LONGEST_TIME else None
+        return datetime.fromisoformat(text) if len(text) <= LONGEST_TIME else None
     except (ValueError, OverflowError):
         return None
-    return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
+
+
+def _truncate(value: str, num: Any = 50, end: Any = "...") -> str:
+    """Liquid's `truncate`, without a part of a sign that a reader sees as one."""
+    made, ending = str(_LIQUID["truncate"](value, num, end)), text_of(end)
+    return made if made in (value, ending) else graphemes.cut(value, len(made) - len(ending)) + ending
 
 
 def _refused(reason: str) -> FilterArgumentError:
@@ -179,7 +204,7 @@ _OF_TEXT: Mapping[str, Callable[..., Any]] = {
         name: _LIQUID[name]
         for name in (
             *("base64_decode", "base64_encode", "capitalize", "downcase", "escape", "lstrip", "newline_to_br"),
-            *("rstrip", "split", "squish", "strip", "strip_newlines", "truncate", "truncatewords", "upcase"),
+            *("rstrip", "split", "squish", "strip", "strip_newlines", "truncatewords", "upcase"),
             *("url_decode", "url_encode"),
         )
     },
@@ -190,6 +215,7 @@ _OF_TEXT: Mapping[str, Callable[..., Any]] = {
     "replace": _replace,
     "replace_first": lambda value, old, new="": value.replace(text_of(old), text_of(new), 1),
     "strip_html": _strip_html,
+    "truncate": _truncate,
 }
 _OF_ANYTHING: Mapping[str, Callable[..., Any]] = {
     **{

@@ -8,7 +8,7 @@ import string
 import zlib
 
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_PREFIX = "bhp_"
+PREFIX = "bhp_"
 _RANDOM = 30
 _CHECKSUM = 6
 
@@ -16,13 +16,13 @@ _CHECKSUM = 6
 def new() -> str:
     """A new random token."""
     body = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
-    return _PREFIX + body + _checksum(body)
+    return PREFIX + body + _checksum(body)
 
 
 def is_token(text: str) -> bool:
     """Whether `text` has the format and checksum of a token. It need not have been issued."""
-    body, checksum = text[len(_PREFIX) : -_CHECKSUM], text[-_CHECKSUM:]
-    return text.startswith(_PREFIX) and len(body) == _RANDOM and text.isascii() and checksum == _checksum(body)
+    body, checksum = text[len(PREFIX) : -_CHECKSUM], text[-_CHECKSUM:]
+    return text.startswith(PREFIX) and len(body) == _RANDOM and text.isascii() and checksum == _checksum(body)
 
 
 def digest(token: str) -> bytes:

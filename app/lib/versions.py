@@ -8,23 +8,34 @@ from pathlib import Path
 
 # Of this release or, between releases, of the next one. CONTRIBUTING.md says how a release is made.
 NUMBER = "0.2.0"
+FOLDER = Path(__file__).parents[2]
 
 
 @cache
 def running() -> str:
     """The number, and behind it the commit in a checkout, such as `0.1.0+g5ac5c79` or `0.1.0+g5ac5c79-dirty`.
 
+    Without git, as in an image, what the file `VERSION` says of the code stands behind it.
+
     Asked once, when the process starts: files that change later are not what runs.
     """
     try:
         described = subprocess.run(
-            ["git", "describe", "--always", "--exclude=*", "--dirty"],
-            cwd=Path(__file__).parent,
+            # The code may belong to another user than the one it runs as, whom git would not trust.
+            ["git", "-c", f"safe.directory={FOLDER}", "describe", "--always", "--exclude=*", "--dirty"],
+            cwd=FOLDER,
             capture_output=True,
             text=True,
             timeout=5,
             check=True,
         )
     except (OSError, subprocess.SubprocessError):  # installed without git
-        return NUMBER
+        return "+".join([NUMBER, *_said_by_file()])
     return f"{NUMBER}+g{described.stdout.strip()}"
+
+
+def _said_by_file() -> list[str]:
+    try:
+        return (FOLDER / "VERSION").read_text().split()[:1]
+    except FileNotFoundError:
+        return []

@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
         self._received = 0
         self._url = b""
         self._headers: dict[str, str] = {}
+        self._hosts = 0
         self._is_asked = False
         self.peer = ""
         self.at_end: list[Callable[[], None]] = []
@@ -98,6 +99,8 @@ class Connection(asyncio.Protocol):
         self._received += len(data)
         try:
             self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            return  # the request has its answer; no other protocol is spoken here (RFC 9110, 7.8)
         except httptools.HttpParserError:
             if not self._is_asked:
                 self.answer(400, {}, b"")
@@ -117,6 +120,7 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header."""
+        self._hosts += name.lower() == b"host"
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         if key == "x-forwarded-for" and key in self._headers:  # a list, whatever lines it has (RFC 9110, 5.3)
             text = f"{self._headers[key]}, {text}"
@@ -128,6 +132,9 @@ class Connection(asyncio.Protocol):
             parts = urlsplit(self._url.decode("latin-1"))
             query = dict(parse_qsl(parts.query, max_num_fields=20))
         except ValueError:
+            self.answer(400, {}, b"")
+            return
+        if self._hosts > 1 or (not self._hosts and self._parser.get_http_version() != "1.0"):  # RFC 9112, 3.2
             self.answer(400, {}, b"")
             return
         self._is_asked = True

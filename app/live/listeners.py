@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from app import bounds, metrics
 from app.domain.channels import visitors
@@ -12,7 +11,7 @@ from app.domain.people import message_access, sessions, tokens
 from app.errors import InsufficientScope, NotFound, Unauthenticated
 from app.lib import token_format
 from app.models.channels import Channel
-from app.serving.cookies import Cookies
+from app.serving import cookies
 
 _NO_SESSION = "Sign in first, or send a token of the API as 'Authorization: Bearer …'."
 _NO_TOKEN = "Send a valid token of the API as 'Authorization: Bearer …'."
@@ -100,7 +99,7 @@ def token(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
 
 def member_token(headers: Mapping[str, str]) -> str:
     """The token of the session that the cookie names. Asks no database. Raises Unauthenticated."""
-    token = _cookies().token(headers.get("cookie", ""))
+    token = cookies.of_settings().token(headers.get("cookie", ""))
     if token is None:
         raise Unauthenticated(_NO_SESSION)
     return token
@@ -155,8 +154,3 @@ def _bearer(headers: Mapping[str, str], is_token: Callable[[str], bool], refusal
     if scheme.lower() != "bearer" or not is_token(credential.strip()):
         raise Unauthenticated(refusal)
     return credential.strip()
-
-
-@cache
-def _cookies() -> Cookies:
-    return Cookies()

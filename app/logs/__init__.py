@@ -21,8 +21,18 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from app.config import settings
 from app.lib import json
+from app.lib.seldom import Seldom
 
 GATHERING_SECONDS = 0.1
+
+# What is said of a Redis, or a broker, that is away. Every caller finds it out each time; once a minute is enough.
+OF_REDIS = frozenset(
+    (
+        *("bells.lost", "bell.not_cleared", "bell.not_noted", "editors.not_known", "viewers.not_noted"),
+        *("viewers.not_known", "ready.redis_away", "live.redis_away", "presence.not_said", "live.not_shown"),
+    )
+)
+_of_redis = Seldom(60.0)
 
 
 def configure(process_type: str, gather: bool = False, stream: TextIO | None = None, least: int = logging.INFO) -> None:
@@ -51,7 +61,7 @@ def configure(process_type: str, gather: bool = False, stream: TextIO | None = N
     if settings().log_format == "json":
         renderers = [format_exc_info, _hide_details, structlog.processors.JSONRenderer(serializer=_dumps)]
     structlog.configure(
-        processors=[*shared, *renderers],
+        processors=[_seldom, *shared, *renderers],
         logger_factory=_always(Gathered(stream)) if gather else structlog.WriteLoggerFactory(stream),
         wrapper_class=structlog.make_filtering_bound_logger(least),
         cache_logger_on_first_use=True,
@@ -132,11 +142,26 @@ def _bring_in_libraries(shared: list[Processor], renderers: list[Processor], str
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[remove_meta, *renderers])
     )
+    handler.addFilter(_is_wanted)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
     # Seven lines for each failed connection, although every caller logs the error that it gets.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
+
+
+def _seldom(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    if event.get("event") in OF_REDIS and not _of_redis.is_due():
+        raise structlog.DropEvent
+    return event
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    # Each of Dramatiq's consumers says so every second, and that it is critical: they connect again by themselves.
+    if record.name.startswith("dramatiq.") and "connection error" in str(record.msg):
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        return _of_redis.is_due()
+    return True
 
 
 def _hide_details(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from random import random
 from typing import Any, ClassVar
+from unicodedata import normalize
 
 from peewee import BooleanField, CompositeKey, IntegerField, TextField
 
 from app import sql
 from app.database import rows
+from app.lib import phones
 from app.models.base import OwnedModel, TimeField, json_field, page_before, text_array
 
 # A search first tries this many of the newest contacts. If more than one in ten matches, they fill a page.
@@ -24,12 +26,14 @@ MOST_OFFERED = 200
 _UNIQUE = {"email", "phone", "external_id"}
 _CONDITIONS = {
     "email": "lower(email) = lower(%(email)s)",
-    "phone": "phone = %(phone)s",
+    "phone": "phone = ANY(%(phones)s::text[])",
     "external_id": "external_id = %(external_id)s",
     "tag": "tags @> ARRAY[%(tag)s]",
     "updated_since": "updated_at >= %(updated_since)s",
-    "q": "search LIKE lower(%(pattern)s)",  # a generated column
-    "words": "search LIKE ALL (SELECT lower(pattern) FROM unnest(%(patterns)s::text[]) AS pattern)",
+    # A generated column, and a function of the database.
+    "q": "plain_search(search) LIKE plain_search(lower(%(pattern)s))",
+    "words": """plain_search(search)
+        LIKE ALL (SELECT plain_search(lower(pattern)) FROM unnest(%(patterns)s::text[]) AS pattern)""",
 }
 
 
@@ -73,8 +77,8 @@ class Contact(OwnedModel):
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
         """The first `limit` contacts after `last_id` that match every filter, newest first.
 
-        Filters: `email`, `phone`, `external_id`, `tag`, `updated_since`, `q`, and `words`, each of which is somewhere
-        in what `q` looks through.
+        Filters: `email`, `phone` (in any way to write that number), `external_id`, `tag`, `updated_since`, `q`, and
+        `words`, each of which is somewhere in what `q` looks through.
         """
         given = _given(filters)
         if not given:
@@ -130,7 +134,13 @@ def _first_ids(new: Sequence[Contact]) -> dict[str, str]:
 
 
 def _given(filters: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in filters.items() if name in _CONDITIONS}
+    given = {name: value for name, value in filters.items() if name in _CONDITIONS}
+    # What is in full width becomes plain before it is a pattern.
+    if "q" in given:
+        given["q"] = normalize("NFKC", given["q"])
+    if "words" in given:
+        given["words"] = [normalize("NFKC", word) for word in given["words"]]
+    return given
 
 
 def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, limit: int) -> list[str]:
@@ -146,6 +156,7 @@ def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, 
 def _values(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **given,
+        "phones": phones.ways_to_write(given["phone"]) if "phone" in given else [],
         "text": given.get("q", ""),
         "pattern": f"%{_escaped(given.get('q', ''))}%",
         "patterns": [f"%{_escaped(word)}%" for word in given.get("words", ())],

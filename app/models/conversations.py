@@ -41,6 +41,8 @@ class Conversation(OwnedModel):
     window_ends_at = TimeField(null=True)
     paced_until = TimeField(null=True)
     waiting_since = TimeField(null=True)
+    asked_at = TimeField(null=True)
+    referral = json_field(null=True)
     first_answered_at = TimeField(null=True)
     scheduled = IntegerField(default=0)
     broadcast_id = TextField(null=True)
@@ -180,7 +182,7 @@ class Message(MailModel):
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
             *("channel_id", "direction", "buttons", "button_id", "author", "sent_at", "expires_at", "cancel_on_reply"),
-            "broadcast_id",
+            *("broadcast_id", "provider_payload", "data", "album"),
         }
     )
 
@@ -199,6 +201,9 @@ class Message(MailModel):
     run_id = TextField(null=True)
     provider_id = TextField(null=True)
     provider_time = TimeField(null=True)
+    provider_payload = json_field(null=True)
+    data = json_field(null=True)
+    album = TextField(null=True)
     edited_at = TimeField(null=True)
     sent_at = TimeField(null=True)
     is_automated = BooleanField(default=False)

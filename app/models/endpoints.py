@@ -20,6 +20,7 @@ class Endpoint(OwnedModel):
     stop_reason = TextField(null=True)
     stopped_at = TimeField(null=True)
     consecutive_failures = IntegerField(default=0)
+    failing_since = TimeField(null=True)  # the first of the consecutive failures; says nothing while there are none
     probe_at = TimeField(null=True)
     slow_until = TimeField(null=True)
     max_per_second = IntegerField(null=True)
@@ -44,6 +45,14 @@ class Endpoint(OwnedModel):
             return {}
         found = cls.select(cls.id, cls.address).where(cls.id.in_(list(endpoint_ids)), cls.workspace_id == workspace_id)
         return {endpoint.id: endpoint.address for endpoint in found}
+
+    @classmethod
+    def stopped(cls, workspace_id: str, endpoint_ids: Collection[str]) -> list[str]:
+        """The identifiers of those endpoints that are stopped."""
+        if not endpoint_ids:
+            return []
+        of_these = cls.select(cls.id).where(cls.id.in_(list(endpoint_ids)), cls.workspace_id == workspace_id)
+        return [endpoint.id for endpoint in of_these.where(cls.state == "stopped").order_by(cls.id)]
 
     @classmethod
     def with_address(cls, workspace_id: str, part: str | None, state: str | None) -> Any:

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
-from peewee import IntegerField, TextField
+from typing import NamedTuple
 
+from peewee import BooleanField, IntegerField, TextField
+
+from app.database import rows
 from app.models.base import BaseModel, OwnedModel, TimeField, json_field
+
+MOST_GROUPS = 20
+_GROUPS = """
+    SELECT field, detail, is_imported, count(*) AS lines, min(number) AS first FROM (
+        SELECT number, is_imported, ltrim(coalesce(fault->>'pointer', ''), '/') AS field,
+            coalesce(fault->>'detail', problem->>'detail', problem->>'title', '') AS detail
+        FROM import_errors LEFT JOIN LATERAL json_array_elements(problem->'errors') AS fault ON true
+        WHERE import_id = %s) AS faults
+    GROUP BY field, detail, is_imported ORDER BY lines DESC, first, field LIMIT %s
+"""
+
+
+class Group(NamedTuple):
+    """The lines of an import that have the same fault: how many, and the first of them."""
+
+    field: str
+    detail: str
+    is_imported: bool
+    lines: int
+    first: int
 
 
 class Import(OwnedModel):
@@ -22,13 +45,25 @@ class LineError(BaseModel):
     import_id = TextField()
     number = IntegerField()
     problem = json_field()
+    # Whether the line was imported without the cells that the problem names.
+    is_imported = BooleanField(default=False)
 
     class Meta:
         table_name = "import_errors"
         primary_key = False
 
     @classmethod
-    def of(cls, import_id: str, after: str | None, limit: int) -> list[LineError]:
-        """The first `limit` errors after line number `after`, in the order of the lines."""
+    def of(cls, import_id: str, after: str | None, limit: int, *, with_imported: bool = False) -> list[LineError]:
+        """The first `limit` errors after line number `after`, in the order of the lines.
+
+        `with_imported`: also those of lines that were imported in part.
+        """
         query = cls.select().where(cls.import_id == import_id, cls.number > int(after or 0))
+        if not with_imported:
+            query = query.where(~cls.is_imported)
         return list(query.order_by(cls.number).limit(limit))
+
+    @classmethod
+    def groups(cls, import_id: str) -> list[Group]:
+        """What is wrong with the most lines, at most MOST_GROUPS."""
+        return [Group(*each) for each in rows(_GROUPS, (import_id, MOST_GROUPS))]

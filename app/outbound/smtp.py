@@ -48,10 +48,10 @@ class Connection:
 
 
 @contextmanager
-def connected() -> Iterator[Connection]:
+def connected(timeout_seconds: float | None = None) -> Iterator[Connection]:
     """A connection to the server of SMTP_URL. Raises Away."""
     try:
-        server = _connect(urlsplit(settings().smtp_url or ""))
+        server = _connect(urlsplit(settings().smtp_url or ""), timeout_seconds or TIMEOUT_SECONDS)
     except (smtplib.SMTPException, OSError) as error:
         raise Away(str(error)) from error
     try:
@@ -61,12 +61,12 @@ def connected() -> Iterator[Connection]:
         server.close()
 
 
-def _connect(address: SplitResult) -> smtplib.SMTP:
+def _connect(address: SplitResult, timeout_seconds: float) -> smtplib.SMTP:
     host, tls = address.hostname or "", ssl.create_default_context()
     if address.scheme == "smtps":
-        server: smtplib.SMTP = smtplib.SMTP_SSL(host, address.port or 465, timeout=TIMEOUT_SECONDS, context=tls)
+        server: smtplib.SMTP = smtplib.SMTP_SSL(host, address.port or 465, timeout=timeout_seconds, context=tls)
     else:
-        server = smtplib.SMTP(host, address.port or 25, timeout=TIMEOUT_SECONDS)
+        server = smtplib.SMTP(host, address.port or 25, timeout=timeout_seconds)
         server.ehlo()
         # A server on this machine often offers it, with a certificate that nobody signed.
         if not _is_here(host) and server.has_extn("starttls"):

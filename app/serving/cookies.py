@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from flask import Flask
@@ -30,6 +31,12 @@ def configuration() -> dict[str, Any]:
         "SESSION_COOKIE_SAMESITE": "Lax",
         "PERMANENT_SESSION_LIFETIME": LIFE,
     }
+
+
+@cache
+def of_settings() -> Cookies:
+    """The reader for the present settings."""
+    return Cookies()
 
 
 class Cookies:

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from gunicorn.http.errors import InvalidResponseHeader, InvalidResponseHeaderName, ParseException
+from gunicorn.http.errors import InvalidHeader, InvalidResponseHeader, InvalidResponseHeaderName, ParseException
 from gunicorn.workers.gthread import ThreadWorker
 
 from app.config import settings
@@ -26,6 +26,9 @@ class RefusingWorker(ThreadWorker):
 
     def handle_request(self, req: Any, conn: Any) -> Any:
         """Handles a parsed request. Returns whether the connection is kept."""
+        hosts = [name for name, _ in req.headers].count("HOST")
+        if hosts > 1 or (not hosts and req.version > (1, 0)):  # RFC 9112, 3.2
+            raise InvalidHeader("HOST", req=req)
         is_kept = super().handle_request(req, conn)
         req.is_answered = True
         return is_kept

@@ -10,6 +10,8 @@ from enum import Enum, auto
 
 from gunicorn.http.unreader import SocketUnreader
 
+from app.serving import cookies
+
 # A client that has sent too little for so long sends nothing more, or means harm.
 STALL_SECONDS = 10
 # Bytes that one connection may keep in memory. Larger heads are left to the parser, which refuses most of them.
@@ -91,11 +93,13 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         return state
 
     def caller(self) -> str:
-        """The caller, by the request's token or else its cookies; empty without."""
-        head = self.buf.getvalue().partition(b"\r\n\r\n")[0]
-        lines = head.lower().split(b"\r\n")
-        named = [line for name in (b"authorization:", b"cookie:") for line in lines if line.startswith(name)]
-        return named[0].decode("latin-1") if named else ""
+        """The caller: the session that we signed, or else what stands behind the scheme in Authorization; or empty.
+
+        Whatever else a client adds to these headers makes no other caller of it.
+        """
+        lines = self.buf.getvalue().partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+        session = cookies.of_settings().token(_field(lines, "cookie"))
+        return session or " ".join(_field(lines, "authorization").split()[1:])
 
     def take_place(self) -> None:
         """A thread will read the rest."""
@@ -137,3 +141,9 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         """Whether the client sends slower than that, but for a stall. One that has sent nothing has time."""
         has_begun = self.is_waiting or self._received > 0
         return has_begun and now - self.begun > STALL_SECONDS + self._received / least_per_second
+
+
+def _field(lines: list[str], name: str) -> str:
+    """The value of a header; of several lines with one name all, as gunicorn passes them on."""
+    fields = [line.partition(":") for line in lines]
+    return ",".join(value.strip(" \t") for key, _, value in fields if key.lower() == name)

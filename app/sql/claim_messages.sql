@@ -70,7 +70,8 @@ WITH seen AS MATERIALIZED (
         leased_until = now() + %(lease_seconds)s * interval '1 second'
     FROM due WHERE messages.id = due.id AND messages.id = ANY(ARRAY(SELECT id FROM due))
     RETURNING messages.id, messages.channel_id, claim, due.due_at, is_suspect,
-        conversation_id, text, template, attachments, buttons, coalesce(messages.expires_at <= now(), false) AS is_expired
+        conversation_id, text, template, attachments, buttons, author->>'type' AS author,
+        coalesce(messages.expires_at <= now(), false) AS is_expired
 ), taken AS (
     SELECT id, claims, paced_from + claims * interval '1 second' / per_second AS next_at FROM allowed
     JOIN (SELECT channel_id AS id, count(*) AS claims FROM due GROUP BY channel_id) AS counted USING (id)
@@ -80,13 +81,14 @@ WITH seen AS MATERIALIZED (
 )
 SELECT claimed.id, channel_id, claim, extract(epoch FROM now())::float AS at, is_suspect, conversation_id, text,
     template, attachments, buttons, talk.peer, (talk.window_ends_at > now()) IS NOT TRUE AS is_closed, contact.opted_out,
-    is_expired, NULL::float AS seconds, NULL::boolean AS is_closed_until
+    coalesce(author = 'member' AND talk.asked_at > now() - %(answer_seconds)s * interval '1 second', false), is_expired,
+    NULL::float AS seconds, NULL::boolean AS is_closed_until
 FROM claimed
 LEFT JOIN LATERAL (
-    SELECT peer, window_ends_at, contact_id FROM conversations WHERE id = conversation_id LIMIT 1) AS talk ON true
+    SELECT peer, window_ends_at, asked_at, contact_id FROM conversations WHERE id = conversation_id LIMIT 1) AS talk ON true
 LEFT JOIN LATERAL (SELECT opted_out FROM contacts WHERE id = talk.contact_id LIMIT 1) AS contact ON true
 UNION ALL
-SELECT NULL, seen.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+SELECT NULL, seen.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     extract(epoch FROM CASE
         WHEN seen.paused_until > now() THEN seen.paused_until - now()
         WHEN seen.per_second IS NOT NULL AND seen.paced_until > now() THEN seen.paced_until - now()

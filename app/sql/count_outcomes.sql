@@ -1,11 +1,14 @@
 -- Adds the attempts, failed jobs and failed runs recorded from `since` to `until` to the figures of their minutes and
 -- hours, and to the groups of failures. Repeating it counts twice. Returns how many there were.
 --
+-- Buckets count what was answered: how long nobody answered tells nothing of how long answers take.
+--
 -- The lateral query keeps the planner from joining all deliveries: a delivery is found by its identifier.
 WITH made AS MATERIALIZED (
     SELECT date_trunc('minute', recorded_at) AS minute, delivery.workspace_id, delivery.endpoint_id, error_code,
         coalesce(attempts.status, 0) AS status, delivery.is_final,
-        width_bucket(duration_ms, %(bounds)s::int[]) AS bucket, count(*) AS number, sum(duration_ms) AS duration_ms,
+        CASE WHEN attempts.status IS NOT NULL THEN width_bucket(duration_ms, %(bounds)s::int[]) END AS bucket,
+        count(*) AS number, sum(duration_ms) AS duration_ms,
         min(recorded_at) AS first_at, max(recorded_at) AS last_at
     FROM attempts CROSS JOIN LATERAL (
         SELECT workspace_id, endpoint_id,

@@ -18,8 +18,8 @@ from app.web.settings import notification_pages
 
 # Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
 _POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'{live}; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; media-src 'self'; "
+    "connect-src 'self'{live}; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,12 +11,14 @@ from flask import Flask, current_app, g, redirect, request, session, url_for
 from flask_login import LoginManager, current_user, login_user, logout_user
 from werkzeug.wrappers import Response
 
-from app.domain.people import roles, sessions, workspaces
+from app import bounds
+from app.domain.people import rate_limits, roles, sessions, workspaces
 from app.domain.people.sessions import Membership, Signed
-from app.errors import BellhopError, NotFound
+from app.errors import BellhopError, NotFound, Overloaded, TooManyPages
 from app.lib import ids
 from app.models.visits import Visit
 
+_RATES = bounds.Rates()
 View = TypeVar("View", bound=Callable[..., Any])
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # Writes of a workspace are delayed if the oldest has waited for that long. A form waits no longer for its own.
@@ -162,11 +165,15 @@ def sign_out() -> None:
 
 
 def install(pages: Flask) -> None:
-    """Checks every request before its view: 404 for a stranger to the workspace, 403 without the role."""
+    """Checks every request before its view: 404 for a stranger to the workspace, 403 without the role.
+
+    429 for a session that asks too much, and if too many requests of the workspace are under way.
+    """
     manager = LoginManager(pages)
     manager.session_protection = None  # a session is a row that can be ended; addresses change on the way to work
     manager.user_loader(_load)
     pages.before_request(_check)
+    pages.teardown_request(_leave)
     pages.context_processor(lambda: {"viewer": g.get("viewer")})
 
 
@@ -183,7 +190,29 @@ def _load(token: str) -> Viewer | None:
     return Viewer(signed) if signed else None
 
 
+def _count() -> None:
+    """Counts the request to the session that the cookie names. Raises TooManyPages."""
+    token = session.get("_user_id")
+    if token is None:
+        return
+    bound, key = bounds.PAGES_PER_SESSION, f"pages:{hashlib.sha256(str(token).encode()).hexdigest()}"
+    standing = rate_limits.count(key, bound.most)
+    if standing is None:  # Redis is away
+        if seconds := _RATES.take(key, bound):
+            raise TooManyPages(bound.most, seconds)
+    elif not standing.is_within:
+        bound.reached()
+        raise TooManyPages(bound.most, standing.seconds)
+
+
+def _leave(_: BaseException | None) -> None:
+    if (place := g.pop("place", None)) is not None:
+        bounds.PAGES.leave(place)
+
+
 def _check() -> Response | None:
+    if request.endpoint is None or not declared(request.endpoint).get("asset"):
+        _count()
     if request.endpoint is None:  # 404 or 405: the page of the error keeps the menu
         g.viewer = _viewer_at(request.path) if current_user.is_authenticated else None
         return None
@@ -193,6 +222,9 @@ def _check() -> Response | None:
     g.viewer = Viewer(current_user.signed) if current_user.is_authenticated else None
     if g.viewer is not None and (path_id := (request.view_args or {}).pop("workspace", None)) is not None:
         g.viewer = _viewer_in(path_id)
+        if not bounds.PAGES.take(path_id):
+            raise Overloaded()
+        g.place = path_id
     if access.get("public"):
         return None
     if g.viewer is None:

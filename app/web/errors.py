@@ -43,12 +43,20 @@ def _answer(error: Exception) -> Response:
         return _away(error)
     if isinstance(error, BellhopError) and error.slug != "internal-error":
         problem = PROBLEMS[error.slug]
-        return _page(problem.status, problem.title, error.detail)
+        response = _page(problem.status, problem.title, error.detail)
+        if seconds := getattr(error, "retry_after_seconds", None):
+            response.headers["Retry-After"] = str(seconds)
+        return response
     if isinstance(error, HTTPException) and error.code and error.code < 500:
         problem = PROBLEMS.get(_SLUGS.get(error.code, ""), PROBLEMS["malformed-request"])
-        return _page(error.code, problem.title, problem.detail)
+        return _page(error.code, problem.title, _too_large() if error.code == 413 else problem.detail)
     _log.error("unexpected_error", exc_info=error)
     return _page(500, "Something went wrong here", "It was logged. Try again; if it stays, give us the number below.")
+
+
+def _too_large() -> str:
+    """The limit of this form, which is not that of the API."""
+    return f"What was sent is larger than {(request.max_content_length or 0) // 1024**2} MiB."
 
 
 def _page(status: int, title: str, detail: str, remedy: str | None = None) -> Response:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 from flask import Flask
+from markupsafe import Markup
 
 from app.lib.json import timestamp
 
@@ -19,10 +21,34 @@ NOTHING = "\N{EN DASH}"
 def install(pages: Flask) -> None:
     """Gives templates the filters of this module, and `new_once()`, a key that makes a form count once."""
     pages.jinja_env.trim_blocks = pages.jinja_env.lstrip_blocks = True
-    for filter_ in (number, short, capped, duration, short_time, day, field_time, size, words, parted, indented):
+    for filter_ in (
+        linked,
+        number,
+        short,
+        capped,
+        duration,
+        short_time,
+        day,
+        field_time,
+        size,
+        words,
+        parted,
+        indented,
+    ):
         pages.jinja_env.filters[filter_.__name__] = filter_
     pages.jinja_env.filters["exact_time"] = timestamp  # for machines, and for the reader who hovers
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
+
+
+# Addresses in texts, without the signs of a sentence that end them. The script of the inbox has the same.
+_ADDRESS = re.compile(r"(https?://[!-~]*[a-z0-9/&=#_~$%*+@-])", re.IGNORECASE)
+_LINK = Markup('<a href="{0}" target="_blank" rel="noopener noreferrer nofollow">{0}</a>')
+
+
+def linked(text: str) -> Markup:
+    """A text whose web addresses are links."""
+    parts = _ADDRESS.split(text)
+    return Markup().join(_LINK.format(part) if at % 2 else part for at, part in enumerate(parts))
 
 
 def number(value: float | None) -> str:

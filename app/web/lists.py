@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,16 +11,13 @@ from typing import Any
 from flask import Response, request, url_for
 
 from app.database import replica
-from app.lib import json
+from app.lib import cells, json
 from app.models.base import page_before
 from app.web.access import viewer
 from app.web.formats import MOST_COUNTED
 
 ROWS = 50
 MOST_EXPORTED = 10_000
-# Where a spreadsheet may see a formula: at the beginning of a cell, and behind a semicolon, at which many divide lines
-# without regard to our quotes. Some take wide signs for narrow ones.
-_FORMULA = re.compile(r"(^|[;\t\r\n])(?=[\s\ufeff\x22]*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +136,4 @@ def _cell(value: Any) -> str:
         return ""
     if not isinstance(value, str):
         value = json.dumps(value).decode().strip('"')
-    return _FORMULA.sub(r"\1'", value)
+    return cells.guarded(value)

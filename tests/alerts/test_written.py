@@ -8,6 +8,7 @@ from tests.alerts.series import Seen, firing
 
 LEADS = 'bellhop_scheduler_leads{instance="scheduler.1"}'
 FREE = 'bellhop_media_free_bytes{directory="media",instance="scheduler.1"}'
+REFUSED = 'bellhop_disk_refusals_total{disk="media",instance="scheduler.1"}'
 TRANSACTION = 'bellhop_oldest_transaction_seconds{instance="scheduler.1"}'
 FAULTS = 'bellhop_our_faults_total{cause="descriptors",instance="deliveries.1"}'
 GIVEN_UP = 'bellhop_arrivals_total{outcome="failed",instance="messages.1"}'
@@ -40,6 +41,7 @@ def fires(first: dict[str, float], last: dict[str, float], seconds: float, minut
     [
         ("BellhopNoLeader", {LEADS: 2}, {LEADS: 2}, 1),
         ("BellhopDiskNearlyFull", {FREE: 1e9}, {FREE: 1e9}, 1),
+        ("BellhopDiskRefuses", {REFUSED: 0}, {REFUSED: 1}, 60),
         ("BellhopOldTransaction", {TRANSACTION: 60}, {TRANSACTION: 120}, 60),
         ("BellhopFaultsOfOurs", {FAULTS: 3}, {FAULTS: 5}, 60),
         ("BellhopArrivalsGivenUp", {GIVEN_UP: 0}, {GIVEN_UP: 1}, 1_200),

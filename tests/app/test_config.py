@@ -30,7 +30,7 @@ def test_what_is_not_set_has_its_default() -> None:
     assert settings.retry_schedule_seconds == (60, 300, 1800, 7200, 43200)
     assert settings.stop_after_failures == 50
     assert settings.webhook_timeout_seconds == 10
-    assert settings.probe_pause_seconds == 15
+    assert settings.probe_pause_seconds == 900
     assert settings.webhook_allowed_networks == ()
     assert settings.webhook_ca_file is None
     assert settings.rate_limit_per_minute == 6000
@@ -243,9 +243,10 @@ def test_the_line_about_a_wrong_secret_does_not_show_it() -> None:
         ["-m", "app", "workspace", "create", "x"],
         ["-m", "scheduler"],
         ["-m", "dramatiq", "workers.broker", "workers.writes", "--queues", "writes", "--processes", "1"],
+        ["-m", "app.serving", "--config", "python:app.gunicorn", "app:create_app()"],
         ["-m", "gunicorn", "--config", "python:app.gunicorn", "app:create_app()"],
     ],
-    ids=["upgrade", "workspace", "scheduler", "writes", "web"],
+    ids=["upgrade", "workspace", "scheduler", "writes", "web", "gunicorn"],
 )
 def test_every_process_ends_with_one_line_that_names_the_wrong_setting(command: list[str]) -> None:
     said = refused(command, LOG_FORMAT="xml")
@@ -254,10 +255,11 @@ def test_every_process_ends_with_one_line_that_names_the_wrong_setting(command: 
     assert "Traceback" not in "\n".join(said)
 
 
-def test_a_web_of_no_process_ends_with_one_line_too() -> None:
-    command = ["-m", "gunicorn", "--config", "python:app.gunicorn", "app:create_app()"]
+@pytest.mark.parametrize("number", ["0", "four", "1.5"])
+def test_a_web_of_no_process_ends_with_one_line_too(number: str) -> None:
+    command = ["-m", "app.serving", "--config", "python:app.gunicorn", "app:create_app()"]
 
-    assert refused(command, WEB_CONCURRENCY="0") == [
+    assert refused(command, WEB_CONCURRENCY=number) == [
         "bellhop: WEB_CONCURRENCY is wrong: it must be a whole number from 1 to 1000."
     ]
 

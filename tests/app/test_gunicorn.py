@@ -142,6 +142,15 @@ def web(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         process.finish(time.monotonic() + 20)
 
 
+@pytest.mark.parametrize("hosts", [b"", b"Host: a\r\nHost: a\r\n"])
+def test_a_request_names_one_host(web: Web, hosts: bytes) -> None:
+    assert status(web.ask(b"GET /healthz HTTP/1.1\r\n" + hosts + b"\r\n")) == 400
+
+
+def test_a_request_of_the_first_version_needs_no_host(web: Web) -> None:
+    assert status(web.ask(b"GET /healthz HTTP/1.0\r\n\r\n")) == 200
+
+
 # Bodies
 
 

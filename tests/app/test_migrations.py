@@ -203,7 +203,8 @@ def test_contacts_are_found_by_tag_while_their_search_keys_change(bare: str, mon
 
     migrations.upgrade()
 
-    assert [*found, found_by_tag("VIP"), found_by_tag("vip")] == [["con_1"]] * 4
+    assert len(found) > 1, "an index was built"
+    assert [*found, found_by_tag("VIP"), found_by_tag("vip")] == [["con_1"]] * (len(found) + 2)
 
 
 def found_by_tag(tag: str) -> list[str]:

@@ -31,7 +31,7 @@ from app.domain.automations import http_requests
 from app.domain.automations.http_requests import Carried
 from app.domain.broadcasts import broadcasts, sending
 from app.domain.channels import arrivals, outboxes
-from app.domain.conversations import interrupted_messages, sending_outcomes, sendings
+from app.domain.conversations import interrupted_messages, messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
 from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweep_batches, sweeps
 from app.domain.insight import failures, figures, mail_states, queues, searches, trends
@@ -873,6 +873,7 @@ def settle(world: World) -> None:
         lambda world: mailbox.overdue(arrivals.MAIL, 1, 500),
         lambda world: mailbox.wake(arrivals.WAITING),
         lambda world: arrivals.forget_old(100),
+        lambda world: messages.forget_payloads(),
         lambda world: Timetable()._holding(),
     ],
     ids=[
@@ -896,7 +897,8 @@ def settle(world: World) -> None:
         *("overdue replays", "replays that may send more", "old replays"),
         *("overdue broadcasts", "broadcasts that go on", "old broadcasts", "messages of a broadcast under way"),
         *("claim of messages and their outcomes", "overdue messages"),
-        *("claim of arrivals", "overdue arrivals", "receipts due", "old arrivals", "whether there is anything to do"),
+        *("claim of arrivals", "overdue arrivals", "receipts due", "old arrivals"),
+        *("old documents of providers", "whether there is anything to do"),
     ],
 )
 def test_what_works_on_mail_finds_it_by_index(world: World, work: Callable[[World], object]) -> None:

@@ -164,6 +164,72 @@ def test_a_form_saves_itself_and_survives_a_reload(visit: Visit, workspace: Work
     expect(page.locator("#step-hello")).to_contain_text("Hello again")
 
 
+def test_what_was_just_typed_is_published(visit: Visit, workspace: Workspace, edit: str) -> None:
+    page = visit(workspace.email("owner")).page
+    page.goto(f"{edit}/step?step=hello")
+    panel(page).get_by_label("Text", exact=True).fill("Hello again")
+    page.get_by_role("button", name="Publish", exact=True).click()
+    expect(page.get_by_text("It is published.")).to_be_visible()
+
+    assert [step["text"] for step in definition(workspace, edit)["steps"]] == ["Hello again", "Goodbye"]
+    expect(page.locator("#main")).to_contain_text("Hello again")
+
+
+def test_a_changed_trigger_is_kept_when_one_goes_on(visit: Visit, workspace: Workspace) -> None:
+    body = {"name": "Gold", "definition": {"triggers": [{"event": "tag.added", "tag": "silver"}], "steps": STEPS}}
+    made = workspace.caller().apply("POST", "automations", body)
+    edit = workspace.path(f"automations/{made.data['id']}/edit")
+    page = visit(workspace.email("owner")).page
+    page.goto(f"{edit}/triggers")
+    panel(page).get_by_role("link", name="silver").click()
+    panel(page).get_by_label("Tag").fill("gold")
+    page.locator('.canvas [data-place="/steps/0"]').click()
+    expect(panel(page).get_by_role("button", name="Send a message")).to_be_visible()
+    expect(page.locator(".canvas")).to_contain_text("gold")
+    assert definition(workspace, edit)["triggers"] == [{"event": "tag.added", "tag": "gold"}]
+
+    page.goto(f"{edit}/triggers")
+    panel(page).get_by_role("link", name="gold").click()
+    panel(page).get_by_label("Tag").fill("bronze")
+    panel(page).get_by_role("link", name="Cancel").click()
+    expect(panel(page).get_by_role("link", name="gold")).to_be_visible()
+    panel(page).get_by_role("link", name="gold").click()
+    panel(page).get_by_label("Tag").fill("platinum")
+    page.get_by_role("navigation").get_by_role("link", name="Contacts").first.click()
+    page.wait_for_url("**/contacts")
+    assert definition(workspace, edit)["triggers"] == [{"event": "tag.added", "tag": "platinum"}]
+
+
+def test_what_cannot_be_saved_is_said_before_one_goes_on(visit: Visit, workspace: Workspace, edit: str) -> None:
+    page = visit(workspace.email("owner")).page
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    page.goto(edit)
+    add(page, "/steps/1", "Wait")
+    panel(page).get_by_label("How long").fill("some time")
+    page.get_by_role("button", name="Publish", exact=True).click()
+    expect(page.get_by_role("alert").filter(has_text="It is not published")).to_be_visible()
+    expect(panel(page).locator("[aria-invalid]")).to_have_value("some time")
+    assert asked == []
+
+    page.locator("#step-bye a").click()
+    expect(panel(page).get_by_role("heading", level=2)).to_contain_text("Wait")
+    page.get_by_role("link", name="Contacts").first.click()
+    expect(panel(page).locator("[aria-invalid]")).to_have_value("some time")
+    panel(page).locator("[aria-invalid]").fill("2 days")
+    page.locator("#step-bye a").click()
+    expect(panel(page).get_by_label("Text", exact=True)).to_have_value("Goodbye")
+    assert ["cannot be saved yet" in each for each in asked] == [True, True]
+    assert definition(workspace, edit)["steps"][1]["seconds"] == 2 * 24 * 60 * 60
+
+
+def test_a_press_anywhere_on_a_box_opens_its_form(visit: Visit, workspace: Workspace, edit: str) -> None:
+    page = visit(workspace.email("owner")).page
+    page.goto(edit)
+    page.locator("#step-bye .detail").click()
+    expect(panel(page).get_by_label("Text", exact=True)).to_have_value("Goodbye")
+
+
 def test_everything_is_done_by_keyboard(visit: Visit, workspace: Workspace, edit: str) -> None:
     page = visit(workspace.email("owner")).page
     page.goto(edit)

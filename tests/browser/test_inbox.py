@@ -123,9 +123,10 @@ def test_an_hour_of_an_agent_by_keyboard_alone(talk: Inbox, chat: Chat) -> None:
     talk.expect_sent()
     keyboard.press("Escape")
     keyboard.press("h")
-    expect(talk.page.get_by_role("button", name="In 1 hour")).to_be_focused()
+    keyboard.type("in 1 hour")
     keyboard.press("Enter")
     expect(talk.page.get_by_role("status").filter(has_text="The conversation is snoozed")).to_be_visible()
+    expect(talk.page.get_by_role("log", name="Messages")).to_be_focused()  # no further row is left
     keyboard.press("e")
     expect(talk.page.get_by_role("status").filter(has_text="The conversation is closed.")).to_be_visible()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -111,3 +112,26 @@ def test_workers_are_scaled_by_mail_that_there_is() -> None:
     assert set(re.findall(r"matchLabels: \{mail: (\w+)\}", SCALING)) <= mails
     assert SCALING.count("metric: {name: bellhop_overdue_seconds") == SCALING.count("mail:")
     assert set(scaled) <= set(TYPES)
+
+
+def test_the_units_and_the_image_keep_files_from_other_users() -> None:
+    assert "UMask=0027\n" in UNIT
+    assert "StateDirectoryMode=0750\n" in UNIT
+    assert "install --directory --mode 0750" in (FOLDER / "Dockerfile").read_text()
+
+
+def test_the_image_has_a_version_of_its_own_without_being_told_one(tmp_path: Path) -> None:
+    """The line of the Dockerfile that writes it, on a copy of some code and on another."""
+    [line] = re.findall(r"^RUN (echo .+ > VERSION)$", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
+    found = []
+    for text in ("old", "new"):
+        for name in ("app", "workers", "scheduler"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / "a.py").write_text(text)
+        subprocess.run(["sh", "-c", line], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, check=True)
+        found.append((tmp_path / "VERSION").read_text())
+    subprocess.run(["sh", "-c", line], cwd=tmp_path, env={"PATH": os.environ["PATH"], "VERSION": "abc"}, check=True)
+
+    assert [len(each) for each in found] == [9, 9]
+    assert found[0] != found[1]
+    assert (tmp_path / "VERSION").read_text() == "abc\n"

@@ -19,6 +19,7 @@ from app.domain.broadcasts import broadcasts
 from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversation_counts, conversation_labels, notes, scheduled_messages, snoozes
+from app.domain.inbox import selections
 from app.domain.lifecycle import import_lines
 from app.domain.macros import macros, saved_replies
 from app.domain.people import links, members, sign_ins
@@ -75,6 +76,7 @@ CONSTANTS = {
     "days ahead that a message can be scheduled": scheduled_messages.MOST_DAYS,
     "scheduled messages of a conversation": scheduled_messages.MOST_OF_CONVERSATION,
     "scheduled messages of a workspace": scheduled_messages.MOST_OF_WORKSPACE,
+    "unfinished changes of many conversations of a workspace": selections.MOST_UNFINISHED,
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,
     "triggers of an automation": json_schemas.MOST_TRIGGERS,

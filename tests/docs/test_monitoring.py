@@ -104,3 +104,13 @@ def test_the_page_explains_every_alert() -> None:
 
     assert {name for name, *_ in RULES} == explained
     assert len(RULES) == (FOLDER / "alerts.yaml").read_text().count("alert:")
+
+
+def test_the_page_names_the_event_that_a_broken_request_logs() -> None:
+    named = re.findall(
+        r"^\| `BellhopInternalErrors` .+ Look for `(\w+)` in the logs of `web`\. \|$", PAGE, re.MULTILINE
+    )
+
+    assert len(named) == 1
+    for edge in ("api/problems.py", "web/errors.py"):
+        assert f'_log.error("{named[0]}"' in (ROOT / "app" / edge).read_text()

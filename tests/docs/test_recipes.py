@@ -153,7 +153,8 @@ def test_14_the_caller_gets_the_answer(shop: Api, ada: dict[str, Any], reply: st
     ],
 )
 def test_15_the_score_decides(shop: Api, ada: dict[str, Any], score: str, last: str, tags: list[str]) -> None:
-    install(shop, 15)
+    member_id = make_member(shop.workspace_id)
+    publish(shop, json.loads(re.sub(rb"mem_\w+", member_id.encode(), json.dumps(recipe(15)))))
     shop.sale(ada["id"])
     go_on(shop)
     go_on(shop, pass_time=True)
@@ -161,6 +162,7 @@ def test_15_the_score_decides(shop: Api, ada: dict[str, Any], score: str, last: 
     write(shop, ada, score)
 
     assert (sent()[-1], tags_of(ada)) == (last, tags)
+    assert (one("SELECT assignee_id FROM conversations") == member_id) is bool(tags)
     assert Contact.get_by_id(ada["id"]).custom_fields == {"recommends": score}
 
 

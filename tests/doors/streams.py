@@ -55,9 +55,9 @@ def visitor(attacker: Tenant) -> str:
     return str(answer.json()["token"])
 
 
-def cookie(stack: Stack, workspace_id: str, email: str) -> str:
+def cookie(stack: Stack, workspace_id: str, email: str, role: str = "agent") -> str:
     """The cookie of a new member who has signed in."""
-    stack.command("member", "create", workspace_id, email, "--role", "agent", input=f"{PASSWORD}\n")
+    stack.command("member", "create", workspace_id, email, "--role", role, input=f"{PASSWORD}\n")
     browser = requests.Session()
     form = browser.get(f"{stack.base_url}/sign-in", timeout=20).text
     found = re.search(r'csrf_token" value="([^"]+)', form)

@@ -18,9 +18,11 @@ from tests.cast import Api, one, until
 from tests.conftest import Servers
 from tests.posts import make_post, open_talk, status_of
 from tests.providers.base import Reply, Trouble
+from tests.providers.telegram import refused
 from tests.providers.whatsapp import refusal
 from workers.courier import Courier
 
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 PDF = b"%PDF-1.7\r\n--boundary--\r\n" + bytes(range(256))
 
 
@@ -52,6 +54,13 @@ def whatsapp(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exam
 
 
 @pytest.fixture
+def telegram(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Example]:
+    made = started("telegram", servers, monkeypatch)
+    yield made
+    ended(made, monkeypatch)
+
+
+@pytest.fixture
 def courier(empty: None) -> Iterator[Courier]:
     made = Courier()
     yield made
@@ -75,11 +84,11 @@ def talk_on(api: Api, example: Example) -> tuple[str, str]:
     return channel_id, talk
 
 
-def queue(api: Api, talk: str, text: str, content: bytes | None = None) -> str:
+def queue(api: Api, talk: str, text: str, content: bytes | None = None, name: str = "bill.pdf") -> str:
     """Queues a message, with a file if there is content."""
     body: dict[str, object] = {"text": text}
     if content is not None:
-        uploaded = api.post("uploads?name=bill.pdf", data=content, content_type="application/pdf").json["data"]
+        uploaded = api.post(f"uploads?name={name}", data=content, content_type="application/pdf").json["data"]
         body["attachments"] = [{"upload_id": uploaded["id"]}]
     return str(api.done(api.post(f"conversations/{talk}/messages", body))["resource"]["id"])
 
@@ -175,3 +184,24 @@ def test_an_upload_that_is_refused_fails_the_message(api: Api, whatsapp: Example
 
     assert Message.get_by_id(message_id).failure["detail"] == "Invalid parameter (100)"
     assert paths(whatsapp) == ["media"]
+
+
+@pytest.mark.parametrize(
+    ("said", "calls", "status"),
+    [
+        ("Bad Request: PHOTO_INVALID_DIMENSIONS", ["sendPhoto", "sendDocument"], "sent"),
+        ("Bad Request: chat not found", ["sendPhoto"], "failed"),
+    ],
+)
+def test_a_photo_that_telegram_cannot_show_goes_as_a_document(
+    api: Api, telegram: Example, courier: Courier, said: str, calls: list[str], status: str
+) -> None:
+    channel_id, talk = talk_on(api, telegram)
+    telegram.provider.happens(refused(400, said), path="/sendPhoto")
+    message_id = queue(api, talk, "The plan", PNG, "plan.png")
+
+    courier.wake(channel_id)
+    until(lambda: status_of(message_id) == status)
+
+    assert paths(telegram) == calls
+    assert telegram.files() == ([PNG] if status == "sent" else [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dramatiq import Broker, Worker
 from dramatiq.middleware import Middleware
 
@@ -30,3 +32,9 @@ def process_types(broker: Broker) -> set[str]:
     beside = {each.process_type for each in broker.middleware if isinstance(each, Beside)}
     types = {_TYPE_OF.get(queue, queue) for queue in broker.get_declared_queues()} | beside
     return types & set(presence.TYPES)
+
+
+def process_name(arguments: Sequence[str]) -> str:
+    """The process types of a command of the Procfile, by its modules; `worker` for all of them, or for none."""
+    modules = [each.partition(".")[2] for each in arguments if each.startswith("workers.") and each != "workers.broker"]
+    return "+".join(module.replace("_", "-") for module in modules if module != "all") or "worker"

@@ -17,7 +17,7 @@ from app.database import rows
 from app.domain.triggers import run_states
 from app.domain.work import request_attempts, request_spans
 from app.domain.work.request_attempts import Dispatch, Outcome
-from app.lib import json
+from app.lib import encodings, json
 from app.mailbox import Found, Mail, Waiting
 from app.outbound import Answer
 
@@ -92,7 +92,7 @@ def answer_of(answer: Answer, attempts: int) -> dict[str, Any]:
     return {
         "status": answer.status,
         # PostgreSQL's text holds no NUL; a server may send what it likes.
-        "body": answer.body.decode("utf-8", "replace").replace("\0", ""),
+        "body": encodings.text_of(answer.body, dict(answer.headers).get("content-type")).replace("\0", ""),
         "is_whole": answer.is_whole,
         "duration_ms": answer.duration_ms,
         "attempts": attempts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from peewee import fn
@@ -14,8 +15,10 @@ from app.domain.triggers.start_scans import MOST_TIMED
 from app.domain.work.units import Busy
 from app.errors import Conflict, Fault, Invalid
 from app.models.automations import Automation, AutomationVersion
+from app.models.channels import Channel
 
 NO_AUTOMATION = "There is no such automation in this workspace."
+NO_CHANNEL = "There is no such channel in this workspace."
 NO_SEGMENT = "There is no such segment in this workspace."
 # The most rows that one transaction removes.
 PART = 1_000
@@ -31,10 +34,11 @@ _TABLES = (
 def publish(automation: Automation, published_by: str | None) -> None:
     """Makes the draft the next version. A paused automation stays paused.
 
-    Raises Invalid if it names an automation or a segment that does not exist, and Conflict if it closes a loop, or if
-    the workspace has too many triggers by time.
+    Raises Invalid if it names an automation, a channel or a segment that does not exist, and Conflict if it closes a
+    loop, or if the workspace has too many triggers by time.
     """
-    _check_started(automation)
+    _check_named(automation, Automation, definitions.started, NO_AUTOMATION)
+    _check_named(automation, Channel, definitions.channels, NO_CHANNEL)
     _check_segments(automation)
     _check_timed(automation)
     published = _published_starters(automation)
@@ -76,13 +80,15 @@ def remove_part(automation: Automation) -> bool:
     return True
 
 
-def _check_started(automation: Automation) -> None:
-    named = definitions.started(automation.definition, "/definition")
+def _check_named(
+    automation: Automation, model: Any, named_in: Callable[[Mapping[str, Any], str], Mapping[str, str]], detail: str
+) -> None:
+    named = named_in(automation.definition, "/definition")
     if not named:
         return
-    known = Automation.in_workspace(automation.workspace_id).where(Automation.id.in_(list(named.values())))
+    known = model.in_workspace(automation.workspace_id).where(model.id.in_(list(named.values())))
     there_are = {found.id for found in known}
-    if faults := [Fault(pointer, NO_AUTOMATION) for pointer, each in named.items() if each not in there_are]:
+    if faults := [Fault(pointer, detail) for pointer, each in named.items() if each not in there_are]:
         raise Invalid(*faults)
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from app import sql
 from app.database import rows
 from app.domain.automations import counts, definitions
+from app.domain.automations.editing import step_trees
+from app.domain.automations.steps import KINDS
 from app.domain.triggers.run_states import MOST_DEPTH
+from app.errors import Fault
+from app.lib import json
 from app.models.automations import Automation
 
 # Automations that a chain is sought among.
 MOST_FOLLOWED = 50
 MOST_WARNINGS = 20
 _MISSING = "In version {}, names in the step '{}' printed nothing, {:,} times. The logs of runs tell which."
+
+# The hosts that nobody can have (RFC 2606), which guides and templates show.
+_EXAMPLE = re.compile(r"https?://((?:[a-z0-9-]+\.)*example(?:\.(?:com|net|org))?)(?!\.?[a-z0-9-])", re.IGNORECASE)
+_IS_EXAMPLE = "The address of {} is only an example. Put in your own before you publish."
 
 
 def of(automation: Automation) -> list[dict[str, Any]]:
@@ -30,7 +39,25 @@ def of(automation: Automation) -> list[dict[str, Any]]:
     if refused := counts.of([automation.id], ["refused:depth"])[automation.id].get("refused:depth"):
         detail = f"{refused:,} starts were refused after {MOST_DEPTH} automations in a row had started each other."
         warnings.append({"pointer": "", "detail": detail, "chain": []})
-    return warnings + _of_runs(automation)
+    examples = [
+        {"pointer": f"/definition{each.pointer}", "detail": each.detail, "chain": []}
+        for each in of_examples(automation.definition)
+    ]
+    return warnings + examples + _of_runs(automation)
+
+
+def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
+    """The example addresses in requests and texts of a definition, which may be incomplete; MOST_WARNINGS at most.
+
+    The pointers are into the definition.
+    """
+    found = [
+        Fault(f"{placed.pointer}/{name}", _IS_EXAMPLE.format(host.lower()))
+        for placed in step_trees.walk(definition)
+        for name in KINDS[placed.step["kind"]].templates
+        for host in dict.fromkeys(_EXAMPLE.findall(json.dumps(placed.step.get(name)).decode()))
+    ]
+    return found[:MOST_WARNINGS]
 
 
 def _of_runs(automation: Automation) -> list[dict[str, Any]]:

@@ -28,6 +28,9 @@ _EXAMPLE = {
 }
 
 
+_NAMES: known_names.Names = {"contact": known_names.CONTACT, **known_names.WORKSPACE}
+
+
 class BroadcastContent(MessageContent):
     """What a broadcast says to each contact."""
 
@@ -127,4 +130,4 @@ def _message_faults(message: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("/message/template", f"A template has at most {MOST_TEMPLATE_BYTES // 1024} KiB.")
         return
     for name in ("text", "template"):
-        yield from known_names.value_faults(message.get(name), f"/message/{name}", {"contact": known_names.CONTACT})
+        yield from known_names.value_faults(message.get(name), f"/message/{name}", _NAMES)

@@ -12,6 +12,7 @@ from app.models.runs import UNFINISHED
 class MoveRunsBody(RequestBody):
     """The body that names the version whose runs are moved."""
 
+    WIDENS = True
     from_version = StrictInteger(
         required=True, validate=validate.Range(1, 999_999_999), metadata=about("The version that they have.", example=1)
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from marshmallow import ValidationError, fields, pre_load, validate, validates_schema
+from marshmallow import ValidationError, fields, post_load, validate, validates, validates_schema
 
 from app.domain.contacts.contacts import IDENTIFIERS, MOST_FIELDS, MOST_TAGS
-from app.lib import normalization
+from app.lib import ids, normalization
 from app.lib.schemas import STORABLE_TEXT, Formatted, RequestBody, StrictBoolean, about, text
 
 _CUSTOM_VALUE = [
@@ -36,7 +36,12 @@ def tag_name(**options: Any) -> fields.String:
 class ContactFields(RequestBody):
     """The fields that a contact may be given."""
 
-    external_id = text(255, 1, metadata=about("Your own identifier of the contact."))
+    external_id = Formatted(
+        normalization.bare,
+        validate=validate.Length(1, 255),
+        allow_none=True,
+        metadata=about("Your own identifier of the contact. Spaces at its ends are removed."),
+    )
     email = Formatted(normalization.email, allow_none=True, metadata={"format": "email", "maxLength": 254})
     phone = Formatted(normalization.phone, allow_none=True, metadata={"format": "phone", "description": "E.164."})
     first_name = text(255)
@@ -53,10 +58,17 @@ class ContactFields(RequestBody):
         validate=validate.Length(max=MOST_FIELDS),
         metadata=about(
             "Strings, numbers and booleans by names of 1 to 100 characters. They are merged with the "
-            "existing fields; null removes a field."
+            'existing fields; null removes a field, and "" leaves it as it is.'
         ),
     )
     opted_out = StrictBoolean(metadata=about("Send nothing to this contact."))
+
+    @post_load
+    def without_empty_custom_fields(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """The body without custom fields that are "", which count as not given, too."""
+        if "" not in (given := data.get("custom_fields", {})).values():
+            return data
+        return data | {"custom_fields": {name: value for name, value in given.items() if value != ""}}
 
 
 class ContactUpsert(ContactFields):
@@ -69,21 +81,33 @@ class ContactUpsert(ContactFields):
             "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS},
         }
     }
-    external_id = text(255, metadata=about('Your own identifier of the contact. "" counts as not given.'))
     tags = fields.List(
         tag_name(), validate=validate.Length(max=MOST_TAGS), metadata=about("Added to the existing tags.")
     )
-
-    @pre_load
-    def without_empty_identifiers(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """The body without identifiers that are "": forms and no-code platforms send that for a missing value."""
-        return {name: value for name, value in data.items() if value != "" or name not in IDENTIFIERS}
 
     @validates_schema
     def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
         """Raises ValidationError unless an identifier is given that is not null."""
         if not any(data.get(name) for name in IDENTIFIERS):
             raise ValidationError(f"Give at least one of {', '.join(IDENTIFIERS)}.")
+
+
+class ImportedContact(ContactUpsert):
+    """A contact in a file that a person imports, which may be one that was exported: `id` then finds it again."""
+
+    id = fields.String()
+
+    @validates("id")
+    def is_of_a_contact(self, value: str, **_: Any) -> None:
+        """Raises ValidationError unless the value can be the identifier of a contact."""
+        if not ids.is_id(value, "con"):
+            raise ValidationError("This is not the ID of a contact, which begins with con_.")
+
+    @validates_schema
+    def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
+        """Raises ValidationError unless an identifier is given that is not null, or an `id`."""
+        if "id" not in data:
+            super().needs_an_identifier(data)
 
 
 class ContactPatch(ContactFields):

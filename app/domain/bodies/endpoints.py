@@ -9,7 +9,8 @@ from marshmallow import ValidationError, fields, validate, validates
 from app.config import settings
 from app.domain.webhooks import catalogue, endpoints
 from app.lib import addresses
-from app.lib.schemas import RequestBody, StrictBoolean, StrictInteger, about
+from app.lib.nearest_names import meant
+from app.lib.schemas import OneOf, RequestBody, StrictBoolean, StrictInteger, about
 
 
 class EndpointFields(RequestBody):
@@ -48,7 +49,7 @@ class EndpointFields(RequestBody):
     def are_known(self, value: list[str], data_key: str) -> None:
         """Raises ValidationError, by position, for unknown event kinds."""
         unknown = {
-            number: [f"There is no event kind '{kind}'. webhooks/events lists them."]
+            number: [f"There is no event kind '{kind}'.{meant(kind, catalogue.KINDS)} webhooks/events lists them."]
             for number, kind in enumerate(value)
             if kind != "*" and kind not in catalogue.KINDS
         }
@@ -71,9 +72,7 @@ class EndpointPatch(EndpointFields):
 class EndpointTest(RequestBody):
     kind = fields.String(
         required=True,
-        validate=validate.OneOf(
-            list(catalogue.KINDS), error="There is no event kind '{input}'. webhooks/events lists them."
-        ),
+        validate=OneOf(list(catalogue.KINDS), error="There is no event kind '{input}'. webhooks/events lists them."),
         metadata=about("The kind whose sample is sent.", example="contact.created"),
     )
 

@@ -27,10 +27,20 @@ def _read_json(raw: bytes) -> Any:
     except ValueError as error:
         if b"\\ud" in raw.lower():
             _refuse_lone_surrogates(raw)
+        if not _is_utf8(raw):
+            raise Malformed("The body is not UTF-8. Send JSON in UTF-8, not in Latin-1 or UTF-16.") from error
         raise Malformed(f"The body is not valid JSON: {error}.") from error
     if b"\\u0000" in raw:
         refuse_bad_text(value)
     return value
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _refuse_lone_surrogates(raw: bytes) -> None:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import marshmallow
 from marshmallow import ValidationError, fields
 
 from app.errors import Fault, Invalid, pointer_to
+from app.lib.nearest_names import meant_or_listed
+from app.lib.schemas import UNKNOWN
 
 _BAD_TEXT = "The text contains a character that cannot be stored (U+0000 or half of a surrogate pair)."
 
 
 # marshmallow takes ten times as long for an unknown field as for a known one.
 _MANY = 1_000
+# The most unknown fields of an object for which the nearest known ones are looked up.
+_MOST_NAMED = 20
 
 
 def load(schema: marshmallow.Schema, value: dict[str, Any]) -> Any:
     """`value`, validated and converted by `schema`. Raises Invalid."""
     if len(value) > _MANY and schema.unknown == marshmallow.RAISE:
         known = {field.data_key or name for name, field in schema.load_fields.items()}
-        raise Invalid(*(Fault(pointer_to(key), "Unknown field.") for key in value if key not in known))
+        raise Invalid(*(Fault(pointer_to(key), UNKNOWN) for key in value if key not in known))
     try:
         return schema.load(value)
     except ValidationError as error:
@@ -67,6 +71,8 @@ def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:
                 # For mappings marshmallow adds a level that separates a wrong key from a wrong value.
                 yield from _faults(inner.get("key", []), at + pointer_to(key), None)
                 yield from _faults(inner.get("value", []), at + pointer_to(key), shape.value_field)
+            elif inner == [UNKNOWN] and len(messages) <= _MOST_NAMED:
+                yield Fault(at + pointer_to(key), UNKNOWN + meant_or_listed(str(key), _names_in(shape)))
             else:
                 yield from _faults(inner, at + pointer_to(key), _inside(shape, key))
     elif isinstance(messages, list):
@@ -74,6 +80,12 @@ def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:
             yield from _faults(message, at, shape)
     else:
         yield Fault(at, str(messages))
+
+
+def _names_in(shape: object) -> Iterable[str]:
+    """The names of the fields that the schema, or a field that holds its objects, takes."""
+    schema = shape.schema if isinstance(shape, fields.Nested) else shape
+    return schema.load_fields if isinstance(schema, marshmallow.Schema) else ()
 
 
 def _inside(shape: object, key: object) -> object:

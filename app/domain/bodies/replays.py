@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.domain.deliveries import replay_choices, replays
 from app.domain.webhooks import catalogue
-from app.lib.schemas import Period, RequestBody, StrictBoolean, StrictInteger, about, moment
+from app.lib.schemas import OneOf, Period, RequestBody, StrictBoolean, StrictInteger, about, moment
 from app.outbound.answers import ERROR_CODES
 
 MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints
@@ -30,7 +30,7 @@ class ReplayFilter(Period):
         "By default failed and held. Of pending ones, those that wait for their retry become due. Delivered ones go "
         "out as new deliveries.",
     )
-    kinds = _any_of(fields.String(validate=validate.OneOf(list(catalogue.KINDS))), "Event kinds.")
+    kinds = _any_of(fields.String(validate=OneOf(list(catalogue.KINDS))), "Event kinds.")
     error_codes = _any_of(fields.String(validate=validate.OneOf(list(ERROR_CODES))), "Why the last attempt failed.")
     status_codes = _any_of(
         StrictInteger(validate=validate.Range(100, 599), metadata={"example": 503}),
@@ -47,6 +47,7 @@ class ReplayFilter(Period):
 
 
 class ReplayCreate(RequestBody):
+    WIDENS = True
     filter = fields.Nested(ReplayFilter, required=True, metadata={"example": {"error_codes": ["timeout"]}})
     dry_run = StrictBoolean(metadata=about("Only count the deliveries that would go out."))
     per_second = StrictInteger(

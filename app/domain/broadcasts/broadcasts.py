@@ -7,7 +7,7 @@ it. `broadcast_batches` then handles these contacts, some at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -123,7 +123,9 @@ def refuse_move(broadcast: Broadcast, wanted: str) -> None:
 
 
 def check_time(send_at: datetime | None) -> None:
-    """Raises Invalid for a time that lies too far ahead. One that has passed means: at once."""
+    """Raises Invalid for a time that lies too far ahead or more than a day back. A later one means: at once."""
+    if send_at is not None and clock.now() - send_at > timedelta(days=1):
+        raise Invalid(Fault("/send_at", "This time has passed. Leave it out to send at once."))
     if send_at is not None and (send_at - clock.now()).days >= MOST_DAYS:
         raise Invalid(Fault("/send_at", f"Give a time within {MOST_DAYS} days."))
 

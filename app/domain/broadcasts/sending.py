@@ -129,7 +129,7 @@ class SendMessage:
 
     def _queue(self, unit: Unit, contact: Contact, way: Way) -> str:
         try:
-            text, template = render(self._message, contact)
+            text, template = render(self._message, contact, self._timezone)
         except TemplateError as error:
             raise Skipped("template") from error
         named = [each["id"] for each in self._message.get("attachments", ())]
@@ -157,12 +157,12 @@ class SendMessage:
         return str(messages.queue_draft(change, contact, noted, message).id)
 
 
-def render(message: Mapping[str, Any], contact: Contact) -> tuple[str | None, Any]:
-    """The text and the template of a message for the contact. Raises TemplateError."""
+def render(message: Mapping[str, Any], contact: Contact, timezone: str) -> tuple[str | None, Any]:
+    """The text and the template of a message for the contact. `timezone`: the workspace's. Raises TemplateError."""
     text, template = message.get("text"), message.get("template")
     if "{" not in f"{text}{template}":
         return text, template
-    variables = json.loads(json.dumps({"contact": contacts.represent(contact)}))
+    variables = json.loads(json.dumps({"contact": contacts.represent(contact), "workspace": {"timezone": timezone}}))
     budget = Budget(bounds.COMPUTING_PER_STEP.most)
 
     def rendered(each: str) -> str:

@@ -6,6 +6,7 @@ A file's row is stored before the file and deleted after it, so no file is left 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import structlog
 from marshmallow import fields
 from peewee import fn
 
+from app import metrics
 from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
 from app.database import count, rows, transaction
-from app.domain.channels import awaited_files
+from app.domain.channels import awaited_files, disk
 from app.domain.channels.media_addresses import address_of, is_proof
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
@@ -59,7 +61,8 @@ def store(
         if length == 0:
             raise Invalid(Fault("", "The file is empty."))
     except BaseException:
-        delete_files([upload_id])
+        with suppress(OSError):  # in a directory that cannot be written: both are deleted when they expire
+            delete_files([upload_id])
         raise
     count(
         "UPDATE uploads SET file = %s, content_type = %s, bytes = %s WHERE id = %s",
@@ -260,8 +263,10 @@ def _write(upload_id: str, name: str | None, content: bytes | Iterable[bytes]) -
     except files.TooLong:
         raise TooLarge(f"A file has at most {MOST_BYTES // 1024**2} MiB.") from None
     except OSError as error:
-        log.error("media.not_kept", upload_id=upload_id, error=str(error))
-        raise Unavailable("There is no room for the file at this moment. Try again shortly.") from error
+        metrics.DISK_REFUSALS.labels("media").inc()
+        log.error("media.not_kept", upload_id=upload_id, directory=str(settings().media_dir), error=str(error))
+        raise Unavailable("The file cannot be stored at this moment. Try again shortly.") from error
+    disk.tell_mark()
     return file_types.sniff(bytes(head), name), length
 
 

@@ -11,7 +11,7 @@ from marshmallow import fields
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
-from app.lib import ids, json
+from app.lib import ids, json, phones
 from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.contacts import Contact
@@ -29,23 +29,45 @@ _PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 def needs(workspace_id: str, payload: Mapping[str, Any], contact_id: str | None) -> list[Key]:
     """The keys that a verb of this module gets from its unit."""
-    keys = [sets.key(Contact, workspace_id, name, value) for name, value in _identifiers(payload).items()]
-    return [sets.key(Contact, workspace_id, "id", contact_id), *keys] if contact_id else keys
+    keys = [key for name, value in _identifiers(payload).items() for key in ways_to_find(workspace_id, name, value)]
+    own = [sets.key(Contact, workspace_id, "id", own_id) for own_id in (contact_id, payload.get("id")) if own_id]
+    return [*own, *keys]
+
+
+def ways_to_find(workspace_id: str, name: str, value: str) -> list[Key]:
+    """The keys of contacts with that identifier, as it is given first: a phone number may be written in several ways.
+
+    A contact may gain the identifier if none of them is another's.
+    """
+    values = phones.ways_to_write(value) if name == "phone" else [value]
+    return [sets.key(Contact, workspace_id, name, each) for each in values]
 
 
 def upsert(change: Change) -> Effect:
     """Changes the contact that the first matching identifier finds, or creates it; adds tags, merges custom fields.
 
-    Identifiers after the one that matches are changed on the contact; those before it are filled in. Raises Conflict
-    if the contact has a different value for one before it, or if another contact has one of the identifiers.
+    Identifiers after the one that matches are changed on the contact; those before it are filled in. A phone number
+    that is only written in another way stays as it is. Raises Conflict if the contact has a different value for an
+    identifier before the one that matches, or if another contact has one of the identifiers.
+
+    An `id`, which only files have, comes before them, if this workspace has that contact. Raises Invalid if it has not,
+    and no identifier is given.
     """
     holders = _holders(change)
-    found = next((holder for holder in holders.values() if holder is not None), None)
+    own_id = change.payload.get("id")
+    named = change.unit.get(Contact, change.workspace_id, "id", own_id) if own_id else None
+    found = named or next((holder for holder in holders.values() if holder is not None), None)
     if found is None:
+        if own_id and not holders:
+            raise Invalid(Fault("/id", NO_CONTACT))
         return Effect("made", "contact", make(change).id)
-    _refuse_replacing(found, holders)
+    if named is None:
+        _refuse_replacing(found, holders)
     _refuse_taken(found, holders)
-    _alter(change, found, change.payload)
+    given = dict(change.payload)
+    if (phone := given.get("phone")) and found.phone in phones.ways_to_write(phone):
+        del given["phone"]
+    _alter(change, found, given)
     return Effect("changed", "contact", found.id)
 
 
@@ -98,6 +120,12 @@ def make(change: Change) -> Contact:
 def set_fields(change: Change, contact: Contact, **fields: Any) -> Contact:
     """The contact with these fields. An identifier among them must be one that the unit has found to be free."""
     return _alter(change, contact, fields)
+
+
+def holder(unit: Unit, workspace_id: str, name: str, value: str) -> Contact | None:
+    """The contact with that identifier, locked, however it is written; None if there is none. Raises Busy."""
+    found = [unit.get(Contact, *key[1:]) for key in ways_to_find(workspace_id, name, value)]
+    return next((each for each in found if each is not None), None)
 
 
 def find(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contact:
@@ -176,9 +204,9 @@ def _identifiers(payload: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _holders(change: Change) -> dict[str, Contact | None]:
-    """For each identifier given, the contact that has it."""
+    """For each identifier given, the contact that has it, however it is written."""
     given = _identifiers(change.payload).items()
-    return {name: change.unit.get(Contact, change.workspace_id, name, value) for name, value in given}
+    return {name: holder(change.unit, change.workspace_id, name, value) for name, value in given}
 
 
 def _refuse_replacing(found: Contact, holders: Mapping[str, Contact | None]) -> None:

@@ -79,10 +79,18 @@ def on_channel(unit: Unit, contact: Contact, channel_ids: Collection[str]) -> Co
     return unit.get(Conversation, contact.workspace_id, "id", found[0][0]) if found else None
 
 
-def open_on(change: Change, contact: Contact, channel_id: str, *, is_quiet: bool = False) -> Conversation:
+def open_on(
+    change: Change,
+    contact: Contact,
+    channel_id: str,
+    *,
+    is_quiet: bool = False,
+    referral: Mapping[str, Any] | None = None,
+) -> Conversation:
     """Opens a conversation with the contact, which becomes its most recent one.
 
-    With `is_quiet` it is closed until the contact writes, and no event is recorded.
+    `referral` is the advertisement that the contact comes from. With `is_quiet` the conversation is closed until the
+    contact writes, and no event is recorded.
     """
     conversation = Conversation(
         id=ids.new("cnv"),
@@ -90,6 +98,7 @@ def open_on(change: Change, contact: Contact, channel_id: str, *, is_quiet: bool
         contact_id=contact.id,
         channel_id=channel_id,
         status="closed" if is_quiet else "open",
+        referral=referral,
         created_at=change.unit.now,
     )
     change.unit.put(conversation)
@@ -229,7 +238,8 @@ def erase(conversation_ids: Sequence[str]) -> None:
     rows(
         """
         UPDATE conversations SET status = 'closed', held_at = NULL, peer = NULL, unread = 0, window_ends_at = NULL,
-            labels = '{}', snoozed_until = NULL, waiting_since = NULL, scheduled = 0
+            labels = '{}', snoozed_until = NULL, waiting_since = NULL, asked_at = NULL, referral = NULL,
+            scheduled = 0
         WHERE id = ANY(%s)
         """,
         (list(conversation_ids),),
@@ -254,6 +264,13 @@ class ConversationSchema(ResponseBody):
     window_ends_at = time(
         "Until when the provider lets free text through; null: it has no such window, or it has not begun.",
         allow_none=True,
+    )
+    referral = fields.Dict(
+        allow_none=True,
+        metadata=about(
+            "The advertisement that the contact last came from, as WhatsApp says it: `source_id`, `headline`,"
+            " `ctwa_clid` and others; null: none."
+        ),
     )
     created_at = time("When the conversation began.")
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from marshmallow import fields, validate
 
 from app.channels.base import ChannelKind
-from app.database import rows
+from app.database import count, rows
 from app.domain.channels import channels, media, outboxes
 from app.domain.channels.buttons import ButtonSchema
 from app.domain.channels.media import AttachmentSchema
@@ -40,6 +40,7 @@ from app.models.runs import Run
 
 MOST_CHARACTERS = 4_096
 MOST_TEMPLATE_BYTES = 16 * 1024
+PAYLOADS_KEPT_DAYS = 30
 TEMPLATE_TOO_LONG = f"The texts of the template are longer than {MOST_TEMPLATE_BYTES // 1024} KiB together."
 
 
@@ -104,6 +105,7 @@ def draft(
     """
     kind = channels.kind_of(channels.seen_by(unit, conversation.channel_id))
     check_content(kind, text, has_template=bool(template), files=len(attachments), buttons=len(buttons))
+    sending_checks.check_template(kind, template)
     message = _made(unit, conversation, text, direction="out", status="queued", author=author, run_id=run_id)
     message.expires_at = expires_at
     message.id = message_id or message.id
@@ -207,13 +209,27 @@ def erase(message_ids: Sequence[str]) -> None:
     rows(
         f"""
         UPDATE messages SET text = NULL, template = NULL, attachments = '[]', buttons = NULL, button_id = NULL,
-            provider_id = NULL,
+            provider_id = NULL, provider_payload = NULL, data = NULL, album = NULL,
             failure = CASE WHEN {message_statuses.IS_ENDED_BY_IT} THEN %s::json
                 WHEN failure IS NOT NULL THEN json_build_object('code', failure->'code', 'detail', NULL) END,
             {message_statuses.ENDING}
         WHERE id = ANY(%s)
         """,
         (message_statuses.ERASED, list(message_ids)),
+    )
+
+
+def forget_payloads(limit: int = 1_000) -> int:
+    """Empties up to `limit` provider's documents that are older than PAYLOADS_KEPT_DAYS; returns how many."""
+    return count(
+        """
+        UPDATE messages SET provider_payload = NULL
+        WHERE id = ANY(ARRAY(
+            SELECT id FROM messages
+            WHERE provider_payload IS NOT NULL AND created_at < now() - %s * interval '1 day'
+            ORDER BY created_at LIMIT %s FOR NO KEY UPDATE SKIP LOCKED))
+        """,
+        (PAYLOADS_KEPT_DAYS, limit),
     )
 
 
@@ -247,6 +263,16 @@ class MessageSchema(ResponseBody):
     send_at = time("When it is to be sent; null: it is not scheduled.", allow_none=True)
     cancel_on_reply = fields.Boolean(metadata=about("Whether it fails if the contact writes while it is scheduled."))
     provider_time = time("When the provider took it, by its clock; null: it is not known.", allow_none=True)
+    data = fields.Dict(
+        allow_none=True, metadata=about("The answers of a form (WhatsApp Flows) that the contact filled in; else null.")
+    )
+    provider_payload = fields.Dict(
+        allow_none=True,
+        metadata=about(
+            "The provider's document of a message that Bellhop cannot show in full, such as an order, for"
+            f" {PAYLOADS_KEPT_DAYS} days; else null."
+        ),
+    )
     created_at = time("When the message was received or queued; of one that is scheduled: written.")
 
 
@@ -260,10 +286,11 @@ def _set_off(change: Change, contact: Contact, conversation: Conversation, messa
     unit = change.unit
     channel = channels.seen_by(unit, conversation.channel_id)
     kind = channels.kind_of(channel)
+    is_answer = sending_checks.is_answer(message.author, conversation.asked_at, unit.now)
     refusal = sending_checks.refusal(
         kind,
         has_template=bool(message.template),
-        opted_out=contact.opted_out,
+        opted_out=contact.opted_out and not is_answer,
         is_open=conversation.window_ends_at is not None and conversation.window_ends_at > unit.now,
         is_expired=message.expires_at is not None and message.expires_at <= unit.now,
         is_deleted=channel.deleted_at is not None,

@@ -41,6 +41,12 @@ STOP: Mapping[str, tuple[str, ...]] = {
     "vi": ("dừng", "hủy đăng ký"),
     "zh": ("停止", "退订", "退訂", "取消订阅", "取消訂閱"),
 }
+# Everyday words: as the answer to a question, they say nothing about messages.
+AMBIGUOUS = (
+    *("توقف", "إيقاف", "διακοπή", "abbestellen", "alto", "baja", "lopeta", "arrêt", "הסר", "הסרה", "עצור"),
+    *("रोकें", "बंद करें", "berhenti", "ferma", "停止", "중지", "stoppen", "wypisz", "rezygnuję"),
+    *("parar", "pare", "sair", "dur", "durdur", "dừng"),
+)
 START = ("start", "unstop", "subscribe", "opt in", "opt-in", "старт", "تشغيل", "开始", "開始", "시작", "התחל", "शुरू")
 
 Wish = Literal["stop", "start"]
@@ -48,14 +54,17 @@ Wish = Literal["stop", "start"]
 _COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
 
 
-def wish_of(unit: Unit, workspace_id: str, text: str | None) -> Wish | None:
-    """The wish that the whole text is; None for any other message. A workspace's own words replace those of STOP."""
+def wish_of(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool = False) -> Wish | None:
+    """The wish that the whole text is; None for any other message. A workspace's own words replace those of STOP.
+
+    `is_answer`: the contact pressed a button, or a run waits for the reply. Then an ambiguous word is no wish.
+    """
     # No list has a longer one, and most messages are longer.
     if not text or len(text) > 100:
         return None
     said = _plain(text)
     if said in _words(unit, workspace_id):
-        return "stop"
+        return None if is_answer and said in _AMBIGUOUS else "stop"
     return "start" if said in _BUILT_IN_START else None
 
 
@@ -73,7 +82,7 @@ def _plain_words(words: Iterable[str]) -> frozenset[str]:
 
 
 def _plain(text: str) -> str:
-    """The text in small letters, without what surrounds words: spaces, punctuation, and what is invisible."""
+    """The text folded, and without what surrounds words: spaces, punctuation, invisible signs."""
     if command := _COMMAND.fullmatch(text.strip()):
         text = command[1]
     kept = [" " if each.isspace() else each for each in unicodedata.normalize("NFKC", text) if _is_visible(each)]
@@ -81,7 +90,8 @@ def _plain(text: str) -> str:
         del kept[0]
     while kept and not _is_of_word(kept[-1]):
         del kept[-1]
-    return " ".join("".join(kept).casefold().split())
+    words = " ".join("".join(kept).casefold().split())
+    return words if words in _EXACT else "".join(map(_bare, unicodedata.normalize("NFD", words)))
 
 
 def _is_visible(character: str) -> bool:
@@ -92,5 +102,26 @@ def _is_of_word(character: str) -> bool:
     return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
+def _bare(character: str) -> str:
+    """The character of a decomposed text as a plain keyboard has it; nothing for an accent, a hamza or a tatweel.
+
+    Signs that make another syllable, such as the vowels of Hindi and the voicing of Japanese, are kept.
+    """
+    kind = unicodedata.combining(character)
+    if kind >= _FIRST_ACCENT or kind in _POINTS or character in _HAMZA_AND_TATWEEL:
+        return ""
+    latin = _LATIN.fullmatch(unicodedata.name(character, ""))
+    return latin[1].lower() if latin else character
+
+
+# Combining classes: accents above, below and through letters; and the points of Hebrew, Arabic and Syriac.
+_FIRST_ACCENT = 200
+_POINTS = range(10, 37)
+_HAMZA_AND_TATWEEL = "\u0621\u0640"
+# Letters that Unicode does not decompose, such as đ, ł and the dotless i.
+_LATIN = re.compile("LATIN SMALL LETTER (?:DOTLESS )?([A-Z])(?: WITH .*)?")
+# Without accents it would be "đúng", which is yes.
+_EXACT = ("dừng",)
 _BUILT_IN_STOP = _plain_words(word for words in STOP.values() for word in words)
 _BUILT_IN_START = _plain_words(START)
+_AMBIGUOUS = _plain_words(AMBIGUOUS)

@@ -6,7 +6,7 @@ Callers of these functions have locked the contact.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.database import rows
 from app.domain.conversations import conversations
@@ -37,12 +37,18 @@ def prefetch(unit: Unit, wanted: Sequence[Peer]) -> None:
 
 
 def conversation_with(
-    change: Change, contact: Contact, channel_id: str, peer: str, *, reopens: bool | None
+    change: Change,
+    contact: Contact,
+    channel_id: str,
+    peer: str,
+    *,
+    reopens: bool | None,
+    referral: Mapping[str, Any] | None = None,
 ) -> Conversation:
     """The conversation in which a message from or to the peer belongs.
 
     It is the latest one with that peer on the channel. If that is closed, it is reopened (`reopens`), or followed by a
-    new one (not `reopens`), or stays as it is (None). Raises Busy.
+    new one (not `reopens`), or stays as it is (None). It keeps the `referral`, if there is one. Raises Busy.
     """
     unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
     if sought not in unit.notes:
@@ -51,13 +57,16 @@ def conversation_with(
     found = unit.notes[sought]
     latest = unit.get(Conversation, contact.workspace_id, "id", found) if found else None
     if latest is None or (latest.status == "closed" and reopens is False):
-        opened = conversations.alter(unit, conversations.open_on(change, contact, channel_id), peer=peer)
+        opened = conversations.open_on(change, contact, channel_id, referral=referral)
+        opened = conversations.alter(unit, opened, peer=peer)
         unit.notes |= {sought: opened.id, ("followed by", opened.id): latest and latest.id}
         if latest is not None and latest.broadcast_id is not None:
             conversations.alter(unit, latest, broadcast_id=None)  # the message is a reply to it, though in a new one
         latest = opened
     elif latest.peer is None:
         latest = conversations.alter(unit, latest, peer=peer)
+    if referral is not None:
+        latest = conversations.alter(unit, latest, referral=referral)
     return conversations.reopen(change, contact, latest) if reopens else latest
 
 

@@ -41,6 +41,7 @@ def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
     if kind is not None:
         files, offered = len(upload_ids(payload)), len(payload.get("buttons", ()))
         sending_checks.check_size(kind, payload.get("text") or "", files, offered)
+        sending_checks.check_template(kind, payload.get("template"))
 
 
 def find(change: Change) -> tuple[Contact, Conversation]:

@@ -32,6 +32,11 @@ def take(unit: Unit, conversation: Conversation, message: Message) -> Message:
     return message.altered(run_id=run.id)
 
 
+def is_awaited(unit: Unit, conversation: Conversation) -> bool:
+    """Whether a run waits for a reply in the conversation. Raises Busy."""
+    return _waiting(unit, conversation) is not None
+
+
 def expect(unit: Unit, conversation: Conversation, run: Run) -> None:
     """Lets the run wait for the next reply in the conversation.
 
@@ -64,7 +69,8 @@ def arrived(unit: Unit, conversation: Conversation, run: Run) -> Message | None:
 def answer_of(message: Message) -> Mapping[str, Any]:
     """The answer that a run gets, from which its step makes its result."""
     at = timestamp(message.created_at)
-    return {"text": message.text, "button_id": message.button_id, "message_id": message.id, "at": at}
+    answer = {"text": message.text, "button_id": message.button_id, "message_id": message.id, "at": at}
+    return answer if message.data is None else {**answer, "data": message.data}
 
 
 def _waiting(unit: Unit, conversation: Conversation) -> Run | None:

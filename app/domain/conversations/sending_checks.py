@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
 from app.channels.base import ChannelKind, Outcome, Verdict
 from app.errors import Fault, Invalid
 
 EXPIRED = Verdict(Outcome.FAILED, code="expired", detail="The message expired before it could be sent.")
 OPTED_OUT = Verdict(Outcome.FAILED, code="opted_out", detail="The contact has opted out of messages.")
+# How long members may answer somebody who opted out and writes all the same: who asks wants an answer.
+ANSWERED_WITHIN = timedelta(hours=24)
 NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
 
 
@@ -22,6 +28,17 @@ def check_size(kind: ChannelKind, text: str, files: int, buttons: int = 0) -> No
         what = "the text beside a file" if files else "a message with this many buttons" if buttons else "a message"
         detail = f"On this channel {what} has at most {most:,} characters; this one has {length:,}."
         raise Invalid(Fault("/text", detail))
+
+
+def check_template(kind: ChannelKind, template: Mapping[str, Any] | None) -> None:
+    """Raises Invalid for a template that the channel's provider is known to refuse."""
+    if template and (fault := kind.template_fault(template)) is not None:
+        raise Invalid(Fault("/template", fault))
+
+
+def is_answer(author: Mapping[str, str], asked_at: datetime | None, now: datetime) -> bool:
+    """Whether a message is a member's answer to a contact who wrote at `asked_at`, which opting out does not stop."""
+    return author["type"] == "member" and asked_at is not None and asked_at > now - ANSWERED_WITHIN
 
 
 def refusal(

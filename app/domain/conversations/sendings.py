@@ -84,6 +84,7 @@ class _Row(NamedTuple):
     peer: Any
     is_window_closed: bool
     opted_out: bool | None
+    is_answer: bool
     is_expired: bool
     seconds: Any
     is_closed: bool
@@ -106,6 +107,7 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Sending]:
             "rates": sql.array(rate.per_second for rate in rates.values()),
             "slacks": sql.array(slack_of(rate, CHANNEL_SLACK_SECONDS) for rate in rates.values()),
             "lease_seconds": LEASE_SECONDS,
+            "answer_seconds": sending_checks.ANSWERED_WITHIN.total_seconds(),
         },
     )
     read = [_Row._make(row) for row in found]
@@ -155,7 +157,7 @@ def _refusal(kind: ChannelKind, row: _Row) -> Verdict | None:
     refusal = sending_checks.refusal(
         kind,
         has_template=bool(row.template),
-        opted_out=row.opted_out,
+        opted_out=row.opted_out and not row.is_answer,
         is_open=is_open,
         is_expired=row.is_expired,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,14 +62,31 @@ def whole(given: Mapping[str, Any]) -> dict[str, Any]:
     return filters | {"statuses": filters["statuses"] or list(DEFAULT_STATUSES)}
 
 
-def preview(workspace_id: str, given: Mapping[str, Any]) -> Preview:
-    """Counts exactly. Raises Conflict if that takes too long, or while another preview of the workspace is counted."""
-    chosen, parameters = _chosen(workspace_id, given)
+def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> Preview:
+    """Counts exactly what would go out if the endpoints `enabling` were enabled first.
+
+    Raises Conflict if that takes too long, or while another preview of the workspace is counted.
+    """
+    chosen, parameters = _chosen(workspace_id, given, enabling)
     with transaction(), _in_time():
         if rows(_ONE_AT_A_TIME, (f"previews:{workspace_id}",)) == [(False,)]:
             raise Conflict(BUSY)
         [(count, twice, sample, left_out)] = rows(_COUNT.format(chosen=chosen), (*parameters, SAMPLE))
     return Preview(count, left_out or {}, twice, sample)
+
+
+def untried(workspace_id: str, given: Mapping[str, Any]) -> int:
+    """Counts the held deliveries that a filter by cause leaves out because no attempt has given them a cause.
+
+    0 if the filter has no cause, or no held deliveries. Raises Conflict if counting takes too long.
+    """
+    filters = whole(given)
+    if "held" not in filters["statuses"] or not any(filters[name] for name in _CAUSES):
+        return 0
+    chosen, parameters = _chosen(workspace_id, {**given, **dict.fromkeys(_CAUSES), "statuses": ["held"]})
+    with transaction(), _in_time():
+        [(number,)] = rows(_COUNT_UNTRIED.format(chosen=chosen), parameters)
+    return int(number)
 
 
 def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> int:
@@ -97,7 +114,7 @@ def _in_time() -> Iterator[None]:
     rows("RESET statement_timeout")
 
 
-def _chosen(workspace_id: str, given: Mapping[str, Any]) -> tuple[str, list[Any]]:
+def _chosen(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> tuple[str, list[Any]]:
     filters = whole(given)
     conditions = {sql: filters[name] for name, sql in _CONDITIONS.items() if filters[name] is not None}
     # By the time exactly, and by identifiers roughly, for the index and the choice of partitions.
@@ -107,7 +124,8 @@ def _chosen(workspace_id: str, given: Mapping[str, Any]) -> tuple[str, list[Any]
             conditions[f"deliveries.created_at {sign} %s"] = at
             conditions[f"deliveries.id {sign} %s"] = ids.around("dlv", at, side)
     condition = "".join(f" AND {sql}" for sql in conditions)
-    return _CHOSEN.format(condition=condition), [list(UNCERTAIN), workspace_id, workspace_id, *conditions.values()]
+    fixed = [list(UNCERTAIN), list(enabling), workspace_id, workspace_id]
+    return _CHOSEN.format(condition=condition), [*fixed, *conditions.values()]
 
 
 _CONDITIONS = {
@@ -119,14 +137,17 @@ _CONDITIONS = {
     "status_codes": "deliveries.last_status = ANY(%s)",
 }
 
+# The fields of a filter that choose by the last attempt, which a delivery may not have had.
+_CAUSES = ("error_codes", "status_codes")
+
 _ONE_AT_A_TIME = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 
 # The body of each is looked up by itself: in a join, the planner may prefer to read all events there are.
 _CHOSEN = """
-    SELECT deliveries.id, deliveries.claim,
+    SELECT deliveries.id, deliveries.claim, deliveries.last_error_code,
         deliveries.status = 'delivered' OR deliveries.last_error_code = ANY(%s) AS may_arrive_twice,
-        CASE WHEN endpoints.state = 'stopped' THEN 'endpoint_stopped'
-            WHEN endpoints.state IS DISTINCT FROM 'active' THEN 'endpoint_deleted'
+        CASE WHEN endpoints.state = 'stopped' AND endpoints.id <> ALL(%s) THEN 'endpoint_stopped'
+            WHEN endpoints.state IS NULL OR endpoints.state = 'deleted' THEN 'endpoint_deleted'
             WHEN deliveries.leased_until > now() OR (
                 deliveries.status = 'pending' AND deliveries.next_attempt_at IS NULL) THEN 'in_progress'
             WHEN (SELECT true FROM events WHERE events.id = deliveries.event_id LIMIT 1) IS NULL THEN 'body_gone'
@@ -145,6 +166,8 @@ _COUNT = """
             SELECT reason, count(*) AS number FROM chosen WHERE reason IS NOT NULL GROUP BY reason) AS reasons)
     FROM chosen
 """
+
+_COUNT_UNTRIED = "SELECT count(*) FROM ({chosen}) AS chosen WHERE last_error_code IS NULL"
 
 _WRITE_DOWN = """
     WITH chosen AS ({chosen}), parts AS (

@@ -6,6 +6,7 @@ it. `replay_batches` works through it. A delivery that was claimed or sent since
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ from app.models.replays import OUTCOMES, STATES, Replay, ReplayPart
 MAIL = Mail(table="replays", owner="id", queue="replays", order="id", exclusive=True)
 WAITING = Waiting(MAIL, "wakes_at")
 MOST_PER_SECOND = 1_000
+MOST_FATES = 10_000
 # The states from which each of these can be reached; in it already, nothing changes.
 _FROM = {"paused": ("canary", "running"), "running": ("canary", "paused"), "aborted": ("canary", "running", "paused")}
 
@@ -84,12 +86,25 @@ def refuse_ended(replay: Replay, wanted: str) -> None:
         raise Conflict(f"This replay is {replay.state}.")
 
 
-def preview(workspace_id: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict."""
-    found = replay_choices.preview(workspace_id, given)
+def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] = ()) -> dict[str, Any]:
+    """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict.
+
+    Counts as if the endpoints `enabling` were enabled first.
+    """
+    found = replay_choices.preview(workspace_id, given, enabling)
     sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
     shown = [deliveries.represent(each) for each in (sample if found.sample else ())]
     return ReplayPreviewSchema.of(found, sample=shown)
+
+
+def fates(replay: Replay) -> dict[str, int] | None:
+    """What became of the deliveries that it has sent: how many there are by their status now.
+
+    None if it has sent more than MOST_FATES, which would take long to look up.
+    """
+    if replay.sent > MOST_FATES:
+        return None
+    return dict(rows(_FATES, (replay.id,)))
 
 
 def forget_old(limit: int = 10_000) -> int:
@@ -215,3 +230,9 @@ def _set_state(replay_id: str, state: str) -> None:
         """,
         (state, replay_id),
     )
+
+
+_FATES = """
+    SELECT deliveries.status, count(*) FROM replay_rows JOIN deliveries ON deliveries.id = replay_rows.sent_as
+    WHERE replay_rows.replay_id = %s AND replay_rows.outcome = 'sent' GROUP BY deliveries.status
+"""

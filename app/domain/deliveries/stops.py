@@ -22,6 +22,9 @@ log = structlog.get_logger(__name__)
 
 # Consecutive failures after which attempts at an endpoint go out one at a time.
 PROBED_AFTER = 5
+# The pause before the next of these, as a part of the time for which the endpoint has been failing, and the least one.
+PAUSE_PART = 0.2
+LEAST_PAUSE_SECONDS = 1.5
 # The desk waits while these are counted, and it serves all endpoints.
 MOST_COUNTED = 10_000
 
@@ -41,7 +44,7 @@ def count_outcomes(endpoint: Endpoint, outcomes: Sequence[tuple[Answer, bool]]) 
             endpoint.consecutive_failures, endpoint.probe_at = 0, None
         elif answer.is_ours:
             if is_probe:
-                endpoint.probe_at = _next_probe(endpoint.consecutive_failures)
+                endpoint.probe_at = _next_probe(endpoint)
         else:
             _count_failure(endpoint, answer, is_probe)
     if endpoint.dirty_fields:
@@ -54,6 +57,8 @@ def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
         # It was under way when the probing began. A whole window of these must not stop an endpoint that restarts.
         return
     endpoint.consecutive_failures += 1
+    if endpoint.consecutive_failures == 1 or endpoint.failing_since is None:
+        endpoint.failing_since = SQL("now()")  # PostgreSQL's clock: workers on several machines read it
     threshold = settings().stop_after_failures
     if is_gone:
         metrics.ENDPOINTS_STOPPED.labels("gone").inc()
@@ -63,18 +68,22 @@ def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
         # Omit the redirect's target: it may hold contact data, and reasons are never erased.
         _stop(endpoint, f"{threshold} attempts in a row failed. The last: {answer.error_without_target}")
     else:
-        endpoint.probe_at = _next_probe(endpoint.consecutive_failures)
+        endpoint.probe_at = _next_probe(endpoint)
 
 
-def _next_probe(failures: int) -> SQL | None:
-    """When the next probe may go out after that many consecutive failures; None while the endpoint is not probed.
+def _next_probe(endpoint: Endpoint) -> SQL | None:
+    """When the next probe may go out to an endpoint that has failed; None while it is not probed.
 
-    The pause grows with the failures, so that a dead endpoint stops within minutes and a short outage stops none.
+    The pause grows with the outage and not with the number of failures, so that it takes hours to stop an endpoint,
+    however much is sent to it, and a receiver that is back is found soon after a short outage.
     """
     longest = settings().probe_pause_seconds
-    if failures < PROBED_AFTER or not longest:
+    if endpoint.consecutive_failures < PROBED_AFTER or not longest:
         return None
-    return SQL("now() + %s * interval '1 second'", (longest * failures / settings().stop_after_failures,))
+    # The statement that this becomes part of sees the row as it was before.
+    since = "now()" if isinstance(endpoint.failing_since, SQL) else "failing_since"
+    pause = f"least(%s, greatest(%s, %s * extract(epoch FROM now() - {since})))"
+    return SQL(f"now() + {pause} * interval '1 second'", (longest, LEAST_PAUSE_SECONDS, PAUSE_PART))
 
 
 def represent(endpoint: Endpoint, held: int) -> dict[str, Any]:

@@ -21,12 +21,15 @@ from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, Invalid
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
+from app.models.jobs import Job
 from app.models.selections import Selection, SelectionPart
 
 # The most conversations that one transaction changes, and holds locks on.
 PART = 100
 # The most that can be ticked one by one: those of a page.
 MOST_TICKED = 200
+# The most that are under way in a workspace: its own writes come between their parts, and each part takes its time.
+MOST_UNFINISHED = 5
 
 Verb = Callable[[Change, Contact, Conversation, Mapping[str, Any]], Conversation]
 
@@ -39,7 +42,13 @@ def store(
     action: Mapping[str, Any],
     ticked: Sequence[str] | None,
 ) -> None:
-    """Stores a selection in the transaction that stores its job. `ticked`: identifiers; None: all of the choice."""
+    """Stores a selection in the transaction that stores its job. `ticked`: identifiers; None: all of the choice.
+
+    Raises Conflict if the workspace has MOST_UNFINISHED already.
+    """
+    is_other = (Job.id != job_id) & (Job.kind == "selections.apply") & Job.status.in_(["queued", "running"])
+    if Job.in_workspace(workspace_id).where(is_other).count() >= MOST_UNFINISHED:
+        raise Conflict(f"{MOST_UNFINISHED} changes of many conversations are under way. Wait until one has ended.")
     Selection.insert(
         id=selection_id,
         workspace_id=workspace_id,

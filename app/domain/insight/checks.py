@@ -9,23 +9,28 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.util import find_spec
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import redis
 
-from app import bells, bounds, database, migrations, presence
+from app import bells, bounds, config, database, migrations, presence
 from app.config import settings
-from app.database import DatabaseAway, DatabaseRefuses, replica
+from app.database import DatabaseAway, DatabaseRefuses, replica, room, servers
 from app.domain.channels import disk
 from app.domain.jobs import jobs
 from app.domain.work import secrets
 from app.errors import BellhopError, SettingsError, first_line
-from app.lib import versions
+from app.lib import clock, versions
 from app.logs import tracing
+from app.outbound import smtp
 
-FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError, ConnectionError)
+# Schedules, leases and tokens go by one clock or the other. NTP keeps them within milliseconds.
+MOST_APART = timedelta(seconds=5)
+
+FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,25 @@ def check_version() -> str:
 
 
 def check_database() -> str:
-    """PostgreSQL responds, and a pooler has made the settings of sessions."""
+    """PostgreSQL can be used and takes writes, has our time, and a pooler has made the settings of sessions."""
     [(version,)] = database.rows("SHOW server_version")
     found = dict(database.rows("SELECT name, current_setting(name) FROM unnest(%s) AS name", (list(database.SESSION),)))
     if found != database.SESSION:
         wanted = "; ".join(f"SET {name} TO ''{value}''" for name, value in database.SESSION.items())
         raise SettingsError(f"the sessions of the pooler lack settings: give its database connect_query='{wanted}'")
+    servers.check()
+    asked_at = clock.now()
+    [(their_time,)] = database.rows("SELECT clock_timestamp()")
+    if (apart := max(asked_at - their_time, their_time - clock.now())) > MOST_APART:
+        raise SettingsError(
+            f"the clocks of this machine and of PostgreSQL are {apart.total_seconds():.0f} s apart: let NTP set both"
+        )
+    try:
+        room.check()
+    except DatabaseAway as error:
+        if database.is_full(error):
+            raise SettingsError(f"PostgreSQL's disk is full, so writes get 503: {first_line(error)}") from error
+        raise
     return f"PostgreSQL {version}"
 
 
@@ -126,16 +144,30 @@ def check_jobs() -> str:
 
 
 def check_files() -> str:
-    """There is room for files."""
+    """Files can be written under MEDIA_DIR, and there is room for them."""
+    disk.try_writing()
     free = disk.free_bytes()
     if free < bounds.LEAST_FREE.most:
         raise SettingsError(f"only {free // 1024**2:,} MiB are free under MEDIA_DIR or TMPDIR: uploads are refused")
-    return f"{free // 1024**3:,} GiB are free"
+    return f"{free // 1024**3:,} GiB are free under {settings().media_dir.absolute()}"
+
+
+def check_sharing() -> str:
+    """All processes that have stored a file keep files in the same directory."""
+    here = disk.mark()
+    apart = {each.host for each in presence.processes() if here and each.facts.get("files") not in (None, "", here)}
+    if apart:
+        raise SettingsError(
+            f"MEDIA_DIR ({settings().media_dir.absolute()}) is another directory on {', '.join(sorted(apart))}:"
+            " mount one file system on all machines, then restart the processes there"
+        )
+    return "no process keeps files elsewhere"
 
 
 def check_proxy() -> str:
     """`web` and `realtime` are reached through a proxy only."""
     host, proxies = settings().listen_host, settings().trusted_proxies
+    _check_base()
     if ip_address(host).is_loopback:
         return f"LISTEN_HOST is {host}"
     if not proxies:
@@ -144,6 +176,33 @@ def check_proxy() -> str:
             " realtime; set TRUSTED_PROXIES to the number of proxies in front"
         )
     return f"LISTEN_HOST is {host}: only the proxy may reach it"
+
+
+def _check_base() -> None:
+    base, port = urlsplit(settings().base_url), settings().port
+    try:
+        is_here = base.hostname == "localhost" or ip_address(base.hostname or "").is_loopback
+    except ValueError:
+        is_here = False
+    if base.scheme != "https" and not is_here:
+        raise SettingsError("BASE_URL begins with http://, so passwords and tokens travel in the clear: use https://")
+    if is_here and not settings().trusted_proxies and (base.port or (443 if base.scheme == "https" else 80)) != port:
+        raise SettingsError(f"BASE_URL is {settings().base_url}, but web listens on PORT {port}, without a proxy")
+
+
+def check_forwarded() -> str:
+    """Requests pass as many proxies as TRUSTED_PROXIES says, as far as those tell that have arrived."""
+    told = [each.facts["forwarded"] for each in presence.processes() if "forwarded" in each.facts]
+    proxies = settings().trusted_proxies
+    for number in told:
+        # Without the header it came from this machine, or from a proxy that does not send it.
+        if 0 < number < proxies or number > proxies == 0:
+            raise SettingsError(
+                f"X-Forwarded-For of most requests names {number}, but TRUSTED_PROXIES is {proxies},"
+                " so everybody seems to come from the proxy: have each proxy append to it, and set TRUSTED_PROXIES to"
+                " their number"
+            )
+    return f"TRUSTED_PROXIES is {proxies}" if told else "no process has had enough requests yet to tell"
 
 
 def check_traces() -> str:
@@ -161,6 +220,24 @@ def check_traces() -> str:
             return f"to {target.hostname}, port {port}"
     except (OSError, ValueError) as error:
         raise SettingsError(f"nothing can be sent to OTEL_EXPORTER_OTLP_ENDPOINT: {error}") from error
+
+
+def check_mail() -> str:
+    """The server of SMTP_URL takes connections, and our password where it has one."""
+    if (url := settings().smtp_url) is None:
+        return "SMTP_URL is not set, so no e-mail is sent"
+    try:
+        with smtp.connected(timeout_seconds=2.0):  # the leading scheduler waits for it
+            return f"to {urlsplit(url).hostname}"
+    except smtp.Away as error:
+        raise SettingsError(f"nothing can be sent to SMTP_URL: {first_line(error)}") from error
+
+
+def check_names() -> str:
+    """No setting is misspelt, as far as can be guessed: one that is would have its default."""
+    if found := config.misspelt():
+        raise SettingsError("; ".join(f"there is no setting {name}: is it {near}?" for name, near in found.items()))
+    return "no setting looks misspelt"
 
 
 def check_process(process_type: str) -> Callable[[], str]:
@@ -188,8 +265,12 @@ CHECKS: dict[str, Callable[[], str]] = {
     "secrets": check_secrets,
     "jobs": check_jobs,
     "files": check_files,
+    "sharing": check_sharing,
     "proxy": check_proxy,
+    "forwarded": check_forwarded,
     "traces": check_traces,
+    "mail": check_mail,
+    "names": check_names,
     **{process_type: check_process(process_type) for process_type in presence.TYPES},
 }
 
@@ -207,6 +288,6 @@ def look_at_all() -> list[Result]:
     """Makes all checks but that of the settings. While Redis is away, its time-out is waited for once."""
     results: dict[str, Result] = {}
     for name in CHECKS:
-        is_unknown = name in ("eviction", *presence.TYPES) and not results["redis"].is_good
+        is_unknown = name in ("eviction", "sharing", "forwarded", *presence.TYPES) and not results["redis"].is_good
         results[name] = Result(name, False, "not known without Redis") if is_unknown else look(name)
     return list(results.values())

@@ -21,7 +21,7 @@ MOST_LOOKED_AT = 2_000
 # Counting what a group has now stops here ("10,000+"), and earlier if there are many groups.
 MOST_COUNTED = 10_000
 MOST_COUNTED_TOGETHER = 500_000
-# A group that has failed within this time goes on.
+# A group that has failed within this time goes on, unless its endpoint is stopped or deleted.
 GOES_ON = timedelta(minutes=15)
 
 
@@ -32,7 +32,8 @@ class Group:
     `subject`: the endpoint, the kind of job or the automation, and `subject_name` what people know it by. `code` and
     `status` are the cause; a `status` of None is none. `failed` attempts, jobs or runs in the window, `final` of them
     the last of their delivery; `counts` are the former by step. `failed_now` and `held_now`: deliveries whose last
-    attempt had this cause, `counted_to` at most; None for jobs and runs, which stay failed.
+    attempt had this cause, `counted_to` at most; None for jobs and runs, which stay failed. `untried_now`: deliveries
+    that the same endpoint holds and no attempt has reached, so that they have no cause.
     """
 
     id: int
@@ -51,6 +52,7 @@ class Group:
     counts: Sequence[int] = ()
     failed_now: int | None = None
     held_now: int | None = None
+    untried_now: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +149,17 @@ def stopped(workspace_id: str | None = None, limit: int = 50) -> list[Stopped]:
 def _group(
     row: Sequence[Any], at: datetime, counted: _Counted, steps: Sequence[datetime], present: Mapping[str, int]
 ) -> Group:
-    _, kind, *_, last_seen_at = row
+    _, kind, *_, last_seen_at, is_stopped = row
     is_delivery = kind == "delivery"
     return replace(
-        Group(*row),
-        goes_on=last_seen_at > at - GOES_ON,
+        Group(*row[:-1]),
+        goes_on=last_seen_at > at - GOES_ON and not is_stopped,
         failed=counted.failed,
         final=counted.final,
         counts=[counted.steps.get(step, 0) for step in steps],
         failed_now=present.get("failed", 0) if is_delivery else None,
         held_now=present.get("held", 0) if is_delivery else None,
+        untried_now=present.get("untried", 0) if is_delivery else None,
     )
 
 
@@ -171,7 +174,7 @@ def _counted(group_ids: Sequence[int], window: Window, since: datetime, until: d
 
 
 def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, int]]:
-    """For each of these groups of deliveries, how many are failed and held now, one more than `most` at most."""
+    """For each of these groups of deliveries, how many are failed, held and untried now, `most` + 1 at most."""
     if not groups:
         return {}
     values = {
@@ -209,7 +212,8 @@ _LAST = """
 _NAMED = """
     WITH newest AS ({newest})
     SELECT newest.id, newest.kind, newest.workspace_id, coalesce(workspaces.name, newest.workspace_id), subject,
-        coalesce(address, automations.name), code, nullif(newest.status, 0), first_seen_at, last_seen_at
+        coalesce(address, automations.name), code, nullif(newest.status, 0), first_seen_at, last_seen_at,
+        coalesce(endpoints.state <> 'active', false)
     FROM newest
     LEFT JOIN workspaces ON workspaces.id = newest.workspace_id
     LEFT JOIN endpoints ON newest.kind = 'delivery' AND endpoints.id = subject
@@ -239,7 +243,17 @@ _OF_GROUP = """
             LIMIT %(most)s) AS first) AS found
     WHERE sought.answer {}
 """
-_NOW = _OF_GROUP.format("= sought.answer", "<> 0") + " UNION ALL " + _OF_GROUP.format("IS NULL", "= 0")
+_UNTRIED = """
+    SELECT id, 'untried', found.number
+    FROM unnest(%(ids)s::bigint[], %(subjects)s::text[]) AS sought(id, subject)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS number FROM (
+            SELECT 1 FROM deliveries
+            WHERE endpoint_id = sought.subject AND deliveries.status = 'held'
+                AND deliveries.status IN ('failed', 'held') AND last_error_code IS NULL
+            LIMIT %(most)s) AS first) AS found
+"""
+_NOW = " UNION ALL ".join([_OF_GROUP.format("= sought.answer", "<> 0"), _OF_GROUP.format("IS NULL", "= 0"), _UNTRIED])
 
 _STOPPED = """
     SELECT endpoints.id, endpoints.workspace_id, workspaces.name, address, stop_reason, stopped_at, held.number

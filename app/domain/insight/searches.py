@@ -1,12 +1,12 @@
-"""Searches: what a text is that somebody pastes: an identifier, an e-mail address, a phone number, a trace."""
+"""Searches: finds what a pasted text names: an identifier, e-mail address, phone number, sale's reference or trace."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.database import rows
-from app.lib import ids, normalization
+from app.lib import ids, normalization, phones
 
 MOST_FOUND = 20
 LONGEST = 255
@@ -48,7 +48,7 @@ TYPES: Mapping[str, Type] = {
     "bkg": Type("booking", "bookings", "title", parent="contact_id"),
     "inv": Type("invoice", "invoices", "'No. ' || number"),
     "tok": Type("token", "tokens", "name"),
-    "mem": Type("member", "members", "role"),
+    "mem": Type("member", "members", "(SELECT email FROM accounts WHERE accounts.id = account_id) || ', ' || role"),
     "seg": Type("segment", "segments", "name"),
     "bct": Type("broadcast", "broadcasts", "name"),
     "ws": Type("workspace", "workspaces", "name", workspace="id"),
@@ -57,7 +57,8 @@ TYPES: Mapping[str, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something that the text names. `matched` says by what: `id`, `email`, `phone`, `external_id` or `trace`.
+    """Something that the text names. `matched` says by what: `id`, `email`, `phone`, `external_id`,
+    `reference` or `trace`.
 
     `parent` is the identifier of what it belongs to, where its type has that.
     """
@@ -83,7 +84,7 @@ class Findings:
 def find(text: str, workspace_id: str | None = None) -> Findings:
     """Everything in a workspace, or (None) in all, that has the text as its identifier: MOST_FOUND things at most.
 
-    Takes one statement for an identifier of ours, else four at most. What is in another workspace is not found.
+    Takes one statement for an identifier of ours, else six at most. What is in another workspace is not found.
     """
     text = text.strip().strip("\"'").strip()[:LONGEST]
     if not text or "\0" in text:
@@ -108,10 +109,11 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
         f" WHERE workspace_id = looked_into.id AND {_COMPARED[name].format(name, f'%({name})s')} LIMIT 1)"
         for name in sought
     )
+    members = _MEMBERS if "email" in sought else ""
     values = sought | {"text": text, "ws": workspace_id, "most": MOST_WORKSPACES, "limit": MOST_FOUND + 1}
-    matched = rows(_MATCHES.format(scope=scope, contacts=contacts), values)
+    matched = rows(_MATCHES.format(scope=scope, contacts=contacts, members=members), values)
     found = []
-    for prefix in ("con", "job"):
+    for prefix in ("con", "mem", "sal", "job"):
         by_id = {id: by for name, id, by in reversed(matched) if name == prefix}
         if by_id:
             shown = rows(_shown(TYPES[prefix], "id = ANY(%s)"), (list(by_id), workspace_id, workspace_id))
@@ -120,12 +122,12 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
     return found, workspaces <= MOST_WORKSPACES
 
 
-def _keys(text: str) -> dict[str, str]:
-    """The identifiers of a contact that the text may be, by the name of the column, as they are stored."""
-    keys = {"external_id": text}
-    for name, normalised in (("email", normalization.email), ("phone", normalization.phone)):
+def _keys(text: str) -> dict[str, str | list[str]]:
+    """The identifiers of a contact that the text may be, by the name of the column; of a phone all ways to write it."""
+    keys: dict[str, str | list[str]] = {"external_id": text}
+    for name, read in _READ.items():
         try:
-            keys[name] = normalised(text)
+            keys[name] = read(text)
         except ValueError:
             continue
     return keys
@@ -142,15 +144,32 @@ def _shown(type: Type, condition: str) -> str:
     """
 
 
+_READ: Mapping[str, Callable[[str], str | list[str]]] = {
+    "email": normalization.email,
+    "phone": lambda text: phones.ways_to_write(normalization.phone(text)),
+}
+
 # The unique indexes of contacts compare them in the same way.
-_COMPARED = {"email": "lower({}) = lower({})", "phone": "{} = {}", "external_id": "{} = {}"}
+_COMPARED = {"email": "lower({}) = lower({})", "phone": "{} = ANY({}::text[])", "external_id": "{} = {}"}
 
 _NEWEST_WORKSPACES = "SELECT id FROM workspaces ORDER BY id DESC LIMIT %(most)s"
 _WORKSPACES = "SELECT count(*) FROM (SELECT 1 FROM workspaces LIMIT %s) AS first"
 
+_MEMBERS = """
+    UNION ALL
+    (SELECT 'mem', members.id, 'email' FROM accounts JOIN members ON members.account_id = accounts.id
+    WHERE lower(accounts.email) = lower(%(email)s) AND (%(ws)s::text IS NULL OR members.workspace_id = %(ws)s)
+    LIMIT %(limit)s)
+"""
+
 _MATCHES = """
     (SELECT 'con', found.id, found.matched FROM ({scope}) AS looked_into CROSS JOIN LATERAL ({contacts}) AS found
     LIMIT %(limit)s)
+    UNION ALL
+    (SELECT 'sal', found.id, 'reference' FROM ({scope}) AS looked_into CROSS JOIN LATERAL (
+        SELECT id FROM sales WHERE workspace_id = looked_into.id AND reference = %(text)s LIMIT 1) AS found
+    LIMIT %(limit)s)
+    {members}
     UNION ALL
     (SELECT 'job', id, 'trace' FROM jobs
     WHERE trace_id = %(text)s AND (%(ws)s::text IS NULL OR workspace_id = %(ws)s) LIMIT %(limit)s)

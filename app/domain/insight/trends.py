@@ -69,7 +69,10 @@ def between(since: datetime, until: datetime) -> tuple[Window, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Attempts in a step. `final`: those after which the delivery had failed; `buckets`: their number by duration."""
+    """Attempts in a step. `final`: those after which the delivery had failed.
+
+    `buckets`: those that were answered, by their duration.
+    """
 
     starts_at: datetime
     attempts: int
@@ -84,7 +87,7 @@ class Attempts:
         return self.attempts - self.delivered
 
     def percentile_ms(self, share: float) -> float | None:
-        """The duration that this share of the attempts did not exceed, estimated within its bucket; None: no attempts.
+        """The duration that this share of the answers did not exceed, estimated within its bucket; None: no answers.
 
         Durations beyond the last bound count as that bound.
         """

@@ -149,8 +149,9 @@ def forget_old(limit: int = 5_000, most_batches: int = 20) -> int:
 
     So a place stays good for an hour, however long transactions are open. Safe to run concurrently.
     """
-    [(oldest_seconds,)] = rows(sql.load("note_horizon"), {"kept": KEPT})
-    metrics.OLDEST_TRANSACTION_SECONDS.set(float(oldest_seconds))
+    [(writing_seconds,)] = rows(sql.load("note_horizon"), {"kept": KEPT})
+    [(reading_seconds,)] = rows(sql.load("oldest_snapshot"))
+    metrics.OLDEST_TRANSACTION_SECONDS.set(float(max(writing_seconds, reading_seconds)))
     deleted = 0
     for _ in range(most_batches):
         found = count(sql.load("forget_updates"), {"kept": KEPT, "limit": limit})

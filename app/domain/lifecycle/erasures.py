@@ -17,6 +17,7 @@ from app.domain.macros import drafts
 from app.domain.work import events
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy
+from app.lib import phones
 from app.models.contacts import Contact
 from app.models.sales import Sale
 
@@ -65,7 +66,7 @@ def kept_jobs(contact: Contact) -> Iterator[dict[str, Any]]:
         SELECT id, kind, status, payload, created_at FROM jobs WHERE resource_id = %(id)s AND due_at IS NOT NULL
         ORDER BY id
         """,
-        {"workspace_id": contact.workspace_id, "id": contact.id, "known": _identifiers(contact)},
+        _marks(contact.workspace_id, contact.id, _identifiers(contact)),
     )
     return (dict(zip(("id", "kind", "status", "payload", "created_at"), job, strict=True)) for job in found)
 
@@ -161,8 +162,13 @@ def _erase_conversations(conversation_ids: list[str]) -> None:
 
 
 def _erase_kept_payloads(workspace_id: str, contact_id: str, known: Collection[str]) -> None:
-    marks = {"workspace_id": workspace_id, "id": contact_id, "known": list(known)}
-    rows(f"UPDATE jobs SET payload = NULL WHERE {_IS_KEPT}", marks)
+    rows(f"UPDATE jobs SET payload = NULL WHERE {_IS_KEPT}", _marks(workspace_id, contact_id, known))
+
+
+def _marks(workspace_id: str, contact_id: str, known: Collection[str]) -> dict[str, Any]:
+    """The parameters of _IS_KEPT."""
+    written = [way for each in known for way in phones.ways_to_write(each)]
+    return {"workspace_id": workspace_id, "id": contact_id, "known": written}
 
 
 def _identifiers(contact: Contact) -> list[str]:
@@ -192,7 +198,8 @@ _TABLES = [
 _NEXT = "SELECT id FROM {table} WHERE {own} AND id > %(after)s ORDER BY id LIMIT %(limit)s"
 _OWN = {"enrolments": "id > %(id)s || '/' AND id < %(id)s || '0'"}
 
-# Only jobs that failed unexpectedly keep their payload. `known` are all identifiers that the contact ever had.
+# Only jobs that failed unexpectedly keep their payload. `known` are all identifiers that the contact ever had, phone
+# numbers in every way to write them.
 _IS_KEPT = """
     workspace_id = %(workspace_id)s AND status = 'failed' AND payload IS NOT NULL AND (
         resource_id = %(id)s OR payload->>'contact_id' = %(id)s

@@ -3,39 +3,64 @@
 from __future__ import annotations
 
 import csv
-import io
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO
 
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES
+from app.domain.lifecycle.import_texts import Lines, opened
 from app.errors import Fault, Invalid
+from app.lib import ids
+from app.lib.cells import unguarded
 
 PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
 CUSTOM = "custom_fields."
-# What a column can be imported as, besides: nothing, a full name, a custom field of the column's name.
-NOTHING, NAME, FIELD = "", "name", "custom_field"
+# What a column can be imported as, besides: nothing, a full name, a custom field of the column's name, and what exports
+# have: our own identifier, all custom fields as an object in JSON.
+NOTHING, NAME, FIELD, ID, FIELDS = "", "name", "custom_field", "id", "custom_fields"
 TARGETS: Sequence[str] = (
     *(NOTHING, "email", "phone", "external_id", NAME, "first_name", "last_name", "locale", "timezone"),
-    *("tags", "opted_out", FIELD),
+    *("tags", "opted_out", FIELD, FIELDS, ID),
 )
 MOST_COLUMNS = 200
 SHOWN_VALUES = 3
 _LOOKED_AT = 20  # rows
 _DELIMITERS = ",;\t"
-# Names of columns, of letters and digits alone, that other programs write.
+_NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
+_MOST_LINES_OF_NAMES = 50
+_REMARK = re.compile(r"\([^)]*\)")  # as in "Phone (with country code)"
+# A cell in quotation marks, and the mark that begins one which goes on in the next line.
+_QUOTED = re.compile(r'"(?:[^"]|"")*+"')
+_OPEN = re.compile(r'(?:^|[,;\t|])\s*"')
+# Names that other programs give their columns, of letters without accents and digits alone, in English, German,
+# French, Spanish and Portuguese.
 _GUESSES = {
-    "email": "email emailaddress mail",
-    "phone": "phone phonenumber mobile mobilephone tel telephone telefon handy",
-    "external_id": "externalid id customerid customernumber",
-    NAME: "name fullname contact contactname",
-    "first_name": "firstname givenname forename vorname prenom",
-    "last_name": "lastname surname familyname nachname nom",
-    "locale": "locale language",
-    "timezone": "timezone",
-    "tags": "tags tag labels label",
-    "opted_out": "optedout unsubscribed",
+    "email": """email emailaddress primaryemail workemail mail emailadresse adresseemail adressemail courriel
+        correo correoelectronico direcciondecorreoelectronico enderecodeemail""",
+    "phone": """phone phonenumber mobile mobilenumber mobilephone mobilephonenumber cellphone tel telephone whatsapp
+        whatsappnumber whatsappphonenumber telefon telefonnummer handy handynummer mobilnummer mobiltelefon
+        mobiltelefonnummer rufnummer numerodetelephone numerodetelephonemobile telephonemobile telephoneportable
+        portable telefono telefonomovil movil numerodetelefono numerodetelefonomovil telefone telefonecelular celular
+        telemovel numerodetelefone numerodetelefonecelular numerodecelular numerodotelefone""",
+    "external_id": """externalid id customerid customernumber userid contactid recordid subscriberid kundennummer
+        kundenid datensatzid numeroclient idclient numerodeclient identifiantclient iddelenregistrement
+        numerodecliente idcliente iddecliente iddelcliente idderegistro iddelregistro iddoregistro iddocliente""",
+    NAME: """name fullname contact contactname displayname kontakt kontaktname vollername vollstandigername nom
+        nomcomplet nombre nombrecompleto nombreyapellidos nome nomecompleto""",
+    "first_name": """firstname givenname forename fname vorname prenom primernombre nombredepila primeironome
+        nomeproprio""",
+    "last_name": """lastname surname familyname lname nachname familienname nomdefamille apellido apellidos sobrenome
+        apelido apelidos ultimonome""",
+    "locale": """locale language preferredlanguage browserlanguage sprache bevorzugtesprache langue languepreferee
+        idioma idiomapreferido idiomadepreferencia lingua""",
+    "timezone": "timezone zeitzone fuseauhoraire zonahoraria husohorario fusohorario",
+    "tags": "tags tag labels label etiketten schlagworter etiquettes etiquette etiquetas etiqueta marcadores marcador",
+    "opted_out": """optedout unsubscribed unsubscribedfromemails unsubscribedfromallemail abgemeldet
+        vonallenemailsabgemeldet desabonne desinscrit desinscritdetouslesemails dadodebaja descadastrado""",
+    FIELDS: "customfields",
 }
 _GUESSED = {name: target for target, names in _GUESSES.items() for name in names.split()}
 
@@ -76,47 +101,77 @@ class Mapping:
         return names
 
 
-def header(text: IO[str]) -> tuple[list[str], str]:
-    """The names of the columns, which the first line has, and what separates them. Raises Invalid."""
-    head = text.readline(LONGEST_LINE_BYTES)
-    delimiter = max(_DELIMITERS, key=head.count)
+def header(lines: Lines) -> tuple[list[str], str]:
+    """The names of the columns, which the first row has, and what separates them. Raises Invalid.
+
+    Spreadsheets may name the separator in a line before. Line breaks in a name are read as spaces.
+    """
+    head = lines.read(LONGEST_LINE_BYTES)
+    named = _NAMED_DELIMITER.fullmatch(head)
+    if named:
+        head = lines.read(LONGEST_LINE_BYTES)
+    row = _whole_row(head, lines)
+    delimiter = named[1] if named else max(_DELIMITERS, key=_QUOTED.sub("", row).count)
     try:
-        return [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])], delimiter
+        return [" ".join(name.split()) for name in next(csv.reader([row], delimiter=delimiter), [])], delimiter
     except csv.Error as error:
         raise Invalid(Fault("", f"The line with the names of the columns cannot be read: {error}.")) from error
 
 
+def _whole_row(head: str, lines: Lines) -> str:
+    """The row that begins with the line `head`: it goes on while a quotation mark is open. Raises Invalid."""
+    row, number = head, lines.number
+    for _ in range(_MOST_LINES_OF_NAMES):
+        if not _OPEN.search(_QUOTED.sub("", row)):
+            return row
+        row += lines.read(LONGEST_LINE_BYTES)
+    raise Invalid(Fault("", f"A quotation mark in line {number} is not closed."))
+
+
 def read(file: IO[bytes]) -> list[Column]:
     """The columns of a table, or of the beginning of one. Raises Invalid if it has none, or too many."""
-    text = io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="")
-    try:
-        headers, delimiter = header(text)
+    with opened(file, "replace") as text:
+        lines = Lines(text)
+        headers, delimiter = header(lines)
         if not any(headers) or len(headers) > MOST_COLUMNS:
             raise Invalid(Fault("", f"The first line must name the columns, at most {MOST_COLUMNS}."))
-        cells = _first_rows(text, delimiter)
-    finally:
-        text.detach()  # it would close the file
-    columns: list[Column] = []
-    for place, name in enumerate(headers):
-        values = [row[place] for row in cells if len(row) > place and row[place].strip()]
-        target = _guess(name)
-        if target not in ("tags", FIELD) and any(column.target == target for column in columns):
-            target = NOTHING
-        columns.append(Column(name, values[:SHOWN_VALUES], target))
-    return columns
+        cells = [[unguarded(cell) for cell in row[:MOST_COLUMNS]] for row in _first_rows(lines, delimiter)]
+    values = [[row[place] for row in cells if len(row) > place and row[place].strip()] for place in range(len(headers))]
+    targets = _guesses(headers, values)
+    return [Column(*each) for each in zip(headers, (few[:SHOWN_VALUES] for few in values), targets, strict=True)]
 
 
-def _first_rows(text: IO[str], delimiter: str) -> list[list[str]]:
+def _guesses(headers: Sequence[str], values: Sequence[Sequence[str]]) -> list[str]:
+    """What the columns are probably imported as. A column that bears a target's own name has it before all others."""
+    targets = [_guess(header, few) for header, few in zip(headers, values, strict=True)]
+    places = sorted(range(len(headers)), key=lambda place: headers[place] != targets[place])
+    taken: set[str] = set()
+    for place in places:
+        if targets[place] in taken:
+            targets[place] = NOTHING
+        taken |= {targets[place]} - {"tags", FIELD}
+    if NAME in taken and taken & {"first_name", "last_name"}:
+        # Beside one part of the name, "Name", "Nom" or "Nombre" is the other part.
+        missing = [part for part in ("first_name", "last_name") if part not in taken]
+        targets[targets.index(NAME)] = missing[0] if missing else NOTHING
+    return targets
+
+
+def _first_rows(lines: Lines, delimiter: str) -> list[list[str]]:
     try:
-        return list(islice(csv.reader(text, delimiter=delimiter), _LOOKED_AT))
+        return list(islice(csv.reader(lines, delimiter=delimiter), _LOOKED_AT))
     except csv.Error:
         return []  # the import says what is wrong with which line
 
 
-def _guess(name: str) -> str:
+def _guess(name: str, values: Sequence[str]) -> str:
     if name.startswith(CUSTOM):
         return FIELD
-    return _GUESSED.get("".join(character for character in name.lower() if character.isalnum()), NOTHING)
+    if name == ID and values and all(ids.is_id(value.strip(), "con") for value in values):
+        return ID
+    plain = unicodedata.normalize("NFKD", _REMARK.sub("", name)).lower()
+    plain = "".join(character for character in plain if character.isalnum())
+    return _GUESSED.get(plain.removeprefix("your").removesuffix("1value"), NOTHING)  # as in "Phone 1 - Value"
 
 
 def _name_of(header: str, target: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from marshmallow import fields, validate
@@ -42,13 +42,23 @@ class Line:
         return cls(number, json.dumps(content).decode())
 
 
-def store(workspace_id: str, import_id: str, job_id: str, good: Sequence[Line], bad: Sequence[Line]) -> None:
+class Lines(NamedTuple):
+    """The good and the bad lines of an import, and the problems of good lines whose bad cells were left out."""
+
+    good: list[Line]
+    bad: list[Line]
+    left_out: list[Line]
+
+
+def store(workspace_id: str, import_id: str, job_id: str, lines: Lines) -> None:
     """Stores the lines of a new import, in the transaction that stores its job."""
+    good, bad, left_out = lines
     Import.insert(
         id=import_id, workspace_id=workspace_id, job_id=job_id, total=len(good) + len(bad), failed=len(bad)
     ).execute()
     _keep("import_lines", "body", workspace_id, import_id, good)
     _keep("import_errors", "problem", workspace_id, import_id, bad)
+    _keep("import_errors", "problem", workspace_id, import_id, left_out, is_true="is_imported")
 
 
 def go_on(change: Change) -> Effect | None:
@@ -71,6 +81,7 @@ def go_on(change: Change) -> Effect | None:
         for number, result in zip(numbers, results, strict=True)
         if isinstance(result, Exception)
     ]
+    _forget_left_out(change.target, [line.number for line in failed])
     _keep("import_errors", "problem", change.workspace_id, change.target, failed)
     count("DELETE FROM import_lines WHERE import_id = %s AND number = ANY(%s)", (change.target, numbers))
     [(is_last,)] = rows(
@@ -147,10 +158,19 @@ def _failed(change: Change, number: int, error: Exception) -> Line:
     return Line.of(number, problem_of_error(error, base_url=settings().base_url))
 
 
-def _keep(table: str, content: str, workspace_id: str, import_id: str, lines: Sequence[Line]) -> None:
+def _forget_left_out(import_id: str, numbers: Sequence[int]) -> None:
+    """Deletes what is said about cells of these lines: they fail as a whole."""
+    if numbers:
+        count("DELETE FROM import_errors WHERE import_id = %s AND number = ANY(%s)", (import_id, numbers))
+
+
+def _keep(
+    table: str, content: str, workspace_id: str, import_id: str, lines: Sequence[Line], is_true: str | None = None
+) -> None:
     if lines:
+        columns, true = (f", {is_true}", ", true") if is_true else ("", "")
         count(
-            f"INSERT INTO {table} (workspace_id, import_id, number, {content})"
-            " SELECT %s, %s, * FROM unnest(%s::int[], %s::text[]::json[])",
+            f"INSERT INTO {table} (workspace_id, import_id, number, {content}{columns})"
+            f" SELECT %s, %s, *{true} FROM unnest(%s::int[], %s::text[]::json[])",
             (workspace_id, import_id, [line.number for line in lines], [line.content for line in lines]),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from app.domain.automations.steps import templated_values, times
@@ -13,6 +12,7 @@ from app.domain.macros.macro_actions import KINDS, ME, Kind
 from app.domain.people import members
 from app.domain.work import schema_checks
 from app.errors import Fault, pointer_to
+from app.lib.nearest_names import meant
 from app.models.automations import Automation
 from app.models.jobs import Job
 from app.models.saved_replies import SavedReply
@@ -103,9 +103,7 @@ def _existing(model: Any, workspace_id: str, row_ids: set[str], *conditions: Any
 def _faults(action: Mapping[str, Any], at: str) -> Iterator[Fault]:
     name = action.get("kind")
     if not isinstance(name, str) or name not in KINDS:
-        nearest = get_close_matches(name[:100], KINDS, 1) if isinstance(name, str) else ()
-        meant = f" Did you mean '{nearest[0]}'?" if nearest else ""
-        yield Fault(f"{at}/kind", f"Give the kind of the action.{meant} The kinds are {', '.join(KINDS)}.")
+        yield Fault(f"{at}/kind", f"Give the kind of the action.{meant(name, KINDS)} The kinds are {', '.join(KINDS)}.")
         return
     kind = KINDS[name]
     wrong = list(schema_checks.faults(action, _schema(name, kind), at))

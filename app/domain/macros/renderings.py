@@ -8,7 +8,7 @@ from app import bounds
 from app.domain.automations.definitions import known_names
 from app.domain.automations.definitions.known_names import Names
 from app.domain.contacts import contacts
-from app.domain.people import members
+from app.domain.people import members, workspaces
 from app.domain.people.members import MemberSchema
 from app.errors import Conflict, Fault, NotFound
 from app.lib import json, templates
@@ -16,7 +16,7 @@ from app.lib.templates import Budget, Overspent, TemplateError
 from app.models.contacts import Contact
 
 # What a template can name.
-NAMES: Names = {"contact": known_names.CONTACT, "member": dict.fromkeys(MemberSchema().fields)}
+NAMES: Names = {"contact": known_names.CONTACT, "member": dict.fromkeys(MemberSchema().fields), **known_names.WORKSPACE}
 _OVERSPENT = "The templates take more than {:,} steps together. Use fewer or shorter ones."
 
 
@@ -34,7 +34,9 @@ class Rendering:
     def __init__(self, contact: Contact, member_id: str | None) -> None:
         self._budget = Budget(bounds.COMPUTING_PER_STEP.most)
         member = _member(contact.workspace_id, member_id) if member_id else {}
-        self._variables = json.loads(json.dumps({"contact": contacts.represent(contact), "member": member}))
+        workspace = {"timezone": workspaces.find(contact.workspace_id).timezone}
+        named = {"contact": contacts.represent(contact), "member": member, "workspace": workspace}
+        self._variables = json.loads(json.dumps(named))
 
     @property
     def missing(self) -> list[str]:

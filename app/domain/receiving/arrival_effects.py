@@ -15,11 +15,20 @@ from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved,
 from app.database import database
 from app.domain.channels import buttons, channels, fetches, media, provider_messages
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, messages, opt_outs, peers, read_receipts, scheduled_messages
-from app.domain.receiving import receipts, senders
+from app.domain.conversations import (
+    conversations,
+    messages,
+    opt_outs,
+    peers,
+    read_receipts,
+    replies,
+    scheduled_messages,
+)
+from app.domain.receiving import albums, receipts, senders
 from app.domain.work.changes import Change
 from app.errors import Invalid, NotFound
 from app.lib import ids
+from app.lib.schemas import composed
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -48,11 +57,21 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
     if provider_messages.find(unit, channel, item.provider_id) is not None:
         return
     contact = senders.contact_of(change, channel, item.sender, name=item.name, phone=item.phone, locale=item.locale)
-    if (wish := opt_outs.wish_of(unit, channel.workspace_id, item.text)) is not None:
-        contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
     reopens = channel.settings.get("reopen", True) is not False
-    conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=reopens)
-    news = {"unread": conversation.unread + 1} | _window(channel, conversation, item)
+    conversation = peers.conversation_with(
+        change, contact, channel.id, item.peer, reopens=reopens, referral=item.referral
+    )
+    if (begun := albums.message_of(unit, conversation, item.album)) is not None:
+        more = _attached(change, channel, begun.id, item)
+        text = "\n".join(filter(None, (begun.text, item.text))) or None
+        unit.put(begun.altered(attachments=[*begun.attachments, *more], text=text))
+        return
+    is_answer = item.button_id is not None or replies.is_awaited(unit, conversation)
+    wish = opt_outs.wish_of(unit, channel.workspace_id, item.text, is_answer=is_answer)
+    if wish is not None:
+        contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
+    asked_at = None if wish == "stop" else max(conversation.asked_at or item.at, item.at)
+    news = {"unread": conversation.unread + 1, "asked_at": asked_at} | _window(channel, conversation, item)
     conversation = conversations.alter(unit, conversation, **news)
     if item.button_id is not None and channels.kind_of(channel).confirms_presses:
         read_receipts.queue(unit, conversation, item.provider_id)
@@ -68,8 +87,12 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         button_id=item.button_id,
         provider_id=item.provider_id,
         provider_time=item.at,
+        provider_payload=item.payload,
+        data=item.data,
+        album=item.album,
     )
     provider_messages.note(unit, channel, item.provider_id, message)
+    albums.begin(unit, conversation, message)
     for each in filter(None, (conversation.id, peers.followed_by(unit, conversation))):
         scheduled_messages.cancel(change, each)
 
@@ -77,7 +100,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
 def _text(channel: Channel, item: Received) -> str | None:
     """What the contact said: of a press whose label the provider does not say, that of our own message."""
     if item.text is not None or item.button_id is None:
-        return item.text
+        return None if item.text is None else str(composed(item.text))
     known = buttons.label_of(channel.id, item.pressed, item.button_id) if item.pressed else None
     return known or item.button_id
 
@@ -98,7 +121,7 @@ def _edit(change: Change, channel: Channel, item: Edited) -> None:
     # The texts of a contact that was deleted are gone for good.
     with suppress(NotFound):
         provider_messages.contact_and_conversation(change.unit, message)
-        change.unit.put(message.altered(text=item.text, edited_at=item.at))
+        change.unit.put(message.altered(text=composed(item.text), edited_at=item.at))
 
 
 def _echo(change: Change, channel: Channel, item: Echoed) -> None:
@@ -116,7 +139,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
         contact_id=contact.id,
         channel_id=channel.id,
         direction="out",
-        text=item.text,
+        text=composed(item.text),
         attachments=_expected(change, channel, message_id, item.media),
         status="sent",
         author={"type": "provider", "id": channel.id},

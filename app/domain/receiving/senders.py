@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,8 +12,7 @@ from app.domain.contacts import contacts, identities
 from app.domain.lifecycle import merges
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
-from app.lib import normalization, phones
-from app.models import sets
+from app.lib import graphemes, normalization, phones
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.sets import Key
@@ -25,11 +25,10 @@ def key(channel: Channel, external_id: str) -> Key:
     return identities.key(channel.workspace_id, channel.kind, external_id)
 
 
-def phone_keys(workspace_id: str, phone: str | None) -> Iterator[Key]:
-    """The keys of contacts with that number, however it is written."""
-    if phone is not None and phones.E164.fullmatch(phone):
-        for way in phones.ways_to_write(phone):
-            yield sets.key(Contact, workspace_id, "phone", way)
+def phone_keys(workspace_id: str, phone: str | None) -> list[Key]:
+    """The keys of contacts with that number, however it is written; none for what is no number."""
+    is_number = phone is not None and phones.E164.fullmatch(phone)
+    return contacts.ways_to_find(workspace_id, "phone", str(phone)) if is_number else []
 
 
 def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
@@ -117,15 +116,17 @@ def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
 
 
 def _holder(unit: Unit, workspace_id: str, phone: str | None) -> Contact | None:
-    holders = [unit.get(Contact, *each[1:]) for each in phone_keys(workspace_id, phone)]
-    return next((holder for holder in holders if holder is not None), None)
+    is_number = phone is not None and phones.E164.fullmatch(phone)
+    return contacts.holder(unit, workspace_id, "phone", str(phone)) if is_number else None
 
 
 def _names(name: str | None) -> dict[str, Any]:
     # PostgreSQL stores no U+0000; a line would break out of lists.
-    clean = " ".join("".join(each if each.isprintable() else " " for each in name or "").split())
+    composed = unicodedata.normalize("NFC", name or "")
+    clean = " ".join("".join(each if each.isprintable() else " " for each in composed).split())
     first, _, last = clean.partition(" ")
-    return {"first_name": first[:LONGEST_NAME] or None, "last_name": last[:LONGEST_NAME] or None}
+    cut = (graphemes.cut(each, LONGEST_NAME) or None for each in (first, last))
+    return dict(zip(("first_name", "last_name"), cut, strict=True))
 
 
 def _locale(locale: str | None) -> str | None:

@@ -27,12 +27,18 @@ _OPPOSITES = {"not_equals": "equals", "not_contains": "contains", "not_exists": 
 # What `str.strip` removes, of ASCII.
 _SPACES = r"E' \t\n\x0b\f\r\x1c\x1d\x1e\x1f'"
 _NUMBER = "'^[+-]?[0-9]{1,18}([.][0-9]{1,18})?$'"
-# Characters beyond ASCII that `comparisons.text` strips, or folds into ASCII. All others stay beyond it, so they match
-# nothing in a value that is ASCII.
+# Ranges of characters beyond ASCII that `comparisons.text` strips, leaves out, turns into ASCII or joins with a letter
+# of it. All others stay beyond it and on their own, so they match nothing in a value that is ASCII.
 TURNING_ASCII = (
-    "\x85\xa0\xdf\u0130\u0149\u017f\u01f0\u1680\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e"
-    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u212a\u3000"
-    "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+    "\x85\xa0\xa8\xaa\xad\xaf\xb2-\xb4\xb8-\xba\xbc-\xbe\xdf\u0130\u0132\u0133\u013f\u0140\u0149\u017f"
+    "\u01c4-\u01cc\u01f1-\u01f3\u02b0\u02b2\u02b3\u02b7\u02b8\u02d8-\u02dd\u02e1-\u02e3\u0300-\u0304\u0306-\u030c"
+    "\u030f\u0311\u031b\u0323-\u0328\u032d\u032e\u0330\u0331\u0338\u0340\u0341\u0344\u037a\u037e\u0384\u0385"
+    "\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e\u1d2c-\u1d65\u1d9c-\u1dbb\u1e9a\u1e9e\u1fbd"
+    "\u1fbf-\u1fc1\u1fcd-\u1fcf\u1fdd-\u1fdf\u1fed-\u1fef\u1ffd\u1ffe\u2000-\u200f\u2017\u2024-\u2026"
+    "\u2028-\u20a8\u2100-\u2189\u2460-\u24ea\u2a74-\u2a76\u2c7c\u2c7d\u3000\u309b\u309c\u3200-\u325f\u32b1-\u32cf"
+    "\u3358-\u33ff\ua7f2-\ua7f4\ufb00-\ufb29\ufc5e-\ufc63\ufdfa-\ufe7e\ufeff-\uff5e\uffe3-\ufffb\U000107a5"
+    "\U000110bd-\U000110cd\U00013430-\U00013438\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U0001d400-\U0001d6a3"
+    "\U0001d7ce-\U0001d7ff\U0001f100-\U0001f190\U0001fbf0-\U0001fbf9\U000e0001-\U000e007f"
 )
 # Days that the month has in every year, so that the text can be cast.
 _TIME = (

@@ -6,8 +6,9 @@
   `not_contains` are the opposites of `equals` and `contains`.
 - If both values are numbers, or text that is a number, they are compared as numbers: "10" equals 10, and is greater
   than 9.
-- Other text is compared without regard to case and to spaces at its ends. `contains` finds text inside text,
-  `has_word` only where no letter, digit or '_' stands before or after it.
+- Other text is compared as a reader does, without regard to case, to spaces at its ends, to how a letter is encoded
+  (composed or not, in full width) and to signs that nobody sees. `contains` finds text inside text, `has_word` only
+  where no letter, digit or '_' stands before or after it.
 - `matches` finds a regular expression of RE2, without regard to case, in the first 1,000 characters; of a list, of all
   elements together.
 - true and false equal themselves and the text "true" and "false".
@@ -24,8 +25,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
+from unicodedata import normalize
 
 import re2
+
+from app.lib.normalization import folded
 
 # The comparisons of what comes first, numbers or times.
 ORDERED = ("greater_than", "less_than", "at_least", "at_most")
@@ -112,7 +116,7 @@ def _has_word(found: Any, value: Any) -> bool:
 def _matches(found: Any, value: Any) -> bool:
     pattern, left = _compiled(value), LONGEST_MATCHED
     for each in found if isinstance(found, list) else [found]:
-        looked_at = text(each)[:left] if exists(each) else ""
+        looked_at = normalize("NFC", _said(each).casefold())[:left] if exists(each) else ""
         left -= len(looked_at)
         if looked_at and pattern.search(looked_at) is not None:
             return True
@@ -149,7 +153,7 @@ def number(value: Any) -> float | None:
     """The number that the value is, or that its text is; None if it is none."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
-    return float(value.strip()) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else None
+    return float(text(value)) if isinstance(value, str) and _NUMBER.fullmatch(text(value)) else None
 
 
 def moment(value: Any) -> datetime | None:
@@ -166,9 +170,13 @@ def moment(value: Any) -> datetime | None:
 
 def text(value: Any) -> str:
     """The value as text is compared."""
+    return folded(_said(value)).strip()
+
+
+def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value).strip().casefold()
+    return str(value).strip()
 
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {

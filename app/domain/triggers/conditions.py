@@ -76,7 +76,7 @@ def value_at(field: str, variables: Mapping[str, Any]) -> Any:
 
 def faults(condition: Any) -> Iterator[tuple[str, str]]:
     """The faults of the condition: pointers into it, with sentences."""
-    if sum(1 for _ in _comparisons(condition)) > MOST_COMPARISONS:
+    if sum(1 for _ in comparisons(condition)) > MOST_COMPARISONS:
         yield "", f"A condition has at most {MOST_COMPARISONS} comparisons."
     elif matches(condition) > MOST_MATCHES:
         yield "", f"A condition has at most {MOST_MATCHES} comparisons with 'matches'."
@@ -86,12 +86,12 @@ def faults(condition: Any) -> Iterator[tuple[str, str]]:
 
 def matches(condition: Any) -> int:
     """How many regular expressions the condition has."""
-    return sum(1 for _, comparison in _comparisons(condition) if comparison.get("is") == "matches")
+    return sum(1 for _, comparison in comparisons(condition) if comparison.get("is") == "matches")
 
 
 def fields(condition: Any) -> Iterator[tuple[str, str]]:
     """The fields that a condition without faults names, each with its pointer."""
-    for pointer, comparison in _comparisons(condition):
+    for pointer, comparison in comparisons(condition):
         for name in ("field", "other"):
             if name in comparison:
                 yield f"{pointer}/{name}", comparison[name]
@@ -167,7 +167,7 @@ def _fault_of_field(field: Any) -> str | None:
     return None
 
 
-def _comparisons(condition: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def comparisons(condition: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """All comparisons inside, with their pointers, however deep."""
     pending = [("", condition)]
     while pending:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from app.domain.triggers.timed_triggers import Trigger
-from app.lib import time_zones
+from app.lib import time_zones, typed_answers
 
 CUSTOM_FIELD = "contact.custom_fields."
 
@@ -28,9 +28,9 @@ def field_of(trigger: Trigger) -> str:
 def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fired_for: date | None) -> Coming | None:
     """The first day after that time, of which there may be one a year; None if there is none.
 
-    `value`: of the custom field; a date or an RFC 3339 time, of which the day counts. The day for which the trigger has
-    fired does not come again; nor does its year, if the date comes every year. In years without a 29 February, that is
-    the 28th.
+    `value`: of the custom field; an RFC 3339 time, of which the day counts, or a date as `ask` reads it. The day for
+    which the trigger has fired does not come again; nor does its year, if the date comes every year. In years without a
+    29 February, that is the 28th.
     """
     day, is_yearly = _day(value, zone), trigger.get("every") == "year"
     if day is None:
@@ -62,6 +62,11 @@ def _day(value: Any, zone: ZoneInfo) -> date | None:
     try:
         given = datetime.fromisoformat(value.strip().upper())
         day = (given if given.tzinfo is None else given.astimezone(zone)).date()
-    except (ValueError, OverflowError):
+    except OverflowError:
         return None
+    except ValueError:
+        try:
+            day = date.fromisoformat(typed_answers.date(value))
+        except ValueError:
+            return None
     return day if 2 < day.year < 9990 else None

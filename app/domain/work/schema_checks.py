@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from app.errors import Fault, pointer_to
+from app.lib.nearest_names import meant
 
 _TYPES = {
     "string": "text",
@@ -29,8 +30,9 @@ def faults(value: Any, schema: Mapping[str, Any], pointer: str) -> Iterator[Faul
     for error in Draft202012Validator(schema).iter_errors(value):
         at = pointer + pointer_to(*error.absolute_path)
         if error.validator == "additionalProperties" and error.validator_value is False:
-            unknown = sorted(error.instance.keys() - error.schema.get("properties", {}).keys())
-            yield from (Fault(at + pointer_to(name), "Unknown field.") for name in unknown)
+            known = error.schema.get("properties", {})
+            for name in sorted(error.instance.keys() - known.keys()):
+                yield Fault(at + pointer_to(name), f"Unknown field.{meant(name, known)}")
         elif error.validator == "required":
             missing = [name for name in error.validator_value if name not in error.instance]
             yield from (Fault(at + pointer_to(name), "Give this field.") for name in missing[:1])

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.domain.automations import definitions
 from app.domain.automations.editing import previews, step_trees
+from app.domain.automations.steps.set_field import CUSTOM, field_of
 from app.domain.contacts import contact_names
 from app.models.automations import Automation
 from app.models.channels import Channel
@@ -73,8 +74,8 @@ class Choices:
         found = {name for contact in self.contacts() for name in contact.custom_fields}
         for each in step_trees.walk(self._definition):
             name = each.step.get("field")
-            if each.step["kind"] == "set_field" and isinstance(name, str) and name not in _SETTABLE:
-                found.add(name.removeprefix("custom_fields."))
+            if each.step["kind"] == "set_field" and isinstance(name, str) and field_of(name) not in _SETTABLE:
+                found.add(field_of(name).removeprefix(CUSTOM))
         return sorted(found)
 
     def tags(self) -> list[str]:

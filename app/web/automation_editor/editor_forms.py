@@ -12,12 +12,14 @@ from typing import Any
 
 from app.domain.automations.editing import new_steps
 from app.lib import json
+from app.lib.plain_names import plain
 from app.web.automation_editor import editor_conditions, editor_durations
 from app.web.automation_editor.editor_inputs import Input, Spec
 
 # The values of each field of the form.
 Fields = Mapping[str, Sequence[str]]
 MOST_ROWS = 60
+LONGEST_SLUG = 40
 _NOTHING = object()
 _PRESSED = re.compile(r"(add|remove|up|down):([a-z_]{1,40})(?::(\d{1,2}))?")
 
@@ -228,8 +230,8 @@ def _read_pairs(rows: Sequence[Sequence[str]]) -> dict[str, str]:
 
 
 def _slug(label: str, taken: Sequence[str], otherwise: str) -> str:
-    plain = "" if "{" in label else re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")[:40]
-    return new_steps.fresh(plain or otherwise, taken)
+    name = "" if "{" in label else plain(label, LONGEST_SLUG)
+    return new_steps.fresh(name or otherwise, taken)
 
 
 def _fields(each: Input, fields: Fields) -> list[Any]:

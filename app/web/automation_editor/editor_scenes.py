@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from flask import flash, g, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from app.domain.automations import warnings
 from app.domain.automations.editing import clipboards, editors, step_trees, working_copies
 from app.domain.automations.editing.step_trees import At
 from app.domain.automations.editing.working_copies import Copy
@@ -34,7 +36,10 @@ KEPT = ("view", "fold", "turn")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What keeps the draft from running. `where`: its step in words; `field`: the member of it; `address`: its form."""
+    """What is wrong in the draft, or doubtful.
+
+    `where`: its step in words; `field`: the member of it; `address`: its form.
+    """
 
     where: str
     field: str
@@ -50,6 +55,8 @@ class Addresses:
         self._copy = copy
         self._ids = {placed.pointer: placed.step["id"] for placed in step_trees.walk(copy.definition)}
         self._places = step_trees.places(copy.definition)
+        self._kept = {name: request.args[name] for name in KEPT if request.args.get(name)}
+        self._paths: dict[str, str] = {}
 
     def add(self, place: str) -> str:
         """Where a step is added that will have this pointer; it is named by its neighbours, which stay."""
@@ -63,9 +70,12 @@ class Addresses:
 
     def of(self, form: str, **parameters: str | None) -> str:
         """The address of a form of this editor."""
-        kept = {name: request.args[name] for name in KEPT if request.args.get(name)}
-        path: dict[str, Any] = {"workspace": workspace_id(), "automation_id": self._copy.automation.id, **kept}
-        return url_for(form if "." in form else f"editor_pages.{form}", **(path | parameters))
+        endpoint = form if "." in form else f"editor_pages.{form}"
+        # Made once: a picture of 500 steps has 2,000 addresses of the same few forms.
+        if endpoint not in self._paths:
+            self._paths[endpoint] = url_for(endpoint, workspace=workspace_id(), automation_id=self._copy.automation.id)
+        query = {name: value for name, value in {**self._kept, **parameters}.items() if value is not None}
+        return f"{self._paths[endpoint]}?{urlencode(query)}" if query else self._paths[endpoint]
 
 
 def place_fields(at: At) -> dict[str, str]:
@@ -105,7 +115,18 @@ def render(
     by_pointer: dict[str, list[str]] = {}
     for fault in copy_faults(copy):
         by_pointer.setdefault(layouts.owner_of(fault.pointer), []).append(sentence_of(copy, fault))
-    showing = Showing(problems=by_pointer, folding=folding, edit=addresses, trail=trail, marks=marks or {})
+    examples = warnings.of_examples(copy.definition)
+    warned: dict[str, list[str]] = {}
+    for fault in examples:
+        warned.setdefault(layouts.owner_of(fault.pointer), []).append(fault.detail)
+    showing = Showing(
+        problems=by_pointer,
+        warnings=warned,
+        folding=folding,
+        edit=addresses,
+        trail=trail,
+        marks=marks or {},
+    )
     view = request.args.get("view", "")
     me = actor_id()
     people = editors.come(automation.id, me) if me else []
@@ -119,6 +140,7 @@ def render(
         drawn=drawn,
         showing=showing,
         problems=problems,
+        doubts=_told(copy, examples, addresses),
         view=view if view in VIEWS else "",
         address=lists.address,
         at=addresses,
@@ -146,9 +168,14 @@ def copy_faults(copy: Copy) -> Sequence[Fault]:
 
 def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
     """What keeps the draft from running, each with the form in which it is mended."""
+    return _told(copy, [Fault(each.pointer, sentence_of(copy, each)) for each in copy_faults(copy)], addresses)
+
+
+def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Problem]:
+    """The faults, each with the form in which it is mended."""
     steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
     found = []
-    for fault in copy_faults(copy):
+    for fault in faults:
         owner = layouts.owner_of(fault.pointer)
         step = steps.get(owner)
         field = fault.pointer.removeprefix(owner).split("/")[1:2]
@@ -156,9 +183,7 @@ def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
             f"{TITLES[step['kind']]}, “{step['id']}”" if step else "What starts it" if "trigger" in owner else "Steps"
         )
         address = addresses.open(owner)
-        found.append(
-            Problem(where, field[0] if field else "", sentence_of(copy, fault), address, step["id"] if step else None)
-        )
+        found.append(Problem(where, field[0] if field else "", fault.detail, address, step["id"] if step else None))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.ask import ATTEMPTS
+from app.domain.automations.steps.set_field import CUSTOM, field_of
 from app.web.automations.condition_words import condition, cut, quoted, value_of
 from app.web.automations.trigger_words import Given, Names, duration, event, many, named
 
@@ -138,7 +139,7 @@ def _repeat(given: Given, names: Names) -> Words:
 
 
 def _set_field(given: Given, names: Names) -> Words:
-    name = str(given["field"]).removeprefix("custom_fields.").replace("_", " ")
+    name = field_of(str(given["field"])).removeprefix(CUSTOM).replace("_", " ")
     if given["value"] is None:
         return Words(f"Remove {quoted(name)}", "from the contact")
     return Words(f"Set {quoted(name)}", f"to {_shown(given['value'])}")

@@ -98,7 +98,7 @@ def _rendered(body: Mapping[str, Any], contact: Contact | None) -> Rendered:
         return Rendered()
     message = body["message"]
     try:
-        text, template = sending.render(message, contact)
+        text, template = sending.render(message, contact, workspaces.find(workspace_id()).timezone)
     except TemplateError as error:
         return Rendered(fault=str(error))
     is_empty = not (text or "").strip() and template is None and not message.get("attachments")

@@ -27,10 +27,10 @@ def of(window: Window, attempts: Sequence[Attempts]) -> list[Chart]:
         ),
         charts.chart(
             "latency",
-            "Time that receivers take to answer",
+            "Time that answers take",
             steps,
             [
-                Series("half of the attempts", [each.percentile_ms(0.5) for each in attempts]),
+                Series("half of the answers", [each.percentile_ms(0.5) for each in attempts]),
                 Series("95 %", [each.percentile_ms(0.95) for each in attempts], is_bad=True),
             ],
             duration,

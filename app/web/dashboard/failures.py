@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 
 from flask import Blueprint, Response, render_template, request, url_for
 
-from app.domain.deliveries import causes
+from app.domain.deliveries import causes, replay_choices
 from app.domain.insight import failures
 from app.domain.insight.failures import Group, Groups, Kind, Order
 from app.lib.json import timestamp
@@ -40,7 +40,8 @@ _KINDS: Mapping[Kind | None, str] = {None: "Everything", "delivery": "Deliveries
 class Row:
     """A group as the page shows it, with its cause in a few words and, where there is more to say, in a sentence.
 
-    `contents` leads to what is in it, `held` to what is held of it, `replay` to a replay; None: there is none.
+    `contents` leads to what is in it, `held` to what is held of it, `untried` to what its endpoint holds, `replay` to
+    a replay; None: there is none.
     """
 
     group: Group
@@ -49,6 +50,7 @@ class Row:
     path: str
     contents: str
     held: str | None
+    untried: str | None
     replay: str | None
 
 
@@ -131,8 +133,11 @@ def _row(group: Group) -> Row:
         path=charts.spark(group.counts),
         contents=contents,
         held=_address(group, "delivery_pages.index", **deliveries, status="held") if group.held_now else None,
-        replay=_address(group, "replay_pages.new", **deliveries, status="failed")
-        if group.failed_now and can_replay
+        untried=_address(group, "delivery_pages.index", endpoint_id=group.subject, status="held")
+        if group.untried_now
+        else None,
+        replay=_address(group, "replay_pages.new", **deliveries, status=list(replay_choices.DEFAULT_STATUSES))
+        if can_replay and (group.failed_now or group.held_now or group.untried_now)
         else None,
     )
 
@@ -164,6 +169,8 @@ def _exported(group: Group) -> dict[str, Any]:
         **columns(group, "kind", "workspace_id", "workspace_name", "subject", "subject_name"),
         "cause": cause(group),
         **columns(
-            group, "code", "status", "failed", "final", "failed_now", "held_now", "first_seen_at", "last_seen_at"
+            group,
+            *("code", "status", "failed", "final", "failed_now", "held_now", "untried_now"),
+            *("first_seen_at", "last_seen_at"),
         ),
     }

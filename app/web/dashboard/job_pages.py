@@ -11,11 +11,12 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
 from app.domain.jobs import failed_jobs, jobs
+from app.domain.people import message_access
 from app.errors import Conflict, Invalid
-from app.lib import ids
+from app.lib import ids, json
 from app.models.jobs import STATUSES, Job
-from app.web import filters, periods, writes
-from app.web.access import page, workspace_id
+from app.web import event_bodies, filters, periods, writes
+from app.web.access import page, viewer, workspace_id
 from app.web.forms import checked, errors_of, typed
 from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
 from app.web.redirects import to
@@ -105,7 +106,23 @@ def _page(job: Job, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
         except Conflict as conflict:
             refusal = conflict.detail
     is_open = job.status == "failed" and job.replayed_as is None and job.discarded_at is None
-    return render_template("jobs/show.html", job=job, is_open=is_open, refusal=refusal, given=given, errors=errors)
+    return render_template(
+        "jobs/show.html",
+        job=job,
+        is_open=is_open,
+        refusal=refusal,
+        asked=_asked(job) if viewer().may(message_access.SEE) else None,
+        given=given,
+        errors=errors,
+    )
+
+
+def _asked(job: Job) -> event_bodies.Shown | None:
+    """The payload of a failed job without its secret; None if it is not kept."""
+    if job.status != "failed" or job.payload is None:
+        return None
+    shown = {name: value for name, value in job.payload.items() if name != "sealed_secret"}
+    return event_bodies.shown(json.dumps(shown))
 
 
 def _flat(job: Job) -> dict[str, Any]:

@@ -47,8 +47,11 @@ class Service:
 
     @property
     def checks(self) -> Sequence[dict[str, Any]]:
-        """The results of `python -m app check`."""
-        return self.leader.facts.get("checks", []) if self.leader else []
+        """The results of `python -m app check`, made bad for the processes that have ceased to report since then."""
+        checks: Sequence[dict[str, Any]] = self.leader.facts.get("checks", []) if self.leader else []
+        gone = {*presence.TYPES} - {each.type for each in self.processes}
+        silent = {"is_good": False, "text": f"none reported in the last {presence.FORGOTTEN_AFTER_SECONDS} seconds"}
+        return [each | silent if each["is_good"] and each["name"] in gone else each for each in checks]
 
 
 @blueprint.get("/workspaces/<workspace>/dashboard")

@@ -19,7 +19,7 @@ from app.models.endpoints import Endpoint
 from app.models.replays import OUTCOMES, Replay, ReplayRow
 from app.outbound.answers import ERROR_CODES
 from app.web import filters, writes
-from app.web.access import page, workspace_id
+from app.web.access import page, viewer, workspace_id
 from app.web.dashboard import endpoint_choices, replay_forms
 from app.web.dashboard.replay_forms import Asked
 from app.web.forms import checked, errors_of, typed
@@ -67,6 +67,8 @@ def create() -> AnyResponse:
         body["per_second"] = _whole(given["per_second"])
     try:
         checked(ReplayCreate(), body)
+        if request.form.get("enable") == "true" and viewer().may("endpoints.manage"):
+            body["enable_endpoint_ids"] = _stopped(asked)
         job = writes.submit("replays.create", body, ids.new("rpl"))
     except Invalid as error:
         return Response(_new(asked, given, errors_of(error)), 422)
@@ -100,6 +102,7 @@ def show(replay_id: str) -> str | Response:
     return render_template(
         "replays/show.html",
         replay=replay,
+        fates=replays.fates(replay),
         chosen=represented["filter"],
         described=replay_forms.described(replay.filter),
         addresses=Endpoint.addresses(
@@ -143,10 +146,13 @@ def _move(replay_id: str, kind: str, done: str) -> AnyResponse:
 
 
 def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
-    preview, refusal = None, None
+    preview, refusal, untried = None, None, 0
+    may_enable = viewer().membership is None or viewer().may("endpoints.manage")
+    enabling = _stopped(asked) if asked.chosen and may_enable else []
     if asked.chosen:
         try:
-            preview = replays.preview(workspace_id(), asked.chosen)
+            preview = replays.preview(workspace_id(), asked.chosen, enabling)
+            untried = replay_choices.untried(workspace_id(), asked.chosen)
         except Conflict as conflict:
             refusal = conflict.detail
     endpoint_ids = {each["endpoint_id"] for each in preview["sample"]} if preview else set()
@@ -157,6 +163,9 @@ def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> s
         errors={**asked.errors, **errors},
         preview=preview,
         refusal=refusal,
+        enabling=enabling,
+        untried=untried,
+        whatever_the_cause=url_for("replay_pages.new", workspace=workspace_id(), **_without_causes(asked)),
         statuses=asked.given.get("status") or replay_choices.DEFAULT_STATUSES,
         all_statuses=replay_choices.STATUSES,
         reason=replay_forms.reason,
@@ -165,6 +174,16 @@ def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> s
         addresses=Endpoint.addresses(workspace_id(), {*endpoint_ids, *asked.given.get("endpoint_id", ())}),
         most_per_second=replays.MOST_PER_SECOND,
     )
+
+
+def _without_causes(asked: Asked) -> dict[str, Any]:
+    return {name: texts for name, texts in asked.given.items() if name not in ("error_code", "status_code")}
+
+
+def _stopped(asked: Asked) -> list[str]:
+    """The stopped endpoints among those that the filter names, which the same form can enable."""
+    chosen = asked.chosen or {}
+    return Endpoint.stopped(workspace_id(), chosen.get("endpoint_ids", ()))
 
 
 def _flat(replay: Replay) -> dict[str, Any]:

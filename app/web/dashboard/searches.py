@@ -1,4 +1,4 @@
-"""The search box: says what a text is, and leads to its page, or finds contacts and messages with its words."""
+"""The search box: leads to the page of what a text names, or finds contacts, messages or workspaces with its words."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from app.domain.contacts import contact_names
 from app.domain.insight import searches, word_searches
 from app.domain.insight.searches import Findings, Found
 from app.domain.people import message_access
+from app.models.workspaces import Workspace
 from app.web.access import page, staff, viewer, workspace_id
 
 blueprint = Blueprint("searches", __name__)
@@ -75,6 +76,7 @@ def _show(id: str | None) -> str | Response:
     return render_template(
         "searches/results.html",
         findings=findings,
+        workspaces=Workspace.newest(findings.text, None, searches.MOST_FOUND) if id is None and findings.text else [],
         by_words=by_words,
         names=contact_names.names_of(id, {each.contact_id for each in by_words.messages}) if id and by_words else {},
         name_of=contact_names.name_of,

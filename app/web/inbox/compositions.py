@@ -31,6 +31,7 @@ FIELDS = (
 )
 # What the button says that sends at the time which was typed.
 TYPED = "typed"
+_UNKNOWN = "Nobody here is called {}. That name notified nobody."
 _MENTION = re.compile(r"(?<![\w.@+-])@([\w.+-]*[\w+-])")
 
 
@@ -64,20 +65,28 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
 
 
 def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
-    """Adds the note of the form, and returns it; @name mentions the members of that name. Raises Invalid, Conflict."""
+    """Adds the note of the form, and returns it; @name mentions the members of that name. Raises Invalid, Conflict.
+
+    `warning` in what is returned names those whom nobody is called.
+    """
     try:
         text = notes.read_text(given["text"])
     except ValueError as error:
         raise Invalid(Fault("/text", str(error))) from error
-    named = {name.lower() for name in _MENTION.findall(text)}
-    mentions = [member_id for member_id, name in inbox_pages.people().items() if name.lower() in named]
+    if uploads.given("files") or upload_ids():
+        raise Invalid(Fault("/files", "A note has no files. Remove them, or send them as an answer."))
+    people = inbox_pages.people()
+    named = {name.lower(): name for name in _MENTION.findall(text)}
+    mentions = [member_id for member_id, name in people.items() if name.lower() in named]
     mentions = mentions[: notes.MOST_MENTIONS]
+    unknown = [name for folded, name in named.items() if folded not in {each.lower() for each in people.values()}]
     body = {"text": text, "mentions": mentions}
     body |= {"conversation_id": conversation.id, "contact_id": conversation.contact_id}
     check = _then_empty_draft(conversation, partial(notes.check, conversation, mentions))
     job = writes.submit("notes.create", body, ids.new("nte"), check)
     made = Note.get_or_none(Note.id == job.resource_id)
-    return notes.represent(made) if made else {"id": job.resource_id}
+    shown: dict[str, Any] = notes.represent(made) if made else {"id": job.resource_id}
+    return shown | {"warning": _UNKNOWN.format(", ".join(f"@{name}" for name in unknown)) if unknown else None}
 
 
 def upload_ids() -> list[str]:

@@ -45,7 +45,11 @@ def write(conversation_id: str) -> Answer:
             return refused(error, errors, newer=[messages.represent(each) for each in newer])
         asks = {"typed": given, "errors": errors, "is_asked": bool(newer), "uploads": reply_pages.files_of_form()}
         return inbox_pages.page_of(conversation, **asks), status_of(error)
-    return Response(json.dumps(made), mimetype="application/json") if is_script() else back(conversation)
+    if is_script():
+        return Response(json.dumps(made), mimetype="application/json")
+    if made.get("warning"):
+        flash(made["warning"], "warn")
+    return back(conversation)
 
 
 @blueprint.post("/change")

@@ -10,7 +10,8 @@ from werkzeug.wrappers import Response
 
 from app import config
 from app.channels.kinds import KINDS
-from app.domain.conversations import conversation_counts, conversation_labels, notes
+from app.domain.channels import media
+from app.domain.conversations import conversation_counts, conversation_labels, notes, sending_checks
 from app.domain.conversations.messages import MOST_CHARACTERS
 from app.domain.inbox import saved_views
 from app.domain.people import members, message_access, news
@@ -111,11 +112,14 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
         **side_panes.shown(conversation, contact, **(side or {})),
         "channel": channel,
         "is_window_closed": KINDS[channel.kind].window is not None and not _is_open(conversation),
+        "may_answer": sending_checks.is_answer({"type": "member"}, conversation.asked_at, clock.now()),
         "thread": threads.read(conversation, request.args.get("before")),
         "snoozes": snooze_times.CHOICES,
         "most_characters": MOST_CHARACTERS,
         "most_note": notes.MOST_CHARACTERS,
         "most_labels": conversation_labels.MOST_LABELS,
+        "most_files": KINDS[channel.kind].most_files,
+        "most_bytes": media.MOST_BYTES,
         **composers.shown(conversation),
         "typed": {},
         "errors": {},

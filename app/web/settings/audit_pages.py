@@ -13,7 +13,7 @@ from app.lib import ids
 from app.models.audit_entries import AuditEntry
 from app.models.base import page_before
 from app.web import filters, lists, periods
-from app.web.access import page, workspace_id
+from app.web.access import page, viewer, workspace_id
 
 blueprint = Blueprint("audit_pages", __name__, url_prefix="/workspaces/<workspace>/settings/audit")
 
@@ -37,6 +37,9 @@ def index() -> str | Response:
         chosen=chosen,
         chips=chosen.chips(_LABELS),
         presets=periods.presets(),
+        staff=audit.staff_of([each.actor_id for each in shown.rows if each.actor_type == "support"])
+        if viewer().signed.is_support
+        else {},
         names=audit.names_of(workspace_id(), [each.actor_id for each in shown.rows if each.actor_id]),
         address=lists.address,
     )

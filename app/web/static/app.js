@@ -61,6 +61,15 @@ addEventListener("pageshow", () => {
 // [data-submit]: a filter that applies when it changes.
 addEventListener("change", (event) => event.target.closest("[data-submit]")?.form.requestSubmit());
 
+// input[data-most-bytes]: files that are too large are known when they are chosen, and are not sent.
+addEventListener("change", ({ target }) => {
+  const most = target.matches("input[type=file]") && Number(target.dataset.mostBytes);
+  if (!most) return;
+  const bytes = [...target.files].reduce((sum, file) => sum + file.size, 0);
+  target.setCustomValidity(bytes > most ? `This is too large: at most ${most / 2 ** 20} MiB can be sent.` : "");
+  target.reportValidity();
+});
+
 // Empty filters stay out of the address.
 addEventListener("submit", (event) => {
   if (event.target.method === "get") for (const each of all("input, select", event.target)) each.disabled = !each.value;
@@ -77,48 +86,6 @@ addEventListener("click", async (event) => {
   if (event.target.closest("[data-print]")) print();
   const opener = event.target.closest("[data-dialog]");
   if (opener) document.getElementById(opener.dataset.dialog).showModal();
-  // Menus close when the reader clicks elsewhere.
-  for (const menu of all("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
-});
-
-// Keys. `g` waits a second for the letter of a place.
-const rows = () => all("table[data-rows] tbody tr, ol[data-rows] > li").filter((each) => !each.closest(".panel"));
-const step = (by) => {
-  const found = rows();
-  const at = found.findIndex((each) => each.getAttribute("aria-selected") === "true");
-  const next = found[Math.min(Math.max(at + by, 0), found.length - 1)];
-  if (!next) return;
-  found[at]?.removeAttribute("aria-selected");
-  next.setAttribute("aria-selected", "true");
-  next.querySelector("a, button")?.focus();
-  next.scrollIntoView({ block: "nearest" });
-};
-let going = 0;
-const press = (found) => {
-  found.click();
-  if (found.matches("summary")) found.parentElement.querySelector("div :is(input:not([type=hidden]), select, button)")?.focus();
-};
-const follow = (selector) => {
-  const found = document.querySelector(`.panel ${selector}`) ?? document.querySelector(selector);
-  if (found) press(found);
-  return Boolean(found);
-};
-addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
-  if (document.querySelector("dialog[open]")) return;
-  const key = event.key;
-  const isGoing = Date.now() - going < 1000;
-  going = 0;
-  let done = true;
-  if (isGoing && /^[a-z]$/.test(key)) done = follow(`[data-go="${key}"]`);
-  else if (key === "g") going = Date.now();
-  else if (key === "/") all("[data-focus='/']").at(-1)?.focus(); // the page's own, if it has one
-  else if (key === "?") document.getElementById("keys")?.showModal();
-  else if (key === "j") step(1);
-  else if (key === "k") step(-1);
-  else if (/^[a-z]$/.test(key)) done = follow(`[data-key="${key}"]`);
-  else done = false;
-  if (done) event.preventDefault();
 });
 
 localize(document);

@@ -12,7 +12,7 @@ const fieldOf = (entry, name) => entry.fields.find((each) => each[0] === name)?.
 const pendingOf = (entry) =>
   made("li", { class: `message ${fieldOf(entry, "kind") === "note" ? "note" : "out"}`, "data-status": "sending", "data-pending": entry.once },
     made("p", { class: "by" }, made("bdi", { class: "author" }, people[me] ?? "Support")),
-    made("div", { class: "bubble", dir: "auto" }, made("p", { class: "text" }, fieldOf(entry, "text") || "Files")),
+    made("div", { class: "bubble", dir: "auto" }, textOf(fieldOf(entry, "text") || "Files")),
     made("p", { class: "status" }, "Sending"));
 const showPending = (entry) => {
   byId("thread").querySelector(".nothing")?.remove();
@@ -42,7 +42,8 @@ const send = (form, button) => {
 const empty = (form) => {
   const { text, files, once, later } = form.elements;
   clearTimeout(typing);
-  text.value = files.value = later.value = byId("chosen").textContent = "";
+  text.value = files.value = later.value = "";
+  nameFiles(form);
   once.value = crypto.randomUUID();
   delete form.dataset.began;
   form.querySelector(".later-menu").open = false;
@@ -67,6 +68,7 @@ const settle = async (entry) => {
     const isHere = talk().id === entry.id;
     if (answer.status >= 300) giveBack([entry], answer.body);
     else if (isHere && answer.body.created_at) (fieldOf(entry, "kind") === "note" ? putNote : put)(answer.body);
+    if (answer.body.warning) tell(answer.body.warning, "warn");
     removePending(entry);
   }
 };
@@ -192,7 +194,7 @@ const keepNow = async () => {
   const { text, once } = form.elements;
   try {
     const response = await fetch(form.dataset.draft, { method: "POST", body: fieldsOf(draft), keepalive: true });
-    if (!response.ok) return; // it stays here, and is kept with the next letter or at the next look
+    if (!response.ok) throw new Error(`${response.status}`);
     const answer = await response.json();
     if (localStorage.getItem(draftOf(id)) === JSON.stringify(draft)) forget(id);
     if (once.value !== draft.key) return; // it was sent meanwhile
@@ -202,7 +204,9 @@ const keepNow = async () => {
       refuse("What you began here was sent from another window. Look at it before you send more.");
     }
   } catch {
-    // The network is away.
+    // It stays here, and is kept with the next letter, at the next look, or when the server is back.
+    isKept = false;
+    offline.suspect();
   }
 };
 const showDraft = (form) => {
@@ -223,6 +227,7 @@ const showDraft = (form) => {
     keepSoon(form);
   }
   if (text.value) form.dataset.began = "true"; // with what the page shows
+  text.setSelectionRange(text.value.length, text.value.length); // one goes on where it ends
 };
 addEventListener("pagehide", keepNow);
 document.addEventListener("visibilitychange", () => document.hidden && keepNow());
@@ -269,7 +274,7 @@ const beginComposer = (composer) => {
       scrolled().focus();
     }
   });
-  box.addEventListener("paste", (event) => attach(composer, event.clipboardData.files));
+  box.addEventListener("paste", (event) => event.clipboardData.files.length && attach(composer, event.clipboardData.files));
   composer.addEventListener("dragover", (event) => {
     event.preventDefault();
     composer.classList.add("drop");
@@ -280,7 +285,8 @@ const beginComposer = (composer) => {
     composer.classList.remove("drop");
     attach(composer, event.dataTransfer.files);
   });
-  composer.elements.files.addEventListener("change", () => nameFiles(composer));
+  nameFiles(composer);
+  composer.elements.files.addEventListener("change", () => attach(composer, composer.elements.files.files));
   composer.elements.later.addEventListener("input", () => nameSend(composer));
   byId("uploads").addEventListener("change", (event) => event.target.closest("label").remove());
   for (const kind of composer.elements.kind) {
@@ -293,16 +299,47 @@ const beginComposer = (composer) => {
   }
   offerReplies(composer);
 };
+let attached = []; // what is chosen is added to these
 const attach = (composer, files) => {
-  if (!files.length) return;
+  const { mostFiles, mostBytes } = composer.dataset;
   const chosen = new DataTransfer();
-  for (const file of [...composer.elements.files.files, ...files]) chosen.items.add(file);
+  let [bytes, refusal] = [0, ""];
+  for (const file of [...attached, ...files]) {
+    const number = chosen.files.length + byId("uploads").children.length + 1;
+    if (!file.size) refusal = `${file.name} is empty.`;
+    else if (bytes + file.size > mostBytes) refusal = `${file.name} is too large: the files of a message have at most ${mostBytes / 2 ** 20} MiB together.`;
+    else if (number > mostFiles) refusal = `On this channel a message has at most ${mostFiles === "1" ? "one file" : `${mostFiles} files`}.`;
+    else {
+      chosen.items.add(file);
+      bytes += file.size;
+    }
+  }
   composer.elements.files.files = chosen.files;
   nameFiles(composer);
+  refuse(refusal);
 };
 const nameFiles = (composer) => {
-  const names = [...composer.elements.files.files].map((file) => file.name);
-  byId("chosen").textContent = names.join(", ");
+  const { files } = composer.elements.files;
+  attached = [...files];
+  byId("chosen").replaceChildren(...[...files].map((file) => chosenOf(composer, file)));
+};
+const chosenOf = (composer, file) => {
+  const remove = made("button", { type: "button", class: "small plain", "aria-label": `Remove ${file.name}` }, "×");
+  remove.addEventListener("click", () => {
+    const left = new DataTransfer();
+    for (const each of composer.elements.files.files) if (each !== file) left.items.add(each);
+    composer.elements.files.files = left.files;
+    nameFiles(composer);
+    refuse("");
+    composer.elements.text.focus();
+  });
+  const item = made("li", {}, made("bdi", {}, file.name), " ", made("span", { class: "muted" }, size(file.size)), " ", remove);
+  if (PICTURES.includes(file.type)) {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => item.prepend(made("img", { src: reader.result, alt: "" })));
+    reader.readAsDataURL(file);
+  }
+  return item;
 };
 // A time that was typed counts, whichever button sends.
 const nameSend = (composer) => {
@@ -354,20 +391,30 @@ document.addEventListener("toggle", (event) => {
   if (event.target.open && event.target.matches(".later .change, .later-menu")) event.target.scrollIntoView({ block: "nearest" });
 }, true);
 
-// form.in-place, and what changes a conversation: sent without leaving the page, which says what came of it.
+// form.in-place, and what changes a conversation: sent without leaving the page, which says what came of it. What is
+// refused is in its menu again.
 addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches("form.in-place, #talk form[data-once][action*='/change']")) return;
   event.preventDefault();
   if (form.ariaBusy) return;
   form.ariaBusy = "true";
-  const { status, body } = await posted(form.action, new FormData(form, event.submitter));
+  const data = new FormData(form, event.submitter);
+  const menu = form.closest("details");
+  const { id } = talk();
+  if (["close", "snooze"].includes(data.get("do"))) {
+    if (menu) menu.open = false;
+    reachNext([id]);
+  }
+  const { status, body } = await posted(form.action, data);
   form.ariaBusy = null;
   form.elements.once.value = crypto.randomUUID();
   const refusal = status < 300 ? "" : Object.values(body.errors ?? { "": body.detail ?? "This could not be done." }).join(" ");
-  const menu = form.closest("details");
-  if (menu) menu.open = Boolean(refusal) && form.closest("#later") !== null;
-  if (!refusal) await reload();
+  if (menu?.isConnected && refusal) {
+    menu.open = true;
+    if (!keys.isField(document.activeElement)) keys.enter(menu);
+  } else if (menu?.open) keys.close(menu);
+  if (!refusal && talk().id === id) await reload();
   tell(refusal || body.done || "This is accepted, and done in a moment.", refusal ? "error" : "good");
 }, true);
 const tell = (said, tone) => {

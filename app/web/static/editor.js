@@ -9,7 +9,9 @@
   const LOOK_EVERY = 4_000;
   const isOurs = (address) => new URL(address, location.href).pathname.startsWith(new URL(editor().dataset.home, location.href).pathname);
   let isDirty = false;
+  let isSaving = false;
   let saving = 0;
+  let here = location.href;
   let running = Promise.resolve();
 
   const parsed = (text) => new DOMParser().parseFromString(text, "text/html");
@@ -65,25 +67,42 @@
   const ask = async (address, options = {}) => {
     const response = await fetch(address, { headers: { Accept: "text/html" }, ...options });
     if (response.status >= 500) throw new Error(`${response.status}`);
+    const isOk = response.ok;
     const text = await response.text();
     const fresh = parsed(text);
     if (!fresh.getElementById("editor")) {
       location.assign(response.url);
       throw new Error("elsewhere");
     }
-    return { fresh, url: response.url };
+    return { fresh, url: response.url, isOk: isOk && !fresh.querySelector("main > .flash.error") };
   };
-  const sorry = () => (document.getElementById("said").textContent = "The server is away. Try again in a moment.");
+  // What is typed is saved once the server is back.
+  addEventListener("back", () => flush());
+  // Says it where everybody sees it, until something is saved.
+  const say = (text) => {
+    for (const each of all("main > .unsaved")) each.remove();
+    const flash = Object.assign(document.createElement("p"), { className: "flash error unsaved", textContent: text });
+    flash.setAttribute("role", "alert");
+    document.getElementById("main").prepend(flash);
+    return false;
+  };
+  const sorry = () => say("The server is away. What is in the form is not saved yet. Try again in a moment.");
 
+  const go = (url) => {
+    history.pushState(null, "", url);
+    here = location.href;
+  };
   const follow = async (address, { isBack = false, focus = first } = {}) => {
-    await flush();
+    if (!(await settle())) return isBack && go(here);
     try {
       const { fresh, url } = await ask(address);
-      if (!isBack) history.pushState(null, "", url);
+      if (!isBack) go(url);
+      here = location.href;
       redraw(fresh);
       open(fresh, focus);
     } catch (error) {
-      if (error.message !== "elsewhere") location.assign(address);
+      if (error instanceof TypeError) offline.suspect();
+      else if (error.message !== "elsewhere") location.assign(address);
     }
   };
   const submit = async (form, button) => {
@@ -92,7 +111,7 @@
     const doing = button?.value ?? "";
     try {
       const { fresh, url } = await ask(form.action, { method: "POST", body: new URLSearchParams(body) });
-      if (new URL(url).pathname !== new URL(form.action, location.href).pathname) history.pushState(null, "", url);
+      if (new URL(url).pathname !== new URL(form.action, location.href).pathname) go(url);
       const wasDirty = isDirty;
       const [, name, place] = doing.match(/^(?:add|remove|up|down):([a-z_]+)(?::(\d+))?$/) ?? [];
       const step = body.get("step");
@@ -111,7 +130,9 @@
         saving = setTimeout(flush, SAVE_AFTER);
       }
     } catch (error) {
-      if (error.message !== "elsewhere") sorry();
+      if (error.message === "elsewhere") return;
+      offline.suspect();
+      sorry();
     }
   };
   const focusRow = (doing, name, place) => {
@@ -125,17 +146,37 @@
 
   const entries = (form) => all(":is(input:not([type=hidden]), textarea, select)[name]", form);
 
-  // What is typed into the form of a step is saved by itself. A refusal leaves it alone until it is saved by hand.
-  const save = async () => {
+  // Saves what was typed; returns false if it cannot be. The form of a step is saved as one types, other forms and a new
+  // name of the step when the reader leaves.
+  const save = async ({ isLeaving = false } = {}) => {
     const form = document.getElementById("step-form");
-    if (!isDirty || !form?.elements.step || !form.checkValidity() || panel().querySelector(".flash.warn")) return;
+    if (!isDirty || !form) return true;
+    const { step, new_id } = form.elements;
+    const isTyping = Boolean(step) && !(isLeaving && new_id.value !== step.value);
+    if (!isLeaving && !step) return true;
+    // A conflict leaves the form alone until it is saved by hand.
+    if (!form.checkValidity() || panel().querySelector(".flash.warn:not([data-kept])")) return false;
     isDirty = false;
+    isSaving = true;
     const body = new FormData(form);
-    body.set("do", "autosave");
+    body.set("do", isTyping ? "autosave" : "save");
     try {
-      const { fresh } = await ask(form.action, { method: "POST", body: new URLSearchParams(body) });
+      const { fresh, isOk } = await ask(form.action, { method: "POST", body: new URLSearchParams(body) });
+      if (isOk) for (const each of all("main > .unsaved")) each.remove();
       const next = fresh.getElementById("step-form");
-      if (!next || !form.isConnected) return;
+      if (!form.isConnected) return isOk;
+      if (!isTyping) {
+        redraw(fresh);
+        if (isOk || next) open(fresh, isOk ? undefined : first);
+        else tell(fresh);
+        isDirty = !isOk;
+        return isOk;
+      }
+      if (!next) {
+        isDirty = true;
+        tell(fresh);
+        return false;
+      }
       if (fresh.querySelector("#panel .flash.warn")) {
         const typed = entries(form);
         open(fresh);
@@ -144,15 +185,23 @@
           entries(document.getElementById("step-form")).forEach((each, at) => (each.value = typed[at].value));
           offerChoices(panel());
         }
-        return;
+        isDirty = true;
+        return false;
       }
       for (const name of ["base", "step", "once"]) form.elements[name].value = next.elements[name].value;
       // An arm's steps follow it under its new name.
       all("[name='arms.was']", form).forEach((each, at) => (each.value = all("[name='arms.name']", form)[at].value || each.value));
       redraw(fresh);
       notes(fresh);
+      isDirty ||= !isOk;
+      return isOk;
     } catch (error) {
-      if (error.message !== "elsewhere") isDirty = true;
+      isDirty = true;
+      if (error.message === "elsewhere") return false;
+      offline.suspect();
+      return sorry();
+    } finally {
+      isSaving = false;
     }
   };
   // What is wrong with fields now, without touching what is typed in them.
@@ -178,6 +227,26 @@
     return inTurn(save);
   };
 
+  // Saves before the reader goes on. What cannot be saved is only left if the reader says so.
+  const settle = async () => {
+    clearTimeout(saving);
+    if (await inTurn(() => save({ isLeaving: true }))) return true;
+    if (!confirm("What is in the form cannot be saved yet. Leave it, and lose what you typed?")) {
+      document.getElementById("step-form")?.reportValidity();
+      return false;
+    }
+    isDirty = false;
+    return true;
+  };
+  const publish = async () => {
+    clearTimeout(saving);
+    // The head has been drawn anew by then.
+    if (await inTurn(() => save({ isLeaving: true }))) return document.querySelector("#editor-head [data-plain]").form.submit();
+    say("It is not published: what is in the form cannot be saved yet. Mend it, or close the form.");
+    document.getElementById("step-form")?.reportValidity();
+  };
+
+  addEventListener("beforeunload", (event) => (isDirty || isSaving) && event.preventDefault());
   addEventListener("visibilitychange", () => document.hidden && flush());
 
   const bind = () => {
@@ -219,37 +288,43 @@
   });
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("#editor a[href]");
-    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button || !isOurs(link.href)) return;
+    // A press anywhere on a box is one on its heading.
+    const box = getSelection().isCollapsed && event.target.closest("#editor .step");
+    const link = event.target.closest("a[href]") ?? (box || null)?.querySelector(".title a[href]");
+    if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     if (new URL(link.href).pathname === location.pathname && link.hash && new URL(link.href).search === location.search) return;
+    const isInside = link.closest("#editor") && isOurs(link.href);
+    if (!isInside && (link.target || link.hasAttribute("download") || !(isDirty || isSaving))) return;
     event.preventDefault();
+    if (link.hasAttribute("data-discard")) isDirty = false;
+    if (!isInside) return settle().then((isSettled) => isSettled && location.assign(link.href));
     const step = panel().querySelector("[name=step]")?.value;
     const back = () => document.querySelector(`[id="step-${CSS.escape(step ?? "")}"] a`)?.focus({ preventScroll: true });
     follow(link.href, { focus: link.hasAttribute("data-close") ? back : first });
   });
   document.addEventListener("submit", (event) => {
     const form = event.target;
-    if (!form.closest("#editor") || event.submitter?.hasAttribute("data-plain") || !isOurs(form.action)) return;
-    event.preventDefault();
-    // What is typed in the form of the step is not lost by another press.
     const button = event.submitter;
+    const isPlain = button?.hasAttribute("data-plain");
+    if (!form.closest("#editor") || !(isPlain || isOurs(form.action))) return;
+    event.preventDefault();
+    if (isPlain) return publish();
     clearTimeout(saving);
-    if (form.id !== "step-form") inTurn(save);
-    inTurn(() => submit(form, button));
+    // What is typed in the form of the step is not lost by another press.
+    if (form.id === "step-form") inTurn(() => submit(form, button));
+    else settle().then((isSettled) => {
+      const now = (button?.dataset.do && document.querySelector(`#editor-head [data-do="${button.dataset.do}"]`)) || button;
+      return isSettled && inTurn(() => submit(now === button ? form : now.form, now));
+    });
   }, true);
   addEventListener("popstate", () => follow(location.href, { isBack: true, focus: null }));
 
+  for (const [doing, ...names] of [["undo", "Ctrl+z"], ["redo", "Ctrl+Shift+z", "Ctrl+y"]]) {
+    keys.on(names, () => document.querySelector(`[data-do="${doing}"]:not(:disabled)`)?.click());
+  }
   // Escape closes the form; the arrow keys go from step to step of the picture.
   document.addEventListener("keydown", (event) => {
-    if (event.altKey || event.defaultPrevented) return;
-    if ((event.ctrlKey || event.metaKey) && !event.target.matches("input, textarea")) {
-      const wanted = { z: event.shiftKey ? "redo" : "undo", Z: "redo", y: "redo" }[event.key];
-      if (wanted) {
-        event.preventDefault();
-        document.querySelector(`[data-do="${wanted}"]:not(:disabled)`)?.click();
-      }
-      return;
-    }
+    if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
     if (event.key === "Escape" && event.target.closest("#panel")) panel().querySelector("[data-close]")?.click();
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!by || !event.target.closest("#picture a")) return;

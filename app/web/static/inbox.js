@@ -29,6 +29,7 @@ const STATUSES = {
   queued: "Queued", sending: "Sending", scheduled: "Scheduled", sent: "Sent", delivered: "Delivered", read: "Read",
   failed: "Not sent", unknown: "Perhaps sent",
 };
+const SOUNDS = ["audio/mpeg", "audio/mp4", "audio/aac", "audio/ogg", "audio/wav"];
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const talk = () => byId("talk").dataset;
 const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
@@ -44,8 +45,16 @@ const attachment = (file) => {
   if (PICTURES.includes(file.content_type)) {
     return made("a", { class: "picture", ...link }, made("img", { src: file.address, alt: file.name ?? "Picture" }));
   }
-  return made("a", { class: "file", ...link }, `${name} `, made("span", { class: "muted" }, size(file.bytes)));
+  const named = made("a", { class: "file", ...link }, `${name} `, made("span", { class: "muted" }, size(file.bytes)));
+  if (!SOUNDS.includes(file.content_type)) return named;
+  const sound = made("audio", { controls: "", preload: "none", src: file.address, "aria-label": file.name ?? "Sound" });
+  return made("span", { class: "sound" }, sound, " ", named);
 };
+// A text whose web addresses are links, as the filter `linked` makes it.
+const ADDRESS = /(https?:\/\/[!-~]*[a-z0-9/&=#_~$%*+@-])/i;
+const textOf = (text) =>
+  made("p", { class: "text" }, ...text.split(ADDRESS).map((part, at) =>
+    at % 2 ? made("a", { href: part, target: "_blank", rel: "noopener noreferrer nofollow" }, part) : part));
 const formTo = (path, look, ...children) =>
   made("form", { method: "post", class: look, "data-once": "", action: `${inbox.dataset.home}/${path}` },
     ...[...fieldsOf({})].map(([name, value]) => made("input", { type: "hidden", name, value })), ...children);
@@ -56,7 +65,7 @@ const again = (message) =>
 const drawn = (message) => {
   const said = [STATUSES[message.status] ?? message.status, message.failure?.detail].filter(Boolean).join(": ");
   const bubble = made("div", { class: "bubble", dir: "auto" },
-    message.text ? made("p", { class: "text" }, message.text) : null, ...message.attachments.map(attachment));
+    message.text ? textOf(message.text) : null, ...message.attachments.map(attachment));
   if (message.buttons?.length) {
     bubble.append(made("p", { class: "offered" }, ...message.buttons.map((each) => made("span", {}, each.label))));
   }
@@ -74,7 +83,7 @@ const drawnNote = (note) => {
   const item = made("li", { class: "message note", id: note.id },
     made("div", { class: "by" }, made("bdi", { class: "author" }, author(note.author)), " wrote a note ", clock(note.created_at), " ",
       byId("composer") ? formTo(`${note.conversation_id}/notes/${note.id}/delete`, "inline", remove) : null),
-    made("div", { class: "bubble", dir: "auto" }, made("p", { class: "text" }, note.text)));
+    made("div", { class: "bubble", dir: "auto" }, textOf(note.text)));
   localize(item);
   return item;
 };
@@ -171,9 +180,12 @@ const posted = async (address, data) => {
         return { status: response.status, body: response.status === 204 ? {} : await response.json().catch(() => ({})) };
       }
     } catch {
-      // The network is away.
+      offline.suspect();
     }
-    await new Promise((done) => setTimeout(done, pause));
+    await new Promise((done) => {
+      setTimeout(done, pause);
+      addEventListener("back", done, { once: true });
+    });
   }
 };
 const fieldsOf = (fields) => {
@@ -247,6 +259,7 @@ const lay = (item) => {
 // All day, new ones come: the oldest leave for the next page, which begins a millisecond early, as times here are cut.
 const MOST_ROWS = 100;
 const shorten = () => {
+  if (rowsList.lastElementChild.contains(document.activeElement)) return;
   rowsList.lastElementChild.remove();
   const last = rowsList.lastElementChild;
   const at = new Date(Date.parse(last.querySelector("time").dateTime) + 1).toISOString();
@@ -304,10 +317,31 @@ const update = (shown) => {
     wanted.set(shown.id, shown);
     if (!document.hidden) setTimeout(fetchRows, MESSAGE_MS);
   } else if (there) {
-    if (talk().id === shown.id) there.classList.add("left");
+    // Not under somebody's keys.
+    if (talk().id === shown.id || there.contains(document.activeElement)) there.classList.add("left");
     else there.remove();
     byId("no-rows").hidden = rowsList.children.length > 0;
   }
+};
+const removeLeft = () => {
+  for (const each of all("#rows .left")) if (each.id !== `row-${talk().id}` && !each.contains(document.activeElement)) each.remove();
+  byId("no-rows").hidden = rowsList.children.length > 0;
+};
+rowsList.addEventListener("focusout", () => setTimeout(removeLeft));
+// After these conversations were dealt with, the keys go on at the next row.
+const DEALT_WITH_MS = 5000; // after which one that is still there counts again
+const dealtWith = new Set();
+const reachNext = (ids) => {
+  for (const id of ids) dealtWith.add(id);
+  setTimeout(() => ids.forEach((id) => dealtWith.delete(id)), DEALT_WITH_MS);
+  const found = [...rowsList.children];
+  const isDone = (each) => ids.includes(each.id.replace("row-", ""));
+  const isNext = (each) => !dealtWith.has(each.id.replace("row-", "")) && !each.matches(".left");
+  const focused = found.findIndex((each) => isDone(each) && each.contains(document.activeElement));
+  const at = focused < 0 ? found.findLastIndex(isDone) : focused;
+  const next = found.slice(at + 1).find(isNext) ?? found.slice(0, at + 1).findLast(isNext);
+  if (next) keys.reach(next);
+  if (!next?.contains(document.activeElement)) (scrolled() ?? byId("main")).focus();
 };
 const raise = (message) => {
   if (message.status === "scheduled") return;
@@ -343,9 +377,22 @@ const count = () => {
 };
 
 // Moving from one conversation to another. `show` swaps the two panes; the list stays.
-const show = async (address, push = true) => {
+let shows = 0;
+let going = null; // to which another conversation is about to be shown, and its address
+const goTo = (address) => {
+  if (going?.address === address) return going.shown;
+  const mine = { address };
+  mine.shown = show(address).finally(() => (going = going === mine ? null : going));
+  going = mine;
+  return mine.shown;
+};
+// `keep` is called just before the panes are replaced, and what it returns just after.
+const show = async (address, { push = true, keep = () => () => {} } = {}) => {
+  const mine = (shows += 1);
   if (push) await keepNow();
   const fresh = await page(panesOf(address));
+  if (mine !== shows) return; // something else was asked for meanwhile
+  const restore = keep();
   if (push) history.pushState(null, "", address);
   document.title = fresh.title;
   // What somebody changes about the contact stays while the conversation is read anew.
@@ -357,25 +404,44 @@ const show = async (address, push = true) => {
   inbox.classList.toggle("shows-contact", new URL(location).searchParams.get("pane") === "contact");
   for (const pane of panes) localize(pane);
   for (const link of all("#rows a[aria-current]")) link.removeAttribute("aria-current");
-  for (const row of all("#rows .left")) row.remove();
+  removeLeft();
   byId(`row-${talk().id}`)?.querySelector("a").setAttribute("aria-current", "true");
   begin();
+  restore();
 };
 let isReloading = false;
-const reload = async () => {
+// What somebody is at stays: their text with its caret, an open menu, and the focus.
+const keepPlace = () => {
+  const { activeElement: focused } = document;
   const written = kept();
-  const at = document.activeElement?.id;
+  const head = document.querySelector("#talk > header:has(details[open])");
+  const caret = focused.matches("textarea, input") && focused.selectionStart !== null ? [focused.selectionStart, focused.selectionEnd] : null;
+  const key = byId("talk").contains(focused) && focused.dataset.key;
+  return () => {
+    restore(written);
+    const fresh = head && document.querySelector("#talk > header");
+    if (fresh) {
+      fresh.replaceWith(head);
+      talk().stale = "true"; // it is read anew once the menu is closed
+    }
+    if (document.activeElement === focused) return;
+    const next = focused.isConnected ? focused : (focused.id && byId(focused.id)) || (key && document.querySelector(`#talk [data-key="${key}"]`));
+    (next || scrolled())?.focus();
+    if (caret && next) next.setSelectionRange(...caret);
+  };
+};
+const reload = async () => {
+  if (going) return going.shown.catch(() => {});
   isReloading = true;
-  await show(location.href, false).finally(() => (isReloading = false));
-  restore(written);
-  if (at) byId(at)?.focus();
+  await show(location.href, { push: false, keep: keepPlace }).finally(() => (isReloading = false));
 };
 // What others do to the conversation: its head is read anew, but not under somebody who is at one of its menus.
 let talkNow = null;
 const isHeadOld = () => {
+  if (document.hidden || isReloading || document.querySelector("#talk > header details[open]")) return false;
+  if (talk().stale) return true;
   const { id, status, assignee_id, snoozed_until, labels } = talkNow ?? {};
-  if (!id || id !== talk().id || document.hidden || isReloading) return false;
-  if (document.querySelector("#talk > header details[open]")) return false;
+  if (!id || id !== talk().id) return false;
   return JSON.stringify([status, assignee_id, snoozed_until, labels]) !== JSON.stringify(JSON.parse(talk().head));
 };
 const readHead = async () => {
@@ -384,6 +450,7 @@ const readHead = async () => {
     const fresh = (await page(panesOf(location.href))).getElementById("talk");
     if (fresh.dataset.id !== talk().id || !isHeadOld()) return;
     talk().head = fresh.dataset.head;
+    delete talk().stale;
     localize(fresh);
     const header = document.querySelector("#talk > header");
     const key = header.contains(document.activeElement) && document.activeElement.dataset.key;
@@ -452,9 +519,25 @@ addEventListener("click", (event) => {
   if (!link) return;
   event.preventDefault();
   if (link.id === "older") older();
-  else show(link.href).catch(() => (location.href = link.href));
+  else goTo(link.href).catch((error) => lookElsewhere(error, link.href));
 });
-addEventListener("popstate", () => show(location.href, false).catch(() => location.reload()));
+addEventListener("popstate", () => show(location.href, { push: false }).catch((error) => lookElsewhere(error, location.href)));
+// A conversation that cannot be shown here: the browser shows what is the matter, if it can.
+let wantedLater = null;
+const lookElsewhere = (error, address) => {
+  if (!(error instanceof TypeError)) {
+    location.href = address;
+    return;
+  }
+  wantedLater = address;
+  offline.suspect();
+  offline.say("The conversation opens then.");
+};
+addEventListener("back", () => {
+  keepNow();
+  if (wantedLater) goTo(wantedLater).catch((error) => lookElsewhere(error, wantedLater));
+  wantedLater = null;
+});
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   fetchRows();
@@ -469,8 +552,8 @@ let place = "";
 const listen = () => {
   const since = place && `&last_event_id=${encodeURIComponent(place)}`;
   const stream = new EventSource(view.live + since, { withCredentials: true });
-  const keepPlace = (event) => (place = event.lastEventId || place);
-  for (const kind of ["message", "conversation", "note", "reset"]) stream.addEventListener(kind, keepPlace);
+  const keepNumber = (event) => (place = event.lastEventId || place);
+  for (const kind of ["message", "conversation", "note", "reset"]) stream.addEventListener(kind, keepNumber);
   for (const kind of ["notification", "conversation"]) {
     stream.addEventListener(kind, ({ data }) => dispatchEvent(new CustomEvent("live", { detail: { kind, data } })));
   }
@@ -519,6 +602,7 @@ const listen = () => {
   });
   stream.addEventListener("reset", () => (scrolled() ? reload() : location.reload()));
   stream.addEventListener("error", () => {
+    offline.suspect();
     if (stream.readyState !== EventSource.CLOSED) return;
     setTimeout(listen, 5000 + Math.random() * 5000);
   });

@@ -93,12 +93,6 @@ addEventListener("click", async (event) => {
   link.ariaExpanded = "true";
   await refresh(true).catch(() => (location.href = link.href));
 });
-bell.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || !isOpen()) return;
-  event.stopPropagation();
-  open(false);
-  link.focus();
-});
 
 // Asked soon after something has happened, and in a flood every five seconds. A page that nobody sees waits until it is
 // seen, but for the one that shows notifications of the browser.

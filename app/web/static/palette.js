@@ -14,7 +14,7 @@
     const found = [];
     const add = (group, element, label, key = "") => {
       if (label && isThere(element) && !found.some((each) => each.element === element)) {
-        found.push({ group, element, label, key, run: () => press(element) });
+        found.push({ group, element, label, key, run: () => keys.press(element) });
       }
     };
     for (const each of all(".tools details")) {
@@ -28,10 +28,10 @@
     for (const each of all(".views a")) add("View", each, nameOf(each.querySelector("bdi") ?? each.firstChild));
     for (const each of all("nav.side a[data-go]")) {
       const group = each.closest("ul").previousElementSibling?.textContent ?? "Page";
-      found.push({ group, element: each, label: nameOf(each), key: `g ${each.dataset.go}`, run: () => press(each) });
+      found.push({ group, element: each, label: nameOf(each), key: `g ${each.dataset.go}`, run: () => keys.press(each) });
     }
     for (const each of all("[data-dialog='keys']")) {
-      found.push({ group: "Help", element: each, label: nameOf(each), key: "?", run: () => press(each) });
+      found.push({ group: "Help", element: each, label: nameOf(each), key: "?", run: () => keys.press(each) });
     }
     return found;
   };
@@ -106,9 +106,7 @@
   palette.addEventListener("click", (event) => {
     if (event.target === palette) palette.close();
   });
-  addEventListener("keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k") return;
-    event.preventDefault();
+  keys.on(["Ctrl+k"], () => {
     if (palette.open) palette.close();
     else openPalette();
   });

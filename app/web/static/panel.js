@@ -25,7 +25,7 @@
 
   let opener = null;
   const select = (link) => {
-    for (const row of rows()) row.removeAttribute("aria-selected");
+    for (const row of keys.rows()) row.removeAttribute("aria-selected");
     link.closest("tr").setAttribute("aria-selected", "true");
     opener = link;
   };
@@ -69,7 +69,7 @@
 
   addEventListener("popstate", () => {
     if (whole(location.href) === whole(list.address)) return close();
-    const link = rows().map(linkOf).find((each) => each && whole(each.href) === whole(location.href));
+    const link = keys.rows().map(linkOf).find((each) => each && whole(each.href) === whole(location.href));
     // The page of a list or of a row that this document is not.
     return link ? open(link, { isBack: true }) : location.reload();
   });
@@ -83,11 +83,13 @@
     event.preventDefault();
     open(link, { takesFocus: true });
   });
-  // After the keys of every page, which choose the row.
-  addEventListener("keydown", (event) => {
-    if (!panel.isConnected || document.querySelector("dialog[open]")) return;
-    const link = linkOf(rows().find((each) => each.getAttribute("aria-selected") === "true"));
-    if (event.key === "Escape" && !event.target.matches("input, textarea, select")) history.back();
-    else if (link && link !== opener) open(link);
+  // Another row was reached by key.
+  addEventListener("reached", ({ detail: row }) => {
+    const link = panel.isConnected && linkOf(row);
+    if (link && link !== opener) open(link);
+  });
+  keys.on(["Escape"], () => {
+    if (!panel.isConnected) return false;
+    history.back();
   });
 }

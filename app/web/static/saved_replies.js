@@ -1,10 +1,12 @@
-// Saved replies: `/` at the start of a word lists them, and the one that is chosen takes its place, filled in.
+// What is listed while one types: saved replies after `/`, and in a note the members after `@`. The one that is chosen
+// takes the place of what was typed.
 "use strict";
 
 const offerReplies = (composer) => {
   const box = composer.elements.text;
   const list = byId("replies");
-  let token = null; // what was typed, from the slash on, and where it begins
+  let token = null; // what was typed, from its sign on, and where it begins
+  let source = null; // of what is listed
   let asked = 0;
   let isLoading = false;
   let picksFirst = false;
@@ -28,28 +30,49 @@ const offerReplies = (composer) => {
       made("b", {}, made("bdi", {}, `/${reply.shortcut}`)), " ",
       made("span", { class: "muted", dir: "auto" }, reply.text + (reply.files ? ` (${reply.files} ${reply.files === 1 ? "file" : "files"})` : "")));
   const open = (found, hasMore) => {
-    list.replaceChildren(...found.map(optionOf));
+    list.replaceChildren(...found.map(source.option));
+    list.ariaLabel = source.label;
     list.hidden = false;
     for (const [name, value] of Object.entries({ role: "combobox", "aria-expanded": "true", "aria-controls": "replies", "aria-autocomplete": "list" })) {
       box.setAttribute(name, value);
     }
     choose(list.firstElementChild);
-    hear(`${found.length}${hasMore ? " of more" : ""} saved ${found.length === 1 ? "reply" : "replies"}`);
+    hear(`${found.length}${hasMore ? " of more" : ""} ${found.length === 1 ? source.one : source.many}`);
+  };
+
+  const ask = async (typed) => {
+    const response = await fetch(`${composer.dataset.replies}?q=${encodeURIComponent(typed)}`).catch(() => null);
+    return response?.ok ? response.json() : { data: [] };
+  };
+  const find = (typed) => {
+    const names = [...new Set(Object.entries(people).filter(([id]) => id !== me).map(([, name]) => name))].sort();
+    const isLike = (name, test) => name.toLowerCase()[test](typed.toLowerCase());
+    const data = [...names.filter((each) => isLike(each, "startsWith")), ...names.filter((each) => !isLike(each, "startsWith") && isLike(each, "includes"))];
+    // A name that is written in full needs no choice, so that Enter sends.
+    return { data: data.length === 1 && data[0].toLowerCase() === typed.toLowerCase() ? [] : data };
+  };
+  const memberOf = (name) => made("li", { role: "option", id: `option-${name}`, "data-name": name, "aria-selected": "false" }, made("bdi", {}, `@${name}`));
+  const insertName = (option) => {
+    const { text, at } = token;
+    close();
+    box.setRangeText(`@${option.dataset.name} `, at, at + text.length, "end");
+    box.dispatchEvent(new Event("input"));
   };
 
   const look = async () => {
-    const typed = /(?:^|\s)(\/[^\s/]{0,32})$/u.exec(box.value.slice(0, box.selectionStart));
-    if (!typed || box.selectionStart !== box.selectionEnd) return close();
+    const before = box.value.slice(0, box.selectionStart);
+    source = sources.find((each) => each.isOffered() && each.pattern.test(before));
+    if (!source || box.selectionStart !== box.selectionEnd) return close();
+    const [, typed] = source.pattern.exec(before);
     const mine = (asked += 1);
-    token = { text: typed[1], at: box.selectionStart - typed[1].length };
+    token = { text: typed, at: box.selectionStart - typed.length };
     isLoading = true;
-    const response = await fetch(`${composer.dataset.replies}?q=${encodeURIComponent(token.text.slice(1))}`).catch(() => null);
-    const found = response?.ok ? await response.json() : { data: [] };
+    const found = await source.find(typed.slice(1));
     if (mine !== asked) return;
     isLoading = false;
     if (!found.data.length) return close();
     open(found.data, found.has_more);
-    if (picksFirst) insert(list.firstElementChild);
+    if (picksFirst) source.insert(list.firstElementChild);
   };
   const insert = async (option) => {
     const { text, at } = token;
@@ -69,18 +92,24 @@ const offerReplies = (composer) => {
     byId("missing").hidden = !reply.missing.length;
     hear("The saved reply is inserted.");
   };
+  const sources = [
+    { label: "Saved replies", one: "saved reply", many: "saved replies", isOffered: () => true, pattern: /(?:^|\s)(\/[^\s/]{0,32})$/u,
+      find: ask, option: optionOf, insert },
+    { label: "Members", one: "member", many: "members", isOffered: () => composer.elements.kind.value === "note",
+      pattern: /(?<![\p{L}\p{N}_.@+-])(@[\p{L}\p{N}_.+-]{0,64})$/u, find, option: memberOf, insert: insertName },
+  ];
 
   box.addEventListener("input", look);
   box.addEventListener("blur", close);
   list.addEventListener("mousedown", (event) => event.preventDefault());
-  list.addEventListener("click", (event) => insert(event.target.closest("[role=option]")));
+  list.addEventListener("click", (event) => source.insert(event.target.closest("[role=option]")));
   // Before the box's own keys.
   composer.addEventListener("keydown", (event) => {
     if (event.target !== box || event.isComposing) return;
     const picks = event.key === "Enter" || event.key === "Tab";
     if (isLoading && picks && !event.shiftKey) picksFirst = true;
     else if (list.hidden) return;
-    else if (picks && !event.shiftKey) insert(chosen());
+    else if (picks && !event.shiftKey) source.insert(chosen());
     else if (event.key === "Escape") close();
     else if (event.key === "ArrowDown") choose(chosen().nextElementSibling ?? list.firstElementChild);
     else if (event.key === "ArrowUp") choose(chosen().previousElementSibling ?? list.lastElementChild);

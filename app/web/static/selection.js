@@ -30,19 +30,33 @@ if (selection) {
     if (selection.elements.all) selection.elements.all.checked = false;
     showTicked();
   };
-  const change = (box, isRange) => {
-    if (isRange) tickRange(box, box.checked);
-    else tick(box, box.checked);
+  const change = (box, isRange, isTicked = box.checked) => {
+    if (isRange) tickRange(box, isTicked);
+    else tick(box, isTicked);
     lastTicked = box.value;
     document.getElementById("selection-said").textContent = "";
     showTicked();
   };
 
-  const submit = async (button) => {
+  const said = (text) => (document.getElementById("selection-said").textContent = text);
+  // One after the other. The ticks go at once, so that the next key is not about them, and come back if it is refused.
+  let running = Promise.resolve();
+  const submit = (button) => {
     const data = new FormData(selection, button);
+    const ids = data.getAll("conversation_id");
+    const menu = button.closest("details");
+    selection.elements.once.value = crypto.randomUUID();
+    borrowed = null;
+    untickAll();
+    said("One moment …");
+    if (["close", "open", "snooze"].includes(button.value)) {
+      if (menu) menu.open = false;
+      reachNext(ids);
+    } else if (menu) keys.close(menu);
+    running = running.then(() => send(data, ids, menu));
+  };
+  const send = async (data, ids, menu) => {
     selection.setAttribute("aria-busy", "true");
-    for (const menu of all("details[open]", selection)) menu.open = false;
-    let said;
     try {
       const response = await fetch(selection.action, { method: "POST", body: data, headers: { Accept: "application/json" } });
       const answer = await response.json();
@@ -50,17 +64,24 @@ if (selection) {
         location.href = answer.address;
         return;
       }
-      said = answer.said ?? "This could not be done.";
-      // The next click is another change.
-      selection.elements.once.value = crypto.randomUUID();
-      if (response.ok) untickAll();
+      said(answer.said ?? "This could not be done.");
+      if (!response.ok) giveBack(data, ids, menu);
     } catch {
+      said("The server cannot be reached. Try again.");
       // The same key makes the next click the same change.
-      said = "The server cannot be reached. Try again.";
+      selection.elements.once.value = data.get("once");
+      giveBack(data, ids, menu);
     }
     selection.removeAttribute("aria-busy");
-    document.getElementById("selection-said").textContent = said;
-    hear(said);
+    hear(document.getElementById("selection-said").textContent);
+  };
+  const giveBack = (data, ids, menu) => {
+    if (data.get("all")) selection.elements.all.checked = true;
+    for (const box of boxes()) if (ids.includes(box.value)) tick(box, true);
+    showTicked();
+    if (!menu) return;
+    menu.open = true;
+    if (!keys.isField(document.activeElement)) keys.enter(menu);
   };
 
   // It is sent here, not by the page.
@@ -70,21 +91,66 @@ if (selection) {
   });
   selection.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (selection.ariaBusy !== "true") submit(event.submitter);
+    submit(event.submitter);
+  });
+  // Enter in a field of a menu is its first button, not that of the whole form.
+  selection.addEventListener("keydown", (event) => {
+    const menu = event.key === "Enter" && !event.isComposing && event.target.matches("input, select") && event.target.closest("details");
+    if (!menu) return;
+    event.preventDefault();
+    menu.querySelector("button").click();
   });
   new MutationObserver(() => {
     for (const box of boxes()) box.checked = tickedIds.has(box.value);
     showTicked();
   }).observe(list, { childList: true });
-  addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("textarea, select, input:not([type=checkbox])")) return;
-    if (document.querySelector("dialog[open]") || event.key.toLowerCase() !== "x") return;
-    const row = list.querySelector("li:focus-within, li[aria-selected=true]") ?? list.querySelector("li:has(a[aria-current])");
-    const box = row?.querySelector(".tick input");
+
+  // The keys of the inbox are about the ticked conversations, else about the row that has the focus, else about the open
+  // one. A row that is not open is ticked while a menu is about it.
+  const focusedRow = () => list.querySelector("li:focus-within");
+  const openRow = () => list.querySelector("li:has(a[aria-current])");
+  const isTicked = () => boxes().some((box) => box.checked) || selection.elements.all?.checked;
+  let borrowed = null;
+  selection.addEventListener("toggle", () => {
+    if (!borrowed || selection.querySelector("details[open]")) return;
+    tick(borrowed, false);
+    borrowed = null;
+    showTicked();
+  }, true);
+  const changeSeveral = (key) => {
+    const row = focusedRow();
+    const part = selection.querySelector(`[data-many="${key}"]`);
+    if (!isTicked()) {
+      if (!row || row === openRow()) return false;
+      if (!part) return true;
+      const box = row.querySelector(".tick input");
+      change(box, false, true);
+      if (part.matches("summary")) borrowed = box;
+    }
+    if (part) keys.press(part);
+    return true;
+  };
+  for (const key of ["e", "h", "l", "a"]) keys.on([key], () => changeSeveral(key));
+  // These are about one conversation, which is opened first.
+  const openFirst = (key) => {
+    if (key === "m" && isTicked()) return said("A macro is for one conversation: open it, and tick none.");
+    const row = focusedRow();
+    if (!row || row === openRow()) return false;
+    const address = row.querySelector("a").href;
+    const pressed = goTo(address).then(
+      () => {
+        const found = row.id === `row-${talk().id}` && document.querySelector(`#talk [data-key="${key}"]`);
+        if (found) keys.press(found);
+      },
+      (error) => lookElsewhere(error, address),
+    );
+    keys.hold(pressed);
+  };
+  for (const key of ["r", "n", "m"]) keys.on([key], () => openFirst(key));
+  keys.on(["x", "X"], (event) => {
+    const box = (focusedRow() ?? openRow())?.querySelector(".tick input");
     if (!box) return;
-    event.preventDefault();
-    box.checked = event.shiftKey || !box.checked;
-    change(box, event.shiftKey);
+    change(box, event.shiftKey, event.shiftKey || !box.checked);
   });
   for (const box of boxes()) if (box.checked) tickedIds.add(box.value);
   showTicked();

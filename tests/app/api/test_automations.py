@@ -12,6 +12,7 @@ from app.domain.automations import automations, counts, executions
 from app.domain.automations.interpreter import MOST_WARNINGS
 from app.lib import ids
 from tests.cast import Api, all_of, in_threads, one, row_counts, working
+from tests.talks import make_channel
 
 STEPS = [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}]
 DEFINITION = {"triggers": [{"event": "tag.added", "tag": "vip"}], "steps": STEPS}
@@ -309,6 +310,28 @@ def test_an_automation_that_starts_one_that_does_not_exist_is_not_published(api:
     assert show(api, automation_id)["status"] == "draft"
 
 
+def test_an_automation_that_sends_on_a_channel_of_another_workspace_is_not_published(api: Api, others: Api) -> None:
+    mine, theirs = (make_channel(each.workspace_id) for each in (api, others))
+    hello = {"kind": "send_message", "text": "Hello"}
+    is_vip = {"field": "contact.tags", "is": "contains", "value": "vip"}
+    inside = {
+        "id": "all",
+        "kind": "branch",
+        "if": is_vip,
+        "then": [hello | {"id": "inside", "channel_id": ids.new("chn")}],
+    }
+    steps = [hello | {"id": "here", "channel_id": mine}, hello | {"id": "there", "channel_id": theirs}, inside]
+
+    job = act(api, api.automation(*steps)["id"], "publish")
+
+    assert (job["status"], job["problem"]["status"]) == ("failed", 422)
+    assert {each["pointer"]: each["detail"] for each in job["problem"]["errors"]} == {
+        "/definition/steps/1/channel_id": "There is no such channel in this workspace.",
+        "/definition/steps/2/then/0/channel_id": "There is no such channel in this workspace.",
+    }
+    assert act(api, api.automation(steps[0])["id"], "publish")["status"] == "succeeded"
+
+
 # Pausing
 
 
@@ -478,6 +501,20 @@ def test_steps_whose_texts_name_what_is_not_there_are_shown(api: Api) -> None:
     assert counts.fold() > 0
     assert len(show(api, automation_id)["warnings"]) == 2
     act(api, automation_id, "publish")
+    assert show(api, automation_id)["warnings"] == []
+
+
+def test_an_example_address_is_warned_of_but_not_refused(api: Api) -> None:
+    step = {"id": "ask", "kind": "http_request", "method": "GET", "address": "https://crm.example/leads"}
+    automation_id = api.automation(definition={"steps": [step]})["id"]
+    act(api, automation_id, "publish")
+
+    [warned] = show(api, automation_id)["warnings"]
+
+    assert warned["pointer"] == "/definition/steps/0/address"
+    assert warned["detail"].startswith("The address of crm.example is only an example.")
+    act(api, automation_id, "pause")
+    api.done(api.patch(f"automations/{automation_id}", {"definition": {"steps": []}}))
     assert show(api, automation_id)["warnings"] == []
 
 

@@ -134,6 +134,7 @@ def test_a_dry_run_counts_and_leaves_no_trace(api: Api) -> None:
         (SALE | {"message": {"text": "Hello", "expires_at": "2027-01-01T00:00:00Z"}}, "/message/expires_at"),
         (SALE | {"send_at": "yesterday"}, "/send_at"),
         (SALE | {"send_at": "2099-01-01T00:00:00Z"}, "/send_at"),
+        (SALE | {"send_at": "2020-01-01T00:00:00Z"}, "/send_at"),
         (SALE | {"time_zone": "contact"}, "/send_at"),
         (SALE | {"time_zone": "Europe/Berlin"}, "/time_zone"),
         (SALE | {"per_second": 0}, "/per_second"),

@@ -305,7 +305,7 @@ def test_only_a_button_that_the_visitor_was_offered_can_be_pressed(
     make_message(api, own, "Anything else?")
     make_message(api, own, "Sure?", "failed", buttons=[{"id": "unsent", "label": "Yes"}])
 
-    for button_id in ("theirs", "old", "unsent", "yes", "x" * 65, "", 7):
+    for button_id in ("theirs", "old", "unsent", "yes", "x" * 65, 7):
         response = page.say("Yes", "m2", button_id=button_id)
         assert response.status_code == 422
         assert [error["pointer"] for error in response.json["errors"]] == ["/button_id"]

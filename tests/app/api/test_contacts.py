@@ -3,12 +3,13 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from app import database
 from app.domain.contacts import contacts
-from app.lib import clock
+from app.lib import clock, ids
 from tests.cast import Api, event_bodies, event_kinds, everything_stored, one
 
 
@@ -97,6 +98,92 @@ def test_a_new_contact_has_no_custom_field_that_is_null(api: Api) -> None:
 @pytest.mark.parametrize("number", [0, -1, 1.5, 2**53, -(2**53), 1e-300, 0.1])
 def test_numbers_of_custom_fields_come_back_as_they_were(api: Api, number: float) -> None:
     assert api.contact(email="ada@example.com", custom_fields={"n": number})["custom_fields"] == {"n": number}
+
+
+# Phone numbers that are written in two ways
+
+WAYS = [
+    ("+5511987654321", "+551187654321"),
+    ("+5491123456789", "+541123456789"),
+    ("+5215512345678", "+525512345678"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [*WAYS, *(pair[::-1] for pair in WAYS)])
+def test_a_number_that_is_written_in_another_way_finds_its_contact(api: Api, one: str, other: str) -> None:
+    made = api.contact(phone=one, first_name="Ada")
+
+    changed = api.contact(phone=other, external_id="customer-1")
+
+    assert (changed["id"], changed["external_id"], changed["first_name"]) == (made["id"], "customer-1", "Ada")
+    assert changed["phone"] == made["phone"]
+    for way in (one, other):
+        found = api.get(f"contacts?phone={way.replace('+', '%2B')}").json["data"]
+        assert [each["id"] for each in found] == [made["id"]]
+
+
+def test_a_number_that_is_written_in_another_way_is_taken(api: Api) -> None:
+    one, other = WAYS[0]
+    made = api.contact(phone=one)
+    eve = api.contact(email="eve@example.com")
+
+    taken = api.done(api.patch(f"contacts/{eve['id']}", {"phone": other}))
+    api.done(api.patch(f"contacts/{made['id']}", {"phone": other}))
+
+    assert taken["problem"]["conflicting_contact_id"] == made["id"]
+    assert api.show_contact(made["id"])["phone"] == other
+
+
+def test_two_contacts_that_had_both_ways_are_each_found_by_their_own(api: Api) -> None:
+    one, other = WAYS[0]
+    first, second = api.contact(phone=one), api.contact(email="eve@example.com")
+    database.rows("UPDATE contacts SET phone = %s WHERE id = %s", (other, second["id"]))
+
+    assert [api.contact(phone=way)["id"] for way in (one, other)] == [first["id"], second["id"]]
+
+
+# What forms and no-code platforms send for a field that nobody filled in
+
+EMPTY = {
+    **{"phone": "", "external_id": "", "first_name": "", "last_name": "", "locale": "", "timezone": ""},
+    **{"tags": [""], "custom_fields": {"plan": ""}, "opted_out": ""},
+}
+
+
+def test_empty_fields_count_as_not_given(api: Api) -> None:
+    made = api.contact(
+        **{"email": "ada@example.com", "phone": "+4930123456", "first_name": "Ada", "locale": "en", "tags": ["vip"]},
+        custom_fields={"plan": "gold"},
+        opted_out=True,
+    )
+
+    assert api.contact(email="ada@example.com", **EMPTY) == made
+    api.done(api.patch(f"contacts/{made['id']}", {"email": "", **EMPTY}))
+    assert api.show_contact(made["id"]) == made
+
+
+def test_a_new_contact_has_nothing_of_its_empty_fields(api: Api) -> None:
+    made = api.contact(email="ada@example.com", **EMPTY)
+
+    assert {name: made[name] for name in EMPTY} == {
+        **dict.fromkeys(("phone", "external_id", "first_name", "last_name", "locale", "timezone")),
+        **{"tags": [], "custom_fields": {}, "opted_out": False},
+    }
+
+
+# Letters and their accents
+
+
+def test_a_letter_is_the_same_however_it_was_typed(api: Api) -> None:
+    made = api.contact(
+        **{"external_id": "\u200b c-1\u00a0", "email": "\u202azoe@example.com\u202c", "first_name": "Zoe\u0308"},
+        tags=["cafe\u0301", "caf\u00e9", "\ufeffvip"],
+    )
+
+    assert (made["external_id"], made["email"], made["first_name"]) == ("c-1", "zoe@example.com", "Zo\u00eb")
+    assert made["tags"] == ["caf\u00e9", "vip"]
+    for query in ("q=zo%C3%AB", "q=zoe%CC%88", "tag=caf%C3%A9", "tag=cafe%CC%81"):
+        assert [each["id"] for each in api.get(f"contacts?{query}").json["data"]] == [made["id"]]
 
 
 # Changing one
@@ -359,13 +446,13 @@ def test_deleting_a_contact_leaves_others_alone(api: Api, others: Api) -> None:
 
 @pytest.mark.parametrize(
     "payload",
-    [{"email": "ADA@example.com"}, {"phone": "+4930123456"}, {"external_id": "customer-1", "first_name": "Ada"}],
+    [{"email": "ADA@example.com"}, {"phone": "+551187654321"}, {"external_id": "customer-1", "first_name": "Ada"}],
     ids=str,
 )
 def test_deleting_a_contact_erases_what_broken_jobs_were_asked(
     api: Api, payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = api.contact(email="ada@example.com", phone="+4930123456", external_id="customer-1")
+    made = api.contact(email="ada@example.com", phone="+5511987654321", external_id="customer-1")
     with monkeypatch.context() as broken:
         broken.setattr(contacts, "_alter", None)
         assert api.done(api.post("contacts", payload))["status"] == "failed"
@@ -377,6 +464,30 @@ def test_deleting_a_contact_erases_what_broken_jobs_were_asked(
 
 
 # Lists
+
+
+@pytest.mark.parametrize("query", ["email=ann+shop@example.com", "q=ann+shop@example.com", "q=ann%2Bshop@"])
+def test_a_plus_that_nobody_has_escaped_is_a_plus(api: Api, query: str) -> None:
+    made = api.contact(email="ann+shop@example.com")
+
+    assert [each["id"] for each in api.get(f"contacts?{query}").json["data"]] == [made["id"]]
+
+
+def test_a_search_finds_what_is_equal_to_a_reader(api: Api) -> None:
+    ways = [
+        ("Zo\u00eb", "ZOE\u0308"),
+        ("\uff29\uff2e\uff26\uff2f", "info"),
+        ("B\u0130LG\u0130", "bilgi"),
+        ("ΠΛΗΡΟΦΟΡΙΕΣ", "πληροφορίες"),
+        ("Straße", "STRASSE"),
+        ("an\u200bna", "Anna"),
+    ]
+    for one_way, other in ways:
+        for name, sought in ((one_way, other), (other, one_way)):
+            made = api.contact(external_id=ids.new("x"), first_name=name)
+            found = api.get("contacts?" + urlencode({"q": sought})).json["data"]
+            assert made["id"] in [each["id"] for each in found], (name, sought)
+    assert api.get("contacts?" + urlencode({"q": "\uff05\uff05"})).json["data"] == []
 
 
 @pytest.fixture
@@ -402,6 +513,8 @@ def three(api: Api) -> list[str]:
         ("phone=%2B4930123456", [2]),
         ("phone=+4930123456", [2]),
         ("phone=4930123456", [2]),
+        ("phone=004930123456", [2]),
+        ("q=+4930123456", [2]),
         ("external_id=c_2", [1]),
         ("external_id=C_2", []),
         ("tag=vip", [1, 2]),

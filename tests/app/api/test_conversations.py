@@ -58,6 +58,7 @@ def test_a_conversation_is_shown_with_all_its_fields(api: Api, contact_id: str, 
         "scheduled": 0,
         "last_message_at": shown["last_message_at"],
         "window_ends_at": None,
+        "referral": None,
         "created_at": shown["created_at"],
     }
 

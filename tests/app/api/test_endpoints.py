@@ -77,7 +77,8 @@ def test_the_secret_is_stored_encrypted(api: Api) -> None:
 def test_the_sealed_secret_cannot_be_given(api: Api) -> None:
     refused = api.post("webhooks/endpoints", BODY | {"sealed_secret": "x"})
 
-    assert refused.json["errors"] == [{"pointer": "/sealed_secret", "detail": "Unknown field."}]
+    [error] = refused.json["errors"]
+    assert (error["pointer"], error["detail"].split(".")[0]) == ("/sealed_secret", "Unknown field")
 
 
 def test_an_address_of_an_allowed_network_is_taken(api: Api) -> None:

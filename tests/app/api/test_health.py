@@ -3,14 +3,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg2
 import pytest
 from flask.testing import FlaskClient
+from psycopg2 import errors
 
 from app import database
 from app.bells import brokers
 from app.config import settings
+from app.database import room
+from app.domain.insight import readiness
 from app.lib import versions
 from tests.cast import Api, accept, one, out_of_room
 from tests.conftest import Servers
@@ -86,6 +90,52 @@ def test_without_a_database_a_process_is_alive_and_not_ready(client: FlaskClient
 
     assert (answer.status_code, answer.json["answering"]) == (503, {"database": False, "broker": True})
     assert client.get("/healthz").status_code == 200
+
+
+@pytest.fixture
+def looking_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "KNOWN_FOR_SECONDS", -1.0)
+    monkeypatch.setattr(readiness, "_seen", readiness._seen)
+
+
+def fill_disk() -> None:
+    """PostgreSQL has no room for what this thread's connection asks it next: that ends the connection."""
+    database.rows("SELECT set_config('temp_file_limit', '0', false)")
+
+
+def test_a_process_whose_database_has_no_room_is_not_ready(
+    client: FlaskClient, looking_each_time: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_disk()
+    without_writes = client.get("/readyz")
+    monkeypatch.setattr(errors, "DiskFull", errors.ConfigurationLimitExceeded)  # what that limit is refused with
+    fill_disk()
+    without_room = client.get("/readyz")
+
+    assert (without_writes.status_code, without_room.status_code) == (503, 503)
+    assert without_writes.json["detail"] == "PostgreSQL takes no writes."
+    assert without_room.json["detail"] == "PostgreSQL's disk is full."
+    assert without_room.json["answering"] == {"database": True, "broker": True}
+
+
+def test_a_process_that_cannot_write_files_is_not_ready(
+    client: FlaskClient, looking_each_time: None, nowhere_for_files: Path
+) -> None:
+    answer = client.get("/readyz")
+
+    assert answer.status_code == 503
+    assert answer.json["detail"] == "No file can be written under MEDIA_DIR: Not a directory."
+
+
+def test_many_who_ask_make_one_look(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "KNOWN_FOR_SECONDS", 60.0)
+    monkeypatch.setattr(readiness, "_seen", (time.monotonic() - 61, []))
+    client.get("/readyz")
+    looks: list[str] = []
+    monkeypatch.setattr(room, "check", lambda: looks.append("look"))
+
+    assert [client.get("/readyz").status_code for _ in range(5)] == [200] * 5
+    assert looks == []
 
 
 def test_writes_are_accepted_at_once_without_redis(api: Api, redis_away: None) -> None:

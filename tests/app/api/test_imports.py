@@ -151,6 +151,13 @@ def test_empty_lines_count_and_do_nothing(api: Api) -> None:
     assert [error["line"] for error in errors(api, job)] == [4]
 
 
+def test_lines_may_begin_with_a_byte_order_mark(api: Api) -> None:
+    job = send(api, b'\xef\xbb\xbf{"email": "ann@example.com"}\r\n{"email": "bo@example.com"}\r\n').json["data"]
+    api.apply()
+
+    assert api.get(f"jobs/{job['id']}").json["data"]["progress"] == {"total": 2, "done": 2, "failed": 0}
+
+
 def test_lines_may_end_with_a_carriage_return(api: Api) -> None:
     job = api.done(send(api, b'{"external_id": "c-1"}\r', b'{"external_id": "c-2"}\r', b""))
 

@@ -51,7 +51,7 @@ def test_a_token_for_the_inbox_changes_members(api: Api) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *({"availability": value} for value in ("here", None, "")),
+        *({"availability": value} for value in ("here", None)),
         *({"capacity": value} for value in (-1, 10_001, 1.5, "7")),
         *({"reassign": value} for value in (1, None)),
         {"role": "owner"},

@@ -87,6 +87,8 @@ def test_a_message_is_queued_and_shown_with_all_its_fields(api: Api, conversatio
         "expires_at": None,
         "send_at": None,
         "cancel_on_reply": False,
+        "provider_payload": None,
+        "data": None,
         "provider_time": None,
         "created_at": shown["created_at"],
     }

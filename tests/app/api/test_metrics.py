@@ -27,6 +27,7 @@ FEW_VALUES = {
         "type",
         "bound",
         "directory",
+        "disk",
         "version",
         "stream",
         "cause",

@@ -53,7 +53,20 @@ def test_the_routes_are_found(scene: Scene) -> None:
     ("query", "body", "headers", "detail"),
     [
         ("", {"email": "x"}, {}, "email: This is not an e-mail address: An email address must have an @-sign."),
-        ("", {"email": "a@example.com", "size": 1}, {}, "size: Unknown field."),
+        ("", {"emial": "a@example.com", "phone": "+4930123456"}, {}, "emial: Unknown field. Did you mean 'email'?"),
+        (
+            "",
+            {"email": "a@example.com", "firstName": "Ada"},
+            {},
+            "firstName: Unknown field. Did you mean 'first_name'?",
+        ),
+        (
+            "",
+            {"email": "a@example.com", "colour": 1},
+            {},
+            "colour: Unknown field. There are custom_fields, email, external_id, first_name, last_name, locale,"
+            " opted_out, phone, tags, timezone.",
+        ),
         ("", {}, {}, "Give at least one of external_id, email, phone."),
         ("", {"size": 1, "opted_out": 2}, {}, "opted_out: Not a valid boolean … and 1 more fault"),
         ("", {"size": 1, "of": 2, "opted_out": 2}, {}, "opted_out: Not a valid boolean … and 2 more faults"),
@@ -73,6 +86,21 @@ def test_the_detail_is_the_first_fault_and_counts_the_others(
 
     assert refused["detail"] == detail
     assert refused["errors"][0]["detail"].rstrip(".") in detail
+
+
+@pytest.mark.parametrize(
+    ("address", "detail"),
+    [
+        ("contacts?page=2", "page: Unknown field. There are cursor, "),
+        ("contacts?Limit=2", "Limit: Unknown field. Did you mean 'limit'?"),
+        ("events?kind=contact.create", "Did you mean 'contact.created'?"),
+        ("jobs?kind=contact.upsert", "Did you mean 'contacts.upsert'?"),
+    ],
+)
+def test_a_query_that_means_nothing_names_the_nearest(scene: Scene, address: str, detail: str) -> None:
+    refused = scene.ours.get(address)
+
+    assert (refused.status_code, detail in refused.get_json(force=True)["detail"]) == (422, True)
 
 
 def test_the_detail_names_a_query_parameter(scene: Scene) -> None:
@@ -98,6 +126,55 @@ def test_a_token_anywhere_but_in_its_header_is_none(scene: Scene) -> None:
             yield operation, answer
 
     expect("401 unauthenticated", answers())
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "said"),
+    [
+        ({"Authorization": "Basic {token}"}, "", "does not know Basic"),
+        ({"Authorization": "{token}"}, "", "'Bearer' is missing"),
+        ({"Authorization": "Bearer {cut}"}, "", "The token is not whole"),
+        ({"X-API-Key": "{token}"}, "", "not read from X-API-Key"),
+        ({}, "?access_token={token}", "not read from the address"),
+    ],
+)
+def test_it_is_said_why_a_token_was_not_taken(scene: Scene, headers: dict[str, str], query: str, said: str) -> None:
+    known = {"token": scene.ours.token, "cut": scene.ours.token[:-3]}
+    sent = {name: value.format(**known) for name, value in headers.items()}
+
+    answer = scene.ours.client.get(f"/api/v1/contacts{query.format(**known)}", headers=sent)
+
+    detail = answer.get_json(force=True)["detail"]
+    assert (answer.status_code, said in detail) == (401, True)
+    assert scene.ours.token not in answer.text
+
+
+def test_a_method_that_is_not_supported_is_answered_with_those_that_are(scene: Scene) -> None:
+    answer = scene.ours.client.delete("/api/v1/contacts", headers={"Authorization": f"Bearer {scene.ours.token}"})
+
+    detail = "This address does not support DELETE. It supports GET, HEAD, OPTIONS, POST."
+    assert (answer.status_code, answer.get_json(force=True)["detail"]) == (405, detail)
+
+
+@pytest.mark.parametrize(
+    ("path", "raw", "said"),
+    [
+        ("contacts", '{"email": "a@example.com", "first_name": "Zoë"}'.encode("latin-1"), "The body is not UTF-8."),
+        ("sales", b'{"amount": "-5.00", "currency": "EUR", "contact_id": "x"}', "An amount is not negative"),
+        ("sales", b'{"amount": "5.00", "currency": "eur", "contact_id": "x"}', "Did you mean 'EUR'?"),
+        (
+            "sales",
+            b'{"amount": "5.00", "currency": "EUR", "contact_id": "x", "occurred_at": "2026-11-21T10:00:00"}',
+            "Give the time with its zone",
+        ),
+    ],
+)
+def test_a_refusal_names_the_mistake(scene: Scene, path: str, raw: bytes, said: str) -> None:
+    headers = {"Authorization": f"Bearer {scene.ours.token}", "Idempotency-Key": str(uuid.uuid4())}
+
+    answer = scene.ours.client.post(f"/api/v1/{path}", data=raw, headers=headers, content_type="application/json")
+
+    assert said in answer.get_json(force=True)["detail"]
 
 
 def ask_me(scene: Scene, authorization: str) -> TestResponse:

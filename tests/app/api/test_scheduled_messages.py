@@ -106,7 +106,7 @@ def test_its_text_and_its_time_are_changed_until_it_is_queued(api: Api, talk: st
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
-        ({"text": ""}, "/text"),
+        ({"text": " "}, "/text"),
         ({"text": " \n"}, "/text"),
         ({"text": "x" * 4097}, "/text"),
         ({"text": None}, "/text"),

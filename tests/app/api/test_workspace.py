@@ -70,7 +70,6 @@ def test_an_empty_patch_changes_nothing(api: Api) -> None:
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [
-        ({"name": ""}, "/name"),
         ({"name": None}, "/name"),
         ({"timezone": "Berlin"}, "/timezone"),
         ({"timezone": None}, "/timezone"),

@@ -105,6 +105,34 @@ def test_a_message_with_a_file(account: Account, ada: Person, members: dict[str,
     assert (arrival.text, list(arrival.media)) == ("See?", [media])
 
 
+def test_a_photo_says_which_album_it_is_of(account: Account, ada: Person) -> None:
+    sizes = [{"file_id": "F0", "width": 90, "height": 90}]
+    [first] = read(account, ada.sends(photo=sizes, media_group_id="13700"))
+    [alone] = read(account, ada.sends(photo=sizes))
+    assert (first.album, first.payload, alone.album) == ("13700", None, None)
+
+
+@pytest.mark.parametrize("member", ["text", "caption"])
+def test_addresses_behind_words_come_after_them(account: Account, ada: Person, member: str) -> None:
+    entities = "entities" if member == "text" else "caption_entities"
+    links = [
+        {"offset": 10, "length": 8, "type": "text_link", "url": "https://x.example/17"},
+        {"offset": 0, "length": 2, "type": "text_link", "url": "https://x.example/👋"},
+        {"offset": 3, "length": 1, "type": "bold"},
+    ]
+    update = ada.sends(**{member: "👋 I mean this one, in blue", entities: links})
+    assert [arrival.text for arrival in read(account, update)] == [
+        "👋 (https://x.example/👋) I mean this one (https://x.example/17), in blue"
+    ]
+
+
+def test_an_address_that_is_written_out_is_not_repeated(account: Account, ada: Person) -> None:
+    links = [{"offset": 0, "length": 14, "type": "text_link", "url": "https://x.example/"}]
+    assert [each.text for each in read(account, ada.writes("https://x.example/", entities=links))] == [
+        "https://x.example/"
+    ]
+
+
 @pytest.mark.parametrize(
     ("members", "words"),
     [
@@ -118,11 +146,34 @@ def test_a_message_with_a_file(account: Account, ada: Person, members: dict[str,
         ),
         ({"contact": {"first_name": "Bo", "phone_number": "4915112345678"}}, "Bo, 4915112345678"),
         ({"sticker": {"file_id": "s", "emoji": "👍"}}, "👍"),
-        ({"poll": {"question": "Which one?"}}, "Which one?"),
+        ({"poll": {"question": "Which one?", "options": [{"text": "Red"}, {"text": "Blue"}]}}, "Which one?\nRed\nBlue"),
+        ({"story": {"chat": {"id": 5, "title": "N"}, "id": 12}}, "A message that Bellhop cannot show (story)"),
+        ({"checklist": {"title": "I need", "tasks": [{"id": 1, "text": "a hat"}]}}, "I need\na hat"),
+        ({"paid_media": {"star_count": 5, "paid_media": [{"type": "preview"}]}}, None),
+        ({"game": {"title": "Chess", "description": "Play!", "photo": []}}, "Chess\nPlay!"),
+        ({"users_shared": {"request_id": 1}}, "A message that Bellhop cannot show (users_shared)"),
+        ({"text": "\0"}, "A message that Bellhop cannot show (empty)"),
     ],
 )
-def test_what_has_no_text_is_put_into_words(account: Account, ada: Person, members: dict[str, Any], words: str) -> None:
+def test_what_has_no_text_is_put_into_words(
+    account: Account, ada: Person, members: dict[str, Any], words: str | None
+) -> None:
+    words = words or "A message that Bellhop cannot show (paid_media)"
     assert [arrival.text for arrival in read(account, ada.sends(**members))] == [words]
+
+
+def test_a_message_of_an_unknown_kind_keeps_its_document(account: Account, ada: Person) -> None:
+    updates = [ada.sends(story={"id": 12, "name": "a\0b"}), ada.writes("Hi"), ada.sends(dice={"emoji": "🎲"})]
+    story, *others = [arrival.payload for update in updates for arrival in read(account, update)]
+    assert story == updates[0]["message"] | {"story": {"id": 12, "name": "ab"}}
+    assert others == [None, None]
+
+
+def test_an_edited_checklist_is_still_one(account: Account, ada: Person) -> None:
+    update = ada.edits(ada.sends(checklist={"title": "I need", "tasks": []}), "")
+    update["edited_message"] |= {"checklist": {"title": "I need more", "tasks": []}}
+    del update["edited_message"]["text"]
+    assert [arrival.text for arrival in read(account, update)] == ["I need more"]
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,25 @@ def test_a_template_passes_with_its_parts(server: WhatsAppServer, language: Any)
     assert sent["template"] == {"name": "order_ready", "language": {"code": "en_US"}, "components": parts}
 
 
+def test_parameters_of_a_template_are_in_one_line() -> None:
+    said = {"type": "text", "text": " Anna\n\tMaria     Lee\u00a0"}
+    payload = {"type": "payload", "payload": "a\nb  c"}
+    parts = [{"type": "body", "parameters": [said, payload]}, {"type": "carousel", "cards": [{"components": [said]}]}]
+    template = {"name": "autumn", "language": "de", "components": parts}
+    document = json.loads(KIND.sending(ACCOUNT, outgoing(None, template=template), None).body)
+    flat = {"type": "text", "text": "Anna Maria Lee"}
+    assert document["template"]["components"] == [
+        {"type": "body", "parameters": [flat, payload]},
+        {"type": "carousel", "cards": [{"components": [flat]}]},
+    ]
+
+
+@pytest.mark.parametrize(("text", "is_refused"), [("", True), (" \n", True), ("Anna", False)])
+def test_an_empty_parameter_of_a_template_is_known_to_be_refused(text: str, *, is_refused: bool) -> None:
+    template = {"name": "autumn", "components": [{"type": "body", "parameters": [{"type": "text", "text": text}]}]}
+    assert (KIND.template_fault(template) is not None) is is_refused
+
+
 def test_a_message_is_marked_as_read_as_pywa_does_it(server: WhatsAppServer) -> None:
     request = KIND.reading(server.account, PHONE, "wamid.1")
     assert request is not None

@@ -108,6 +108,68 @@ def test_other_kinds_of_messages_become_text(content: dict[str, Any], text: str,
     assert (received.text, received.button_id) == (text, button_id)
 
 
+ORDER = {
+    "catalog_id": "1",
+    "text": "Please before Friday",
+    "product_items": [
+        {"product_retailer_id": "HAT-BLUE-M", "quantity": 2, "item_price": 19.9, "currency": "EUR"},
+        {"product_retailer_id": "SCARF-7", "quantity": 1, "item_price": 12, "currency": "EUR"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"order": ORDER}, "Please before Friday\n2 x HAT-BLUE-M, 19.9 EUR\n1 x SCARF-7, 12 EUR"),
+        ({"unsupported": {"type": "poll_creation"}}, "A message that Bellhop cannot show (poll_creation)"),
+        ({"unsupported": None}, "A message that Bellhop cannot show (unsupported)"),
+        ({"poll": {"title": "Which?", "options": [{"text": "A"}, {"text": "B"}]}}, "Which?\nA\nB"),
+        ({"hologram": [7, None]}, "A message that Bellhop cannot show (hologram)"),
+        (
+            {"interactive": {"type": "call_permission_reply", "call_permission_reply": {"response": "accept"}}},
+            "A message that Bellhop cannot show (call_permission_reply)",
+        ),
+    ],
+)
+def test_a_message_of_an_unknown_kind_is_one_and_keeps_its_document(content: dict[str, Any], text: str) -> None:
+    item = message("wamid.1", **content)
+    [received] = arrivals(webhook(contacts=[person()], messages=[item]))
+    assert (received.text, received.button_id, received.payload) == (text, None, item)
+
+
+def test_the_answers_in_a_flow_are_read() -> None:
+    answers = {"rating": "0_Excellent", "extras": ["a", "b"], "flow_token": "unused"}
+    reply = {"body": "Sent", "name": "flow", "response_json": json.dumps(answers)}
+    item = message("wamid.1", interactive={"type": "nfm_reply", "nfm_reply": reply})
+    [received] = arrivals(webhook(contacts=[person()], messages=[item]))
+    assert (received.text, received.data) == ('Sent\nrating: 0_Excellent\nextras: ["a","b"]', answers)
+    assert received.payload == item
+
+
+@pytest.mark.parametrize("said", ["{", "7", "\ud800", None])
+def test_answers_that_are_no_object_stay_in_the_document(said: str | None) -> None:
+    reply = {"body": "Sent", "response_json": said and said.replace("\ud800", '{"a": "\\ud800"}')}
+    item = message("wamid.1", interactive={"type": "nfm_reply", "nfm_reply": reply})
+    [received] = arrivals(webhook(contacts=[person()], messages=[item]))
+    assert (received.text, received.data, received.payload) == ("Sent", None, item)
+
+
+def test_the_advertisement_that_somebody_comes_from_is_read() -> None:
+    referral = {"source_id": "120", "source_type": "ad", "headline": "Boots", "ctwa_clid": "ARAk"}
+    item = message("wamid.1", text="Hello!") | {"referral": referral}
+    [received] = arrivals(webhook(contacts=[person()], messages=[item]))
+    assert (received.text, received.referral, received.payload) == ("Hello!", referral, item)
+
+
+def test_a_document_that_is_too_large_or_shown_in_full_is_not_kept() -> None:
+    large = message("wamid.1", hologram={"text": "x" * 40_000})
+    product = message("wamid.3", text="Is it new?") | {"context": {"referred_product": {"catalog_id": "1"}}}
+    messages = [large, message("wamid.2", text="Hi"), product]
+    payloads = [each.payload for each in arrivals(webhook(contacts=[person()], messages=messages))]
+    assert payloads == [None, None, product]
+
+
 def test_a_message_that_is_revoked_loses_its_text() -> None:
     revoked = message("wamid.2", AT, revoke={"original_message_id": "wamid.1"})
     body = webhook(contacts=[person()], messages=[revoked])

@@ -407,7 +407,7 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:13]] == [
+    assert [line.split(":")[0] for line in lines[:17]] == [
         "ok     settings",
         "ok     version",
         "ok     database",
@@ -419,10 +419,14 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
         "ok     secrets",
         "ok     jobs",
         "ok     files",
+        "ok     sharing",
         "ok     proxy",
+        "ok     forwarded",
         "ok     traces",
+        "ok     mail",
+        "ok     names",
     ]
-    assert [line.split(":")[0] for line in lines[13:]] == [f"WRONG  {name}" for name in presence.TYPES]
+    assert [line.split(":")[0] for line in lines[17:]] == [f"WRONG  {name}" for name in presence.TYPES]
 
 
 def test_check_tells_in_one_line_that_rabbitmq_is_away(empty: None) -> None:

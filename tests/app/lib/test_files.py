@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,17 @@ def test_a_file_is_written_in_a_directory_of_its_own(tmp_path: Path) -> None:
     length = files.write(tmp_path / "a" / "b", [b"on", b"e"], 3)
 
     assert (length, (tmp_path / "a" / "b").read_bytes()) == (3, b"one")
+
+
+def test_others_on_the_machine_cannot_read_a_file_or_the_directories_made_for_it(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        files.write(tmp_path / "media" / "a" / "b", [b"one"], 3)
+    finally:
+        os.umask(before)
+
+    made = ("media", "media/a", "media/a/b")
+    assert [oct((tmp_path / each).stat().st_mode & 0o777) for each in made] == ["0o750", "0o750", "0o640"]
 
 
 def test_a_file_is_replaced(tmp_path: Path) -> None:

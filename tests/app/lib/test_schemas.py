@@ -6,7 +6,7 @@ import marshmallow
 import pytest
 from marshmallow import fields, validate
 
-from app.lib.schemas import RequestBody
+from app.lib.schemas import Period, RequestBody
 
 FIELDS = {
     "name": fields.String(required=True, validate=validate.Length(1, 5)),
@@ -46,3 +46,19 @@ def outcome(schema: marshmallow.Schema, body: Any) -> Any:
 )
 def test_a_body_is_loaded_as_marshmallow_loads_it(body: Any) -> None:
     assert outcome(Ours(), body) == outcome(Theirs(), body)
+
+
+def test_an_optional_field_that_is_empty_counts_as_not_given() -> None:
+    empty = {"limit": "", "since": "", "note": "", "parts": [""]}
+
+    assert outcome(Ours(), {"name": "Ada", **empty}) == {"name": "Ada", "limit": 50}
+    assert outcome(Ours(), {"name": ""}) == outcome(Theirs(), {"name": ""})
+    assert outcome(Ours(), {"name": "Ada", "unknown": ""}) == outcome(Ours(), {"name": "Ada", "unknown": 1})
+
+
+def test_an_empty_field_of_a_choice_does_not_widen_it() -> None:
+    class Chosen(Period):
+        contact_id = fields.String(validate=validate.Length(1))
+
+    with pytest.raises(marshmallow.ValidationError):
+        Chosen().load({"contact_id": ""})

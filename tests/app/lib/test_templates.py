@@ -54,6 +54,7 @@ def rendered(template: str) -> str:
         ("{% for i in (1..3) %}*{% endfor %}", "***"),
         ("{% raw %}{{ contact }}{% endraw %}", "{{ contact }}"),
         ('{"name": {{ contact.first_name | json }}, "tags": {{ contact.tags | json }}}', None),
+        ("{{ 'abc👨\u200d👩\u200d👧' | truncate: 8 }}|{{ 'abc👨\u200d👩' | truncate: 4, '' }}", "abc...|abc"),
         ("{{ steps.ask }} {{ contact.opted_out }}", '{"text":"Yes"} false'),
         ("{ } }} %}", "{ } }} %}"),
     ],
@@ -79,10 +80,42 @@ def test_a_name_after_a_dot_may_be_any_word() -> None:
 def test_times_are_shown_in_a_time_zone_and_moved() -> None:
     starts = "trigger.event.data.booking.starts_at"
 
-    assert rendered(f"{{{{ {starts} | date: '%d.%m. %H:%M' }}}}") == "24.11. 23:30"
+    assert rendered(f"{{{{ {starts} | date: '%d.%m. %H:%M', 'UTC' }}}}") == "24.11. 23:30"
+    assert rendered(f"{{{{ {starts} | date: '%d.%m. %H:%M' }}}}") == "25.11. 00:30"
     assert rendered(f"{{{{ {starts} | date: '%d.%m. %H:%M', contact.timezone }}}}") == "25.11. 00:30"
     assert rendered(f"{{{{ {starts} | add_hours: -24 | add_minutes: 30 }}}}") == "2026-11-24T00:00:00.000Z"
     assert rendered("{{ 0 | date: '%Y' }} {{ 'someday' | date: '%Y' }}") == "1970 someday"
+
+
+@pytest.mark.parametrize(
+    ("contact", "workspace", "printed"),
+    [
+        ("America/New_York", "Europe/Berlin", "24.11. 18:30"),
+        (None, "Europe/Berlin", "25.11. 00:30"),
+        ("Mars", "Asia/Tokyo", "25.11. 08:30"),
+        (None, None, "24.11. 23:30"),
+    ],
+)
+def test_a_time_is_in_the_zone_of_the_contact_else_of_the_workspace(
+    contact: str | None, workspace: str | None, printed: str
+) -> None:
+    names = {"contact": {"timezone": contact}, "workspace": {"timezone": workspace}}
+
+    for form in ("'%d.%m. %H:%M'", "'%d.%m. %H:%M', nothing", "'%d.%m. %H:%M', trigger.zone"):
+        assert render(f"{{{{ '2026-11-24T23:30:00Z' | date: {form} }}}}", names) == printed
+
+
+@pytest.mark.parametrize(
+    ("template", "printed"),
+    [
+        ("{{ '1990-11-21' | date: '%d.%m. %H:%M' }}", "21.11. 00:00"),
+        ("{{ '1990-11-21' | date: '%d.%m.', 'America/New_York' }}", "21.11."),
+        ("{{ '1990-11-21 09:00' | date: '%d.%m. %H:%M' }}", "21.11. 09:00"),
+        ("{{ '1990-11-21 09:00' | date: '%d.%m. %H:%M', 'Asia/Tokyo' }}", "21.11. 18:00"),
+    ],
+)
+def test_a_day_is_the_same_in_every_zone(template: str, printed: str) -> None:
+    assert render(template, {"contact": {"timezone": "America/New_York"}}) == printed
 
 
 def test_the_result_is_text_and_not_html() -> None:

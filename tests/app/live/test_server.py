@@ -144,16 +144,40 @@ def test_streams_outlive_connections_to_the_database(api: Api, listen: Listen) -
 
 def test_what_is_no_request_is_refused(realtime: Running) -> None:
     for sent, status in (
-        (b"GET / HTTP/1.1\r\n\r\n", b"404"),
-        (b"POST /live/workspace HTTP/1.1\r\nContent-Length: 0\r\n\r\n", b"405"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"404"),
+        (b"GET / HTTP/1.0\r\n\r\n", b"404"),
+        (b"POST /live/workspace HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", b"405"),
         (b"nonsense\r\n\r\n", b"400"),
-        (b"GET //[ HTTP/1.1\r\n\r\n", b"400"),
-        (b"GET /live/workspace?" + b"a=1&" * 100 + b" HTTP/1.1\r\n\r\n", b"400"),
+        (b"GET //[ HTTP/1.1\r\nHost: a\r\n\r\n", b"400"),
+        (b"GET /live/workspace?" + b"a=1&" * 100 + b" HTTP/1.1\r\nHost: a\r\n\r\n", b"400"),
+        (b"GET /healthz HTTP/1.1\r\n\r\n", b"400"),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"400"),
+        (b"GET /healthz HTTP/1.0\r\nHost: a\r\nhost: a\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n", b"431"),
     ):
         with socket.create_connection(("127.0.0.1", realtime.port), 20) as connection:
             connection.sendall(sent)
             assert connection.recv(1_000).split(b" ")[1] == status
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", b"200"),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n", b"200"),
+        (b"CONNECT elsewhere.example:443 HTTP/1.1\r\nHost: elsewhere.example:443\r\n\r\n", b"405"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
+    ],
+)
+def test_another_protocol_gets_a_plain_answer(
+    realtime: Running, caplog: pytest.LogCaptureFixture, sent: bytes, status: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", realtime.port), 20) as connection:
+        connection.sendall(sent)
+        assert connection.recv(1_000).split(b" ")[1] == status
+
+    assert Ear(realtime.port, "/healthz").open().status == 200
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_a_request_that_does_not_end_is_cut_off(monkeypatch: pytest.MonkeyPatch, realtime: Running) -> None:

@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from flask import Flask
+from flask.sessions import SecureCookieSessionInterface
 
-from app.serving import unreader
+from app import config
+from app.serving import cookies, unreader
 from app.serving.unreader import Arrived, Unreader, arrived
+from tests.app.test_config import NEEDED
 
 HEAD = b"POST / HTTP/1.1\r\nHost: bellhop.test\r\n"
 SMALL, LARGE = HEAD + b"content-length: 4\r\n\r\n", HEAD + b"Content-Length:65537\r\n\r\n"
@@ -154,16 +158,39 @@ def test_a_client_that_goes_on_sending_is_not_listened_to_for_long(wire: Wire) -
     assert drained == [False, False, False, False, True]
 
 
+@pytest.fixture
+def signed(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The cookie of a session whose token is `ada`."""
+    for name, value in {**NEEDED, "BASE_URL": "http://127.0.0.1:8000"}.items():
+        monkeypatch.setenv(name, value)
+    config.settings.cache_clear()
+    cookies.of_settings.cache_clear()
+    maker = Flask("maker", static_folder=None)
+    maker.config.update(cookies.configuration())
+    serializer = SecureCookieSessionInterface().get_signing_serializer(maker)
+    assert serializer
+    yield f"bellhop={serializer.dumps({'_user_id': 'ada'})}"
+    config.settings.cache_clear()
+    cookies.of_settings.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (b"", ""),
-        (b"Cookie: session=1\r\n", "cookie: session=1"),
-        (b"Cookie: session=1\r\nAUTHORIZATION: Bearer x\r\n", "authorization: bearer x"),
+        ("", ""),
+        ("Cookie: bellhop=made-up\r\n", ""),
+        ("Cookie: {signed}\r\n", "ada"),
+        ("cookie: one=more; {signed}\r\n", "ada"),
+        ("Cookie:  {signed}; one=more\r\nCookie: another=1\r\n", "ada"),
+        ("Authorization: Bearer made-up\r\nCookie: {signed}\r\n", "ada"),
+        ("Cookie: bellhop=made-up\r\nAUTHORIZATION: Bearer x\r\n", "x"),
+        ("Authorization: bearer  x \r\n", "x"),
     ],
 )
-def test_a_caller_is_known_by_its_token_or_its_cookies(wire: Wire, lines: bytes, expected: str) -> None:
-    wire.client.sendall(HEAD + lines + b"\r\n")
+def test_a_caller_is_known_by_its_session_or_token_whatever_else_it_sends(
+    wire: Wire, signed: str, lines: str, expected: str
+) -> None:
+    wire.client.sendall(HEAD + lines.format(signed=signed).encode() + b"\r\n")
     wire.unreader.gather()
 
     assert wire.unreader.caller() == expected

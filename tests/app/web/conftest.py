@@ -11,6 +11,7 @@ from app.models.jobs import Job
 from tests import pages
 from tests.app.web import scenes
 from tests.app.web.scenes import Scene
+from tests.bounding import set_bound
 from tests.cast import Api, apply
 from tests.conftest import clear_redis
 from tests.pages import Person
@@ -60,7 +61,8 @@ def furnished(app: Flask, empty_for_module: None, client: FlaskClient) -> Scene:
 
 
 @pytest.fixture
-def scene(furnished: Scene) -> Scene:
-    """The scene as it was in the beginning."""
+def scene(furnished: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """The scene as it was in the beginning, in which a test may open any number of pages."""
     clear_redis()
+    set_bound(monkeypatch, "PAGES_PER_SESSION", 1_000_000)
     return furnished.put_back()

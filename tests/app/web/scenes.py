@@ -23,7 +23,14 @@ from tests.surface import everything, furnish
 # Of these, a request changes when it was last seen, and nothing else.
 SEEN = {"sessions"}
 POLICY = {
-    *("default-src 'none'", "style-src 'self'", "script-src 'self'", "img-src 'self' data:", "connect-src 'self'"),
+    *(
+        "default-src 'none'",
+        "style-src 'self'",
+        "script-src 'self'",
+        "img-src 'self' data:",
+        "media-src 'self'",
+        "connect-src 'self'",
+    ),
     *("form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"),
 }
 # What is in a path and is no identifier.

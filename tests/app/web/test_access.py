@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import ExitStack
 from io import BytesIO
 
 import pytest
 from flask import Flask
 
+from app import bounds
 from app.domain.people import sessions
+from tests import pages
+from tests.bounding import set_bound
+from tests.conftest import clear_redis
 from tests.pages import Person
 
 
@@ -122,3 +128,40 @@ def test_only_who_may_import_sends_a_large_form(app: Flask, owner: Person, agent
     assert agent.post("contacts/import", {"file": (BytesIO(b"x" * 2_000_000), "contacts.csv")}).status_code == 403
     assert owner.post("contacts/import", {"file": (BytesIO(b"x" * 2_000_000), "contacts.csv")}).status_code == 422
     assert owner.post("contacts/new", {"first_name": "x" * 2_000_000}).status_code == 413
+
+
+@pytest.mark.parametrize("is_redis_away", [False, True])
+def test_a_session_opens_so_many_pages_a_minute(
+    app: Flask, owner: Person, monkeypatch: pytest.MonkeyPatch, is_redis_away: bool
+) -> None:
+    other_browser = pages.anew(app, owner)
+    style = re.search(r'"(/static/[^"]+\.css)"', other_browser.page("dashboard"))
+    assert style
+    clear_redis()
+    set_bound(monkeypatch, "PAGES_PER_SESSION", 2)
+    if is_redis_away:
+        monkeypatch.setattr("app.web.access.rate_limits.count", lambda *_: None)
+
+    answers = [owner.get("dashboard"), owner.get("no-such-page"), owner.get("dashboard")]
+
+    assert [answer.status_code for answer in answers] == [200, 404, 429]
+    assert "You may open 2 pages a minute." in answers[2].text
+    assert int(answers[2].headers["Retry-After"]) > 0
+    assert other_browser.get("dashboard").status_code == 200
+    assert owner.client.get(style[1]).status_code == 200
+
+
+def test_a_workspace_has_so_many_pages_under_way(owner: Person, stranger: Person) -> None:
+    for _ in range(bounds.PAGES_PER_WORKSPACE.most + 1):  # each gives its place back
+        assert owner.get("dashboard").status_code == 200
+        assert owner.get("no-such-page").status_code == 404
+        assert stranger.get("dashboard").status_code == 404
+    with ExitStack() as under_way:
+        for _ in range(bounds.PAGES_PER_WORKSPACE.most):
+            assert bounds.PAGES.take(owner.workspace_id)
+            under_way.callback(bounds.PAGES.leave, owner.workspace_id)
+        refused = owner.get("dashboard")
+        elsewhere = owner.get("/workspaces")
+
+    assert (refused.status_code, refused.headers["Retry-After"], elsewhere.status_code) == (429, "1", 200)
+    assert owner.get("dashboard").status_code == 200

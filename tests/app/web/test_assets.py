@@ -14,7 +14,7 @@ def test_a_page_names_assets_that_browsers_may_keep(app: Flask, owner: Person) -
     client = app.test_client()
     found = re.findall(r'"(/static/[^"]+)"', owner.get("/workspaces").text)
 
-    assert len(found) == 6
+    assert len(found) == 7
     for address in found:
         answer = client.get(address, headers={"Accept-Encoding": "gzip"})
         assert answer.status_code == 200

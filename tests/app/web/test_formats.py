@@ -53,3 +53,23 @@ def test_an_address_is_its_host_its_path_and_the_end_of_that(address: str, parts
 @pytest.mark.parametrize(("count", "text"), [(512, "512 B"), (12_300, "12 kB"), (3_400_000, "3.4 MB")])
 def test_bytes_have_a_unit(count: int, text: str) -> None:
     assert formats.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("no address", "no address"),
+        (
+            "<b> https://a.example/?x=1&y=2.",
+            '&lt;b&gt; <a href="https://a.example/?x=1&amp;y=2" {}>https://a.example/?x=1&amp;y=2</a>.',
+        ),
+        ("(HTTP://a.example/)", '(<a href="HTTP://a.example/" {}>HTTP://a.example/</a>)'),
+        (
+            'https://a.example/"onclick=x',
+            '<a href="https://a.example/&#34;onclick=x" {}>https://a.example/&#34;onclick=x</a>',
+        ),
+        ("javascript:alert(1) ftp://a.example", "javascript:alert(1) ftp://a.example"),
+    ],
+)
+def test_web_addresses_in_texts_are_links(text: str, html: str) -> None:
+    assert formats.linked(text) == html.format('target="_blank" rel="noopener noreferrer nofollow"')

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from app.domain.automations.definitions.loops import pointer_to_step, shortest_path
 from app.domain.automations.definitions.programs import Program, compile
 from app.domain.automations.steps.base import Step
-from app.domain.automations.steps.set_field import CUSTOM
+from app.domain.automations.steps.set_field import CUSTOM, field_of
 from app.domain.triggers import timed_triggers
 
 _UNDONE_BY = {"add_tag": "remove_tag", "remove_tag": "add_tag"}
@@ -140,4 +140,4 @@ def _is_template(value: Any) -> bool:
 
 
 def _set_by(step: Step) -> str:
-    return str(step.fields.get("field", "")).removeprefix(CUSTOM)
+    return field_of(str(step.fields.get("field", ""))).removeprefix(CUSTOM)

@@ -7,7 +7,6 @@ body of a response), every name is right.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -17,16 +16,17 @@ from app.domain.segments.scans import FURTHER_FIELDS
 from app.domain.webhooks import catalogue
 from app.errors import Fault, pointer_to
 from app.lib import templates
+from app.lib.nearest_names import MOST_LISTED, nearest
 from app.lib.templates import TemplateError
 
 # The names below a name; None: any.
 Names: TypeAlias = Mapping[str, "Names | None"]
 
 CONTACT_FIELDS = tuple(ContactSchema().fields)
-# The most names that a sentence lists.
-MOST_LISTED = 20
 DEEPEST_VALUE = 20
 CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
+# What templates can name besides.
+WORKSPACE: Names = {"workspace": {"timezone": None}}
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
 # What filters of contacts can name.
 OF_FILTERS: Names = {"contact": {**CONTACT, **dict.fromkeys(FURTHER_FIELDS)}}
@@ -37,7 +37,8 @@ def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str
     """What steps can name. `results`: the members of each name in `steps`; `events`: the kinds that start the runs."""
     steps = {name: None if members is None else dict.fromkeys(members) for name, members in results.items()}
     trigger = {"event": _event(frozenset(events)), "variables": None}
-    return {**of_events(events), "trigger": trigger, "steps": steps, "run": {"id": None, "variables": None}}
+    run: Names = {"id": None, "variables": None}
+    return {**of_events(events), **WORKSPACE, "trigger": trigger, "steps": steps, "run": run}
 
 
 def of_events(events: Iterable[str]) -> Names:
@@ -92,8 +93,8 @@ def _unknown(before: Sequence[str], name: str, known: Names) -> str:
     there_is_none = f"There is no '{full(name)[:200]}'."
     if not known:
         return f"{there_is_none} '{'.'.join(before)}' has no members."
-    if nearest := get_close_matches(name, known, 1):
-        return f"{there_is_none} Did you mean '{full(nearest[0])}'?"
+    if meant := nearest(name, known):
+        return f"{there_is_none} Did you mean '{full(meant)}'?"
     listed = sorted(known)
     rest = f" and {len(listed) - MOST_LISTED} more" if len(listed) > MOST_LISTED else ""
     return f"{there_is_none} There are: {', '.join(map(full, listed[:MOST_LISTED]))}{rest}."

@@ -41,6 +41,14 @@ def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
     }
 
 
+def channels(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
+    """The channels that steps of the definition send on, each by the pointer to where it is named."""
+    steps = [step for step in compile(definition).steps.values() if step.fields.get("channel_id")]
+    return {
+        f"{pointer}{pointer_to_step(definition, step.id)}/channel_id": str(step.fields["channel_id"]) for step in steps
+    }
+
+
 def shortest_path(begin: Collection[str], end: str, follow: Callable[[str], Collection[str]]) -> tuple[str, ...] | None:
     """The shortest path from one of the automations to the end, the same one each time; None if there is none."""
     paths: list[tuple[str, ...]] = [(each,) for each in sorted(begin)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
-from app.domain.automations.definitions import known_names, step_lists
+from app.domain.automations.definitions import known_answers, known_names, step_lists
 from app.domain.automations.definitions.json_schemas import (
     MOST_STEPS,
     MOST_TRIGGERS,
@@ -15,6 +15,7 @@ from app.domain.automations.definitions.json_schemas import (
     SCHEDULES,
     SCHEMAS,
 )
+from app.domain.automations.definitions.known_answers import Answers
 from app.domain.automations.definitions.known_names import Names
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Kind
@@ -24,8 +25,10 @@ from app.domain.triggers.event_kinds import EVENTS, TAG_EVENTS
 from app.domain.work import schema_checks
 from app.errors import MAX_FAULTS, Fault, pointer_to
 from app.lib import normalization
+from app.lib.nearest_names import meant
 
 MOST_EXITS = 20
+_NO_ANSWERS: Answers = MappingProxyType({})
 _EXAMPLE_OF_GOAL = '{"event": "sale.recorded", "within_seconds": 604800}'
 
 
@@ -50,7 +53,9 @@ def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
         return [Fault(pointer, f"Give an object, such as {_EXAMPLE_OF_GOAL}, or null.")]
     schema = SCHEMAS["Goal"]["properties"]
     faults = [
-        Fault(pointer + pointer_to(name), f"Unknown field. There are {', '.join(map(repr, schema))}.")
+        Fault(
+            pointer + pointer_to(name), f"Unknown field.{meant(name, schema)} There are {', '.join(map(repr, schema))}."
+        )
         for name in sorted(goal.keys() - schema.keys())
     ]
     trigger = {name: goal[name] for name in goal.keys() & {"event", "tag", "if"}}
@@ -69,9 +74,13 @@ def names(definition: Mapping[str, Any]) -> Names:
 
 @dataclass(slots=True)
 class _Seen:
-    """What has been read of the definition: where each identifier stands. `names`: what its steps can name."""
+    """What has been read of the definition: where each identifier stands.
+
+    `names`: what its steps can name; `answers`: what its buttons can give.
+    """
 
     names: Names
+    answers: Answers
     pointers: dict[str, str] = field(default_factory=dict)
     steps: int = 0
 
@@ -87,7 +96,7 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
     if "steps" not in definition:
         yield Fault(f"{at}/steps", "Give the steps: a list.")
         return
-    seen = _Seen(names(definition))
+    seen = _Seen(names(definition), known_answers.of_steps(_all_steps(definition["steps"])))
     yield from _list_faults(definition["steps"], f"{at}/steps", seen, 1)
     if seen.steps > MOST_STEPS:
         yield Fault(f"{at}/steps", f"A definition has at most {MOST_STEPS} steps; this has {seen.steps:,}.")
@@ -95,17 +104,23 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
 
 def _results(steps: Any) -> Iterator[tuple[str, Collection[str] | None]]:
     """The names that `steps` will have, by all steps however deep, and the members of each."""
+    for each in _all_steps(steps):
+        kind = KINDS.get(each["kind"]) if isinstance(each.get("kind"), str) else None
+        if isinstance(each.get("id"), str):
+            yield each["id"], None if kind is None else kind.results
+        if isinstance(each.get("save_as"), str):
+            yield each["save_as"], None
+
+
+def _all_steps(steps: Any) -> Iterator[dict[str, Any]]:
+    """All steps however deep, and other objects where steps could be."""
     pending = [steps]
     while pending:
         each = pending.pop()
         if isinstance(each, list):
             pending += each
         elif isinstance(each, dict):
-            kind = KINDS.get(each["kind"]) if isinstance(each.get("kind"), str) else None
-            if isinstance(each.get("id"), str):
-                yield each["id"], None if kind is None else kind.results
-            if isinstance(each.get("save_as"), str):
-                yield each["save_as"], None
+            yield each
             pending += (inner for inner in each.values() if isinstance(inner, list))
 
 
@@ -135,7 +150,7 @@ def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iter
     name = step.get("kind")
     if not isinstance(name, str) or name not in KINDS:
         what = f"There is no kind of step '{name[:100]}'" if isinstance(name, str) else "Give the kind of the step"
-        yield Fault(f"{at}/kind", f"{what}.{_nearest(name, KINDS)} The kinds are {', '.join(KINDS)}.")
+        yield Fault(f"{at}/kind", f"{what}.{meant(name, KINDS)} The kinds are {', '.join(KINDS)}.")
         return
     kind = KINDS[name]
     wrong = list(_field_faults(step, name, kind, at))
@@ -144,7 +159,7 @@ def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iter
         yield from known_names.value_faults(step.get(each), f"{at}/{each}", seen.names)
     for each in kind.conditions:
         if each in step:
-            yield from _condition_faults(step[each], f"{at}/{each}", seen.names)
+            yield from _condition_faults(step[each], f"{at}/{each}", seen.names, seen.answers)
     if trigger := {each: step[each] for each in kind.trigger if each in step}:
         yield from _faults_of_trigger(trigger, at, known_names.of_exits(_events([trigger])))
     for each in kind.paths:
@@ -159,9 +174,10 @@ def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iter
 
 
 def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> Iterator[Fault]:
-    for each in sorted(step.keys() - {"id", "kind", *kind.fields, *kind.lists}):
-        has = ", ".join(("id", "kind", *dict.fromkeys((*kind.fields, *kind.lists))))
-        yield Fault(at + pointer_to(each), f"Unknown field. A step of kind '{name}' has {has}.")
+    known = list(dict.fromkeys(("id", "kind", *kind.fields, *kind.lists)))
+    for each in sorted(step.keys() - set(known)):
+        has = ", ".join(known)
+        yield Fault(at + pointer_to(each), f"Unknown field.{meant(each, known)} A step of kind '{name}' has {has}.")
     for each in kind.required:
         if each not in step:
             yield Fault(f"{at}/{each}", f"A step of kind '{name}' needs '{each}'.")
@@ -170,13 +186,14 @@ def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> It
             yield from schema_checks.faults(step[each], schema, f"{at}/{each}")
 
 
-def _condition_faults(condition: Any, at: str, known: Names) -> Iterator[Fault]:
+def _condition_faults(condition: Any, at: str, known: Names, answers: Answers = _NO_ANSWERS) -> Iterator[Fault]:
     wrong = [Fault(at + pointer, detail) for pointer, detail in conditions.faults(condition)]
     yield from wrong
     if not wrong:
         for pointer, name in conditions.fields(condition):
             if detail := known_names.fault(name.split("."), known):
                 yield Fault(at + pointer, detail)
+        yield from (Fault(at + pointer, detail) for pointer, detail in known_answers.faults(condition, answers))
 
 
 def _trigger_faults(
@@ -203,7 +220,7 @@ def _faults_of_trigger(trigger: Any, at: str, known: Names) -> Iterator[Fault]:
         yield Fault(at + pointer_to(name), "Unknown field. There are 'event', 'tag', 'also_replies' and 'if'.")
     event = trigger.get("event")
     if not isinstance(event, str) or event not in EVENTS:
-        what = f"No trigger is called '{event[:100]}'.{_nearest(event, EVENTS)} " if isinstance(event, str) else ""
+        what = f"No trigger is called '{event[:100]}'.{meant(event, EVENTS)} " if isinstance(event, str) else ""
         yield Fault(f"{at}/event", f"{what}Give one of {', '.join(EVENTS)}.")
     elif "tag" in trigger and event not in TAG_EVENTS:
         yield Fault(f"{at}/tag", f"Remove this: only {' and '.join(TAG_EVENTS)} have a tag.")
@@ -235,11 +252,6 @@ def _faults_of_schedule(given: Mapping[str, Any], at: str) -> Iterator[Fault]:
     yield from schema_checks.faults(given, SCHEMAS[SCHEDULES[every]], at)
     if isinstance(timezone, str) and not normalization.is_timezone(timezone):
         yield Fault(f"{at}/timezone", "Give the name of a time zone, such as Europe/Berlin.")
-
-
-def _nearest(name: Any, known: Iterable[str]) -> str:
-    nearest = get_close_matches(name[:100], known, 1) if isinstance(name, str) else ()
-    return f" Did you mean '{nearest[0]}'?" if nearest else ""
 
 
 def _tag_faults(tag: Any, at: str) -> Iterator[Fault]:

@@ -8,6 +8,7 @@ from typing import Any
 from app import bounds
 from app.domain.automations.definitions import known_names
 from app.domain.contacts import contacts
+from app.domain.people import workspaces
 from app.domain.triggers import timed_triggers
 from app.domain.webhooks import catalogue
 from app.errors import Conflict
@@ -24,6 +25,7 @@ def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[
     What starts a run is the sample of its first trigger; what steps keep is unknown. Raises Conflict with a sentence.
     """
     variables: dict[str, Any] = {"contact": json.loads(json.dumps(contacts.represent(contact)))}
+    variables |= {"workspace": {"timezone": workspaces.find(contact.workspace_id).timezone}}
     variables |= {"trigger": {"event": sample_event(definition, contact.workspace_id), "variables": {}}}
     budget = Budget(bounds.COMPUTING_PER_STEP.most)
     try:

@@ -42,6 +42,8 @@ def read(document: Mapping[str, Any]) -> Imported:
     if "bellhop" in document and document.get("format") != FORMAT:
         raise Unreadable("This file was made by a newer Bellhop.")
     definition, exits = document.get("definition"), document.get("exits") or []
+    if len(json.dumps(definition)) > MOST_DEFINITION_BYTES:
+        raise Unreadable(f"The definition is larger than {MOST_DEFINITION_BYTES // 1024} KiB.")
     goal, reentry = document.get("goal"), document.get("reentry")
     faults = definitions.faults(definition, "/definition") + definitions.exit_faults(exits, "/exits")
     if goal is not None:
@@ -51,8 +53,6 @@ def read(document: Mapping[str, Any]) -> Imported:
     if faults:
         raise Unreadable(_sentence(faults))
     assert isinstance(definition, dict)
-    if len(json.dumps(definition)) > MOST_DEFINITION_BYTES:
-        raise Unreadable(f"The definition is larger than {MOST_DEFINITION_BYTES // 1024} KiB.")
     try:
         name = normalization.name(text(document.get("name")))
     except ValueError:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from app.config import settings
 from app.domain.channels import buttons, media
+from app.lib import graphemes
 from app.lib.addresses import LONGEST_ADDRESS, check_address
 
 
@@ -17,7 +18,9 @@ def buttons_of(labels: Sequence[str], lose: Callable[[str], None]) -> list[dict[
     for number, label in enumerate(labels, 1):
         line = " ".join(label.split())
         short = (
-            line if len(line) <= buttons.MOST_LABEL or "{" in line else f"{line[: buttons.MOST_LABEL - 1].rstrip()}…"
+            line
+            if len(line) <= buttons.MOST_LABEL or "{" in line
+            else f"{graphemes.cut(line, buttons.MOST_LABEL - 1).rstrip()}…"
         )
         if not line or buttons.folded(short) in seen:
             lose(f"The button “{line[:60]}” is left out: it is empty, or another one looks the same.")

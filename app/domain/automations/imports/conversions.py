@@ -8,11 +8,13 @@ from typing import Any
 from app.domain.automations import definitions
 from app.domain.automations.imports.flow_graphs import Graph, Step
 from app.domain.automations.imports.nestings import Nesting, nest
-from app.domain.automations.imports.sources import Imported, Ledger, NameTable
+from app.domain.automations.imports.sources import Imported, Ledger, NameTable, Work
 from app.domain.automations.steps import KINDS
 from app.errors import Fault
+from app.lib import json
 
 UNREACHED = "Nothing that was imported leads here."
+_CHECKED = 300  # what it costs to check a step, in characters
 _INSIDE = ("steps", "then", "else", "otherwise")
 
 
@@ -33,7 +35,7 @@ def convert(
     """
     nesting = nest(graph, names, ledger)
     definition = {"triggers": list(triggers), "steps": nesting.steps}
-    gone = _without_faults(definition, nesting, ledger)
+    gone = _without_faults(definition, nesting, ledger, graph.work)
     followed = {*nesting.kept, *kept}
     accounted = followed | {entry.source for entry in ledger.lost}
     for source, where in parts.items():
@@ -43,17 +45,20 @@ def convert(
 
 
 def without_faults(imported: Imported) -> Imported:
-    """The automation without the steps that have faults, such as those that name one that is gone."""
+    """The automation without the steps that have faults, such as those that name one that is gone.
+
+    Raises Unreadable if that is too much work.
+    """
     ledger = Ledger(dict.fromkeys(imported.lost))
-    _without_faults(imported.definition, Nesting(), ledger)
+    _without_faults(imported.definition, Nesting(), ledger, Work())
     imported.lost = tuple(ledger.lost)
     return imported
 
 
-def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger) -> set[str]:
+def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger, work: Work) -> set[str]:
     """Removes the steps and triggers that have faults; returns the parts of the source that are gone with them."""
     gone: set[str] = set()
-    while faults := definitions.faults(definition):
+    while faults := _faults(definition, work):
         for fault in _outermost(faults):
             for step in _remove(definition, fault):
                 sources, where = nesting.sources.get(step["id"], ((), "The definition"))
@@ -61,6 +66,13 @@ def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger
                     ledger.lose(source, where, fault.detail)
                     gone.add(source)
     return gone - _sources_of(definition["steps"], nesting)
+
+
+def _faults(definition: Mapping[str, Any], work: Work) -> list[Fault]:
+    # Each step may name the one before it, so that one more has a fault each time.
+    written = json.dumps(definition)
+    work.spend(len(written) + _CHECKED * written.count(b'"kind"'))
+    return definitions.faults(definition)
 
 
 def _outermost(faults: Sequence[Fault]) -> list[Fault]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.domain.automations.imports.sources import Work
+
 Step = dict[str, Any]
 # The member of a step that names the part of the source that it was made from, until it has its place.
 SOURCE = "_source"
@@ -55,9 +57,14 @@ class Loop:
 
 
 class Graph:
-    """A flow as elements by their keys. `first`: the one that it begins with."""
+    """A flow as elements by their keys. `first`: the one that it begins with.
+
+    `work` counts the elements and ways that are looked at: a small flow can have ways without number. What looks at a
+    graph raises Unreadable when that is too much.
+    """
 
     def __init__(self, elements: Iterable[Element], first: str | None) -> None:
+        self.work = Work()
         self.elements = {each.key: each for each in elements}
         self.first = first if first in self.elements else None
         for each in self.elements.values():
@@ -69,14 +76,17 @@ class Graph:
         self.jumps: set[tuple[str, str]] = set()  # backwards, but not to the head of a loop
         self.back: set[tuple[str, str]] = set()
         self.loops: dict[str, Loop] = {}
+        self._forward: dict[str, list[str]] = {}
         if self.first is not None:
             self._walk(self.first)
             self._find_loops(self.first)
 
     def forward(self, key: str) -> list[str]:
         """The elements that one leads to, without going back."""
-        found = [way.to for way in self.elements[key].ways if way.to is not None]
-        return [to for to in found if (key, to) not in self.back and (key, to) not in self.jumps]
+        if key not in self._forward:
+            found = dict.fromkeys(way.to for way in self.elements[key].ways if way.to is not None)
+            self._forward[key] = [to for to in found if (key, to) not in self.back and (key, to) not in self.jumps]
+        return self._forward[key]
 
     def reach(self, start: str | None, without: str | None = None) -> set[str]:
         """The elements that can be reached forwards, `start` included, without passing one."""
@@ -86,7 +96,9 @@ class Graph:
             key = pending.pop()
             if key not in seen:
                 seen.add(key)
-                pending += [to for to in self.forward(key) if to != without]
+                ways = self.forward(key)
+                self.work.spend(1 + len(ways))
+                pending += [to for to in ways if to != without]
         return seen
 
     def _walk(self, first: str) -> None:
@@ -113,7 +125,7 @@ class Graph:
     def _find_loops(self, first: str) -> None:
         """Finds the loops; what leads backwards without being one's end is a jump."""
         dominators = self._dominators(first, self._before())
-        self.jumps = {(key, head) for key, head in self.back if not _is_above(head, key, dominators)}
+        self.jumps = {(key, head) for key, head in self.back if not self._is_above(head, key, dominators)}
         self.back -= self.jumps
         before, bodies = self._before(), dict[str, set[str]]()
         for key, head in sorted(self.back):
@@ -122,9 +134,11 @@ class Graph:
                 each = pending.pop()
                 if each not in body:
                     body.add(each)
+                    self.work.spend(1 + len(before[each]))
                     pending += before[each]
         loops = [Loop(head, frozenset(body)) for head, body in bodies.items()]
         for loop in loops:
+            self.work.spend(len(loops))
             around = [other for other in loops if other is not loop and loop.head in other.body]
             loop.parent = min(around, key=lambda other: len(other.body), default=None)
             self.loops[loop.head] = loop
@@ -145,6 +159,7 @@ class Graph:
             changed = False
             for key in self.order[1:]:
                 nearest: str | None = None
+                self.work.spend(1 + len(before[key]))
                 for each in before[key]:
                     if each in above:
                         nearest = each if nearest is None else self._meet(each, nearest, above)
@@ -156,15 +171,17 @@ class Graph:
     def _meet(self, one: str, other: str, above: Mapping[str, str]) -> str:
         while one != other:
             while self.place[one] > self.place[other]:
+                self.work.spend(1)
                 one = above[one]
             while self.place[other] > self.place[one]:
+                self.work.spend(1)
                 other = above[other]
         return one
 
-
-def _is_above(head: str, key: str, above: Mapping[str, str]) -> bool:
-    while key != head:
-        if above[key] == key:
-            return False
-        key = above[key]
-    return True
+    def _is_above(self, head: str, key: str, above: Mapping[str, str]) -> bool:
+        while key != head:
+            self.work.spend(1)
+            if above[key] == key:
+                return False
+            key = above[key]
+        return True

@@ -6,6 +6,7 @@ Ways that meet again go on below the step where they part. A loop becomes a `rep
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,8 @@ _AGAIN = "again"
 _TRIED = 8  # places where ways might meet
 _NESTED = 4  # conditions that stand in the `else` of each other
 _TOO_DEEP = f"What follows is nested more than {DEEPEST} levels deep."
+_LOOK = 10  # what it costs to come to an element once more, and to each of its ways
+_CHARACTERS = 20  # of a text that is looked through, at the cost of one element
 _NAMED = re.compile(r"\bsteps\.([A-Za-z0-9_]+)")
 
 
@@ -46,7 +49,10 @@ class Nesting:
 
 
 def nest(graph: Graph, names: NameTable, ledger: Ledger) -> Nesting:
-    """The graph as steps. What has no place is noted in the ledger. Raises Unreadable above MOST_STEPS."""
+    """The graph as steps. What has no place is noted in the ledger.
+
+    Raises Unreadable above MOST_STEPS, and if that is too much work.
+    """
     making = _Making(graph, names, ledger)
     if graph.first is not None:
         making.nesting.steps = making.sequence(graph.first, _Place())
@@ -67,6 +73,7 @@ class _Making:
         """The steps from an element on, until nothing or the steps behind the place follow."""
         steps: list[Step] = []
         while True:
+            self._graph.work.spend(_LOOK)
             if to is None:
                 return [*steps, *self._end(place)]
             if to == place.falls and not is_head:
@@ -88,6 +95,7 @@ class _Making:
 
     def _on(self, element: Element, place: _Place) -> tuple[list[Step], str | None, bool]:
         """The ways on from an element: their steps, the element that comes next, and whether any does."""
+        self._graph.work.spend(_LOOK * len(element.ways))
         ways = [self._followed(element, way) for way in element.ways]
         if (element.shape == "cases" and len(ways) == 1) or element.shape == "go":
             return (self._fresh(ways[0].steps, element), ways[0].to, True) if ways else ([], None, True)
@@ -185,14 +193,15 @@ class _Making:
 
     def _joint(self, ways: Sequence[Way], place: _Place) -> str | None:
         """Where the ways meet again, or else where the longest goes on while the others end; None: nowhere."""
-        reached = [self._reach(way.to, place.falls) for way in ways]
+        reached = {to: self._reach(to, place.falls) for to in dict.fromkeys(way.to for way in ways)}
         times: dict[str, int] = {}
-        for each in reached:
-            for key in each:
+        for to, number in Counter(way.to for way in ways).items():
+            self._graph.work.spend(len(reached[to]))
+            for key in reached[to]:
                 if not place.loop or key in place.loop.body:
-                    times[key] = times.get(key, 0) + 1
+                    times[key] = times.get(key, 0) + number
         shared = sorted((key for key in times if times[key] > 1), key=lambda key: (-times[key], self._graph.place[key]))
-        longest = max(zip(ways, reached, strict=True), key=lambda each: len(each[1]))[0].to
+        longest = max(reached, key=lambda to: len(reached[to]))
         for key in [*shared[:_TRIED], *([longest] if longest in times else [])]:
             if key != place.falls and self._is_clean(ways, key, place):
                 return key
@@ -200,10 +209,17 @@ class _Making:
 
     def _is_clean(self, ways: Iterable[Way], joint: str | None, place: _Place) -> bool:
         """Whether what follows the ways may stand behind them: each leads there, or to an end."""
-        begins = [way.to for way in ways if way.to is not None]
-        region = set[str]().union(*(self._reach(to, joint) for to in begins)) if begins else set()
+        begins = list(dict.fromkeys(way.to for way in ways if way.to is not None))
+        region = set[str]()
+        for to in begins:
+            reached = self._reach(to, joint)
+            self._graph.work.spend(len(reached))
+            region |= reached
         pairs = [("", to) for to in begins]
-        pairs += [(key, way.to) for key in region for way in self._graph.elements[key].ways if way.to is not None]
+        for key in region:
+            targets = [way.to for way in self._graph.elements[key].ways if way.to is not None]
+            self._graph.work.spend(len(targets))
+            pairs += [(key, to) for to in targets]
         for key, to in pairs:
             if to == joint or (key, to) in self._graph.jumps:
                 continue
@@ -252,6 +268,7 @@ class _Making:
     def _renaming(self, value: Any) -> Any:
         """The value, in whose texts the results of steps have their present names."""
         if isinstance(value, str):
+            self._graph.work.spend(1 + len(value) // _CHARACTERS)
             return _NAMED.sub(lambda found: f"steps.{self._renamed.get(found[1], found[1])}", value)
         if isinstance(value, list):
             return [self._renaming(each) for each in value]

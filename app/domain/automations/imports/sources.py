@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app import bounds
 from app.errors import BellhopError
 from app.lib import json
+from app.lib.templates import Budget, Overspent
 
 MOST_BYTES = 1_000_000
 MOST_PARTS = 1_500  # nodes, blocks and actions of a file, which become 500 steps at most
@@ -21,6 +23,23 @@ class Unreadable(BellhopError):
     """The file cannot be imported; the detail says why."""
 
     slug = "validation-failed"
+
+
+class Work(Budget):
+    """The work of importing a file, in elements and characters that are looked at. Small files can make much."""
+
+    def __init__(self) -> None:
+        super().__init__(bounds.COMPUTING_PER_IMPORT.most)
+
+    def spend(self, steps: int) -> None:
+        """Counts it. Raises Unreadable once that is too much."""
+        try:
+            super().spend(steps)
+        except Overspent as error:
+            bounds.COMPUTING_PER_IMPORT.reached()
+            raise Unreadable(
+                "The file is too entangled: what is in it leads to each other, or names each other, in too many ways."
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +142,7 @@ class NameTable:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._taken: dict[str, int] = {}  # with the number that was put behind the name last
 
     def of(self, key: str, label: str, otherwise: str = "value") -> str:
         """The name for the key, made from its label the first time."""
@@ -133,11 +152,12 @@ class NameTable:
 
     def fresh(self, wanted: str) -> str:
         """The name, or with a number behind it if it is taken."""
-        name, number = wanted, 1
+        name, number = wanted, self._taken.get(wanted, 1)
         while name in self._taken:
             number += 1
             name = f"{wanted}_{number}"
-        self._taken.add(name)
+        self._taken[wanted] = number
+        self._taken[name] = self._taken.get(name, 1)
         return name
 
 

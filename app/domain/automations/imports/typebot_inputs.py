@@ -94,7 +94,7 @@ def _answer(step: Step, labels: Mapping[str, str]) -> str:
     if not named:
         return f"{{{{ {at}.value }}}}"
     cases = "".join(f'{{% when "{each["id"]}" %}}{each["label"]}' for each in named)
-    return f"{{% case {at}.value %}}{cases}{{% else %}}{{{{ {at}.value }}}}{{% endcase %}}"
+    return f"{{% case {at}.button_id %}}{cases}{{% else %}}{{{{ {at}.value }}}}{{% endcase %}}"
 
 
 def _lead(chosen: Element, step: Step, labels: Mapping[str, str], ways: Mapping[str, Way], *, is_choice: bool) -> None:
@@ -113,7 +113,7 @@ def _lead(chosen: Element, step: Step, labels: Mapping[str, str], ways: Mapping[
         way.condition = {"field": f"{at}.text", "is": "contains", "value": label or str(number)}
         if is_choice:
             known = offered.get(_folded(label)) or f"option_{number}"
-            way.condition = {"field": f"{at}.value", "is": "equals", "value": known}
+            way.condition = {"field": f"{at}.button_id", "is": "equals", "value": known}
         chosen.ways.append(way)
     if is_choice and len(chosen.ways) == len(step["buttons"]):
         chosen.ways[-1].condition = None  # one of them is always pressed

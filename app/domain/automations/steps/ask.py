@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 from app.domain.automations.steps import send_message, wait_for_reply
@@ -12,14 +11,12 @@ from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepF
 from app.domain.channels import buttons
 from app.domain.conversations import conversations, replies
 from app.errors import Fault
-from app.lib import normalization
+from app.lib import normalization, typed_answers
 from app.lib.json import timestamp
 
 ATTEMPTS = 3
 MOST_ATTEMPTS = 10
 CHOICE = "choice"
-_NUMBER = re.compile(r"[+-]?[0-9]{1,15}([.,][0-9]{1,10})?", re.ASCII)
-_DATE = re.compile(r"([0-9]{1,2})[./]([0-9]{1,2})[./]([0-9]{4})", re.ASCII)
 
 
 def begin(moment: Moment) -> Outcome:
@@ -41,22 +38,23 @@ def resume(moment: Moment) -> Outcome:
     if "taken_over_by" in answer:
         return _unanswered(moment, f"The run {answer['taken_over_by']} waits for the reply instead.", attempts)
     try:
-        value = _value(moment, answer)
+        result = {**answer, **_read(moment, answer), "attempts": attempts, "timed_out": False}
+    except typed_answers.Ambiguous as error:
+        return _ask_again(moment, attempts, error.readings)
     except ValueError:
         return _ask_again(moment, attempts)
-    result = {**answer, "value": value, "attempts": attempts, "timed_out": False}
-    if _format(moment) == CHOICE:
-        result["button_id"] = value  # also if the contact has typed it
-    return Done("The contact replied.", output=result, saved=saved(moment, result, value))
+    return Done("The contact replied.", output=result, saved=saved(moment, result, result["value"]))
 
 
-def _ask_again(moment: Moment, attempts: int) -> Outcome:
+def _ask_again(moment: Moment, attempts: int, readings: Sequence[str] = ()) -> Outcome:
+    """Sends the question again, with the readings of an ambiguous answer, of which none is taken for meant."""
     fields = moment.step.fields
+    text = fields.get("retry_text", fields["text"]) + (f"\n({' / '.join(readings)}?)" if readings else "")
     if attempts >= fields.get("attempts", ATTEMPTS):
         wrong = "none of the buttons" if _format(moment) == CHOICE else f"no {_format(moment)}"
         return _unanswered(moment, f"The reply was {wrong}, {attempts} times.", attempts)
     if moment.is_simulated:
-        again = send_message.rehearsed(moment, fields.get("retry_text", fields["text"]))
+        again = send_message.rehearsed(moment, text)
         return _wait(moment, Done("The question would be sent again.", input=again), attempts + 1)
     conversation = conversations.of_run(moment.unit, moment.run)
     if conversation is None:
@@ -66,7 +64,7 @@ def _ask_again(moment: Moment, attempts: int) -> Outcome:
     if (held := send_message.held(moment, conversation)) is not None:
         return held
     # Quiet hours do not keep it back: the contact is writing.
-    sent = send_message.send(moment, conversation, fields.get("retry_text", fields["text"]))
+    sent = send_message.send(moment, conversation, text)
     return _wait(moment, sent, attempts + 1)
 
 
@@ -94,6 +92,7 @@ def _unanswered(moment: Moment, text: str, attempts: int, *, timed_out: bool = F
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields what is wrong with the message, and with a choice that has no buttons."""
     yield from send_message.check(step, pointer)
+    yield from send_message.length_faults(step, "retry_text", pointer)
     if step.get("format") == CHOICE and "buttons" not in step:
         yield Fault(f"{pointer}/buttons", "Give the buttons to choose from.")
 
@@ -102,68 +101,56 @@ def _format(moment: Moment) -> str:
     return str(moment.step.fields.get("format", "text"))
 
 
-def _value(moment: Moment, answer: Mapping[str, Any]) -> Any:
-    """What the reply means. Raises ValueError if it has another format."""
+def _read(moment: Moment, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply's `value`, and the `button_id` of a choice, also if typed. Raises ValueError for other formats."""
     text = (answer["text"] or "").strip()
-    if _format(moment) == CHOICE:
-        return _chosen(moment.run.saved[moment.step.id]["buttons"], answer.get("button_id"), text)
-    return READERS[_format(moment)](text)
+    if _format(moment) != CHOICE:
+        return {"value": READERS[_format(moment)](text, moment.contact.locale)}
+    chosen = _chosen(moment.run.saved[moment.step.id]["buttons"], answer.get("button_id"), text)
+    return {"value": chosen["label"], "button_id": chosen["id"]}
 
 
-def _chosen(offered: Sequence[Mapping[str, str]], pressed: str | None, text: str) -> str:
-    """The identifier of the button that was pressed, or that the text names by its label, identifier or number."""
-    identifiers = [each["id"] for each in offered]
-    if pressed in identifiers:
-        return pressed
-    names = {str(number): each for number, each in enumerate(identifiers, 1)}
-    names |= {buttons.folded(each): each for each in identifiers}
-    names |= {buttons.folded(each["label"]): each["id"] for each in offered}
-    if (said := buttons.folded(text)) not in names:
-        raise ValueError
-    return names[said]
+def _chosen(offered: Sequence[Mapping[str, str]], pressed: str | None, text: str) -> Mapping[str, str]:
+    """The button that was pressed, or that the text names by its label, identifier or number. Raises ValueError."""
+    by_id = {each["id"]: each for each in offered}
+    if pressed in by_id:
+        return by_id[pressed]
+    names = {str(number): each for number, each in enumerate(offered, 1)}
+    names |= {buttons.folded(each["id"]): each for each in offered}
+    names |= {buttons.folded(each["label"]): each for each in offered}
+    said = buttons.folded(text)
+    return names[said] if said in names else by_id[typed_answers.choice(offered, text)]
 
 
-def _text(reply: str) -> str:
+def _text(reply: str, _: str | None) -> str:
     if not reply:
         raise ValueError
     return reply
 
 
-def _number(reply: str) -> int | float:
-    found = _NUMBER.fullmatch(reply)
-    if found is None:
-        raise ValueError
-    text = found[0].replace(",", ".")
-    return float(text) if "." in text else int(text)
-
-
-def _date(reply: str) -> str:
-    if found := _DATE.fullmatch(reply):
-        return date(int(found[3]), int(found[2]), int(found[1])).isoformat()
-    return date.fromisoformat(reply).isoformat()
-
-
-# What a reply without spaces at its ends means; ValueError if it has another format.
-READERS: Mapping[str, Callable[[str], Any]] = {
+# What a reply without spaces at its ends means, by the language of the contact; ValueError if it has another format.
+READERS: Mapping[str, Callable[[str, str | None], Any]] = {
     "text": _text,
-    "number": _number,
-    "email": normalization.email,
-    "phone": normalization.phone,
-    "date": _date,
+    "number": typed_answers.number,
+    "email": lambda reply, _: typed_answers.email(reply),
+    "phone": lambda reply, _: normalization.phone(reply),
+    "date": typed_answers.date,
 }
 
 KIND = Kind(
     description="Sends a question in the contact's most recent conversation, and waits for the reply. If that does not"
     " have the `format`, it asks again; after the last of the `attempts`, or the timeout, come the steps of"
-    " `otherwise`. `steps.<id>` has `value` (of a number or date in one form, of a choice the `id` of the button),"
-    " `text`, `button_id`, `attempts` and `timed_out`.",
+    " `otherwise`. `steps.<id>` has `value` (of a number or date in one form, of a choice the label of the"
+    " button), `button_id`, `text`, `attempts` and `timed_out`.",
     fields={
         **{name: send_message.KIND.fields[name] for name in ("text", "buttons", "attachments", "template")},
         **{name: send_message.KIND.fields[name] for name in ("expires_at", "on_quiet", "channel_id", "channel_kind")},
         "format": {
             "enum": [*READERS, CHOICE],
-            "description": "What the reply has to be; a date is such as 2026-11-21 or 21.11.2026. A `choice` is one"
-            " of the `buttons`: pressed, or typed as its label, its `id` or its number.",
+            "description": "What the reply has to be. A number may be such as 1.234,50 or 25 €, a date such as"
+            " 21.11.2026 or 21 November 2026. What has two readings, and the contact's language does not decide, is"
+            " asked again with both. A `choice` is one of the `buttons`: pressed, or typed as its label, its `id`, its"
+            " number or its emoji.",
         },
         "retry_text": {"type": "string", "minLength": 1, "description": "The text to ask again with; else the first."},
         "attempts": {
@@ -180,7 +167,7 @@ KIND = Kind(
     lists=("otherwise",),
     waits=True,
     talks=True,
-    results=("value", "text", "button_id", "message_id", "at", "attempts", "timed_out"),
+    results=("value", "text", "button_id", "data", "message_id", "at", "attempts", "timed_out"),
     check=check,
     begin=begin,
     resume=resume,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from app import bounds
+from app.database import rows
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations
 from app.domain.triggers import conditions, run_states
@@ -22,6 +24,9 @@ from app.models.runs import Run
 
 FailureCode = Literal["limit", "no_channel", "opted_out", "template", "gone", "error"]
 
+_TIMEZONE = "SELECT timezone FROM workspaces WHERE id = %s"
+# The name, and the filter that falls back on it.
+_OF_WORKSPACE = re.compile("workspace|date")
 _OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 
 
@@ -95,7 +100,7 @@ class Moment:
         if "{" not in template:
             return template
         try:
-            return templates.render(template, self.variables, self._budget)
+            return templates.render(template, {**self.variables, **self._workspace(template)}, self._budget)
         except Overspent as error:
             bounds.COMPUTING_PER_STEP.reached()
             raise StepFailed("limit", _OVERSPENT.format(self._budget.most)) from error
@@ -110,6 +115,14 @@ class Moment:
         """A change for a domain verb, with the run as its cause."""
         cause = run_states.cause_of(self.run)
         return Change(self.run.workspace_id, payload, resource_id, "runs", None, cause, self.unit)
+
+    def _workspace(self, template: str) -> Mapping[str, Any]:
+        """What a template can name of the workspace, which is only read if one may need it."""
+        if not _OF_WORKSPACE.search(template):
+            return {}
+        workspace_id = self.run.workspace_id
+        [(timezone,)] = self.unit.noted(("timezone", workspace_id), lambda: rows(_TIMEZONE, (workspace_id,)))
+        return {"workspace": {"timezone": timezone}}
 
     def _conversation(self) -> Mapping[str, Any]:
         found = conversations.of_run(self.unit, self.run) if self._talks else None

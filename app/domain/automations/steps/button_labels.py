@@ -10,6 +10,7 @@ from app.domain.automations.steps.base import Moment, StepFailed
 from app.domain.channels import buttons
 from app.domain.channels.buttons import MOST_LABEL
 from app.errors import Fault
+from app.lib import graphemes
 
 FIELD: Mapping[str, Any] = {
     "type": "array",
@@ -57,4 +58,4 @@ def _in_a_line(text: str) -> str:
 
 
 def _cut(label: str) -> str:
-    return label if len(label) <= MOST_LABEL else f"{label[: MOST_LABEL - 1].rstrip()}…"
+    return label if len(label) <= MOST_LABEL else f"{graphemes.cut(label, MOST_LABEL - 1).rstrip()}…"

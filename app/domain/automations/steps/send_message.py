@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -16,6 +17,8 @@ from app.lib.json import timestamp
 from app.lib.templates import TooLong
 from app.models.conversations import Conversation
 
+# What a template prints there is only known in a run.
+_TAG = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
 
 
@@ -100,6 +103,7 @@ def held(moment: Moment, conversation: Conversation) -> Wait | None:
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields what is wrong with the message's buttons and files, when it expires, its quiet hours and its channel."""
+    yield from length_faults(step, "text", pointer, has_files="attachments" in step)
     yield from button_labels.faults(step.get("buttons", ()), f"{pointer}/buttons")
     yield from fetched_files.faults(step.get("attachments", ()), f"{pointer}/attachments")
     for name in ("buttons", "attachments"):
@@ -113,6 +117,18 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
             f"{pointer}/on_quiet",
             "The step has 'quiet_hours', which sends the message at once. Leave one of the two out.",
         )
+
+
+def length_faults(step: Mapping[str, Any], name: str, pointer: str, *, has_files: bool = False) -> Iterator[Fault]:
+    """Yields that the text is longer than its channel takes, as far as that is known before a run."""
+    text, kind = step.get(name, ""), CHANNELS.get(step.get("channel_kind", ""))
+    if "{%" in text:
+        return
+    most = messages.MOST_CHARACTERS
+    if kind is not None:
+        most = min(most, kind.most_caption if has_files else kind.most_characters)
+    if (length := len(_TAG.sub("", text))) > most:
+        yield Fault(f"{pointer}/{name}", f"A message has at most {most:,} characters here; this one has {length:,}.")
 
 
 def _given(text: str, buttons: Sequence[Mapping[str, str]]) -> dict[str, Any]:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
 from app.domain.contacts import contacts
+from app.domain.triggers import conditions
 from app.errors import Fault
 from app.lib import normalization
+from app.lib.nearest_names import meant, nearest
 
-LONGEST_NAME = 100 + len("custom_fields.")
+# Before the name of a custom field that might be mistaken for another, and before all fields as templates name them.
+CUSTOM, CONTACT = "custom_fields.", "contact."
+LONGEST_NAME = 100 + len(CONTACT + CUSTOM)
+LONGEST_CUSTOM_NAME = 100
 LONGEST_TEXT = 255
-# Before the name of a custom field that might be mistaken for another.
-CUSTOM = "custom_fields."
+# How like a name of the contact's own fields a custom field's may not be, unless it says that it is custom.
+_TOO_LIKE = 0.8
+_OF_OTHERS = tuple(f"{root}." for root in conditions.ROOTS)
 
 _FORMATS: Mapping[str, Callable[[str], str]] = {
     "email": normalization.email,
@@ -22,12 +29,13 @@ _FORMATS: Mapping[str, Callable[[str], str]] = {
     "timezone": normalization.timezone,
 }
 _TEXTS = ("external_id", "first_name", "last_name")
+_OWN = (*_FORMATS, *_TEXTS, "opted_out")
 _KEPT = ("id", "tags", "custom_fields", "identities", "suggested_merges", "created_at", "updated_at")
 
 
 def begin(moment: Moment) -> Outcome:
     """Sets the field. Raises StepFailed if it cannot hold the value, and Conflict if another contact has it."""
-    field, value = moment.step.fields["field"], moment.step.fields["value"]
+    field, value = field_of(moment.step.fields["field"]), moment.step.fields["value"]
     if isinstance(value, str):
         value = moment.render(value)
     try:
@@ -40,11 +48,14 @@ def begin(moment: Moment) -> Outcome:
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields what is wrong with the field, and with a value that is not a template."""
-    field, value = step.get("field"), step.get("value")
-    if not isinstance(field, str):
+    given, value = step.get("field"), step.get("value")
+    if not isinstance(given, str):
         return
+    field = field_of(given)
     if field in _KEPT:
         yield Fault(f"{pointer}/field", f"'{field}' cannot be set. Use add_tag and remove_tag for tags.")
+    elif wrong := _fault_of_name(field):
+        yield Fault(f"{pointer}/field", wrong)
     elif "value" in step and not (isinstance(value, str) and "{" in value):
         try:
             _payload(field, value)
@@ -52,11 +63,34 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
             yield Fault(f"{pointer}/value", str(error))
 
 
+def field_of(name: str) -> str:
+    """The field that the name means, without the `contact.` that templates have before it."""
+    plain = name.removeprefix(CONTACT)
+    return plain if plain.startswith(CUSTOM) or plain in (*_OWN, *_KEPT) else name
+
+
+def _fault_of_name(field: str) -> str | None:
+    """What is wrong with the name; None if nothing is. A custom one that looks like another has to say what it is."""
+    if field in _OWN:
+        return None
+    custom = field.removeprefix(CUSTOM)
+    if not re.fullmatch(normalization.TAG, custom) or custom != custom.strip() or len(custom) > LONGEST_CUSTOM_NAME:
+        form = f"1 to {LONGEST_CUSTOM_NAME} characters, without control characters and without spaces at its ends"
+        return f"The name of a field has {form}.{meant(custom, _OWN)}"
+    if custom != field:
+        return None
+    likely = nearest(field.removeprefix(CONTACT), _OWN, _TOO_LIKE)
+    if likely is None and not field.startswith(_OF_OTHERS):
+        return None
+    which = f" Did you mean '{likely}'?" if likely else ""
+    return f"There is no '{field}'.{which} A custom field is '{CUSTOM}{field.removeprefix(CONTACT)}'."
+
+
 def _payload(field: str, value: Any) -> dict[str, Any]:
     """The body of the update, checked as the API checks it. Raises ValueError."""
     if field == "opted_out":
         return {field: _boolean(value)}
-    if field not in (*_FORMATS, *_TEXTS):
+    if field not in _OWN:
         return {"custom_fields": {field.removeprefix(CUSTOM): normalization.custom_value(value)}}
     return {field: None if value is None else _text(field, value)}
 
@@ -86,7 +120,8 @@ KIND = Kind(
             "type": "string",
             "minLength": 1,
             "maxLength": LONGEST_NAME,
-            "description": "The field; `custom_fields.` may stand before the name of a custom one.",
+            "description": "The field; `custom_fields.` may stand before the name of a custom one, and has to if that"
+            " is like the name of another field. `contact.` may stand before both.",
         },
         "value": {
             "type": ["string", "number", "boolean", "null"],

@@ -7,6 +7,7 @@ import re
 from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
+from app import bounds
 from app.domain.automations.imports import automation_files, importable_files
 from app.domain.automations.imports.importable_files import File
 from app.domain.automations.imports.sources import MOST_BYTES, Unreadable
@@ -38,15 +39,16 @@ def create() -> Answer:
     """Shows what the file would become; with `create`, creates the draft and leads to it."""
     given = typed("text", "flow", "shown", "name", "create")
     raw = next((each.stream.read(MOST_BYTES + 1) for each in uploads.given("file")), given["text"])
-    try:
-        file = importable_files.recognize(raw)
-        number = _number(given["flow"])
-        imported = file.read(number)
-    except Unreadable as error:
-        return _form(given["text"], {"file": error.detail}), 422
+    number = _number(given["flow"])
     # What was typed and chosen is about the flow that the page showed.
     is_same = given["shown"] in ("", str(number))
-    adoption = adoptions.adopt(imported, file.names, is_chosen=is_same and "use" in request.form)
+    try:
+        with bounds.alone(workspace_id()):
+            file = importable_files.recognize(raw)
+            imported = file.read(number)
+            adoption = adoptions.adopt(imported, file.names, is_chosen=is_same and "use" in request.form)
+    except Unreadable as error:
+        return _form(given["text"], {"file": error.detail}), 422
     name = given["name"] if is_same and given["name"] else adoptions.named_like(imported.name)
     errors, status = dict[str, str](), 200
     if given["create"]:

@@ -351,7 +351,7 @@ class World:
         attempts, value = asked["attempts"], _read(asked.get("buttons"), answer) if answer else None
         if answer and value is None and attempts < step["attempts"]:
             return self._begin_ask(run, step, attempts + 1)
-        result = {} if value is None else {"text": answer["text"], "value": value}
+        result = {} if value is None else {"text": answer["text"], **value}
         run["saved"] = run["saved"] | {step["id"]: {"attempts": attempts, "timed_out": answer is None, **result}}
         return "succeeded", step["otherwise"] if value is None else []
 
@@ -575,9 +575,11 @@ def _label(text: str) -> str:
 
 def _read(offered: Any, answer: Any) -> Any:
     if not offered:
-        return int(answer["text"]) if answer["text"].isdigit() else None
-    told = {"1": "x", "2": "y", "x": "x", "y": "y"} | {each["label"]: each["id"] for each in offered}
-    return answer["button_id"] if answer["button_id"] in ("x", "y") else told.get(answer["text"])
+        return {"value": int(answer["text"])} if answer["text"].isdigit() else None
+    labels = {each["id"]: each["label"] for each in offered}
+    told = {"1": "x", "2": "y", "x": "x", "y": "y"} | {label: button_id for button_id, label in labels.items()}
+    pressed = answer["button_id"] if answer["button_id"] in ("x", "y") else told.get(answer["text"])
+    return {"value": labels[pressed], "button_id": pressed} if pressed else None
 
 
 def _age(conversation: Any) -> tuple[float, int]:

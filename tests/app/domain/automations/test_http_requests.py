@@ -235,6 +235,14 @@ def test_a_response_may_be_any_bytes(api: Api) -> None:
     assert (handed["body"], handed["is_whole"]) == ("ab\ufffd", False)
 
 
+def test_a_response_is_read_in_its_encoding(api: Api) -> None:
+    declared = answered(200, "Müller".encode("latin-1"), headers=(("content-type", "text/plain; charset=iso-8859-1"),))
+    marked = answered(200, b'\xef\xbb\xbf{"code": "A"}')
+
+    assert http_requests.answer_of(declared, attempts=1)["body"] == "Müller"
+    assert http_requests.answer_of(marked, attempts=1)["body"] == '{"code": "A"}'
+
+
 def test_many_outcomes_take_as_many_statements_as_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(30):
         make_request(api.workspace_id)

@@ -84,6 +84,18 @@ def test_free_text_needs_an_open_window_and_a_template_does_not(api: Api) -> Non
     assert sent == {"name": "sale", "parameters": ["Ada", 3]}
 
 
+def test_a_template_with_an_empty_parameter_skips_the_contact(api: Api) -> None:
+    whatsapp(api.workspace_id)
+    [nameless] = people(api, 1)
+    parameters = [{"type": "text", "text": "{{ contact.first_name }}"}]
+    template = {"name": "sale", "language": "de", "components": [{"type": "body", "parameters": parameters}]}
+
+    work(broadcast_id := begin(api.workspace_id, message={"template": template}))
+
+    assert outcomes(broadcast_id) == {nameless: "template"}
+    assert one("SELECT count(*) FROM messages") == 0
+
+
 def test_a_template_alone_goes_to_no_channel_without_templates(api: Api) -> None:
     telegram = make_channel(api.workspace_id)
     count("UPDATE channels SET kind = 'telegram' WHERE id = %s", (telegram,))

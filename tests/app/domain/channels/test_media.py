@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from app import metrics, presence
 from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
 from app.database import rows
-from app.domain.channels import media, media_addresses
+from app.domain.channels import disk, media, media_addresses
 from app.domain.work.units import Unit
 from app.errors import Invalid, NotFound, TooLarge, Unavailable
 from app.lib import ids
@@ -59,7 +60,7 @@ def expect(api: Api, contact_id: str, channel: Channel, *refs: str) -> tuple[str
 
 
 def kept() -> list[Path]:
-    return [path for path in settings().media_dir.rglob("*") if path.is_file()]
+    return [path for path in settings().media_dir.rglob("*") if path.is_file() and path.name != disk.MARK]
 
 
 @pytest.fixture(autouse=True)
@@ -111,6 +112,23 @@ def test_a_full_disk_is_reported(api: Api, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(Unavailable):
         media.store(api.workspace_id, None, PNG)
     assert (kept(), one("SELECT count(*) FROM uploads")) == ([], 0)
+
+
+def test_a_process_that_keeps_a_file_says_where(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "_facts", {})
+
+    media.store(api.workspace_id, "me.jpg", PNG)
+
+    assert presence._facts == {"files": disk.mark()}
+
+
+def test_an_upload_that_no_directory_takes_is_refused_and_counted(api: Api, nowhere_for_files: Path) -> None:
+    before = metrics.DISK_REFUSALS.labels("media")._value.get()
+
+    answer = api.post("uploads?name=a.png", data=PNG)
+
+    assert answer.status_code == 503
+    assert metrics.DISK_REFUSALS.labels("media")._value.get() == before + 1
 
 
 # Claims

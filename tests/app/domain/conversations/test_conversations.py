@@ -130,7 +130,7 @@ def test_opening_one_is_an_event(workspace_id: str, contact_id: str, channel_id:
     assert event["conversation"] == {
         **{"id": opened.id, "contact_id": contact_id, "channel_id": channel_id, "status": "open"},
         **{"assignee_id": None, "labels": [], "snoozed_until": None, "unread": 0, "last_message_at": None},
-        **{"window_ends_at": None, "waiting_since": None, "first_answered_at": None, "scheduled": 0},
+        **{"window_ends_at": None, "referral": None, "waiting_since": None, "first_answered_at": None, "scheduled": 0},
         "created_at": event["conversation"]["created_at"],
     }
 

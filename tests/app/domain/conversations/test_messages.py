@@ -170,6 +170,8 @@ def test_a_received_message_is_an_event(workspace_id: str, contact_id: str, chan
             "expires_at": None,
             "send_at": None,
             "cancel_on_reply": False,
+            "provider_payload": None,
+            "data": None,
             "provider_time": None,
             "created_at": data["message"]["created_at"],
         },

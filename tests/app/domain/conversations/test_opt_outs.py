@@ -14,14 +14,45 @@ from app.models.workspaces import Workspace
 WORDS = [(language, word) for language, words in STOP.items() for word in words]
 
 
-def wish(workspace_id: str, text: str | None) -> Any:
-    return opt_outs.wish_of(Unit(), workspace_id, text)
+def wish(workspace_id: str, text: str | None, *, is_answer: bool = False) -> Any:
+    return opt_outs.wish_of(Unit(), workspace_id, text, is_answer=is_answer)
 
 
 @pytest.mark.parametrize(("language", "word"), WORDS)
 def test_each_word_of_each_language_is_known_in_any_spelling(workspace_id: str, language: str, word: str) -> None:
     for text in (word, word.upper(), f" {word.capitalize()}.\n", f"«{word}»!!"):
         assert wish(workspace_id, text) == "stop", text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("ايقاف", "الغاء الاشتراك", "أيقاف", "توقــف", "تَوَقُّف", "ABONELİĞİ İPTAL ET", "ABONELIGI IPTAL ET"),
+        *("aboneliği \u0131ptal et", "ΔΙΑΚΟΠΗ", "desabonner", "SE DESABONNER", "cancelar inscricao", "odhlasit"),
+        *("rezygnuje", "huy dang ky", "HUY DANG KY", "leiratkozas", "arre\u0302t", "du\u031b\u0300ng", "DỪNG"),
+    ],
+)
+def test_a_plain_keyboard_and_a_languages_own_capitals_are_understood(workspace_id: str, text: str) -> None:
+    assert wish(workspace_id, text) == "stop"
+
+
+@pytest.mark.parametrize("text", ["đúng", "dung", "Dũng", "बद कर", "¡Ya no!", "Baja?! temporada"])
+def test_another_word_with_the_same_letters_is_none(workspace_id: str, text: str) -> None:
+    assert wish(workspace_id, text) is None
+
+
+def test_an_everyday_word_is_no_wish_in_an_answer(workspace_id: str) -> None:
+    for word in ("Alto", "PARE", "Ferma!", "ايقاف", "ΔΙΑΚΟΠΗ", "停止"):
+        assert (wish(workspace_id, word), wish(workspace_id, word, is_answer=True)) == ("stop", None), word
+    for word in ("STOP", "Stopp", "стоп", "Unsubscribe", "Se désabonner", "退订"):
+        assert wish(workspace_id, word, is_answer=True) == "stop", word
+
+
+def test_of_a_workspaces_own_words_only_an_everyday_one_is_none_in_an_answer(workspace_id: str) -> None:
+    Workspace.update(opt_out_words=["Alto", "Genug", "Désinscription"]).where(Workspace.id == workspace_id).execute()
+
+    assert [wish(workspace_id, word, is_answer=True) for word in ("alto", "GENUG")] == [None, "stop"]
+    assert wish(workspace_id, "DESINSCRIPTION") == "stop"
 
 
 @pytest.mark.parametrize(

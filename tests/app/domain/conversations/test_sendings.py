@@ -15,7 +15,7 @@ from app.domain.conversations.sendings import Dispatch, Sending
 from app.mailbox import Found
 from app.models.conversations import Message
 from tests.cast import Api, all_of, event_kinds, in_threads, one, rung_on
-from tests.posts import API, AUTOMATION, BROADCAST, make_post, open_talk, post, status_of
+from tests.posts import API, AUTOMATION, BROADCAST, MEMBER, make_post, open_talk, post, status_of
 from tests.wires import WIRE
 
 SENT = Verdict(Outcome.SENT)
@@ -169,6 +169,23 @@ def test_nothing_is_sent_to_a_contact_that_has_opted_out_meanwhile(api: Api, cha
     batch = claim(channel_id)
 
     assert (batch.dispatches, codes(batch)) == ([], ["opted_out"])
+
+
+def test_a_member_may_answer_for_a_day_a_contact_that_has_opted_out(api: Api, channel_id: str) -> None:
+    talk = open_talk(api, channel_id)
+    rows("UPDATE contacts SET opted_out = true")
+
+    for hours, status in ((23, "queued"), (25, "failed")):
+        rows("UPDATE conversations SET asked_at = now() - %s * interval '1 hour'", (hours,))
+        sent = {name: post(talk, name, author={"type": name, "id": "x"})[0] for name in ("member", "api", "automation")}
+        assert [status_of(each) for each in sent.values()] == [status, "failed", "failed"]
+
+    batch = claim(channel_id)  # a day has passed since it was queued
+    assert (batch.dispatches, codes(batch)) == ([], ["opted_out"])
+    sending_outcomes.record(batch.settled)
+    rows("UPDATE conversations SET asked_at = now() - interval '23 hours'")
+    post(talk, "Here it is", author=MEMBER)
+    assert texts(claim(channel_id)) == ["Here it is"]
 
 
 def test_nothing_is_sent_to_a_contact_that_was_deleted(api: Api, channel_id: str) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from app import bells, database, mailbox
-from app.config import settings
 from app.domain.deliveries import attempts, lanes
 from app.domain.webhooks import catalogue
 from app.models.deliveries import Delivery
@@ -99,20 +98,69 @@ def test_a_probe_goes_out_in_the_lane_of_its_endpoint_alone(endpoint: Endpoint, 
     assert len(attempts.claim_restrained(lanes.SLOW, {endpoint.id: 1})[0]) == 1
 
 
-def test_the_pause_between_probes_grows_with_the_failures(endpoint: Endpoint, happen: Happen) -> None:
+def fail_for(endpoint: Endpoint, seconds: float) -> None:
+    """As if the endpoint had failed for so long already; then its next probe fails, too."""
+    query = "UPDATE endpoints SET failing_since = now() - %s * interval '1 second' WHERE id = %s"
+    database.rows(query, (seconds, endpoint.id))
+    record(take(endpoint), BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("number", "outage", "expected"), [(6, 0, 1.5), (40, 60, 12), (6, 1_800, 360), (40, 1_800, 360), (20, 40_000, 900)]
+)
+def test_the_pause_between_probes_is_a_fifth_of_the_outage_however_many_failed(
+    endpoint: Endpoint, happen: Happen, number: int, outage: float, expected: float
+) -> None:
     happen(5)
     begin_probing(endpoint)
-    pauses = []
-    for number in (5, 20, 48):
-        set_failures(endpoint, number)
-        record(take(endpoint), BROKEN)
-        pauses.append(pause(endpoint))
+    set_failures(endpoint, number)
 
-    longest = settings().probe_pause_seconds
-    expected = [longest * (number + 1) / 50 for number in (5, 20, 48)]
-    assert all(0 <= until - seconds < 1.5 for until, seconds in zip(expected, pauses, strict=True))
-    # Those of the default, added up, are the time in which a dead endpoint stops.
-    assert 300 <= sum(longest * number / 50 for number in range(5, 50)) <= 400
+    fail_for(endpoint, outage)
+
+    assert expected - 1 < pause(endpoint) <= expected + 1
+
+
+def test_events_and_resends_that_happen_meanwhile_bring_no_probe_forward(
+    api: Api, endpoint: Endpoint, happen: Happen
+) -> None:
+    happen(5)
+    begin_probing(endpoint)
+    fail_for(endpoint, 3_000)
+    before = Endpoint.get_by_id(endpoint.id).probe_at
+
+    happen(5)
+    late = one("SELECT id FROM deliveries WHERE next_attempt_at IS NOT NULL LIMIT 1")
+    api.done(api.post(f"webhooks/deliveries/{late}/resend"))
+
+    assert Endpoint.get_by_id(endpoint.id).probe_at == before
+    assert attempts.claim_restrained(lanes.FAST, {endpoint.id: 100})[0] == []
+
+
+def test_fifty_failed_attempts_take_hours(endpoint: Endpoint, happen: Happen) -> None:
+    happen(12)
+    begin_probing(endpoint)
+    outage = 0.0
+
+    for _ in range(44):
+        fail_for(endpoint, outage)
+        assert Endpoint.get_by_id(endpoint.id).state == "active"
+        outage += pause(endpoint)
+
+    fail_for(endpoint, outage)
+    assert Endpoint.get_by_id(endpoint.id).state == "stopped"
+    assert 2 * 3600 < outage < 3 * 3600
+
+
+def test_an_outage_begins_with_the_first_failure_after_a_success(endpoint: Endpoint, happen: Happen) -> None:
+    happen(20)
+    attempt(endpoint, BROKEN)
+    fail_for(endpoint, 3_000)
+    attempt(endpoint, OK)
+
+    attempt(endpoint, BROKEN)
+
+    assert is_probed(endpoint)
+    assert pause(endpoint) < 2
 
 
 def test_a_probe_that_succeeds_lets_everything_go_out_and_rings_at_once(endpoint: Endpoint, happen: Happen) -> None:

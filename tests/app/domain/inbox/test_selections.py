@@ -15,7 +15,7 @@ from app.domain.inbox import selections
 from app.domain.inbox.choices import Choice
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import Write
-from app.errors import Invalid
+from app.errors import Conflict, Invalid
 from app.lib import clock, ids
 from app.models.jobs import Job
 from app.models.selections import Selection
@@ -238,6 +238,18 @@ def test_a_member_that_is_none_and_a_time_that_has_passed_are_refused(api: Api, 
     ):
         with pytest.raises(Invalid):
             selections.check(api.workspace_id, action)
+
+
+def test_a_workspace_has_a_few_unfinished_ones(api: Api, talks: list[str], begin: Begin) -> None:
+    for _ in range(selections.MOST_UNFINISHED):
+        begin({"do": "close"}, talks)
+
+    with pytest.raises(Conflict, match="are under way"):
+        begin({"do": "close"}, talks)
+
+    assert one("SELECT count(*) FROM jobs WHERE kind = 'selections.apply'") == selections.MOST_UNFINISHED
+    api.apply()
+    begin({"do": "close"}, talks)
 
 
 def test_old_ones_are_forgotten(api: Api, talks: list[str], begin: Begin) -> None:

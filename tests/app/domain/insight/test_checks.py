@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg2 import errors
 
-from app import bells, database
+from app import bells, database, forwarding, migrations, presence
 from app.config import settings
+from app.domain.channels import disk
 from app.domain.insight import checks
 from app.domain.insight.checks import Result
-from app.lib import json, versions
+from app.errors import SettingsError
+from app.lib import clock, json, versions
 from tests.conftest import Servers
+from tests.mail_server import MailServer
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -96,6 +104,119 @@ def test_a_pooler_that_does_not_make_the_settings_of_sessions_is_told_to(monkeyp
     assert well.is_good
 
 
+def test_a_postgresql_without_room_is_told_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.look("database").is_good
+    monkeypatch.setattr(errors, "DiskFull", errors.ConfigurationLimitExceeded)
+    database.rows("SELECT set_config('temp_file_limit', '0', false)")
+    try:
+        unwell = checks.look("database")
+    finally:
+        database.database.discard()
+
+    assert not unwell.is_good
+    assert unwell.text.startswith("PostgreSQL's disk is full, so writes get 503: ")
+    assert "\n" not in unwell.text
+
+
+def test_a_clock_that_is_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead = clock.now() + timedelta(minutes=10)
+    monkeypatch.setattr(checks.clock, "now", lambda: ahead)
+
+    result = checks.look("database")
+
+    assert not result.is_good
+    assert re.match(r"the clocks of this machine and of PostgreSQL are (59\d|600) s apart", result.text)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_without_unicode_is_refused_before_the_first_migration(
+    servers: Servers, bare: str, encoding: str
+) -> None:
+    name = f"bare_{encoding.lower()}"
+    database.rows(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    database.connect_to(bare.rpartition("/")[0] + f"/{name}")
+
+    with pytest.raises(SettingsError, match=f"the encoding of the database is {encoding}"):
+        migrations.upgrade()
+
+    assert database.rows("SELECT to_regclass('migrations')") == [(None,)]
+    assert not checks.look("database").is_good
+
+
+def test_a_misspelt_setting_is_told_with_the_nearest_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.look("names").is_good
+    monkeypatch.setenv("STMP_URL", "smtp://127.0.0.1")
+    monkeypatch.setenv("REDIS_TLS_URL", "of somebody else")
+
+    assert checks.look("names") == Result("names", False, "there is no setting STMP_URL: is it SMTP_URL?")
+
+
+def test_the_server_for_mail_is_asked(mail_server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.look("mail").is_good
+
+    mail_server.stop()
+
+    result = checks.look("mail")
+    assert not result.is_good
+    assert result.text.startswith("nothing can be sent to SMTP_URL: ")
+
+
+@pytest.mark.parametrize(
+    ("base", "port", "proxies", "is_good"),
+    [
+        ("https://bellhop.example", 8000, 1, True),
+        ("http://bellhop.example", 8000, 1, False),
+        ("http://127.0.0.1:8000", 8000, 0, True),
+        ("http://localhost:8000", 8000, 0, True),
+        ("http://127.0.0.1:9000", 8000, 0, False),
+        ("http://127.0.0.1:9000", 8000, 1, True),
+    ],
+)
+def test_the_address_of_the_service_is_safe_and_leads_to_web(
+    monkeypatch: pytest.MonkeyPatch, base: str, port: int, proxies: int, is_good: bool
+) -> None:
+    configured = replace(settings(), base_url=base, port=port, trusted_proxies=proxies)
+    monkeypatch.setattr(checks, "settings", lambda: configured)
+
+    assert checks.look("proxy").is_good is is_good
+
+
+def test_where_files_cannot_be_written_the_directory_is_named(nowhere_for_files: Path) -> None:
+    result = checks.look("files")
+
+    assert result == Result("files", False, f"MEDIA_DIR ({nowhere_for_files}) cannot be written: Not a directory")
+
+
+def test_nothing_stays_of_the_file_that_a_check_writes() -> None:
+    assert checks.look("files").is_good
+    assert [path for path in settings().media_dir.rglob("*") if path.is_file()] == []
+
+
+def test_machines_that_keep_files_in_directories_of_their_own_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "_facts", {})
+    disk.tell_mark()
+    presence._say("web", {})
+    bells.flags().set("process:writes:old:1", json.dumps({"facts": {}}))
+    assert checks.look("sharing") == Result("sharing", True, "no process keeps files elsewhere")
+
+    bells.flags().set("process:web:b:1", json.dumps({"facts": {"files": "another"}}))
+    result = checks.look("sharing")
+
+    assert not result.is_good
+    assert result.text.startswith(f"MEDIA_DIR ({settings().media_dir.absolute()}) is another directory on b: mount one")
+
+
+def test_the_directory_of_files_is_known_by_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = []
+    for name in ("a", "a", "b"):
+        configured = replace(settings(), media_dir=tmp_path / name)
+        monkeypatch.setattr(disk, "settings", partial(lambda given: given, configured))
+        marks.append(disk.mark())
+
+    assert marks[0] == marks[1] != marks[2]
+    assert (tmp_path / "a" / disk.MARK).stat().st_mode & 0o777 == 0o640
+
+
 @pytest.mark.parametrize(
     ("host", "proxies", "is_good"),
     [("127.0.0.1", 0, True), ("::1", 0, True), ("0.0.0.0", 1, True), ("0.0.0.0", 0, False), ("::", 0, False)],
@@ -110,6 +231,36 @@ def test_a_service_that_strangers_reach_needs_a_proxy(
 
     assert result.is_good is is_good
     assert f"LISTEN_HOST is {host}" in result.text
+
+
+@pytest.mark.parametrize(
+    ("proxies", "headers", "is_good"),
+    [
+        (0, ["203.0.113.7"], False),
+        (0, [""], True),
+        (0, ["203.0.113.7", "", ""], True),
+        (1, ["203.0.113.7"], True),
+        (1, ["198.51.100.1, 203.0.113.7"], True),
+        (1, [""], True),
+        (2, ["203.0.113.7"], False),
+    ],
+)
+def test_a_proxy_that_trusted_proxies_does_not_count_is_told(
+    monkeypatch: pytest.MonkeyPatch, proxies: int, headers: list[str], is_good: bool
+) -> None:
+    configured = replace(settings(), trusted_proxies=proxies)
+    monkeypatch.setattr(checks, "settings", lambda: configured)
+    monkeypatch.setattr(presence, "_facts", {})
+    monkeypatch.setattr(forwarding, "_numbers", [])
+    for number in range(forwarding.LOOKED_AT):
+        assert checks.look("forwarded").text == "no process has had enough requests yet to tell"
+        forwarding.note(headers[number % len(headers)])
+    presence._say("web", {})
+
+    result = checks.look("forwarded")
+
+    assert result.is_good is is_good
+    assert f"TRUSTED_PROXIES is {proxies}" in result.text
 
 
 def test_all_checks_are_made_and_redis_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,6 +137,17 @@ def test_what_goes_on_comes_first_then_the_largest_or_the_newest(api: Api) -> No
     assert newest == ["whe_now", "whe_again", "whe_small", "whe_large"]
 
 
+def test_what_failed_at_a_stopped_endpoint_does_not_go_on(api: Api) -> None:
+    endpoint_id = api.endpoint()
+    attempted(api.workspace_id, endpoint_id, ago(minutes=1), "gone", 410)
+    counted()
+    assert [group.goes_on for group in failures.groups(api.workspace_id).groups] == [True]
+
+    database.rows("UPDATE endpoints SET state = 'stopped', stopped_at = now()")
+
+    assert [group.goes_on for group in failures.groups(api.workspace_id).groups] == [False]
+
+
 def test_only_the_groups_that_failed_last_are_looked_at(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failures, "MOST_GROUPS", 2)
     for hours in (1, 2, 3):

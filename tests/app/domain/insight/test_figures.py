@@ -111,6 +111,16 @@ def test_durations_are_counted_in_buckets(api: Api) -> None:
     assert len(of_all) == len(figures.BOUNDS_MS) + 1
 
 
+def test_only_answers_are_in_the_buckets(api: Api) -> None:
+    attempted(api.workspace_id, "whe_1", ago(minutes=5), "status", 500, duration_ms=20)
+    attempted(api.workspace_id, "whe_1", ago(minutes=5), "timeout", None, duration_ms=15_000, times=3)
+
+    counted()
+
+    assert all_of("SELECT DISTINCT attempts FROM delivery_minutes") == [4]
+    assert all_of("SELECT DISTINCT buckets FROM delivery_hours") == [[0, 1, *[0] * 11]]
+
+
 def test_failed_writes_and_runs_are_groups(api: Api) -> None:
     at = ago(minutes=10)
     failed_job(api.workspace_id, "contacts.update", at)

@@ -119,11 +119,38 @@ def test_what_people_know_a_contact_by_is_found(api: Api, others: Api, text: str
     assert found(text, others.workspace_id) == []
 
 
+def test_a_number_is_found_in_every_way_to_write_it(api: Api) -> None:
+    contact_id = api.contact(phone="+5511987654321")["id"]
+
+    assert [each.id for each in found("+55 11 8765-4321", api.workspace_id)] == [contact_id]
+
+
 def test_staff_find_an_address_in_every_workspace_that_has_it(api: Api, others: Api) -> None:
     both = {each.contact(email="ada@example.com")["id"] for each in (api, others)}
 
     assert {each.id for each in found("ada@example.com")} == both
     assert {each.workspace_name for each in found("ada@example.com")} == {"Ours", "Theirs"}
+
+
+def test_a_member_is_found_by_their_address(api: Api, others: Api) -> None:
+    _, member = make_member(api.workspace_id, "mia@shop.example", "agent")
+
+    [inside] = found("MIA@shop.example", api.workspace_id)
+
+    assert (inside.type, inside.id, inside.matched) == ("member", member.id, "email")
+    assert inside.title == "mia@shop.example, agent"
+    assert found("mia@shop.example") == [inside]
+    assert found("mia@shop.example", others.workspace_id) == []
+
+
+def test_a_sale_is_found_by_its_reference(api: Api, others: Api) -> None:
+    sale = api.sale(api.contact(**SHOP)["id"], reference="SO-2026/17")
+
+    [inside] = found("SO-2026/17", api.workspace_id)
+
+    assert (inside.type, inside.id, inside.matched) == ("sale", sale["id"], "reference")
+    assert found("SO-2026/17") == [inside]
+    assert found("SO-2026/17", others.workspace_id) == []
 
 
 def test_a_trace_leads_to_its_writes(api: Api, others: Api) -> None:
@@ -198,7 +225,7 @@ def test_a_search_takes_few_statements(places: Mapping[str, str], statements: li
     statements.clear()
 
     found("ada@example.com")
-    assert len(statements) == 3
+    assert len(statements) == 4
 
 
 def test_every_prefix_is_one_that_identifiers_have(places: Mapping[str, str]) -> None:

@@ -315,6 +315,23 @@ def test_the_age_of_the_oldest_transaction_is_a_metric(connections: list[Any]) -
     assert one("SELECT count(*) FROM update_horizons") <= 2
 
 
+def test_a_snapshot_that_only_reads_has_an_age_too(connections: list[Any]) -> None:
+    def age() -> float:
+        updates.forget_old()
+        return float(metrics.OLDEST_TRANSACTION_SECONDS._value.get())
+
+    reader = connections[0]
+    reader.set_session(isolation_level="REPEATABLE READ", readonly=True)
+    assert age() == 0
+    reader.cursor().execute("SELECT 1")
+
+    first, second = age(), age()
+    assert 0 < first < second
+
+    reader.rollback()
+    assert age() == 0
+
+
 def test_places_are_good_in_a_cluster_into_which_a_dump_of_another_was_restored(connections: list[Any]) -> None:
     rows("INSERT INTO updates (transaction_id, workspace_id, kind, subject_id) VALUES ('999999999', 'w', 'm', 'old')")
     rows("INSERT INTO updates_forgotten (until) VALUES ('999999998')")

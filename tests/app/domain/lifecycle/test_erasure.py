@@ -179,7 +179,8 @@ def run_and_talk(workspace_id: str, contact_id: str) -> None:
     rows(
         """
         UPDATE messages SET template = '{"name": "zq-template"}', failure = '{"code": "c", "detail": "zq-failure"}',
-            buttons = '[{"id": "1", "label": "zq-message"}]', button_id = 'zq-message'
+            buttons = '[{"id": "1", "label": "zq-message"}]', button_id = 'zq-message',
+            provider_payload = '{"order": "zq-payload"}', data = '{"rating": "zq-message"}'
         """
     )
 
@@ -189,7 +190,7 @@ def leave_in_channels(workspace_id: str, contact_id: str) -> None:
     conversation_id, message_id, channel_id = rows("SELECT conversation_id, id, channel_id FROM messages")[0]
     facts = {"workspace": workspace_id, "contact": contact_id, "channel": channel_id, "message": message_id}
     for statement in (
-        "UPDATE conversations SET peer = 'zq-identity'",
+        "UPDATE conversations SET peer = 'zq-identity', referral = '{\"headline\": \"zq-message\"}'",
         """UPDATE messages SET provider_id = 'zq-identity:1', attachments = '[{"name": "zq-file", "bytes": null}]'""",
         """
         INSERT INTO uploads (id, workspace_id, message_id, name, source, due_at)
@@ -269,6 +270,9 @@ def test_nothing_of_a_deleted_contact_is_left_in_any_column(api: Api, monkeypatc
         "messages.attachments",
         "messages.buttons",
         "messages.button_id",
+        "messages.provider_payload",
+        "messages.data",
+        "conversations.referral",
         "messages.provider_id",
         "conversations.peer",
         "identities.address",

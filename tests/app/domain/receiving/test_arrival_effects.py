@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.channels.inbound import Blocked, Edited
+from app.channels.inbound import Blocked, Edited, Media
 from app.database import rows
+from app.domain.conversations import messages
 from app.lib import ids, json
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -110,6 +111,49 @@ def test_a_locale_that_is_none_is_left_out(channel: Channel, locale: str) -> Non
     assert one("SELECT locale FROM contacts") is None
 
 
+def test_the_providers_document_is_kept_for_a_month_and_shown(api: Api, channel: Channel) -> None:
+    document = {"order": {"items": [1]}}
+    for key in ("1", "2"):
+        arrive(channel, received("An order", key, payload=document))
+    first, second = all_of("SELECT id FROM messages ORDER BY id")
+    assert api.get(f"messages/{first}").json["data"]["provider_payload"] == document
+    assert event_bodies(channel.workspace_id)[-1]["data"]["message"]["provider_payload"] == document
+    assert rows("SELECT unread, waiting_since IS NULL FROM conversations") == [(2, False)]
+
+    rows("UPDATE messages SET created_at = now() - interval '31 days' WHERE id = %s", (first,))
+
+    assert (messages.forget_payloads(), messages.forget_payloads()) == (1, 0)
+    kept = [api.get(f"messages/{each}").json["data"]["provider_payload"] for each in (first, second)]
+    assert kept == [None, document]
+
+
+def photo(number: int, album: str | None = "a-1", **fields: Any) -> Any:
+    return received(fields.pop("text", None), str(number), media=[Media(f"f{number}")], album=album, **fields)
+
+
+@pytest.mark.parametrize("is_together", [True, False])
+def test_an_album_is_one_message_with_its_files(channel: Channel, *, is_together: bool) -> None:
+    steps = [{"id": "thanks", "kind": "send_message", "text": "Thank you"}]
+    make_automation(channel.workspace_id, {"triggers": [{"event": "message.received"}], "steps": steps})
+    photos = [photo(1, text="Broken"), photo(2), photo(3, text="See?"), photo(4)]
+
+    for each in [photos] if is_together else [[single] for single in photos]:
+        arrive(channel, *each)
+        carry_on(channel.workspace_id)
+
+    [message] = Message.select().where(Message.direction == "in")
+    assert (message.text, len(message.attachments)) == ("Broken\nSee?", 4)
+    assert all_of("SELECT DISTINCT message_id FROM uploads") == [message.id]
+    assert one("SELECT unread FROM conversations") == 1
+    assert all_of("SELECT text FROM messages WHERE direction = 'out'") == ["Thank you"]
+
+
+def test_another_album_and_another_persons_are_messages_of_their_own(channel: Channel) -> None:
+    arrive(channel, photo(1), photo(2, "a-2"), photo(3, sender="bob"), photo(4, None), photo(5, None))
+
+    assert [len(each.attachments) for each in Message.select()] == [1] * 5
+
+
 # Presses
 
 
@@ -161,6 +205,12 @@ def test_a_press_is_confirmed_once_where_the_contacts_app_waits_for_it(
 
 
 # Phones
+
+
+def test_what_arrives_is_kept_with_composed_letters(channel: Channel) -> None:
+    arrive(channel, received("cre\u0300me", name="Zoe\u0308 King"))
+
+    assert (one("SELECT text FROM messages"), one("SELECT first_name FROM contacts")) == ("cr\u00e8me", "Zo\u00eb")
 
 
 @pytest.mark.parametrize(
@@ -327,6 +377,38 @@ def test_a_reply_reaches_the_run_that_waits_for_it(channel: Channel) -> None:
     assert one("SELECT count(*) FROM messages WHERE run_id IS NOT NULL") == 1
 
 
+def test_the_answers_of_a_form_reach_the_run_that_waits_for_them(channel: Channel) -> None:
+    steps = [
+        {"id": "form", "kind": "wait_for_reply"},
+        {"id": "note", "kind": "set_field", "field": "rating", "value": "{{ steps.form.data.rating }}"},
+        {"id": "end", "kind": "stop"},
+    ]
+    make_automation(channel.workspace_id, {"triggers": [{"event": "message.received"}], "steps": steps})
+    arrive(channel, received("Hi", "1"))
+    carry_on(channel.workspace_id)
+
+    arrive(channel, received("Sent", "2", data={"rating": "5"}))
+    carry_on(channel.workspace_id)
+
+    assert all_of("SELECT custom_fields->>'rating' FROM contacts") == ["5"]
+    assert all_of("SELECT data FROM messages ORDER BY id") == [None, {"rating": "5"}]
+
+
+@pytest.mark.parametrize("event", ["message.received", "conversation.opened"])
+def test_an_automation_can_tell_where_a_contact_comes_from(channel: Channel, event: str) -> None:
+    come = {"field": "conversation.referral.source_id", "is": "equals", "value": "120"}
+    steps = [{"id": "tag", "kind": "add_tag", "tag": "{{ conversation.referral.headline }}"}]
+    make_automation(channel.workspace_id, {"triggers": [{"event": event, "if": come}], "steps": steps})
+
+    boots = {"source_id": "120", "headline": "Boots"}
+    arrive(channel, received("Hi", "1"), received("Hello", "2", "bob", referral=boots))
+    carry_on(channel.workspace_id)
+    arrive(channel, received("Still there?", "3", "bob"))
+
+    assert all_of("SELECT tags FROM contacts WHERE tags <> '{}'") == [["Boots"]]
+    assert all_of("SELECT referral FROM conversations ORDER BY id") == [None, boots]
+
+
 # Edits
 
 
@@ -410,6 +492,32 @@ def test_a_word_of_opting_out_counts_if_it_is_all(channel: Channel, text: str, *
     assert texts() == [text]
 
 
+def test_a_pressed_button_opts_nobody_out_by_an_everyday_word(channel: Channel) -> None:
+    arrive(channel, received("Alto", "1", button_id="alto"))
+    assert all_of("SELECT opted_out FROM contacts") == [False]
+
+    arrive(channel, received("Stop", "2", button_id="stop"))
+    assert all_of("SELECT opted_out FROM contacts") == [True]
+
+
+@pytest.mark.parametrize(("reply", "opted_out"), [("Alto", False), ("STOP", True)])
+def test_nor_does_the_reply_that_a_run_waits_for(channel: Channel, reply: str, *, opted_out: bool) -> None:
+    steps = [{"id": "size", "kind": "ask", "text": "Alto o bajo?"}, {"id": "end", "kind": "stop"}]
+    make_automation(channel.workspace_id, {"triggers": [{"event": "message.received"}], "steps": steps})
+    arrive(channel, received("Hola", "1"))
+    carry_on(channel.workspace_id)
+    arrive(channel, received(reply, "2"))
+    carry_on(channel.workspace_id)
+
+    assert one("SELECT saved->'size'->>'value' FROM runs ORDER BY id LIMIT 1") == reply
+    assert all_of("SELECT opted_out FROM contacts") == [opted_out]
+
+    # No run waits any more.
+    rows("UPDATE automations SET status = 'paused'")
+    arrive(channel, received("Alto", "3"))
+    assert all_of("SELECT opted_out FROM contacts") == [True]
+
+
 def test_only_start_takes_it_back(channel: Channel) -> None:
     arrive(channel, received("STOP", "1"), received("Hello?", "2"))
     arrive(channel, Blocked("b", "ada", AT, is_blocked=False))
@@ -419,6 +527,19 @@ def test_only_start_takes_it_back(channel: Channel) -> None:
 
     assert all_of("SELECT opted_out FROM contacts") == [False]
     assert event_bodies(channel.workspace_id)[-1]["data"]["contact"]["opted_out"] is False
+
+
+def test_who_writes_after_opting_out_has_asked(channel: Channel) -> None:
+    asked_at = "SELECT asked_at FROM conversations"
+    arrive(channel, received("Hi", "1"), received("Earlier", "2", at=AT - timedelta(hours=1)))
+    assert one(asked_at) == AT
+
+    arrive(channel, received("STOP", "3"))
+    assert one(asked_at) is None
+
+    arrive(channel, received("Where is my parcel?", "4", at=AT + timedelta(hours=1)))
+    assert one(asked_at) == AT + timedelta(hours=1)
+    assert all_of("SELECT opted_out FROM contacts") == [True]
 
 
 def test_who_blocks_us_has_opted_out(channel: Channel) -> None:

@@ -58,6 +58,7 @@ def test_both_ways_find_the_same(api: Api, monkeypatch: pytest.MonkeyPatch, cond
 # Tags that are equal to each other as conditions compare them, or nearly.
 ALIKE = [
     *("vip", " VIP", "vip\u3000", "v\u0131p", "fi", "\ufb01", "FI"),
+    *("\uff36\uff29\uff30", "VI\u200bP", "vi\u0301p", "v\u00edp", "ΚΑΦΕΣ", "καφές", "BİLGİ", "bilgi"),
     *("straße", "STRASSE", "é vip", "É VIP", "évip", "10", "10.0"),
 ]
 TAG = st.sampled_from(ALIKE) | TEXT.filter(bool)
@@ -112,7 +113,7 @@ def insert(workspace_id: str, tags: list[str], segment: int) -> None:
 def test_tags_that_may_fold_into_ascii_share_a_search_key() -> None:
     keys = "contact_keys('ws_1', 0, '', ARRAY[%s])"
 
-    for each in TURNING_ASCII:
+    for each in TURNING_ASCII.replace("-", ""):
         assert one(f"SELECT {keys} && {keys}", f"vi{each}p", "ß"), each
     for each in ("vip", "é", "ς"):
         assert not one(f"SELECT {keys} && {keys}", each, "ß"), each

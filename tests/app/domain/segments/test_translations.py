@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ from app.domain.triggers.comparisons import COMPARISONS
 from app.domain.triggers.conditions import holds
 from app.lib import ids
 from app.lib import json as json_lib
+from app.lib.normalization import folded
 from app.models.contacts import Contact
 from tests.cast import Api
 
@@ -51,8 +53,9 @@ ODD = [
     ),
     *("10", "10.0", " 10 ", "+10", "-10", "010", "1e1", "1e+16", "10.", ".5", "0.1", "0.30000000000000004"),
     *("9007199254740993", "999999999999999999", "1" * 19, "\u0661\u0660", "10\x1c", "\x1f10", "10\x85", "\xa010"),
-    *(f"vi{each}p" for each in TURNING_ASCII),
-    *("a\u030a", "vip\u3000", "\u2003vip", "\U0001f600vip", "vip\u0307"),
+    *(f"vi{each}p" for each in "\x85\xa0\xdf\u0130\u017f\u0307\u0323\u1e96\u2003\u2028\u212a\ufb01"),
+    *("\uff36\uff29\uff30", "vi\u200bp", "vip\ufe0f", "vi\u0301p", "víp", "1\u00bd", "ΒΙΠ", "βίπ", "\u2167"),
+    *("\uff11\uff10", "a\u030a", "vip\u3000", "\u2003vip", "\U0001f600vip", "vip\u0307"),
     *("true", "True", "false", "null", "None", "inf", "nan", "-", "[]", "{}"),
     *("2026-11-25", "2026-11-25T12:00:00.123Z", "2026-11-25t12:00:00z", "2026-11-25 12:00:00", "2026-02-30"),
     *("2026-11-31", "2026-11-25T12:00:00.123456+01:00", "0000-01-01", "0001-01-01", "9999-12-31", "2026-11-2"),
@@ -241,10 +244,22 @@ def test_sql_decides_about_what_is_common(api: Api, condition: dict[str, Any]) -
 
 
 def test_all_characters_that_turn_ascii_are_known() -> None:
-    beyond = (chr(code) for code in range(0x80, sys.maxunicode + 1))
-    turning = [each for each in beyond if each.isspace() or re.search("[\0-\x7f]", each.casefold())]
+    turning = re.compile(f"[{TURNING_ASCII}]")
+    others = [each for each in map(chr, range(0x80, sys.maxunicode + 1)) if not turning.match(each)]
 
-    assert "".join(turning) == TURNING_ASCII
+    assert [each for each in others if not stays_on_its_own(each)] == []
+    for each in "éłßςЖ\u05d0\u0627한漢🙂":
+        assert (turning.match(each) is None) == (each != "ß"), each
+
+
+def stays_on_its_own(character: str) -> bool:
+    """Whether it stands beyond ASCII when it is folded, and changes no letter of ASCII before it."""
+    alone = folded(character)
+    if any(each.isascii() or each.isspace() for each in alone or " "):
+        return False
+    if not unicodedata.combining(unicodedata.normalize("NFKD", character)[0]):
+        return True
+    return all(folded(before + character) == folded(before) + alone for before in map(chr, range(128)))
 
 
 def test_any_number_of_values_makes_no_larger_statement() -> None:

@@ -123,6 +123,14 @@ def test_a_duration_in_words_means_the_same(seconds: int) -> None:
     assert editor_durations.read(editor_durations.words(seconds)) == seconds
 
 
+def test_identifiers_of_buttons_are_made_from_letters_of_any_script() -> None:
+    fields = {"text": ["When?"], "buttons.id": ["", "", ""], "buttons.label": ["Öffnungszeiten", "Да", "👍"]}
+
+    read = editor_forms.read(editor_inputs.of_kind("send_message"), fields, {})
+
+    assert [each["id"] for each in read.value["buttons"]] == ["offnungszeiten", "dea", "button"]
+
+
 def test_rows_are_added_moved_and_removed() -> None:
     spec = editor_inputs.of_kind("send_message")
     fields = editor_forms.fields_of(spec, {"text": "", "buttons": [{"id": "y", "label": "Yes"}]})

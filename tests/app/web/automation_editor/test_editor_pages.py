@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from flask import Flask
+from flask import Flask, url_for
 
 from app.domain.automations.editing import step_trees, working_copies
 from app.domain.automations.steps import KINDS
@@ -34,7 +34,7 @@ DEFINITION: dict[str, Any] = {
         {
             "id": "is_large",
             "kind": "branch",
-            "if": {"field": "steps.size.value", "is": "equals", "value": "l"},
+            "if": {"field": "steps.size.value", "is": "equals", "value": "Large"},
             "then": [{"id": "tag", "kind": "add_tag", "tag": "large"}],
             "else": [],
         },
@@ -100,6 +100,19 @@ def test_the_editor_shows_the_draft_with_links_to_change_it(owner: Person, edit:
     assert f"{edit}/step?step=size" in text
     assert f"{edit}/new?in=is_large&list=then&after=tag" in text
     assert "cannot be published yet" not in text
+
+
+def test_an_example_address_is_said_before_the_draft_is_published(owner: Person, edit: str, automation_id: str) -> None:
+    said = "The address of shop.example is only an example."
+    assert said not in owner.page(edit)
+    fields = form_of(owner, f"{edit}/step?step=hello")
+    owner.post(f"{edit}/step", {**fields, "do": "save", "text": "Look: https://shop.example/new"})
+
+    text = html.unescape(owner.page(edit))
+
+    assert re.search(rf'<a href="[^"]*step=hello[^"]*">Send a message, “hello”</a>, text: {re.escape(said)}', text)
+    assert "cannot be published yet" not in text
+    assert owner.post(f"automations/{automation_id}/publish").status_code == 303
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -378,3 +391,21 @@ def test_members_are_offered_as_assignees(owner: Person, api: Api, edit: str) ->
     added = owner.post(f"{edit}/new", {"kind": "assign_conversation"})
 
     assert f'value="{member_id}"' in owner.get(added.location).text
+
+
+def test_a_page_of_many_steps_makes_the_address_of_each_form_once(
+    owner: Person, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [{"id": f"mark{number}", "kind": "add_tag", "tag": "new"} for number in range(500)]
+    page, made = f"automations/{api.automation(*steps)['id']}/edit", []
+
+    def counted(endpoint: str, **values: Any) -> str:
+        made.append(endpoint)
+        return url_for(endpoint, **values)
+
+    monkeypatch.setattr("app.web.automation_editor.editor_scenes.url_for", counted)
+    shown = owner.page(f"{page}?view=list")
+
+    assert f"{owner.path(page)}/new?view=list&list=steps&after=mark499" in shown
+    assert f"{owner.path(page)}/step?view=list&step=mark499" in shown
+    assert len(made) == len(set(made))

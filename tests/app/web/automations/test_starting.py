@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from app import bounds
 from app.domain.automations import recipes
 from app.lib import json
 from app.models.automations import Automation
-from tests.app.domain.automations.imports.flow_samples import FLOWS, MENU
+from tests.app.domain.automations.imports.flow_samples import FLOWS, MENU, entangled
 from tests.cast import Api
 from tests.logs import NASTY
 from tests.pages import Person
@@ -128,3 +130,28 @@ def test_a_file_that_cannot_be_imported_is_refused_with_a_sentence(
 
     assert answer.status_code == 422
     assert sentence in answer.text
+
+
+def test_a_file_that_is_too_much_work_is_refused(owner: Person) -> None:
+    # The first step is left out, as its automation is not here; then the second names what is gone, and so on.
+    missing = {"id": "s0", "kind": "start_automation", "automation_id": "aut_01kaj5bd40e6rr3f5y2kq0w9xz"}
+    chain = [
+        {"id": f"s{number}", "kind": "set_variable", "name": "it", "value": f"{{{{ steps.s{number - 1} }}}}"}
+        for number in range(1, 500)
+    ]
+    document = {"bellhop": "automation", "format": 1, "name": "Chain", "definition": {"steps": [missing, *chain]}}
+
+    for content in (entangled(740), document):
+        answer = owner.post("automations/import", file(json.dumps(content)))
+        assert answer.status_code == 422
+        assert "The file is too entangled" in answer.text
+
+
+def test_an_import_waits_until_it_computes_alone(api: Api, owner: Person) -> None:
+    with ExitStack() as waiting:
+        for _ in range(bounds.WAITING_PER_WORKSPACE.most):
+            waiting.enter_context(bounds.waiting(api.workspace_id))
+        refused = owner.post("automations/import", file(json.dumps(FLOWS)))
+
+    assert refused.status_code == 429
+    assert owner.post("automations/import", file(json.dumps(FLOWS))).status_code == 200

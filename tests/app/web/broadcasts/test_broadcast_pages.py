@@ -123,10 +123,20 @@ def test_a_time_is_one_of_the_workspace_s_clock(api: Api, owner: Person) -> None
 def test_a_time_that_has_passed_is_pointed_out(api: Api, owner: Person) -> None:
     people(api, 1)
 
-    page = owner.post("broadcasts/new", SALE | {"do": "preview", "send_at": "2020-01-20T09:00"}).text
+    an_hour_ago = (clock.now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M")
+    page = owner.post("broadcasts/new", SALE | {"do": "preview", "send_at": an_hour_ago}).text
 
     assert "This time has passed. It would start at once." in page
     assert "Schedule" not in page
+
+
+def test_a_time_of_the_past_is_refused(api: Api, owner: Person) -> None:
+    people(api, 1)
+
+    answer = owner.post("broadcasts/new", SALE | {"do": "preview", "send_at": "2020-01-20T09:00"})
+
+    assert answer.status_code == 422
+    assert "This time has passed. Leave it out to send at once." in answer.text
 
 
 def test_a_time_that_has_come_for_some_contacts_is_pointed_out(api: Api, owner: Person) -> None:

@@ -51,6 +51,12 @@ def test_an_endpoint_shows_its_state_and_what_it_has_not_got(api: Api, owner: Pe
     shown = owner.page(f"{LIST}/{endpoint_id}")
 
     assert "The last 1 attempt failed; a success resets that." in shown
+    assert '"state bad">failing</span>' in owner.page(LIST)
+    assert ">active</span>" not in owner.page(LIST)
+    database.rows("UPDATE endpoints SET consecutive_failures = 0")
+    assert "No attempt has failed since the last success, or since the endpoint was enabled." in owner.page(
+        f"{LIST}/{endpoint_id}"
+    )
     assert f"deliveries/{delivery_id}" in shown
     assert "1 </span> waiting, 1" in " ".join(shown.split())
 
@@ -169,8 +175,20 @@ def test_success_and_latency_are_shown_over_time(api: Api, owner: Person) -> Non
 
     shown = owner.page(f"{LIST}/{endpoint_id}")
 
-    assert "4 attempts in 24 hours: 75.0 % delivered" in shown
+    assert "4 attempts in 24 hours: 75.0 % delivered. Half of the answers took at most" in shown
     assert "<svg" in shown
     assert "No attempt in 1 hour" in owner.page(f"{LIST}/{endpoint_id}?window=1h")
     assert "No attempt in 24 hours" in owner.page(f"{LIST}/{quiet_id}")
     assert "75.0 %" in owner.page(LIST)
+
+
+def test_nothing_says_how_long_answers_take_where_nothing_was_answered(api: Api, owner: Person) -> None:
+    endpoint_id = api.endpoint()
+    attempted(api.workspace_id, endpoint_id, ago(hours=2), "timeout", None, times=3, duration_ms=15_000)
+    counted()
+
+    shown, overview = owner.page(f"{LIST}/{endpoint_id}"), owner.page("dashboard")
+
+    assert "3 attempts in 24 hours: 0.0 % delivered. None was answered." in shown
+    assert "half of the answers: none." in shown
+    assert "nothing was answered" in overview

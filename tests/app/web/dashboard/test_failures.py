@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from datetime import timedelta
@@ -12,11 +13,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app.database import now, rows
+from app.models.endpoints import Endpoint
 from tests.app.web.counting import MOST_STATEMENTS, counted_statements
 from tests.automations import make_automation
 from tests.cast import Api
 from tests.figures import ago, attempted, counted, failed_job, failed_run
 from tests.pages import Person
+from tests.sending import make
 
 pytestmark = pytest.mark.usefixtures("without_lag")
 
@@ -49,10 +52,29 @@ def test_a_group_leads_to_what_is_in_it_and_to_its_replay(owner: Person, endpoin
     filters = {"endpoint_id": [endpoint_id], "error_code": ["status"], "status_code": ["503"]}
     failed, held = [asked(link) for link in links(page, "/dashboard/deliveries?")]
     [replay] = [asked(link) for link in links(page, "/dashboard/replays/new?")]
-    assert failed == replay == filters | {"status": ["failed"]}
+    assert failed == filters | {"status": ["failed"]}
+    assert replay == filters | {"status": ["failed", "held"]}
     assert held == filters | {"status": ["held"]}
     assert "Answered 503 Service Unavailable" in page
     assert f"dashboard/endpoints/{endpoint_id}" in page
+
+
+def test_what_a_stop_holds_untried_is_counted_apart_and_can_be_replayed(owner: Person, api: Api) -> None:
+    endpoint_id = api.endpoint()
+    attempted(api.workspace_id, endpoint_id, ago(minutes=30), "gone", 410)
+    counted()
+    make(Endpoint.get_by_id(endpoint_id), 3, "held")
+    rows("UPDATE deliveries SET status = 'delivered' WHERE status = 'failed'")
+
+    page = owner.page("dashboard/failures")
+
+    assert "3 more untried" in page
+    [untried] = [asked(link) for link in links(page, "/dashboard/deliveries?") if "held" in link]
+    assert untried == {"endpoint_id": [endpoint_id], "status": ["held"]}
+    [replay] = links(page, "/dashboard/replays/new?")
+    assert "3 more are held without a cause" in owner.page(html.unescape(replay))
+    [group] = owner.get("dashboard/failures?format=json").json
+    assert (group["failed_now"], group["held_now"], group["untried_now"]) == (0, 0, 3)
 
 
 def test_what_failed_is_escaped(owner: Person, endpoint_id: str) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from app import database
 from app.lib import ids
 from app.lib.json import timestamp
 from tests import failed_jobs
@@ -43,6 +44,25 @@ def test_jobs_are_listed_filtered_and_a_file(api: Api, owner: Person, failed: st
         rows = json.loads(owner.get(f"dashboard/jobs?{query}&format=json").text)
         assert {row["id"] for row in rows} == found
     assert "There is no such choice" in owner.page("dashboard/jobs?status=x")
+
+
+def test_a_failed_job_shows_what_it_was_asked_until_its_contact_is_deleted(
+    api: Api, owner: Person, failed: str, refused: str
+) -> None:
+    added = '{"sealed_secret": "gAAAA", "note": "<b>x"}'
+    database.rows("UPDATE jobs SET payload = (payload::jsonb || %s)::json WHERE id = %s", (added, failed))
+    shown = owner.get(f"dashboard/jobs/{failed}").text
+
+    assert "What it was asked to do" in shown
+    assert "&#34;email&#34;: &#34;ada@example.com&#34;" in shown
+    assert "gAAAA" not in shown
+    assert "<b>x" not in shown
+    assert "What it was asked to do" not in owner.page(f"dashboard/jobs/{refused}")
+
+    contact_id = api.contact(email="ada@example.com")["id"]
+    api.done(api.delete(f"contacts/{contact_id}"))
+
+    assert "ada@example.com" not in owner.page(f"dashboard/jobs/{failed}")
 
 
 def test_jobs_of_a_time_are_listed(owner: Person, failed: str, refused: str) -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 from flask import Flask
 
-from app import bells, database
+from app import bells, database, presence
 from app.domain.insight import figures, queues
 from app.domain.insight.queues import Queue
 from app.domain.insight.trends import WINDOWS
@@ -113,6 +113,16 @@ def test_the_scheduler_leads_and_not_what_runs_in_the_same_process(support: Pers
     assert re.findall(r'<th scope="row">([a-z-]+) <span class="state good">leads', support.page("/dashboard")) == [
         "scheduler"
     ]
+
+
+def test_a_check_is_wrong_as_soon_as_its_process_has_ceased_to_report(support: Person) -> None:
+    checks = [{"name": name, "is_good": True, "text": "1 running"} for name in ("scheduler", "writes")]
+    announce("scheduler", 7, leads=True, passes=[], checks=checks)
+
+    page = support.page("/dashboard")
+
+    assert page.count(">wrong</span>") == 1
+    assert f"none reported in the last {presence.FORGOTTEN_AFTER_SECONDS} seconds" in page
 
 
 def test_staff_see_all_workspaces_and_the_service(support: Person, others: Api, history: str) -> None:

@@ -86,6 +86,47 @@ def test_the_preview_counts_exactly_shows_a_sample_and_says_what_is_left_out_and
     assert "Replay 15 deliveries" in shown
 
 
+def test_a_cause_says_how_many_more_are_held_untried_and_leads_to_them(owner: Person, endpoint: Endpoint) -> None:
+    make(endpoint, 2, last_error_code="timeout")
+    make(endpoint, 3, "held", last_error_code="timeout")
+    make(endpoint, 1, "held", last_error_code="reset")
+    make(endpoint, 4, "held")
+
+    shown = owner.page(f"dashboard/replays/new?endpoint_id={endpoint.id}&error_code=timeout")
+
+    assert re.search(r"Would go out</strong><span class=\"big\">5<", shown)
+    found = re.search(r'4 more are held without a cause.*?href="([^"]+)"', shown)
+    assert found is not None
+    assert re.search(r"Would go out</strong><span class=\"big\">10<", owner.page(found[1]))
+    assert "without a cause" not in owner.page("dashboard/replays/new?error_code=timeout&status=failed")
+
+
+def test_a_stopped_endpoint_is_enabled_and_replayed_in_one_step(
+    api: Api, owner: Person, agent: Person, endpoint: Endpoint
+) -> None:
+    held = make(endpoint, 3, "held")
+    make(endpoint, 2, body=False)
+    set_state(endpoint, "stopped")
+    other = Endpoint.get_by_id(api.endpoint("https://shop.example/other"))
+    set_state(other, "stopped")
+    assert "Enable and replay …" in owner.page(f"dashboard/endpoints/{endpoint.id}")
+    assert "Enable and replay …" in owner.page(f"dashboard/deliveries/{held[0]}")
+    assert "/resend" not in owner.page(f"dashboard/deliveries/{held[0]}")
+    assert "/resend" not in agent.page(f"dashboard/deliveries/{held[0]}")
+
+    shown = owner.page(f"dashboard/replays/new?endpoint_id={endpoint.id}")
+    assert "Enable and replay 3 deliveries" in shown
+    assert re.search(r"Its body is no longer kept[^<]*</td><td class=\"number\">2<", shown)
+    assert "Enable and replay" not in owner.page("dashboard/replays/new?status=held")
+    answer = owner.post("dashboard/replays", {"endpoint_id": endpoint.id, "enable": "true"})
+    replay(answer.location.rpartition("/")[2])
+
+    assert all_of("SELECT state FROM endpoints ORDER BY id") == ["active", "stopped"]
+    assert all_of("SELECT status FROM deliveries WHERE id = ANY(%s)", held) == ["pending"] * 3
+    assert "endpoints.enable" in all_of("SELECT action FROM audit_entries WHERE target_id = %s", endpoint.id)
+    assert "/resend" in owner.page(f"dashboard/deliveries/{held[0]}")
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
@@ -199,8 +240,17 @@ def test_a_replay_is_begun_by_the_form_and_goes_to_its_page(owner: Person, endpo
     replay_id = begun(owner, per_second="", error_code="")
 
     shown = owner.page(f"dashboard/replays/{replay_id}")
-    for text in ("Replay of 3 deliveries", "3 sent, 0 skipped, 0 to come", "done"):
+    for text in (
+        "Replay of 3 deliveries",
+        "3 sent again (0 arrived, 0 failed again, 3 under way), 0 skipped, 0 to come",
+        "done",
+    ):
         assert text in shown
+    for number, status in enumerate(("delivered", "failed", "held")):
+        sent = "SELECT sent_as FROM replay_rows ORDER BY number OFFSET %s LIMIT 1"
+        database.rows(f"UPDATE deliveries SET status = %s WHERE id = ({sent})", (status, number))
+    shown = owner.page(f"dashboard/replays/{replay_id}")
+    assert "3 sent again (1 arrived, 1 failed again, 0 under way, 1 held), 0 skipped" in shown
     assert one("SELECT created_by LIKE 'mem%%' FROM replays")
 
 

@@ -127,6 +127,26 @@ def test_strange_words_find_nothing_and_break_nothing(owner: Person, api: Api, t
     assert "Nothing found" in answer.text
 
 
+def test_staff_find_a_workspace_by_a_part_of_its_name(support: Person, api: Api, others: Api) -> None:
+    rows("UPDATE workspaces SET name = 'Blumen <Weiß>' WHERE id = %s", (others.workspace_id,))
+
+    page = support.get("/dashboard/search?q=blumen").text
+
+    assert f'href="/workspaces/{others.workspace_id}/dashboard"' in page
+    assert "Blumen &lt;Weiß&gt;" in page
+    assert api.workspace_id not in page
+    assert "Nothing found" not in page
+    assert "Blumen" not in support.page(f"/workspaces/{api.workspace_id}/dashboard/search?q=Blum")
+
+
+def test_a_refused_calls_identifier_is_said_to_be_in_the_log(support: Person, api: Api) -> None:
+    refused = api.post("contacts", {"email": "x"}, headers={"X-Request-Id": "req-refused"})
+
+    page = support.page(f"/dashboard/search?q={refused.json['traceId']}")
+
+    assert "That of a refused call is in the log of" in page
+
+
 def test_words_are_not_searched_in_all_workspaces(support: Person, api: Api) -> None:
     api.contact(first_name="Claire", external_id="1")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -36,6 +37,14 @@ def test_everything_about_a_contact_is_in_one_column(owner: Person, contact_id: 
     assert "#entry-1" in shown
     assert f"/dashboard/jobs/{one('SELECT job_id FROM runs')}" in shown
     assert RTL in shown
+
+
+def test_a_delivery_says_when_it_arrived_or_how_it_is_now(owner: Person, contact_id: str) -> None:
+    page = f"dashboard/contacts/{contact_id}?show=deliveries"
+    assert 'made, now <span class="state' in owner.page(page)
+    database.rows("UPDATE deliveries SET status = 'delivered', delivered_at = '2026-02-03T04:05:06Z'")
+
+    assert re.search(r'made, <span class="state good">delivered</span> <time[^>]*2026-02-03T04:05:06', owner.page(page))
 
 
 def test_a_range_of_time_leaves_out_what_was_before_and_after(owner: Person, contact_id: str) -> None:

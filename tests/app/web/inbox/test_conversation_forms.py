@@ -85,6 +85,23 @@ def test_files_go_with_an_answer(agent: Person, talk: str) -> None:
     assert "tulips.pdf" in agent.page(f"inbox/{talk}")
 
 
+def test_a_note_with_files_is_refused(agent: Person, talk: str) -> None:
+    form = {"kind": "note", "text": "See this", "files": (io.BytesIO(b"%PDF-1.7 tulips"), "tulips.pdf")}
+
+    answer = agent.post(f"inbox/{talk}/write", form, content_type="multipart/form-data", **SCRIPT)
+
+    assert (answer.status_code, list(answer.json["errors"])) == (422, ["files"])
+    assert rows("SELECT 1 FROM notes") == []
+
+
+def test_a_form_that_is_too_large_names_its_own_limit(agent: Person, talk: str) -> None:
+    form = {"kind": "reply", "text": "See this", "files": (io.BytesIO(bytes(17 * 1024**2)), "film.bin")}
+
+    answer = agent.post(f"inbox/{talk}/write", form, content_type="multipart/form-data", **SCRIPT)
+
+    assert (answer.status_code, answer.json["detail"]) == (413, "What was sent is larger than 16 MiB.")
+
+
 def test_an_empty_file_is_refused(agent: Person, talk: str) -> None:
     form = {"kind": "reply", "text": "See this", "files": (io.BytesIO(b""), "nothing.pdf")}
 
@@ -103,6 +120,17 @@ def test_a_note_mentions_whom_it_names(agent: Person, owner: Person, talk: str) 
     assert rows("SELECT text, mentions FROM notes") == [(form["text"], [owner_id])]
     assert rows("SELECT member_id FROM notifications WHERE kind = 'mentioned'") == [(owner_id,)]
     assert sent() == []
+
+
+def test_a_name_that_nobody_has_is_said(agent: Person, owner: Person, talk: str) -> None:
+    said = "Nobody here is called @nobody. That name notified nobody."
+    form = {"kind": "note", "text": "@owner, @nobody and @nobody: call ada@agent.example."}
+
+    assert agent.post(f"inbox/{talk}/write", form, **SCRIPT).json["warning"] == said
+    known = agent.post(f"inbox/{talk}/write", {"kind": "note", "text": "@owner: call."}, **SCRIPT)
+    assert known.json["warning"] is None
+    agent.post(f"inbox/{talk}/write", form | {"once": "another-key-of-this-form"})
+    assert said in agent.page(f"inbox/{talk}")
 
 
 def test_a_note_is_deleted(api: Api, agent: Person, talk: str) -> None:

@@ -176,6 +176,26 @@ def test_the_pane_beside_it_shows_the_contact_and_its_runs(api: Api, agent: Pers
     assert f"/inbox/{talk}/contact/runs/{run}?" in page
 
 
+def test_beside_a_conversation_stands_which_advertisement_the_contact_comes_from(agent: Person, say: Say) -> None:
+    talk = say("Ada")
+    rows("""UPDATE conversations SET referral = '{"source_id": "120", "headline": "<b>Boots</b>"}'""")
+
+    assert "From the advertisement <bdi>&lt;b&gt;Boots&lt;/b&gt;</bdi>" in agent.get(f"inbox/{talk}").text
+
+
+@pytest.mark.parametrize(("hours", "goes_out"), [(23, True), (25, False), (None, False)])
+def test_an_answer_to_somebody_who_opted_out_goes_out_for_a_day(
+    agent: Person, say: Say, hours: int | None, *, goes_out: bool
+) -> None:
+    talk = say("Ada")
+    rows("UPDATE contacts SET opted_out = true")
+    rows("UPDATE conversations SET asked_at = now() - %s * interval '1 hour'", (hours,))
+
+    page = agent.page(f"inbox/{talk}")
+
+    assert ("so your answer goes out." in page, "What you send will not go out." in page) == (goes_out, not goes_out)
+
+
 def test_a_deleted_contact_can_be_looked_at_and_not_written_to(api: Api, agent: Person, say: Say) -> None:
     talk = say("Ada")
     api.done(api.delete(f"contacts/{contact_of(talk)}"))

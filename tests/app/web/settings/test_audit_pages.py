@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import time
 
 from app.domain.work import audit
@@ -40,6 +41,14 @@ def test_it_says_why_support_did_it(owner: Person, support: Person) -> None:
     assert "T-1" in page
     assert "The customer's receiver was away" in page
     assert "support@bellhop.example" not in page
+
+
+def test_staff_see_which_of_them_it_was(support: Person) -> None:
+    support.visit()
+
+    page = support.page("settings/audit")
+
+    assert re.search(r"Support, support@bellhop\.example, ticket\s.*T-1", page)
 
 
 def test_it_is_filtered_by_time(owner: Person, api: Api) -> None:

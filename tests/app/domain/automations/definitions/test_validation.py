@@ -119,6 +119,26 @@ def test_the_outer_form_is_checked(definition: Any, pointer: str, detail: str) -
         ({"id": "a", "kind": "wait", "until": "2026-11-21"}, "/until", "has no time zone"),
         ({"id": "a", "kind": "set_field", "field": "email", "value": "x"}, "/value", "not an e-mail address"),
         ({"id": "a", "kind": "set_field", "field": "tags", "value": "x"}, "/field", "Use add_tag and remove_tag"),
+        ({"id": "a", "kind": "set_field", "field": "contact.email", "value": "x"}, "/value", "not an e-mail address"),
+        (
+            {"id": "a", "kind": "set_field", "field": "contact.tags", "value": "x"},
+            "/field",
+            "Use add_tag and remove_tag",
+        ),
+        ({"id": "a", "kind": "set_field", "field": "emial", "value": "x"}, "/field", "Did you mean 'email'?"),
+        ({"id": "a", "kind": "set_field", "field": "First name", "value": "x"}, "/field", "Did you mean 'first_name'?"),
+        ({"id": "a", "kind": "set_field", "field": "email ", "value": "x"}, "/field", "Did you mean 'email'?"),
+        (
+            {"id": "a", "kind": "set_field", "field": "custom_fields. x", "value": "x"},
+            "/field",
+            "The name of a field has",
+        ),
+        (
+            {"id": "a", "kind": "set_field", "field": "contact.plan", "value": "x"},
+            "/field",
+            "There is no 'contact.plan'. A custom field is 'custom_fields.plan'.",
+        ),
+        ({"id": "a", "kind": "set_field", "field": "steps.q", "value": "x"}, "/field", "There is no 'steps.q'."),
         ({"id": "a", "kind": "set_field", "field": "plan", "value": {}}, "/value", "Give text, a number"),
         ({"id": "a", "kind": "set_field", "field": "plan", "value": 2**60}, "/value", "lies between"),
         ({"id": "a", "kind": "set_field", "field": "opted_out", "value": 1}, "/value", "true or false"),
@@ -466,6 +486,97 @@ def test_a_choice_needs_buttons(buttons: Any, places: list[str]) -> None:
     step = {"id": "a", "kind": "ask", "text": "Sure?", "format": "choice"}
 
     assert list(faults_of(step | ({"buttons": buttons} if buttons else {}))) == places
+
+
+HOURS = {
+    **{"id": "q", "kind": "ask", "text": "What?", "format": "choice", "save_as": "topic"},
+    "buttons": [{"id": "hours", "label": "Öffnungszeiten"}, {"id": "order", "label": "My  order"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "how", "value", "said"),
+    [
+        ("q.value", "equals", "öffnungszeiten", None),
+        ("q.value", "equals", "My order", None),
+        ("topic", "equals", "hours", "Did you mean 'Öffnungszeiten'?"),
+        ("q.value", "equals", "Offnungszeit", "Did you mean 'Öffnungszeiten'?"),
+        ("q.value", "not_equals", "Nothing", "There are: 'Öffnungszeiten', 'My order'."),
+        ("q.value", "contains", "order", None),
+        ("q.value", "starts_with", "order", "Did you mean 'My order'?"),
+        ("q.value", "matches", "^(my|your) ", None),
+        ("q.value", "at_least", 3, None),
+        ("q.value", "exists", None, None),
+        ("q.button_id", "equals", "hours", None),
+        ("q.button_id", "equals", "Öffnungszeiten", "Did you mean 'hours'?"),
+        ("q.text", "equals", "Anything that is typed", None),
+    ],
+)
+def test_a_condition_compares_with_what_a_button_can_give(field: str, how: str, value: Any, said: str | None) -> None:
+    compared = {"field": f"steps.{field}", "is": how} | ({} if value is None else {"value": value})
+
+    found = faults_of(HOURS, {"id": "b", "kind": "branch", "if": {"not": compared}})
+
+    expected = {} if said is None else {"/definition/steps/1/if/not/value": said}
+    assert {at: detail.partition(" here. ")[2] for at, detail in found.items()} == expected
+
+
+def test_each_of_several_answers_is_looked_at() -> None:
+    compared = {"field": "steps.q.value", "is": "one_of", "value": ["My order", "My oder"]}
+
+    found = faults_of(HOURS, {"id": "b", "kind": "branch", "if": compared})
+
+    said = "No button of the question gives 'My oder' here. Did you mean 'My order'?"
+    assert found == {"/definition/steps/1/if/value/1": said}
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"buttons": [{"id": "hours", "label": "{{ contact.first_name }}"}]},
+        {"format": "text"},
+        {"save_as": "other"},
+    ],
+)
+def test_answers_that_are_not_known_are_compared_with_anything(others: dict[str, Any]) -> None:
+    asked = {"id": "open", "kind": "ask", "text": "Which?", "save_as": "topic"}
+    compared = {"field": "steps.topic", "is": "equals", "value": "Anything"}
+
+    assert faults_of(HOURS | others, asked, {"id": "b", "kind": "branch", "if": compared}) == {}
+
+
+@pytest.mark.parametrize(
+    "field", ["plan", "Last purchase", "größe", "custom_fields.emial", "contact.custom_fields.Email", "emergency_phone"]
+)
+def test_custom_fields_have_names_of_their_own(field: str) -> None:
+    assert faults_of({"id": "a", "kind": "set_field", "field": field, "value": "x"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "places"),
+    [
+        ({"text": "x" * 4096}, []),
+        ({"text": "x" * 4097}, ["text"]),
+        ({"text": "x" * 4096 + "{{ contact.first_name }}"}, []),
+        ({"text": "x" * 4097 + "{{ contact.first_name }}"}, ["text"]),
+        ({"text": "x" * 4097 + "{% if contact.email %}x{% endif %}"}, []),
+        ({"text": "x" * 1025, "channel_kind": "telegram"}, []),
+        (
+            {"text": "x" * 1025, "channel_kind": "telegram", "attachments": [{"address": "https://8.8.8.8/a.pdf"}]},
+            ["text"],
+        ),
+    ],
+)
+def test_a_message_is_no_longer_than_its_channel_takes(fields: dict[str, Any], places: list[str]) -> None:
+    found = faults_of({"id": "a", "kind": "send_message", **fields})
+
+    assert [pointer.removeprefix("/definition/steps/0/") for pointer in found] == places
+
+
+def test_the_text_of_another_try_is_no_longer_than_a_message() -> None:
+    assert list(faults_of({"id": "a", "kind": "ask", "text": "When?", "retry_text": "x" * 4097})) == [
+        "/definition/steps/0/retry_text"
+    ]
 
 
 def test_what_was_pressed_can_be_named() -> None:

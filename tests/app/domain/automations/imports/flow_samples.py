@@ -318,3 +318,16 @@ def parts_of_flow(flow: Document) -> Iterator[str]:
         yield from (action["uuid"] for action in each["actions"])
         yield from (way["uuid"] for way in each["exits"])
         yield from (case["uuid"] for case in each.get("router", {}).get("cases", ()))
+
+
+def entangled(nodes: int) -> Document:
+    """Flows of RapidPro, of which each node leads to the next and the one behind that."""
+    flow = [
+        node(
+            f"n{number}",
+            router=router(f"n{number}", "@contact.name", ("Yes", "has_any_word", ["yes"])),
+            exits=[f"n{number + 1}", f"n{number + 2}"],
+        )
+        for number in range(nodes)
+    ]
+    return {"flows": [{"uuid": "f", "name": "Entangled", "spec_version": "13.1.0", "nodes": flow}]}

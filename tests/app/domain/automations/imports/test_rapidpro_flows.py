@@ -10,7 +10,7 @@ from app.domain.automations import definitions
 from app.domain.automations.imports import rapidpro_flows
 from app.domain.automations.imports.rapidpro_expressions import path_of, template_of
 from app.domain.automations.imports.sources import Unreadable
-from tests.app.domain.automations.imports.flow_samples import FLOWS, _settings, node, parts_of_flow, router
+from tests.app.domain.automations.imports.flow_samples import FLOWS, _settings, entangled, node, parts_of_flow, router
 from tests.app.domain.automations.imports.test_typebot_flows import all_steps, whys
 
 __all__ = ["_settings"]
@@ -127,3 +127,23 @@ def test_members_of_any_type_lead_to_a_definition_or_a_sentence(value: Any) -> N
         except Unreadable:
             continue
         assert definitions.faults(imported.definition) == []
+
+
+def test_ways_without_number_are_counted_and_refused() -> None:
+    # As many nodes as a file may have. None of them makes a step.
+    with pytest.raises(Unreadable, match="too entangled"):
+        rapidpro_flows.read(entangled(740))
+
+
+def test_a_long_flow_without_loops_is_no_reason_to_refuse() -> None:
+    nodes = [
+        node(
+            f"n{number}",
+            {"type": "send_msg", "text": f"Question {number}"},
+            router=router(f"n{number}", "@contact.name", ("Yes", "has_any_word", ["yes"])),
+            exits=[f"n{number + 1}"] * 2,
+        )
+        for number in range(490)
+    ]
+
+    assert len(rapidpro_flows.read(flow(*nodes)).definition["steps"]) == 490

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.models.contacts import Contact
+from app.models.workspaces import Workspace
 from tests.app.domain.automations.steps.runs import carried_out, log_of
 from tests.cast import Api, event_bodies
 
@@ -24,13 +25,15 @@ def set_field(field: str, value: Any) -> dict[str, Any]:
         ("first_name", None, None),
         ("opted_out", True, True),
         ("opted_out", "{{ 'true' }}", True),
+        ("contact.email", "ada@example.com", "ada@example.com"),
     ],
 )
 def test_a_field_of_the_contact_is_set(workspace_id: str, contact_id: str, field: str, value: Any, stored: Any) -> None:
     run = carried_out(workspace_id, contact_id, set_field(field, value), name="Ada")
 
-    assert getattr(Contact.get_by_id(contact_id), field) == stored
-    assert log_of(run) == [("succeeded", f"The field '{field}' was set.")]
+    name = field.removeprefix("contact.")
+    assert getattr(Contact.get_by_id(contact_id), name) == stored
+    assert log_of(run) == [("succeeded", f"The field '{name}' was set.")]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,7 @@ def test_a_field_of_the_contact_is_set(workspace_id: str, contact_id: str, field
         ("score", 12.5, {"score": 12.5}),
         ("member", False, {"member": False}),
         ("custom_fields.email", "x", {"email": "x"}),
+        ("contact.custom_fields.size", "x", {"size": "x"}),
         ("old", None, {}),
     ],
 )
@@ -50,6 +54,20 @@ def test_any_other_field_is_a_custom_one(
     carried_out(workspace_id, contact_id, set_field("old", 1), set_field(field, value))
 
     assert Contact.get_by_id(contact_id).custom_fields == ({"old": 1} | stored if field != "old" else {})
+
+
+def test_times_are_those_of_the_workspace_where_the_contact_has_no_zone(workspace_id: str, contact_id: str) -> None:
+    Workspace.update(timezone="Asia/Tokyo").where(Workspace.id == workspace_id).execute()
+    text = "{{ '2026-11-24T23:30:00Z' | date: '%d.%m. %H:%M' }} {{ workspace.timezone }}"
+
+    carried_out(workspace_id, contact_id, set_field("tokyo", text))
+    Contact.update(timezone="America/New_York").where(Contact.id == contact_id).execute()
+    carried_out(workspace_id, contact_id, set_field("york", text))
+
+    assert Contact.get_by_id(contact_id).custom_fields == {
+        "tokyo": "25.11. 08:30 Asia/Tokyo",
+        "york": "24.11. 18:30 Asia/Tokyo",
+    }
 
 
 def test_a_number_that_a_template_adds_up_can_be_compared(workspace_id: str, contact_id: str) -> None:

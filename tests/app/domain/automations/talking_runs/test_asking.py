@@ -70,6 +70,32 @@ def test_it_asks_again_and_goes_on_with_the_next_reply(
     assert (sent(), marked()) == (["How many?", "A number, please."], "4.5/2")
 
 
+def test_an_answer_with_two_readings_is_asked_again_with_both(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    start(ASK, MARK)
+    work()
+
+    for text in ("1.000", "1 000"):
+        receive(workspace_id, contact_id, channel_id, text)
+        work()
+
+    assert (sent(), marked()) == (["How many?", "A number, please.\n(1000 / 1?)"], "1000/2")
+
+
+def test_the_language_of_the_contact_decides_between_two_readings(
+    workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
+) -> None:
+    rows("UPDATE contacts SET locale = 'de-AT'")
+    start(ASK, MARK)
+    work()
+
+    receive(workspace_id, contact_id, channel_id, "1.000")
+    work()
+
+    assert (sent(), marked()) == (["How many?"], "1000/1")
+
+
 def test_after_the_last_attempt_comes_otherwise(
     workspace_id: str, contact_id: str, channel_id: str, start: Callable[..., str], work: Callable[[], None]
 ) -> None:
@@ -183,6 +209,7 @@ CHOOSE: dict[str, Any] = {
     **{"attempts": 2, "timeout_seconds": 60, "otherwise": [REMIND]},
 }
 KEEP = {"id": "keep", "kind": "set_field", "field": "size", "value": "{{ steps.size.value }}"}
+LABELS = {"s": "Small", "m": "Medium size", "2": "Tiny"}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +254,7 @@ def test_a_choice_is_pressed_or_typed(
         assert one("SELECT buttons FROM messages WHERE text LIKE 'Press%%'") == offered
     else:
         kept = one("SELECT custom_fields->>'size' FROM contacts")
-        assert (run.status, kept, run.saved["size"]["button_id"]) == ("completed", chosen, chosen)
+        assert (run.status, kept, run.saved["size"]["button_id"]) == ("completed", LABELS[chosen], chosen)
         assert run.saved["size"]["text"] == text
 
 
@@ -267,7 +294,7 @@ def test_buttons_may_suggest_answers_of_other_formats(
         ("text", "", None),
         ("number", "12", 12),
         ("number", "-3.50", -3.5),
-        ("number", "1.000,5", None),
+        ("number", "1.000,5", 1000.5),
         ("number", "²", None),
         ("email", "Ada@Example.com", "Ada@example.com"),
         ("email", "ada", None),
@@ -281,7 +308,7 @@ def test_buttons_may_suggest_answers_of_other_formats(
 )
 def test_replies_are_read(kind: str, reply: str, value: Any) -> None:
     try:
-        found = READERS[kind](reply)
+        found = READERS[kind](reply, None)
     except ValueError:
         found = None
 

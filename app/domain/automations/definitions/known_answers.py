@@ -1,0 +1,77 @@
+"""Known answers: what the buttons of questions can give, and conditions that compare it with anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from app.domain.automations.steps.ask import CHOICE
+from app.domain.channels.buttons import folded
+from app.domain.triggers import conditions
+from app.domain.triggers.comparisons import COMPARISONS
+from app.lib.nearest_names import nearest
+
+# By the path of an answer, such as `steps.size.value`: what each button gives there, and its other name.
+Answers: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+
+# How each comparison that can be checked is made with one answer.
+_CHECKED = {
+    **{name: name for name in ("equals", "contains", "starts_with", "has_word", "matches")},
+    **{"one_of": "equals", "not_equals": "equals", "not_contains": "contains"},
+}
+
+
+def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
+    """The answers that only buttons of these steps give. Labels that are templates are not known."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    open_names: set[str] = set()
+    for step in steps:
+        names = [step[key] for key in ("id", "save_as") if isinstance(step.get(key), str)]
+        offered = _offered(step)
+        if not offered:
+            open_names.update(f"steps.{name}" for name in names)
+            continue
+        by_label = [(label, button_id) for button_id, label in offered]
+        paths = {f"steps.{step.get('id')}.button_id": offered}
+        if not any("{" in label for label, _ in by_label):
+            paths |= {f"steps.{step.get('id')}.value": by_label, f"steps.{step.get('save_as')}": by_label}
+        for path, given in paths.items():
+            found.setdefault(path, []).extend(given)
+    return {path: given for path, given in found.items() if not _is_open(path, open_names)}
+
+
+def faults(condition: Any, answers: Answers) -> Iterator[tuple[str, str]]:
+    """Yields pointers into the condition, which has no other faults, with sentences: no button can give that value."""
+    for pointer, comparison in conditions.comparisons(condition):
+        given, how = answers.get(comparison["field"]), _CHECKED.get(comparison["is"])
+        if not given or how is None or "value" not in comparison:
+            continue
+        value = comparison["value"]
+        for place, each in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not any(COMPARISONS[how](answer, each) for answer, _ in given):
+                at = "" if place is None else f"/{place}"
+                yield f"{pointer}/value{at}", _sentence(str(each), given)
+
+
+def _offered(step: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The identifier and the label of each button of a choice; none of any other step."""
+    given = step.get("buttons")
+    if step.get("kind") != "ask" or step.get("format") != CHOICE or not isinstance(given, list):
+        return []
+    buttons = [each for each in given if isinstance(each, dict)]
+    return [
+        (each["id"], " ".join(each["label"].split()))
+        for each in buttons
+        if isinstance(each.get("id"), str) and isinstance(each.get("label"), str)
+    ]
+
+
+def _is_open(path: str, open_names: set[str]) -> bool:
+    return path in open_names or path.rpartition(".")[0] in open_names
+
+
+def _sentence(value: str, given: Sequence[tuple[str, str]]) -> str:
+    meant = next((answer for answer, other in given if folded(other) == folded(value)), None)
+    meant = meant or nearest(value, [answer for answer, _ in given])
+    which = f"Did you mean '{meant}'?" if meant else f"There are: {', '.join(repr(answer) for answer, _ in given)}."
+    return f"No button of the question gives '{value[:100]}' here. {which}"

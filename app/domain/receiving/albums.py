@@ -1,0 +1,40 @@
+"""Albums: files that a contact sends together are one message, though the provider makes a message of each."""
+
+from __future__ import annotations
+
+from app.database import rows
+from app.domain.work.units import Unit
+from app.models.conversations import Conversation, Message
+
+# The messages of a conversation among which the album's is looked for, the newest first.
+LOOKED_AT = 30
+
+
+def message_of(unit: Unit, conversation: Conversation, album: str | None) -> Message | None:
+    """The message that has the album's first file, locked; None if this is the first. Raises Busy."""
+    if album is None:
+        return None
+    name = _name(conversation, album)
+    if name not in unit.notes:
+        found = rows(
+            """
+            SELECT id FROM (
+                SELECT id, album FROM messages WHERE conversation_id = %s
+                ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT %s) AS newest
+            WHERE album = %s LIMIT 1
+            """,
+            (conversation.id, LOOKED_AT, album),
+        )
+        unit.notes[name] = found[0][0] if found else None
+    message_id = unit.notes[name]
+    return unit.get(Message, conversation.workspace_id, "id", message_id) if message_id else None
+
+
+def begin(unit: Unit, conversation: Conversation, message: Message) -> None:
+    """Notes that the unit has created the message of its album, if it is of one."""
+    if message.album is not None:
+        unit.notes[_name(conversation, message.album)] = message.id
+
+
+def _name(conversation: Conversation, album: str) -> tuple[str, str, str]:
+    return ("album", conversation.id, album)

@@ -1,0 +1,237 @@
+"""Reads numbers, dates, addresses and choices as people type them. Raises ValueError for what cannot be read."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date as Date
+from functools import cache
+
+from babel import Locale, UnknownLocaleError
+from babel.dates import get_date_format, get_month_names
+from babel.numbers import get_currency_name, get_decimal_symbol, get_group_symbol
+from babel.units import format_unit
+
+from app.lib import clock, money, normalization
+
+_NUMBER = re.compile(r"([+-]?)([0-9][0-9 .,']*)", re.ASCII)
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{2,3})*,[0-9]{3}", re.ASCII)
+_ARABIC_DECIMAL, _ARABIC_THOUSANDS = "\u066b", "\u066c"
+_MOST_DIGITS, _MOST_DECIMALS = 15, 10
+_YEAR_FIRST = re.compile(r"([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?([0-9]{1,2}) ?[日일]?", re.ASCII)
+_YEAR_LAST = re.compile(r"([0-9]{1,2}) ?([-/. ]) ?([0-9]{1,2}) ?\2 ?([0-9]{4}|[0-9]{2})", re.ASCII)
+# Words within dates such as "the 21st of November 2026" and "21 de noviembre de 2026".
+_BETWEEN = {*("the", "of", "st", "nd", "rd", "th", "de", "del", "do", "di", "den", "le", "er")}
+# A year of two digits lies no further ahead than this many years.
+_AHEAD = 20
+
+
+class Ambiguous(ValueError):
+    """The text can be read in several ways, and the writer's language does not decide. `readings` has them as text."""
+
+    def __init__(self, *readings: object) -> None:
+        super().__init__(" / ".join(map(str, readings)))
+        self.readings = tuple(map(str, readings))
+
+
+def number(text: str, language: str | None = None) -> int | float:
+    """The number, perhaps with a currency or a unit: "1.234,50", "1 000", "25 €". Raises Ambiguous for "1.000".
+
+    `language` is that of the writer, such as pt-BR; it decides whether a comma or a point separates thousands.
+    """
+    locale = _locale(language)
+    # Superscripts and the like would count as digits from here on.
+    if any(each.isdigit() and not each.isdecimal() for each in text):
+        raise ValueError("This is no number.")
+    plain = re.sub("[\u2018\u2019`]", "'", normalization.readable(text).replace("\u2212", "-"))
+    # Arabic has signs of its own, which leave nothing to decide.
+    is_arabic = bool({_ARABIC_DECIMAL, _ARABIC_THOUSANDS} & set(plain))
+    plain = plain.replace(_ARABIC_DECIMAL, ".").replace(_ARABIC_THOUSANDS, "")
+    found = _NUMBER.search(plain)
+    if found is None or not all(_is_unit(each, locale) for each in (plain[: found.start()], plain[found.end() :])):
+        raise ValueError("This is no number.")
+    sign, digits = found[1], found[2].strip().rstrip(".")
+    if is_arabic:
+        return _value(sign + digits.partition(".")[0], digits.partition(".")[2])
+    whole = digits.replace("'", " ")
+    if " " in whole:
+        head, *groups = re.split(r"([.,])", whole, maxsplit=1)
+        if not re.fullmatch(r"[0-9]{1,3}( [0-9]{3})+", head):
+            raise ValueError("This is no number.")
+        return _value(sign + head.replace(" ", ""), "".join(groups[1:]))
+    return _separated(sign, digits, locale)
+
+
+def _separated(sign: str, digits: str, locale: Locale | None) -> int | float:
+    """The number with points and commas, of which the last may separate its decimals."""
+    marks = re.sub("[0-9]", "", digits)
+    if len(set(marks)) == 2:
+        head, last, decimals = digits.rpartition(marks[-1])
+        if last in head or not _GROUPED.fullmatch(head.replace(marks[0], ",")):
+            raise ValueError("This is no number.")
+        return _value(sign + head.replace(marks[0], ""), decimals)
+    if len(marks) > 1:
+        if not _GROUPED.fullmatch(digits.replace(marks[0], ",")):
+            raise ValueError("This is no number.")
+        return _value(sign + digits.replace(marks[0], ""), "")
+    if not marks or not _GROUPED.fullmatch(digits.replace(marks, ",")):
+        head, _, decimals = digits.partition(marks) if marks else (digits, "", "")
+        return _value(sign + head, decimals)
+    head, _, last = digits.partition(marks)
+    thousands, decimal = _value(sign + head + last, ""), _value(sign + head, last)
+    if locale is not None and marks == get_group_symbol(locale):
+        return thousands
+    # Nobody writes decimals that end in 0: whoever writes "1.000" in English may well mean a thousand.
+    if locale is not None and marks == get_decimal_symbol(locale) and not last.endswith("0"):
+        return decimal
+    raise Ambiguous(thousands, f"{decimal:g}")
+
+
+def _value(whole: str, decimals: str) -> int | float:
+    if len(whole.lstrip("+-")) > _MOST_DIGITS or len(decimals) > _MOST_DECIMALS or not (decimals or "0").isdigit():
+        raise ValueError("This is no number.")
+    return float(f"{whole}.{decimals}") if decimals else int(whole)
+
+
+def _is_unit(text: str, locale: Locale | None) -> bool:
+    """Whether the text beside a number only says what it counts. Words that may multiply it, such as "k", do not."""
+    said = _as_unit(text)
+    if all(unicodedata.category(each) == "Sc" or each == "%" for each in said) or said.upper() in money.DECIMAL_PLACES:
+        return True
+    return any(said in _units(name) for name in {"en", str(locale or "en")})
+
+
+def _as_unit(text: str) -> str:
+    """The unit without regard to case, unless it is short: K is no k."""
+    said = text.strip().rstrip(".")
+    return said if len(said) < 3 else said.casefold()
+
+
+@cache
+def _units(locale_name: str) -> frozenset[str]:
+    """The names and symbols of currencies and units in a language, as they stand beside a number."""
+    locale = Locale.parse(locale_name)
+    named = {get_currency_name(code, count=count, locale=locale) for code in money.DECIMAL_PLACES for count in (1, 2)}
+    measured = {
+        format_unit(count, unit, length, locale=locale).replace(str(count), "")
+        for unit in map(str, locale.unit_display_names)
+        for length in ("short", "long")
+        for count in (1, 2)
+    }
+    # A single letter may as well stand for a thousand or a million.
+    known = {_as_unit(each) for each in named | measured | {*locale.currency_symbols.values()}}
+    return frozenset(each for each in known if len(each) > 1)
+
+
+def date(text: str, language: str | None = None) -> str:
+    """The date in the form 2026-11-21, from forms such as "21. 11. 26", "11/21/2026" and "21 November 2026".
+
+    Raises Ambiguous for "3/4/2026" if the writer's language does not say which is the month.
+    """
+    locale = _locale(language)
+    plain = " ".join(normalization.readable(text).split()).rstrip(".")
+    if found := _YEAR_FIRST.fullmatch(plain):
+        return Date(int(found[1]), int(found[2]), int(found[3])).isoformat()
+    if found := _YEAR_LAST.fullmatch(plain):
+        return _in_order(int(found[1]), int(found[3]), _year(found[4]), found[2], locale)
+    if named := _with_month_name(plain, locale):
+        return named.isoformat()
+    return Date.fromisoformat(plain).isoformat()
+
+
+def _in_order(first: int, second: int, year: int, mark: str, locale: Locale | None) -> str:
+    """The date that begins with its day or its month. A point stands only behind days."""
+    if mark in ". " or first > 12 or first == second:
+        return Date(year, second, first).isoformat()
+    if second > 12:
+        return Date(year, first, second).isoformat()
+    # English alone may be that of the United States or of anywhere else.
+    pattern = "" if locale is None or (locale.language == "en" and not locale.territory) else _short_date(locale)
+    if re.match("d.*M", pattern):
+        return Date(year, second, first).isoformat()
+    if re.match("M.*d", pattern):
+        return Date(year, first, second).isoformat()
+    raise Ambiguous(Date(year, second, first), Date(year, first, second))
+
+
+def _short_date(locale: Locale) -> str:
+    return get_date_format("short", locale).pattern
+
+
+def _year(text: str) -> int:
+    if len(text) == 4:
+        return int(text)
+    last = clock.now().year + _AHEAD
+    return last - (last - int(text)) % 100
+
+
+def _with_month_name(text: str, locale: Locale | None) -> Date | None:
+    words = [each for each in re.findall(r"[0-9]+|[^\W\d_]+", text.casefold()) if each not in _BETWEEN]
+    months = {**_months("en"), **(_months(str(locale)) if locale else {})}
+    numbers, named = [each for each in words if each.isdigit()], [each for each in words if not each.isdigit()]
+    if len(numbers) != 2 or len(named) != 1 or named[0] not in months:
+        return None
+    day, year = sorted(numbers, key=len)
+    return Date(_year(year), months[named[0]], int(day)) if len(year) == 4 and len(day) <= 2 else None
+
+
+@cache
+def _months(locale_name: str) -> Mapping[str, int]:
+    """The months by their names in a language, long and short."""
+    return {
+        name.casefold().rstrip("."): month
+        for width in ("abbreviated", "wide")
+        for context in ("stand-alone", "format")
+        for month, name in get_month_names(width, context, locale_name).items()
+    }
+
+
+def email(text: str) -> str:
+    """The e-mail address, perhaps behind a name or `mailto:`, or before a full stop."""
+    plain = normalization.bare(text)
+    if found := re.fullmatch(r"[^<>]*<([^<>]+)>", plain):
+        plain = found[1]
+    return normalization.email(re.sub("^mailto:", "", plain, flags=re.IGNORECASE).rstrip("."))
+
+
+def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:
+    """The `id` of the button that the text names by its label, `id`, number or emoji, whatever signs are around it."""
+    numbered = [(str(number), each["id"]) for number, each in enumerate(offered, 1)]
+    by_id = [(each["id"], each["id"]) for each in offered]
+    by_label = [(each["label"], each["id"]) for each in offered]
+    for key in (_words, _signs):
+        names: dict[str, str] = {}
+        for named in (numbered, by_id, by_label):
+            names |= _clear(named, key)
+        if (said := key(text)) and said in names:
+            return names[said]
+    raise ValueError("This is none of the buttons.")
+
+
+def _clear(named: Iterable[tuple[str, str]], key: Callable[[str], str]) -> dict[str, str]:
+    """The identifiers by what they are named, without names that two have."""
+    pairs = [(key(name), identifier) for name, identifier in named]
+    names = [name for name, _ in pairs]
+    return {name: identifier for name, identifier in pairs if name and names.count(name) == 1}
+
+
+def _words(text: str) -> str:
+    """The letters and digits of the text, as a reader compares them."""
+    said = [each for each in normalization.folded(normalization.readable(text)) if not "\ufe00" <= each <= "\ufe0f"]
+    return "".join(each for each in said if each.isalnum() or unicodedata.category(each) in ("Mn", "Mc"))
+
+
+def _signs(text: str) -> str:
+    """The emoji of a text, if it has nothing else that could be compared, or before its words."""
+    return "".join(each for each in text if unicodedata.category(each) == "So")
+
+
+def _locale(language: str | None) -> Locale | None:
+    """What is known of the language; None if nothing is."""
+    for name in (language, (language or "").partition("-")[0]):
+        try:
+            return Locale.parse(name, sep="-") if name else None
+        except (UnknownLocaleError, ValueError):
+            continue
+    return None

@@ -1,0 +1,153 @@
+// The keys of a page. This file alone listens for shortcuts; other scripts register theirs with `keys.on`. While a menu,
+// a dialog or a field is open, no key outside of it does anything, and Escape closes it and gives the focus back.
+"use strict";
+
+const keys = (() => {
+  const MENUS = "details:is(.menu, .confirm)[open]";
+  // These stand in the page, and take the keys only while the focus is in them.
+  const DISCLOSURES = "details:is(.later-menu, .change, .edit)[open]";
+  const CLOSABLE = `${MENUS}, details.later-menu[open]`;
+  const FIELDS = "input:not([type=hidden]), textarea, select";
+  const TYPED = "input:not([type=hidden], [type=checkbox], [type=radio], [type=file]), textarea, select";
+  const isField = (element) => element.matches(FIELDS) && !element.matches("[data-rows] [type=checkbox]");
+  const openBell = () => document.querySelector("#bell .bell[aria-expanded=true]");
+
+  // Shortcuts by name: "e", "Escape", "Ctrl+k". What was registered last is asked first, and passes on with `false`.
+  const acts = new Map();
+  const on = (names, act) => {
+    for (const name of names) acts.set(name, [act, ...(acts.get(name) ?? [])]);
+  };
+  const nameOf = ({ key, ctrlKey, metaKey, altKey, shiftKey }) => {
+    if (altKey) return "";
+    return ctrlKey || metaKey ? `Ctrl+${shiftKey ? "Shift+" : ""}${key.toLowerCase()}` : key;
+  };
+  const run = (name, event) => {
+    const isGoing = Date.now() - going < 1000;
+    going = 0;
+    if (isGoing && /^[a-z]$/.test(name)) return follow(`[data-go="${name}"]`);
+    if ((acts.get(name) ?? []).some((act) => act(event) !== false)) return true;
+    return /^[a-z]$/.test(name) && follow(`[data-key="${name}"]`);
+  };
+
+  // A field that vanished under somebody who was typing: what follows was meant for it.
+  let typedInto = null;
+  const isTypingOn = () => typedInto && !typedInto.isConnected && document.activeElement === document.body;
+  addEventListener("focusin", ({ target }) => (typedInto = isField(target) ? target : null));
+  addEventListener("pointerdown", () => (typedInto = null));
+
+  const isTaken = (target) =>
+    document.querySelector(`dialog[open], ${MENUS}`) || openBell() || isField(target) || isTypingOn() ||
+    target.closest(DISCLOSURES);
+
+  // While a part of the page that a key asked for is on its way, further keys wait for it.
+  const MOST_HELD_MS = 15000;
+  let held = null;
+  const hold = async (promise) => {
+    const mine = (held ??= []);
+    const tooLong = new Promise((done) => setTimeout(() => done("late"), MOST_HELD_MS));
+    const isLate = (await Promise.race([promise, tooLong]).catch(() => "late")) === "late";
+    if (held !== mine) return;
+    held = null;
+    if (!isLate) mine.forEach(play);
+  };
+  const play = (name) => {
+    const target = document.activeElement;
+    if (target.matches(TYPED)) {
+      if (name.length !== 1 || target.matches("select")) return;
+      target.setRangeText(name, target.selectionStart, target.selectionEnd, "end");
+      target.dispatchEvent(new Event("input", { bubbles: true }));
+    } else if (!isTaken(target)) run(name);
+  };
+
+  // In all phases before others: the menu closes, not what stands behind it.
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.isComposing || document.querySelector("dialog[open]")) return;
+    typedInto = null;
+    const bell = openBell();
+    if (!bell && event.target.ariaExpanded === "true") return; // a list of choices closes first
+    const menu = event.target.closest(CLOSABLE) ?? all(MENUS).at(-1);
+    if (!menu && !bell) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (menu) return close(menu);
+    bell.click();
+    bell.focus();
+  }, true);
+  addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.isComposing || event.target === document) return;
+    const name = nameOf(event);
+    if (held && !name.startsWith("Ctrl")) {
+      if (!event.repeat) held.push(name);
+      event.preventDefault();
+      return;
+    }
+    const isPalette = name === "Ctrl+k"; // also in fields
+    if (isPalette ? document.querySelector(MENUS) : isTaken(event.target)) return;
+    // A key that is held down acts once.
+    if (event.repeat && !["j", "k"].includes(name)) return;
+    if (run(name, event)) event.preventDefault();
+  });
+
+  // Presses what a key stands for. A menu gives its text field the focus, and its opener gets it back.
+  const openers = new WeakMap();
+  const enter = (menu) =>
+    (menu.querySelector(`:scope > div :is(${TYPED}):not(select)`) ?? menu.querySelector(`:scope > div :is(${TYPED}, button)`))?.focus();
+  const press = (found) => {
+    const opener = document.activeElement;
+    found.click();
+    const menu = found.matches("summary") && found.parentElement;
+    if (!menu?.open) return;
+    openers.set(menu, opener);
+    enter(menu);
+  };
+  const close = (menu) => {
+    menu.open = false;
+    const opener = openers.get(menu);
+    openers.delete(menu);
+    (opener?.isConnected && opener !== document.body ? opener : menu.querySelector("summary")).focus();
+  };
+  // One that was opened by its summary. On a phone, the keyboard would cover it.
+  document.addEventListener("toggle", ({ target }) => {
+    if (!target.open) openers.delete(target);
+    if (!target.matches(MENUS) || matchMedia("(pointer: coarse)").matches) return;
+    if (document.activeElement === target.querySelector("summary")) target.querySelector(`:scope > div :is(${TYPED}):not(select)`)?.focus();
+  }, true);
+  // Menus close when the reader goes elsewhere.
+  for (const kind of ["click", "focusin"]) {
+    addEventListener(kind, ({ target }) => {
+      for (const menu of all("details.menu[open]")) if (!menu.contains(target)) menu.open = false;
+    });
+  }
+
+  let going = 0; // when `g` was pressed: for a second, it waits for the letter of a place
+  const follow = (selector) => {
+    const found = document.querySelector(`.panel ${selector}`) ?? document.querySelector(selector);
+    if (found) press(found);
+    return Boolean(found);
+  };
+
+  // Rows of lists.
+  const rows = () => all("table[data-rows] tbody tr, ol[data-rows] > li").filter((each) => !each.closest(".panel"));
+  const reach = (row) => {
+    for (const each of rows()) each.removeAttribute("aria-selected");
+    row.setAttribute("aria-selected", "true");
+    row.querySelector("a, button")?.focus();
+    row.scrollIntoView({ block: "nearest" });
+    dispatchEvent(new CustomEvent("reached", { detail: row }));
+  };
+  const step = (by) => {
+    const found = rows();
+    const at = [":focus-within", "[aria-selected=true]", ":has(a[aria-current])"]
+      .map((place) => found.findIndex((each) => each.matches(place)))
+      .find((index) => index >= 0) ?? -1;
+    const next = found[Math.min(Math.max(at + by, 0), found.length - 1)];
+    if (next) reach(next);
+  };
+
+  on(["g"], () => void (going = Date.now()));
+  on(["/"], () => all("[data-focus='/']").at(-1)?.focus()); // the page's own, if it has one
+  on(["?"], () => document.getElementById("keys")?.showModal());
+  on(["j"], () => step(1));
+  on(["k"], () => step(-1));
+  return { on, hold, press, close, enter, rows, reach, isField };
+})();
