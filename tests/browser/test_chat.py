@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import APIResponse, FilePayload, Route, expect
 
@@ -363,11 +365,12 @@ def test_a_text_that_is_too_long_is_kept_and_says_so(widget: Widget, chat: Chat)
     ],
 )
 def test_a_file_that_is_refused_says_why(
-    widget: Widget, chat: Chat, bytes: int, status: int | None, reason: str
+    widget: Widget, chat: Chat, tmp_path: Path, bytes: int, status: int | None, reason: str
 ) -> None:
     if status is not None:
         widget.page.context.route("**/uploads", lambda route: route.fulfill(status=status, headers=ANY_ORIGIN))
-    file = FilePayload(name="tulips.bin", mimeType="application/octet-stream", buffer=b"x" * bytes)
+    file = tmp_path / "tulips.bin"
+    file.write_bytes(b"x" * bytes)
     widget.open().page.get_by_label("Attach a file").set_input_files(file)
 
     expect(widget.status).to_contain_text(reason)

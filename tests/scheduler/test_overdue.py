@@ -63,7 +63,6 @@ def test_a_round_looks_at_so_many_and_the_next_goes_on_from_there(monkeypatch: p
 
 def test_a_round_goes_on_while_there_are_more_and_time_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overdue, "MOST_LOOKED_AT", 2)
-    monkeypatch.setattr(overdue, "SLICE_SECONDS", 60)
     wait_for_work("ws_1", "ws_2", "ws_3", "ws_4", "ws_5")
 
     assert Overdue(jobs.MAIL, overdue_seconds=1)() == 5

@@ -302,7 +302,6 @@ def test_a_worker_that_dies_between_or_within_batches_leaves_nothing_out_and_doe
 ) -> None:
     make(endpoint, 1600, "delivered")
     begin(endpoint, "resend", "delivered")
-    monkeypatch.setattr(serving, "SLICE_SECONDS", 60)  # also on a machine that is busy
     real, batches = sweep_batches._save, 0
 
     def die_now_and_then(*args: Any) -> None:
@@ -337,9 +336,7 @@ def test_several_workers_do_everything_once(endpoint: Endpoint) -> None:
     assert one("SELECT changed FROM sweeps") == 3000
 
 
-def test_a_worker_that_was_stopped_past_its_lease_changes_nothing(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_was_stopped_past_its_lease_changes_nothing(endpoint: Endpoint) -> None:
     make(endpoint, 1100, "held")
     begin(endpoint, "release", "held")
     late = mailbox.claim(sweeps.MAIL, {endpoint.id: 1}, 0)

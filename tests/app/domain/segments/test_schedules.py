@@ -245,7 +245,6 @@ def test_a_contact_that_is_held_is_waited_for(api: Api) -> None:
 
 def test_workspaces_share_a_slice(api: Api, others: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "PART", 1)
-    monkeypatch.setattr(schedules, "SLICE_SECONDS", 60)
     parts: list[str] = []
     begin = run_states.begin
     monkeypatch.setattr(run_states, "begin", lambda unit, start: (parts.append(start.workspace_id), begin(unit, start)))

@@ -133,7 +133,6 @@ def test_workspaces_share_a_slice(workspace_id: str, contact_id: str, others: Ap
 
 def test_a_slice_goes_on_while_there_is_more(workspace_id: str, contact_id: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(equal_parts, "PART", 4)
-    monkeypatch.setattr(equal_parts, "SLICE_SECONDS", 60)
     make_automation(workspace_id, definition(), reentry="every")
     for _ in range(9):
         book(workspace_id, contact_id, hours=2)

@@ -16,7 +16,6 @@ from app.domain import writes
 from app.domain.triggers import automation_listeners, concerned_runs, fan_out_parts, run_states, triggers
 from app.domain.triggers.run_states import Start
 from app.domain.work.units import Unit
-from app.mailbox import serving
 from app.models.runs import Run
 from tests.app.domain.triggers.triggering import BYE, VIP, do, make_contact, start_of, tag, unfollowed
 from tests.automations import carry_on, make_automation, runs_of
@@ -100,7 +99,6 @@ def test_a_worker_that_dies_in_a_part_starts_and_ends_nothing_twice(api: Api, mo
 def test_a_worker_that_is_killed_in_a_part_leaves_nothing_half_done(
     workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "SLICE_SECONDS", 60)
     for _ in range(5):
         make_automation(workspace_id, {"triggers": [VIP]})
     tag(workspace_id, contact_id, "vip")

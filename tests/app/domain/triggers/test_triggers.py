@@ -13,7 +13,6 @@ from app.domain.automations import counts, run_history
 from app.domain.triggers import automation_listeners, run_endings, run_states, triggers
 from app.domain.work.units import Unit
 from app.lib import ids
-from app.mailbox import serving
 from app.models.runs import Run
 from tests.app.domain.triggers.triggering import BYE, VIP, adding, do, make_contact, start_of, tag, unfollowed
 from tests.automations import carry_on, deltas, make_automation, runs_of
@@ -366,10 +365,7 @@ def test_an_exit_leaves_runs_alone_that_have_ended(workspace_id: str, contact_id
 # What it costs
 
 
-def test_statements_grow_neither_with_automations_nor_with_events(
-    workspace_id: str, statements: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(serving, "SLICE_SECONDS", 60)
+def test_statements_grow_neither_with_automations_nor_with_events(workspace_id: str, statements: list[str]) -> None:
     contact_ids = [make_contact(workspace_id) for _ in range(40)]
     never = {"field": "contact.locale", "is": "equals", "value": "xx"}
     make_automation(workspace_id, {"triggers": [{"event": "tag.added"}]}, reentry="every", exits=[BYE])

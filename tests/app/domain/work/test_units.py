@@ -20,7 +20,6 @@ from app.domain.work.events import Cause
 from app.domain.work.units import Busy, Unit
 from app.errors import Conflict
 from app.lib import ids
-from app.mailbox import serving
 from app.models import contacts as models
 from app.models import sets
 from app.models.contacts import Contact
@@ -81,7 +80,6 @@ def cost_of_a_batch(api: Api, statements: list[str], accept_all: Callable[[int],
 def test_a_batch_of_forty_costs_as_many_statements_as_one_of_two(
     api: Api, statements: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "SLICE_SECONDS", 60)
     monkeypatch.setattr(models, "COUNTED_EVERY", 1_000_000)
     api.endpoint()
     known = [api.contact(external_id=f"known-{number}")["id"] for number in range(50)]

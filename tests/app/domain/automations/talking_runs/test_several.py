@@ -9,7 +9,6 @@ import pytest
 from app.database import Database
 from app.domain.automations import executions
 from app.lib import ids
-from app.mailbox import serving
 from app.models.runs import Run
 from tests.app.domain.automations.talking_runs.steps import (
     ASK,
@@ -75,7 +74,6 @@ def test_of_runs_that_several_workers_begin_one_waits_in_each_conversation(
 def test_a_batch_of_talking_runs_costs_as_many_statements_as_one(
     api: Api, channel_id: str, start: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "SLICE_SECONDS", 60)
     real = Database._execute
 
     def statements(size: int) -> int:
