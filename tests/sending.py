@@ -24,9 +24,10 @@ FAULT = failed(Reason.RESOLVER, "shop.example", 20)
 
 def take(endpoint: Endpoint, room: int = 100) -> list[Dispatch]:
     """Claims what is there, whenever it is due; one probe if the endpoint is being probed."""
+    # Rows that another transaction has locked are skipped, as the product does, so that nobody waits in a circle.
     database.rows(
-        "UPDATE deliveries SET due_at = now(), next_attempt_at = NULL, leased_until = now()"
-        " WHERE coalesce(due_at, next_attempt_at) IS NOT NULL"
+        "UPDATE deliveries SET due_at = now(), next_attempt_at = NULL, leased_until = now() WHERE id = ANY(ARRAY("
+        " SELECT id FROM deliveries WHERE coalesce(due_at, next_attempt_at) IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED))"
     )
     database.rows("UPDATE endpoints SET probe_at = now() WHERE probe_at IS NOT NULL")
     return attempts.claim(lanes.FAST, {endpoint.id: room}) or attempts.claim_restrained(lanes.FAST, {endpoint.id: 1})[0]
