@@ -17,17 +17,41 @@ from werkzeug.test import TestResponse
 
 from app import bells, database
 from app.domain import writes
+from app.domain.assignment import assignments
+from app.domain.billing import usage
+from app.domain.broadcasts import broadcast_choices
 from app.domain.deliveries import replay_batches, sweep_batches
+from app.domain.insight import figures
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import Write
 from app.domain.people import tokens, workspaces
-from app.domain.triggers import fan_out_parts
+from app.domain.reports import counting
+from app.domain.segments import schedules
+from app.domain.triggers import fan_out_parts, start_scans
 from app.domain.webhooks import endpoints
+from app.domain.work import equal_parts
 from app.lib import ids
+from app.mailbox import serving
 from app.models.jobs import Job
+from scheduler import overdue
 
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
+# A slice of time that ends by itself only where work goes round in it, also on a slow machine.
+LONG_SLICE_SECONDS = 10.0
+_SLICED: Sequence[Any] = (
+    assignments,
+    broadcast_choices,
+    counting,
+    equal_parts,
+    figures,
+    overdue,
+    schedules,
+    serving,
+    start_scans,
+    usage,
+)
+
 KEY = "7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47"  # an Idempotency-Key
 
 
@@ -300,6 +324,24 @@ def in_another_process(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+def set_slices(seconds: float) -> None:
+    """Sets for how long a worker or the scheduler goes on with one piece of work before others get a turn."""
+    for module in _SLICED:
+        module.SLICE_SECONDS = seconds
+
+
+@contextmanager
+def short_slices() -> Iterator[None]:
+    """Ends slices of time after one step: work that waits for a locked row would go round until the slice ends."""
+    before = [module.SLICE_SECONDS for module in _SLICED]
+    set_slices(0)
+    try:
+        yield
+    finally:
+        for module, seconds in zip(_SLICED, before, strict=True):
+            module.SLICE_SECONDS = seconds
+
+
 @contextmanager
 def elsewhere(work: Callable[[], object]) -> Iterator[None]:
     """Another connection has done the work in a transaction that ends with the block."""
@@ -312,7 +354,8 @@ def elsewhere(work: Callable[[], object]) -> Iterator[None]:
             work()
         finally:
             database.database._state = ours  # type: ignore[attr-defined]
-        yield
+        with short_slices():
+            yield
     other.close()
 
 

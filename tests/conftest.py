@@ -20,18 +20,9 @@ from hypothesis import settings as hypothesis
 
 from app import bells, create_app, database, migrations, partitions
 from app.config import settings
-from app.domain.assignment import assignments
-from app.domain.billing import usage
-from app.domain.broadcasts import broadcast_choices
 from app.domain.insight import figures
 from app.domain.people import rate_limits
-from app.domain.reports import counting
-from app.domain.segments import schedules
-from app.domain.triggers import start_scans
-from app.domain.work import equal_parts
 from app.lib import ids, vitals
-from app.mailbox import serving
-from scheduler import overdue
 from tests import cast
 from tests.cast import Api
 from tests.mail_server import MailServer
@@ -43,20 +34,7 @@ from tests.stack.stack import FOREIGN
 # Threads of the application outlive the servers of the tests: one that dies of that must not end pytest.
 vitals.end = lambda **_: None
 
-# Slices of time end where a test says so, not because its machine is slow.
-for sliced in (
-    assignments,
-    broadcast_choices,
-    counting,
-    equal_parts,
-    figures,
-    overdue,
-    schedules,
-    serving,
-    start_scans,
-    usage,
-):
-    sliced.SLICE_SECONDS = 60.0
+cast.set_slices(cast.LONG_SLICE_SECONDS)
 
 # No data outlives the run, so none has to reach the disk.
 HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
