@@ -92,7 +92,7 @@ def _count_unrouted(request: Request) -> None:
 
 
 def _bearer(request: Request) -> str:
-    """The token of the request. Raises Unauthenticated, which says where it was looked for and what was there."""
+    """Returns the request's token. Raises Unauthenticated, which says where a token must be."""
     given = request.headers.get("Authorization", "")
     scheme, _, token = given.partition(" ")
     if scheme.lower() == "bearer" and token.strip(" "):

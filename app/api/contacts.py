@@ -39,12 +39,15 @@ class PhoneFilter(Formatted):
 
 
 def _address(text: str) -> str:
-    """The e-mail address in a query, where an unescaped plus sign arrives as a space, which no address has."""
+    """Returns the e-mail address in a query. Spaces become "+": an unescaped plus sign arrives as a space."""
     return normalization.bare(text).replace(" ", "+")
 
 
 def _search(text: str) -> str:
-    """The text to search for. An unescaped plus sign in a phone number or an e-mail address arrives as a space."""
+    """Returns the text to search for.
+
+    In a phone number or an e-mail address, spaces become "+": an unescaped plus sign arrives as a space.
+    """
     is_address = re.fullmatch(r"[^@\s]+( [^@\s]+)+@[^@\s]+", text)
     return text.replace(" ", "+") if is_address or re.fullmatch(r" [0-9]+", text) else text
 
