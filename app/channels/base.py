@@ -188,7 +188,7 @@ class ChannelKind(ABC):
         return None
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """What the provider is known to refuse in the template, as a sentence; None if nothing is."""
+        """The sentence that says what the provider would refuse in the template; None if nothing is known."""
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:
@@ -204,7 +204,7 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """What to send, without `preparing`, in place of a message that the answer refuses; None if nothing."""
+        """The message to send instead of one that the answer refuses, without `preparing`; None if none."""
         return None
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
@@ -216,7 +216,7 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """The arrivals in a genuine webhook, in its order; groups are left out. Raises BadPayload."""
+        """The arrivals in a genuine webhook, in its order, without those of groups. Raises BadPayload."""
         raise NotImplementedError
 
     def locating(self, account: Account, media: Media) -> Request:

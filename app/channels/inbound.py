@@ -11,7 +11,7 @@ from app.channels.said import MOST_IDENTIFIER, Said, identifier_of, size_of, sto
 from app.lib import json
 
 _IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient", "pressed"})
-# Of a provider's document. What is larger is not kept.
+# The largest provider document that is kept with a message. Larger ones are dropped.
 MOST_PAYLOAD_BYTES = 32 * 1024
 ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
 
@@ -65,9 +65,9 @@ class Received(_Arrived):
     `key` is unique in the channel among all that webhooks bring, so that a repeated webhook is recognized. `sender` is
     the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
     `button_id`: the contact pressed that button, of the message that the provider knows by `pressed`; `text` is its
-    label, None if the provider does not say it. `payload` is the provider's document, if `text` and `media` do not have
-    all of it. `data` has the answers of a form that the contact filled in, and `referral` the advertisement that they
-    came from, as the provider says it. Messages with the same `album` belong together.
+    label, None if the provider does not say it. `payload` is the provider's document; None if `text` and `media` show
+    all of the message. `data` holds the answers of a form that the contact filled in. `referral` is the advertisement
+    that led the contact here, in the provider's format. Messages with the same `album` belong together.
     """
 
     key: str

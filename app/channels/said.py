@@ -44,7 +44,7 @@ def text_of(said: str) -> str:
 
 
 def storable(said: Any) -> Any:
-    """The value of a JSON text without what PostgreSQL cannot store, at any depth."""
+    """Removes what PostgreSQL cannot store from a JSON value, at any depth."""
     if isinstance(said, dict):
         return {text_of(name): storable(value) for name, value in said.items()}
     if isinstance(said, list):

@@ -28,7 +28,7 @@ SHOWN = {
     "audio/mp4": ("sendAudio", "audio"),
 }
 MOST_PHOTO_BYTES = 10_000_000
-# Telegram's words for a photo that it takes only as a document.
+# Errors with which Telegram refuses a photo that it accepts as a document.
 _NO_PHOTO = ("PHOTO_INVALID_DIMENSIONS", "PHOTO_SAVE_FILE_INVALID", "IMAGE_PROCESS_FAILED")
 # Python's "$" also matches before a line break at the end.
 TOKEN = r"^[0-9]{3,20}:[A-Za-z0-9_-]{20,100}$(?!\n)"
@@ -105,7 +105,7 @@ class Telegram(ChannelKind):
         return verdict_of(answer, chat=outgoing.to)
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """A photo that Telegram cannot show, such as one that is too wide, as a document."""
+        """Sends a photo that Telegram cannot show (one that is too wide, for example) as a document."""
         file, verdict = outgoing.file, verdict_of(answer)
         if file is None or _way_of(file)[0] != "sendPhoto" or verdict.outcome is not Outcome.FAILED:
             return None

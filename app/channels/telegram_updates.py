@@ -17,7 +17,7 @@ FILES = ("animation", "document", "video", "audio", "voice", "video_note", "stic
 # The types of files for which Telegram names none.
 TYPES = {"photo": "image/jpeg", "video_note": "video/mp4", "voice": "audio/ogg"}
 
-# Members of a service message: what happened in the chat, which nobody has written.
+# Members of a service message: they report an event in the chat, and nobody wrote them.
 SERVICE = frozenset(
     {
         *("new_chat_members", "left_chat_member", "new_chat_title", "new_chat_photo", "delete_chat_photo"),
@@ -30,7 +30,7 @@ SERVICE = frozenset(
         *("paid_message_price_changed", "direct_message_price_changed"),
     }
 )
-# Members that say who sent a message, when, and how it looks.
+# Members that say who sent a message, when, and how it is displayed.
 _ENVELOPE = frozenset(
     {
         *("message_id", "message_thread_id", "from", "sender_chat", "sender_boost_count", "sender_business_bot"),
@@ -174,11 +174,11 @@ def _text(message: Object) -> str | None:
 
 
 def _with_addresses(text: object, entities: object) -> object:
-    """The text with the addresses that lie behind words of it, each after its words."""
+    """Adds the address of each linked phrase behind the phrase."""
     if not isinstance(text, str) or not isinstance(entities, list):
         return text
     links = [each for each in entities if isinstance(each, dict) and each.get("type") == "text_link"]
-    written = text.encode("utf-16-le")  # offsets count units of UTF-16
+    written = text.encode("utf-16-le")  # offsets count UTF-16 code units
     for link in sorted(links, key=_end, reverse=True):
         address, end = _string(link, "url"), 2 * _end(link)
         if address and address not in text:
@@ -215,7 +215,10 @@ _WORDS: Mapping[str, Callable[[Object], str | None]] = {
 
 
 def _unknown_kind(message: Object) -> str | None:
-    """The member that holds what a message of an unknown kind says; None for a kind that is shown in full."""
+    """Returns the member that holds the content of a message of an unknown kind; None for known kinds.
+
+    Polls count as unknown, because their options are not shown otherwise.
+    """
     known = _ENVELOPE | _WORDS.keys() | {"photo", *FILES}
     return next((member for member in message if member not in known), "poll" if "poll" in message else None)
 

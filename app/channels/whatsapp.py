@@ -108,7 +108,7 @@ class WhatsApp(ChannelKind):
         return (Verdict(Outcome.SENT, found), found) if is_connected else (verdict, None)
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """That a parameter is empty."""
+        """Says so if a parameter is empty, which Meta refuses; otherwise None."""
         if any(not each.split() for each in _parameters(template)):
             return "A parameter of the template is empty."
         return None
@@ -243,7 +243,7 @@ def _template(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parameters(part: Any) -> Iterator[str]:
-    """The texts of the parameters in the part of a template."""
+    """Yields the texts of the parameters in a part of a template."""
     if isinstance(part, Mapping):
         if _is_text(part):
             yield part["text"]
@@ -254,7 +254,7 @@ def _parameters(part: Any) -> Iterator[str]:
 
 
 def _flat(part: Any) -> Any:
-    """The part with parameters in one line and with single spaces: for others Meta refuses the template."""
+    """Puts parameters on one line with single spaces: Meta refuses templates with any others."""
     if isinstance(part, Mapping):
         flat = {name: _flat(inner) for name, inner in part.items()}
         return flat | {"text": " ".join(part["text"].split())} if _is_text(part) else flat

@@ -208,7 +208,7 @@ def _preference(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | 
     return Blocked(f"preference {person.id} {at.timestamp():.0f} {wish}", person.id, at, wish == "stop")
 
 
-# The kinds of items that are no messages. Everything else that a person sends is one.
+# Items that do not become messages. Every other item does.
 _NO_MESSAGES = ("reaction", "request_welcome")
 # A revoked message is taken back.
 _EDITS = ("edit", "revoke")
@@ -222,7 +222,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival 
 
 
 def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media]] | None:
-    """Text and media of a message; None for what is none, such as a reaction."""
+    """Returns the text and media of a message; None for an item that is not one, such as a reaction."""
     kind = item["type"]
     if kind in _NO_MESSAGES:
         return None
@@ -236,14 +236,14 @@ def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media]] | No
 
 
 def _kind(item: Mapping[str, Any]) -> str:
-    """The kind of the message as people should read it."""
+    """The kind of the message, as members see it."""
     part = item.get(item["type"])
     inner = part.get("type") if isinstance(part, dict) and item["type"] in ("interactive", "unsupported") else None
     return str(inner or item["type"])
 
 
 def _is_shown(item: Mapping[str, Any]) -> bool:
-    """Whether the text and the file say all that the message does."""
+    """Whether the text and the files show everything in the message."""
     if "referral" in item or "referred_product" in (item.get("context") or {}):
         return False
     return item["type"] in _SHOWN or _kind(item) in _CHOICES
@@ -257,18 +257,17 @@ def _choice(part: Mapping[str, Any]) -> str | None:
 
 
 def _answers(part: Any) -> dict[str, Any] | None:
-    """The answers in a Flow that was filled in; None if it is none, or if they are no JSON."""
+    """Returns the answers of a completed Flow; None if it is not a Flow, or its answers are not JSON."""
     reply = part.get("nfm_reply") if isinstance(part, dict) else None
     said = reply.get("response_json") if isinstance(reply, dict) else None
     try:
         answers = json.loads(said) if isinstance(said, str) else None
     except ValueError:
-        return None  # the provider's document is kept
+        return None  # the provider's document is kept as the payload
     return answers if isinstance(answers, dict) else None
 
 
 def _answer(value: object) -> str:
-    """An answer as members read it."""
     return value if isinstance(value, str) else json.dumps(value).decode()
 
 
