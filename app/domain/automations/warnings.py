@@ -21,7 +21,7 @@ MOST_FOLLOWED = 50
 MOST_WARNINGS = 20
 _MISSING = "In version {}, names in the step '{}' printed nothing, {:,} times. The logs of runs tell which."
 
-# The hosts that nobody can have (RFC 2606), which guides and templates show.
+# Reserved example hosts (RFC 2606), which guides and templates use.
 _EXAMPLE = re.compile(r"https?://((?:[a-z0-9-]+\.)*example(?:\.(?:com|net|org))?)(?!\.?[a-z0-9-])", re.IGNORECASE)
 _IS_EXAMPLE = "The address of {} is only an example. Put in your own before you publish."
 
@@ -47,9 +47,9 @@ def of(automation: Automation) -> list[dict[str, Any]]:
 
 
 def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
-    """The example addresses in requests and texts of a definition, which may be incomplete; MOST_WARNINGS at most.
+    """Returns the example addresses in the definition's requests and texts: at most MOST_WARNINGS.
 
-    The pointers are into the definition.
+    The pointers are into the definition, which may be incomplete.
     """
     found = [
         Fault(f"{placed.pointer}/{name}", _IS_EXAMPLE.format(host.lower()))

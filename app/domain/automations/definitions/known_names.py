@@ -25,7 +25,7 @@ Names: TypeAlias = Mapping[str, "Names | None"]
 CONTACT_FIELDS = tuple(ContactSchema().fields)
 DEEPEST_VALUE = 20
 CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
-# What templates can name besides.
+# Further names that templates can use.
 WORKSPACE: Names = {"workspace": {"timezone": None}}
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
 # What filters of contacts can name.

@@ -42,7 +42,7 @@ def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
 
 
 def channels(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
-    """The channels that steps of the definition send on, each by the pointer to where it is named."""
+    """Maps the pointer of each `channel_id` in the definition's steps to the channel's identifier."""
     steps = [step for step in compile(definition).steps.values() if step.fields.get("channel_id")]
     return {
         f"{pointer}{pointer_to_step(definition, step.id)}/channel_id": str(step.fields["channel_id"]) for step in steps

@@ -74,9 +74,9 @@ def names(definition: Mapping[str, Any]) -> Names:
 
 @dataclass(slots=True)
 class _Seen:
-    """What has been read of the definition: where each identifier stands.
+    """What validation has read of the definition so far.
 
-    `names`: what its steps can name; `answers`: what its buttons can give.
+    `names`: what its steps can name; `answers`: what its buttons can return; `pointers`: where each identifier is.
     """
 
     names: Names
@@ -113,7 +113,7 @@ def _results(steps: Any) -> Iterator[tuple[str, Collection[str] | None]]:
 
 
 def _all_steps(steps: Any) -> Iterator[dict[str, Any]]:
-    """All steps however deep, and other objects where steps could be."""
+    """Yields all steps at any depth, and any other objects found in their place."""
     pending = [steps]
     while pending:
         each = pending.pop()

@@ -14,7 +14,7 @@ from app.errors import Fault
 from app.lib import json
 
 UNREACHED = "Nothing that was imported leads here."
-_CHECKED = 300  # what it costs to check a step, in characters
+_CHECKED = 300  # cost of checking one step, in characters
 _INSIDE = ("steps", "then", "else", "otherwise")
 
 
@@ -45,9 +45,9 @@ def convert(
 
 
 def without_faults(imported: Imported) -> Imported:
-    """The automation without the steps that have faults, such as those that name one that is gone.
+    """Removes the steps that have faults, such as those that name a removed step.
 
-    Raises Unreadable if that is too much work.
+    Raises Unreadable if that takes more work than COMPUTING_PER_IMPORT.
     """
     ledger = Ledger(dict.fromkeys(imported.lost))
     _without_faults(imported.definition, Nesting(), ledger, Work())
@@ -69,7 +69,8 @@ def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger
 
 
 def _faults(definition: Mapping[str, Any], work: Work) -> list[Fault]:
-    # Each step may name the one before it, so that one more has a fault each time.
+    # Checked again after every removal: each step may name the one before it, so that every removal makes one more
+    # fault.
     written = json.dumps(definition)
     work.spend(len(written) + _CHECKED * written.count(b'"kind"'))
     return definitions.faults(definition)

@@ -57,10 +57,10 @@ class Loop:
 
 
 class Graph:
-    """A flow as elements by their keys. `first`: the one that it begins with.
+    """A flow as a graph of elements by key. `first`: the element that it begins with; None if unknown.
 
-    `work` counts the elements and ways that are looked at: a small flow can have ways without number. What looks at a
-    graph raises Unreadable when that is too much.
+    `work` counts the elements and connections that are visited, because a small flow can have exponentially many paths.
+    Functions that walk the graph raise Unreadable if this exceeds the bound.
     """
 
     def __init__(self, elements: Iterable[Element], first: str | None) -> None:

@@ -20,8 +20,8 @@ _AGAIN = "again"
 _TRIED = 8  # places where ways might meet
 _NESTED = 4  # conditions that stand in the `else` of each other
 _TOO_DEEP = f"What follows is nested more than {DEEPEST} levels deep."
-_LOOK = 10  # what it costs to come to an element once more, and to each of its ways
-_CHARACTERS = 20  # of a text that is looked through, at the cost of one element
+_LOOK = 10  # cost of visiting an element again, and of each connection from it
+_CHARACTERS = 20  # characters of text that are searched at the cost of one element
 _NAMED = re.compile(r"\bsteps\.([A-Za-z0-9_]+)")
 
 
@@ -49,9 +49,9 @@ class Nesting:
 
 
 def nest(graph: Graph, names: NameTable, ledger: Ledger) -> Nesting:
-    """The graph as steps. What has no place is noted in the ledger.
+    """Converts the graph to nested steps. Notes elements without a place in the ledger.
 
-    Raises Unreadable above MOST_STEPS, and if that is too much work.
+    Raises Unreadable above MOST_STEPS, and if it takes more work than COMPUTING_PER_IMPORT.
     """
     making = _Making(graph, names, ledger)
     if graph.first is not None:

@@ -26,13 +26,13 @@ class Unreadable(BellhopError):
 
 
 class Work(Budget):
-    """The work of importing a file, in elements and characters that are looked at. Small files can make much."""
+    """The work of importing one file: elements and characters visited. A small file can need a lot."""
 
     def __init__(self) -> None:
         super().__init__(bounds.COMPUTING_PER_IMPORT.most)
 
     def spend(self, steps: int) -> None:
-        """Counts it. Raises Unreadable once that is too much."""
+        """Adds `steps` to the work. Raises Unreadable if the total exceeds COMPUTING_PER_IMPORT."""
         try:
             super().spend(steps)
         except Overspent as error:
@@ -142,7 +142,7 @@ class NameTable:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._taken: dict[str, int] = {}  # with the number that was put behind the name last
+        self._taken: dict[str, int] = {}  # the last number appended to each name
 
     def of(self, key: str, label: str, otherwise: str = "value") -> str:
         """The name for the key, made from its label the first time."""

@@ -47,7 +47,7 @@ def resume(moment: Moment) -> Outcome:
 
 
 def _ask_again(moment: Moment, attempts: int, readings: Sequence[str] = ()) -> Outcome:
-    """Sends the question again, with the readings of an ambiguous answer, of which none is taken for meant."""
+    """Sends the question again. `readings`: the possible meanings of an ambiguous answer, to be listed."""
     fields = moment.step.fields
     text = fields.get("retry_text", fields["text"]) + (f"\n({' / '.join(readings)}?)" if readings else "")
     if attempts >= fields.get("attempts", ATTEMPTS):
@@ -102,7 +102,10 @@ def _format(moment: Moment) -> str:
 
 
 def _read(moment: Moment, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The reply's `value`, and the `button_id` of a choice, also if typed. Raises ValueError for other formats."""
+    """Reads the reply's `value` and, for a choice, the `button_id`, pressed or typed.
+
+    Raises ValueError if the reply is not of the question's format.
+    """
     text = (answer["text"] or "").strip()
     if _format(moment) != CHOICE:
         return {"value": READERS[_format(moment)](text, moment.contact.locale)}
@@ -111,7 +114,10 @@ def _read(moment: Moment, answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(offered: Sequence[Mapping[str, str]], pressed: str | None, text: str) -> Mapping[str, str]:
-    """The button that was pressed, or that the text names by its label, identifier or number. Raises ValueError."""
+    """Returns the button that was pressed, or whose label, identifier or number the text is.
+
+    Raises ValueError if there is no such button.
+    """
     by_id = {each["id"]: each for each in offered}
     if pressed in by_id:
         return by_id[pressed]
@@ -128,7 +134,7 @@ def _text(reply: str, _: str | None) -> str:
     return reply
 
 
-# What a reply without spaces at its ends means, by the language of the contact; ValueError if it has another format.
+# Read a reply, stripped of spaces, in the contact's language. Raise ValueError if it is not of the format.
 READERS: Mapping[str, Callable[[str, str | None], Any]] = {
     "text": _text,
     "number": typed_answers.number,

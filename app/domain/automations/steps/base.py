@@ -25,7 +25,8 @@ from app.models.runs import Run
 FailureCode = Literal["limit", "no_channel", "opted_out", "template", "gone", "error"]
 
 _TIMEZONE = "SELECT timezone FROM workspaces WHERE id = %s"
-# The name, and the filter that falls back on it.
+# Matches templates that may need the workspace: they name it, or use the filter `date`, which falls back on its time
+# zone.
 _OF_WORKSPACE = re.compile("workspace|date")
 _OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 
@@ -117,7 +118,7 @@ class Moment:
         return Change(self.run.workspace_id, payload, resource_id, "runs", None, cause, self.unit)
 
     def _workspace(self, template: str) -> Mapping[str, Any]:
-        """What a template can name of the workspace, which is only read if one may need it."""
+        """Returns what a template can name of the workspace. Queries it only if the template may need it."""
         if not _OF_WORKSPACE.search(template):
             return {}
         workspace_id = self.run.workspace_id

@@ -17,7 +17,7 @@ from app.lib.json import timestamp
 from app.lib.templates import TooLong
 from app.models.conversations import Conversation
 
-# What a template prints there is only known in a run.
+# Matches the tags of a template. Their length is known only in a run.
 _TAG = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
 
@@ -120,7 +120,7 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 
 
 def length_faults(step: Mapping[str, Any], name: str, pointer: str, *, has_files: bool = False) -> Iterator[Fault]:
-    """Yields that the text is longer than its channel takes, as far as that is known before a run."""
+    """Yields a fault if the text without its tags is already longer than the channel allows."""
     text, kind = step.get(name, ""), CHANNELS.get(step.get("channel_kind", ""))
     if "{%" in text:
         return
