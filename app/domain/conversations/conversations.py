@@ -89,7 +89,7 @@ def open_on(
 ) -> Conversation:
     """Opens a conversation with the contact, which becomes its most recent one.
 
-    `referral` is the advertisement that the contact comes from. With `is_quiet` the conversation is closed until the
+    `referral`: the advertisement that led the contact here. With `is_quiet`, the conversation stays closed until the
     contact writes, and no event is recorded.
     """
     conversation = Conversation(

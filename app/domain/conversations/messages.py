@@ -220,7 +220,7 @@ def erase(message_ids: Sequence[str]) -> None:
 
 
 def forget_payloads(limit: int = 1_000) -> int:
-    """Empties up to `limit` provider's documents that are older than PAYLOADS_KEPT_DAYS; returns how many."""
+    """Deletes up to `limit` provider documents older than PAYLOADS_KEPT_DAYS. Returns how many."""
     return count(
         """
         UPDATE messages SET provider_payload = NULL

@@ -45,10 +45,10 @@ def conversation_with(
     reopens: bool | None,
     referral: Mapping[str, Any] | None = None,
 ) -> Conversation:
-    """The conversation in which a message from or to the peer belongs.
+    """Returns the conversation that a message from or to the peer belongs to.
 
-    It is the latest one with that peer on the channel. If that is closed, it is reopened (`reopens`), or followed by a
-    new one (not `reopens`), or stays as it is (None). It keeps the `referral`, if there is one. Raises Busy.
+    This is the latest conversation with the peer on the channel. If it is closed and `reopens` is true, it is reopened;
+    if false, a new one follows it; if None, it stays closed. Stores `referral` in it unless None. Raises Busy.
     """
     unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
     if sought not in unit.notes:

@@ -33,7 +33,7 @@ def take(unit: Unit, conversation: Conversation, message: Message) -> Message:
 
 
 def is_awaited(unit: Unit, conversation: Conversation) -> bool:
-    """Whether a run waits for a reply in the conversation. Raises Busy."""
+    """Whether a run is waiting for a reply in the conversation. Raises Busy."""
     return _waiting(unit, conversation) is not None
 
 

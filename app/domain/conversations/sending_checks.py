@@ -11,7 +11,7 @@ from app.errors import Fault, Invalid
 
 EXPIRED = Verdict(Outcome.FAILED, code="expired", detail="The message expired before it could be sent.")
 OPTED_OUT = Verdict(Outcome.FAILED, code="opted_out", detail="The contact has opted out of messages.")
-# How long members may answer somebody who opted out and writes all the same: who asks wants an answer.
+# How long members may answer a contact who has opted out and then writes: that contact expects an answer.
 ANSWERED_WITHIN = timedelta(hours=24)
 NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
 
@@ -37,7 +37,10 @@ def check_template(kind: ChannelKind, template: Mapping[str, Any] | None) -> Non
 
 
 def is_answer(author: Mapping[str, str], asked_at: datetime | None, now: datetime) -> bool:
-    """Whether a message is a member's answer to a contact who wrote at `asked_at`, which opting out does not stop."""
+    """Whether opting out does not stop the message: a member answers a contact who wrote recently.
+
+    `asked_at`: when the contact last wrote; None if unknown or if that message opted out.
+    """
     return author["type"] == "member" and asked_at is not None and asked_at > now - ANSWERED_WITHIN
 
 
