@@ -63,9 +63,9 @@ def whole(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> Preview:
-    """Counts exactly what would go out if the endpoints `enabling` were enabled first.
+    """Counts exactly what would be sent if the endpoints `enabling` were enabled first.
 
-    Raises Conflict if that takes too long, or while another preview of the workspace is counted.
+    Raises Conflict if counting takes too long, or while another preview of the workspace is running.
     """
     chosen, parameters = _chosen(workspace_id, given, enabling)
     with transaction(), _in_time():
@@ -76,9 +76,10 @@ def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[st
 
 
 def untried(workspace_id: str, given: Mapping[str, Any]) -> int:
-    """Counts the held deliveries that a filter by cause leaves out because no attempt has given them a cause.
+    """Counts the held deliveries that a filter by cause misses, because no attempt has given them a cause.
 
-    0 if the filter has no cause, or no held deliveries. Raises Conflict if counting takes too long.
+    Returns 0 if the filter has no cause or does not include held deliveries. Raises Conflict if counting takes too
+    long.
     """
     filters = whole(given)
     if "held" not in filters["statuses"] or not any(filters[name] for name in _CAUSES):
@@ -137,7 +138,7 @@ _CONDITIONS = {
     "status_codes": "deliveries.last_status = ANY(%s)",
 }
 
-# The fields of a filter that choose by the last attempt, which a delivery may not have had.
+# Fields of a filter that select by the last attempt. A delivery without attempts matches none of them.
 _CAUSES = ("error_codes", "status_codes")
 
 _ONE_AT_A_TIME = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"

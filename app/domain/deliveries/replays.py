@@ -87,9 +87,9 @@ def refuse_ended(replay: Replay, wanted: str) -> None:
 
 
 def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] = ()) -> dict[str, Any]:
-    """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict.
+    """Previews the deliveries that a replay with this filter would send now, as in the API.
 
-    Counts as if the endpoints `enabling` were enabled first.
+    Counts as if the endpoints `enabling` were enabled first. Raises Conflict.
     """
     found = replay_choices.preview(workspace_id, given, enabling)
     sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
@@ -98,9 +98,9 @@ def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] 
 
 
 def fates(replay: Replay) -> dict[str, int] | None:
-    """What became of the deliveries that it has sent: how many there are by their status now.
+    """Counts the deliveries that the replay has sent, by their status now.
 
-    None if it has sent more than MOST_FATES, which would take long to look up.
+    Returns None if it has sent more than MOST_FATES, which would take too long to count.
     """
     if replay.sent > MOST_FATES:
         return None

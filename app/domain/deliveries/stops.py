@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 # Consecutive failures after which attempts at an endpoint go out one at a time.
 PROBED_AFTER = 5
-# The pause before the next of these, as a part of the time for which the endpoint has been failing, and the least one.
+# The pause before the next probe: this share of the outage so far, but at least LEAST_PAUSE_SECONDS.
 PAUSE_PART = 0.2
 LEAST_PAUSE_SECONDS = 1.5
 # The desk waits while these are counted, and it serves all endpoints.
@@ -72,15 +72,15 @@ def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
 
 
 def _next_probe(endpoint: Endpoint) -> SQL | None:
-    """When the next probe may go out to an endpoint that has failed; None while it is not probed.
+    """Returns when the next probe may be sent to a failing endpoint; None if it is not being probed.
 
-    The pause grows with the outage and not with the number of failures, so that it takes hours to stop an endpoint,
-    however much is sent to it, and a receiver that is back is found soon after a short outage.
+    The pause grows with the outage, not with the number of failures. So it takes hours until an endpoint is stopped,
+    however much is sent to it, and a short outage is found to be over soon.
     """
     longest = settings().probe_pause_seconds
     if endpoint.consecutive_failures < PROBED_AFTER or not longest:
         return None
-    # The statement that this becomes part of sees the row as it was before.
+    # In the UPDATE that this becomes part of, `failing_since` has its old value.
     since = "now()" if isinstance(endpoint.failing_since, SQL) else "failing_since"
     pause = f"least(%s, greatest(%s, %s * extract(epoch FROM now() - {since})))"
     return SQL(f"now() + {pause} * interval '1 second'", (longest, LEAST_PAUSE_SECONDS, PAUSE_PART))
