@@ -27,7 +27,7 @@ from app.lib import clock, versions
 from app.logs import tracing
 from app.outbound import smtp
 
-# Schedules, leases and tokens go by one clock or the other. NTP keeps them within milliseconds.
+# Schedules, leases and tokens use either clock. With NTP, both agree within milliseconds.
 MOST_APART = timedelta(seconds=5)
 
 FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError, OSError)
@@ -55,7 +55,7 @@ def check_version() -> str:
 
 
 def check_database() -> str:
-    """PostgreSQL can be used and takes writes, has our time, and a pooler has made the settings of sessions."""
+    """PostgreSQL is usable and writable, its clock agrees with ours, and the pooler sets our session settings."""
     [(version,)] = database.rows("SHOW server_version")
     found = dict(database.rows("SELECT name, current_setting(name) FROM unnest(%s) AS name", (list(database.SESSION),)))
     if found != database.SESSION:
@@ -153,7 +153,7 @@ def check_files() -> str:
 
 
 def check_sharing() -> str:
-    """All processes that have stored a file keep files in the same directory."""
+    """All processes that report a MEDIA_DIR use the same directory as this one."""
     here = disk.mark()
     apart = {each.host for each in presence.processes() if here and each.facts.get("files") not in (None, "", here)}
     if apart:
@@ -191,11 +191,11 @@ def _check_base() -> None:
 
 
 def check_forwarded() -> str:
-    """Requests pass as many proxies as TRUSTED_PROXIES says, as far as those tell that have arrived."""
+    """TRUSTED_PROXIES matches the number of proxies that requests have passed, if any process knows it."""
     told = [each.facts["forwarded"] for each in presence.processes() if "forwarded" in each.facts]
     proxies = settings().trusted_proxies
     for number in told:
-        # Without the header it came from this machine, or from a proxy that does not send it.
+        # 0 proves nothing: the request came from this machine, or through a proxy that sends no header.
         if 0 < number < proxies or number > proxies == 0:
             raise SettingsError(
                 f"X-Forwarded-For of most requests names {number}, but TRUSTED_PROXIES is {proxies},"
@@ -223,18 +223,18 @@ def check_traces() -> str:
 
 
 def check_mail() -> str:
-    """The server of SMTP_URL takes connections, and our password where it has one."""
+    """The server in SMTP_URL accepts connections, and our password if there is one."""
     if (url := settings().smtp_url) is None:
         return "SMTP_URL is not set, so no e-mail is sent"
     try:
-        with smtp.connected(timeout_seconds=2.0):  # the leading scheduler waits for it
+        with smtp.connected(timeout_seconds=2.0):  # short, because the leading scheduler waits for it
             return f"to {urlsplit(url).hostname}"
     except smtp.Away as error:
         raise SettingsError(f"nothing can be sent to SMTP_URL: {first_line(error)}") from error
 
 
 def check_names() -> str:
-    """No setting is misspelt, as far as can be guessed: one that is would have its default."""
+    """No setting looks misspelt. A misspelt one would silently keep its default."""
     if found := config.misspelt():
         raise SettingsError("; ".join(f"there is no setting {name}: is it {near}?" for name, near in found.items()))
     return "no setting looks misspelt"

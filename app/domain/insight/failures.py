@@ -21,7 +21,7 @@ MOST_LOOKED_AT = 2_000
 # Counting what a group has now stops here ("10,000+"), and earlier if there are many groups.
 MOST_COUNTED = 10_000
 MOST_COUNTED_TOGETHER = 500_000
-# A group that has failed within this time goes on, unless its endpoint is stopped or deleted.
+# A group is ongoing if it failed within this time, unless its endpoint is stopped or deleted.
 GOES_ON = timedelta(minutes=15)
 
 
@@ -29,11 +29,11 @@ GOES_ON = timedelta(minutes=15)
 class Group:
     """Failures with one cause.
 
-    `subject`: the endpoint, the kind of job or the automation, and `subject_name` what people know it by. `code` and
-    `status` are the cause; a `status` of None is none. `failed` attempts, jobs or runs in the window, `final` of them
-    the last of their delivery; `counts` are the former by step. `failed_now` and `held_now`: deliveries whose last
-    attempt had this cause, `counted_to` at most; None for jobs and runs, which stay failed. `untried_now`: deliveries
-    that the same endpoint holds and no attempt has reached, so that they have no cause.
+    `subject`: the endpoint, the kind of job or the automation; `subject_name`: its name for people. `code` and `status`
+    are the cause; `status` is None if there was no answer. `failed`: attempts, jobs or runs that failed in the window;
+    `final`: how many of these were the last attempt of their delivery; `counts`: `failed` by step. `failed_now` and
+    `held_now`: deliveries whose last attempt had this cause, `counted_to` at most; None for jobs and runs, which stay
+    failed. `untried_now`: deliveries that the endpoint holds without an attempt, and so without a cause.
     """
 
     id: int
@@ -174,7 +174,7 @@ def _counted(group_ids: Sequence[int], window: Window, since: datetime, until: d
 
 
 def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, int]]:
-    """For each of these groups of deliveries, how many are failed, held and untried now, `most` + 1 at most."""
+    """Counts the failed, held and untried deliveries of each group now, up to `most` + 1."""
     if not groups:
         return {}
     values = {

@@ -69,9 +69,9 @@ def between(since: datetime, until: datetime) -> tuple[Window, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Attempts in a step. `final`: those after which the delivery had failed.
+    """The attempts in one step of time. `final`: those after which the delivery had failed.
 
-    `buckets`: those that were answered, by their duration.
+    `buckets`: how many attempts got an answer, by duration.
     """
 
     starts_at: datetime
@@ -87,9 +87,9 @@ class Attempts:
         return self.attempts - self.delivered
 
     def percentile_ms(self, share: float) -> float | None:
-        """The duration that this share of the answers did not exceed, estimated within its bucket; None: no answers.
+        """Estimates the duration that `share` of the answers did not exceed; None without answers.
 
-        Durations beyond the last bound count as that bound.
+        Interpolates within the bucket. Durations beyond the last bound count as that bound.
         """
         below, wanted = 0, share * sum(self.buckets)
         lower = 0
