@@ -30,7 +30,7 @@ _CONDITIONS = {
     "external_id": "external_id = %(external_id)s",
     "tag": "tags @> ARRAY[%(tag)s]",
     "updated_since": "updated_at >= %(updated_since)s",
-    # A generated column, and a function of the database.
+    # `search` is a generated column, and `plain_search` a function in the database.
     "q": "plain_search(search) LIKE plain_search(lower(%(pattern)s))",
     "words": """plain_search(search)
         LIKE ALL (SELECT plain_search(lower(pattern)) FROM unnest(%(patterns)s::text[]) AS pattern)""",
@@ -77,8 +77,8 @@ class Contact(OwnedModel):
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
         """The first `limit` contacts after `last_id` that match every filter, newest first.
 
-        Filters: `email`, `phone` (in any way to write that number), `external_id`, `tag`, `updated_since`, `q`, and
-        `words`, each of which is somewhere in what `q` looks through.
+        Filters: `email`, `phone` (in any form of the number), `external_id`, `tag`, `updated_since`, `q`, and `words`,
+        all of which must occur in the text that `q` searches.
         """
         given = _given(filters)
         if not given:
@@ -135,7 +135,7 @@ def _first_ids(new: Sequence[Contact]) -> dict[str, str]:
 
 def _given(filters: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in filters.items() if name in _CONDITIONS}
-    # What is in full width becomes plain before it is a pattern.
+    # Normalizes full-width text before it becomes a pattern.
     if "q" in given:
         given["q"] = normalize("NFKC", given["q"])
     if "words" in given:

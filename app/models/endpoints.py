@@ -20,7 +20,7 @@ class Endpoint(OwnedModel):
     stop_reason = TextField(null=True)
     stopped_at = TimeField(null=True)
     consecutive_failures = IntegerField(default=0)
-    failing_since = TimeField(null=True)  # the first of the consecutive failures; says nothing while there are none
+    failing_since = TimeField(null=True)  # of the first consecutive failure; meaningless while there are none
     probe_at = TimeField(null=True)
     slow_until = TimeField(null=True)
     max_per_second = IntegerField(null=True)
@@ -48,7 +48,7 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def stopped(cls, workspace_id: str, endpoint_ids: Collection[str]) -> list[str]:
-        """The identifiers of those endpoints that are stopped."""
+        """The identifiers of the stopped ones among these endpoints."""
         if not endpoint_ids:
             return []
         of_these = cls.select(cls.id).where(cls.id.in_(list(endpoint_ids)), cls.workspace_id == workspace_id)
