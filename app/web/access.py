@@ -165,9 +165,9 @@ def sign_out() -> None:
 
 
 def install(pages: Flask) -> None:
-    """Checks every request before its view: 404 for a stranger to the workspace, 403 without the role.
+    """Checks every request before its view: 404 without access to the workspace, 403 without a role.
 
-    429 for a session that asks too much, and if too many requests of the workspace are under way.
+    Responds with 429 above a session's pages per minute, and above a workspace's pages in progress.
     """
     manager = LoginManager(pages)
     manager.session_protection = None  # a session is a row that can be ended; addresses change on the way to work
@@ -191,13 +191,13 @@ def _load(token: str) -> Viewer | None:
 
 
 def _count() -> None:
-    """Counts the request to the session that the cookie names. Raises TooManyPages."""
+    """Counts the request for the session that the cookie names. Raises TooManyPages."""
     token = session.get("_user_id")
     if token is None:
         return
     bound, key = bounds.PAGES_PER_SESSION, f"pages:{hashlib.sha256(str(token).encode()).hexdigest()}"
     standing = rate_limits.count(key, bound.most)
-    if standing is None:  # Redis is away
+    if standing is None:  # Redis is unavailable: count in this process
         if seconds := _RATES.take(key, bound):
             raise TooManyPages(bound.most, seconds)
     elif not standing.is_within:

@@ -55,7 +55,7 @@ def _answer(error: Exception) -> Response:
 
 
 def _too_large() -> str:
-    """The limit of this form, which is not that of the API."""
+    """Names the limit of this form, which differs from the API's."""
     return f"What was sent is larger than {(request.max_content_length or 0) // 1024**2} MiB."
 
 

@@ -40,13 +40,13 @@ def install(pages: Flask) -> None:
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
 
 
-# Addresses in texts, without the signs of a sentence that end them. The script of the inbox has the same.
+# Addresses in texts, without punctuation after them. inbox.js has the same pattern.
 _ADDRESS = re.compile(r"(https?://[!-~]*[a-z0-9/&=#_~$%*+@-])", re.IGNORECASE)
 _LINK = Markup('<a href="{0}" target="_blank" rel="noopener noreferrer nofollow">{0}</a>')
 
 
 def linked(text: str) -> Markup:
-    """A text whose web addresses are links."""
+    """Escapes a text and turns its web addresses into links."""
     parts = _ADDRESS.split(text)
     return Markup().join(_LINK.format(part) if at % 2 else part for at, part in enumerate(parts))
 
