@@ -36,9 +36,9 @@ KEPT = ("view", "fold", "turn")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong in the draft, or doubtful.
+    """A fault or a warning in the draft.
 
-    `where`: its step in words; `field`: the member of it; `address`: its form.
+    `where`: the step, in words; `field`: its member; `address`: the form that can fix it.
     """
 
     where: str
@@ -71,7 +71,7 @@ class Addresses:
     def of(self, form: str, **parameters: str | None) -> str:
         """The address of a form of this editor."""
         endpoint = form if "." in form else f"editor_pages.{form}"
-        # Made once: a picture of 500 steps has 2,000 addresses of the same few forms.
+        # Cached: a picture of 500 steps has 2,000 addresses of a few forms.
         if endpoint not in self._paths:
             self._paths[endpoint] = url_for(endpoint, workspace=workspace_id(), automation_id=self._copy.automation.id)
         query = {name: value for name, value in {**self._kept, **parameters}.items() if value is not None}
@@ -172,7 +172,7 @@ def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
 
 
 def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Problem]:
-    """The faults, each with the form in which it is mended."""
+    """The faults, each with the address of the form that can fix it."""
     steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
     found = []
     for fault in faults:
