@@ -40,7 +40,7 @@ def create() -> Answer:
     given = typed("text", "flow", "shown", "name", "create")
     raw = next((each.stream.read(MOST_BYTES + 1) for each in uploads.given("file")), given["text"])
     number = _number(given["flow"])
-    # What was typed and chosen is about the flow that the page showed.
+    # The name and choices were entered for the flow that the page showed.
     is_same = given["shown"] in ("", str(number))
     try:
         with bounds.alone(workspace_id()):
