@@ -82,9 +82,10 @@ def show(import_id: str) -> Answer:
 @blueprint.post("/imports/<import_id>/lines")
 @page("contacts.import", most_bytes=2 * MOST_BYTES)
 def take_lines(import_id: str) -> Answer:
-    """The lines of the file, sent once more, that were not imported or only in part: to correct and import again.
+    """Returns the lines that were not, or only partly, imported, to correct and import again.
 
-    The service does not keep them: what nobody could be found for could not be erased with anybody either.
+    The user sends the file again, because the service does not keep it: lines without a contact could not be erased
+    together with one.
     """
     found = Import.find(workspace_id(), import_id)
     numbers = {error.number for error in _errors(found.id, None, lists.MOST_EXPORTED)}
@@ -95,7 +96,7 @@ def take_lines(import_id: str) -> Answer:
     except Invalid as error:
         return _show(found, errors_of(error)), 422
     is_json = text.startswith("{")
-    # Excel takes a table without a byte order mark for Windows-1252.
+    # Without a byte order mark, Excel reads a CSV file as Windows-1252.
     body = text.encode(errors="replace") if is_json else text.encode("utf-8-sig", "replace")
     response = Response(body, mimetype="application/x-ndjson" if is_json else "text/csv")
     name = f"{found.id}-lines.{'jsonl' if is_json else 'csv'}"
@@ -142,7 +143,7 @@ def _columns(mapping: Mapping | None = None) -> list[Column]:
 
 
 def _sized(file: IO[bytes]) -> tuple[IO[bytes], int]:
-    """The file at its beginning, and its size in bytes. Raises Invalid if it is too large."""
+    """Rewinds the file, and returns it with its size in bytes. Raises Invalid if it is too large."""
     size = file.seek(0, 2)
     if size > MOST_BYTES:
         raise Invalid(Fault("/file", f"The file is larger than {MOST_BYTES // 1024**2} MiB. Split it."))
@@ -161,7 +162,7 @@ def _accept(given: IO[bytes], mapping: Mapping | None) -> Job:
 
 
 def _country() -> str:
-    """The country that the form names for phones without a country's code; "" for none. Raises Invalid."""
+    """The country chosen for phone numbers without a country code; "" if none. Raises Invalid."""
     country = typed("country")["country"]
     if country and country not in countries.names():
         raise Invalid(Fault("/country", "There is no such country."))
@@ -169,7 +170,7 @@ def _country() -> str:
 
 
 def _lines(file: IO[bytes], numbers: Collection[int]) -> str:
-    """The lines of the file with these numbers, as `_read` counts them. Raises Invalid."""
+    """Returns the lines of the file with these numbers, as `_read` counts them. Raises Invalid."""
     with import_texts.opened(file, "surrogateescape") as text:
         first = import_texts.first_sign(text)
         if first == "[":
@@ -180,7 +181,7 @@ def _lines(file: IO[bytes], numbers: Collection[int]) -> str:
 
 
 def _read(file: IO[bytes], mapping: Mapping | None, country: str) -> Lines:
-    """JSON lines begin with an object; anything else is a table."""
+    """Reads a JSON list, JSON lines or a table, told apart by the first character."""
     with import_texts.opened(file, "surrogateescape") as text:
         first = import_texts.first_sign(text)
         if first == "[":
