@@ -38,10 +38,10 @@ _KINDS: Mapping[Kind | None, str] = {None: "Everything", "delivery": "Deliveries
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A group as the page shows it, with its cause in a few words and, where there is more to say, in a sentence.
+    """A group as the page shows it. `cause`: in a few words; `meaning`: a sentence on it, or None.
 
-    `contents` leads to what is in it, `held` to what is held of it, `untried` to what its endpoint holds, `replay` to
-    a replay; None: there is none.
+    The addresses of `contents` (what failed), `held` (its held deliveries), `untried` (what its endpoint holds without
+    an attempt) and `replay`; None if there is none.
     """
 
     group: Group

@@ -118,7 +118,7 @@ def _page(job: Job, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
 
 
 def _asked(job: Job) -> event_bodies.Shown | None:
-    """The payload of a failed job without its secret; None if it is not kept."""
+    """Returns the payload of a failed job without its secret; None if it is not kept."""
     if job.status != "failed" or job.payload is None:
         return None
     shown = {name: value for name, value in job.payload.items() if name != "sealed_secret"}

@@ -47,7 +47,7 @@ class Service:
 
     @property
     def checks(self) -> Sequence[dict[str, Any]]:
-        """The results of `python -m app check`, made bad for the processes that have ceased to report since then."""
+        """The results of `python -m app check`, marked bad for processes that have stopped reporting since."""
         checks: Sequence[dict[str, Any]] = self.leader.facts.get("checks", []) if self.leader else []
         gone = {*presence.TYPES} - {each.type for each in self.processes}
         silent = {"is_good": False, "text": f"none reported in the last {presence.FORGOTTEN_AFTER_SECONDS} seconds"}

@@ -181,7 +181,7 @@ def _without_causes(asked: Asked) -> dict[str, Any]:
 
 
 def _stopped(asked: Asked) -> list[str]:
-    """The stopped endpoints among those that the filter names, which the same form can enable."""
+    """The stopped endpoints that the filter names. The same form can enable them."""
     chosen = asked.chosen or {}
     return Endpoint.stopped(workspace_id(), chosen.get("endpoint_ids", ()))
 

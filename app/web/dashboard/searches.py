@@ -1,4 +1,4 @@
-"""The search box: leads to the page of what a text names, or finds contacts, messages or workspaces with its words."""
+"""The search box: opens the page of what a text names, or lists contacts, messages or workspaces."""
 
 from __future__ import annotations
 
