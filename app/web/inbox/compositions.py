@@ -65,9 +65,9 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
 
 
 def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
-    """Adds the note of the form, and returns it; @name mentions the members of that name. Raises Invalid, Conflict.
+    """Adds the note of the form, and returns it. Raises Invalid, Conflict.
 
-    `warning` in what is returned names those whom nobody is called.
+    `@name` mentions the members with that name. `warning` in the result lists mentioned names that nobody has.
     """
     try:
         text = notes.read_text(given["text"])
