@@ -61,7 +61,7 @@ addEventListener("pageshow", () => {
 // [data-submit]: a filter that applies when it changes.
 addEventListener("change", (event) => event.target.closest("[data-submit]")?.form.requestSubmit());
 
-// input[data-most-bytes]: files that are too large are known when they are chosen, and are not sent.
+// input[data-most-bytes]: refuses files that are too large when they are chosen, before they are sent.
 addEventListener("change", ({ target }) => {
   const most = target.matches("input[type=file]") && Number(target.dataset.mostBytes);
   if (!most) return;

@@ -204,7 +204,7 @@ const keepNow = async () => {
       refuse("What you began here was sent from another window. Look at it before you send more.");
     }
   } catch {
-    // It stays here, and is kept with the next letter, at the next look, or when the server is back.
+    // The draft stays here. It is saved with the next key, when the page is hidden, or when the server is back.
     isKept = false;
     offline.suspect();
   }
@@ -227,7 +227,7 @@ const showDraft = (form) => {
     keepSoon(form);
   }
   if (text.value) form.dataset.began = "true"; // with what the page shows
-  text.setSelectionRange(text.value.length, text.value.length); // one goes on where it ends
+  text.setSelectionRange(text.value.length, text.value.length); // put the caret at the end
 };
 addEventListener("pagehide", keepNow);
 document.addEventListener("visibilitychange", () => document.hidden && keepNow());
@@ -299,7 +299,7 @@ const beginComposer = (composer) => {
   }
   offerReplies(composer);
 };
-let attached = []; // what is chosen is added to these
+let attached = []; // the files chosen so far
 const attach = (composer, files) => {
   const { mostFiles, mostBytes } = composer.dataset;
   const chosen = new DataTransfer();
@@ -391,8 +391,8 @@ document.addEventListener("toggle", (event) => {
   if (event.target.open && event.target.matches(".later .change, .later-menu")) event.target.scrollIntoView({ block: "nearest" });
 }, true);
 
-// form.in-place, and what changes a conversation: sent without leaving the page, which says what came of it. What is
-// refused is in its menu again.
+// Submits form.in-place, and forms that change a conversation, without leaving the page, and announces the result.
+// After a refusal, the menu is open again with its values.
 addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches("form.in-place, #talk form[data-once][action*='/change']")) return;

@@ -76,9 +76,9 @@
     }
     return { fresh, url: response.url, isOk: isOk && !fresh.querySelector("main > .flash.error") };
   };
-  // What is typed is saved once the server is back.
+  // Saves what was typed once the server is back.
   addEventListener("back", () => flush());
-  // Says it where everybody sees it, until something is saved.
+  // Shows the text at the top of the page until something is saved.
   const say = (text) => {
     for (const each of all("main > .unsaved")) each.remove();
     const flash = Object.assign(document.createElement("p"), { className: "flash error unsaved", textContent: text });
@@ -146,15 +146,15 @@
 
   const entries = (form) => all(":is(input:not([type=hidden]), textarea, select)[name]", form);
 
-  // Saves what was typed; returns false if it cannot be. The form of a step is saved as one types, other forms and a new
-  // name of the step when the reader leaves.
+  // Saves what was typed. Returns false if that fails. The form of a step is saved while typing; other forms, and a new
+  // name of the step, only when the reader leaves.
   const save = async ({ isLeaving = false } = {}) => {
     const form = document.getElementById("step-form");
     if (!isDirty || !form) return true;
     const { step, new_id } = form.elements;
     const isTyping = Boolean(step) && !(isLeaving && new_id.value !== step.value);
     if (!isLeaving && !step) return true;
-    // A conflict leaves the form alone until it is saved by hand.
+    // After a conflict, nothing is saved until the reader saves by hand.
     if (!form.checkValidity() || panel().querySelector(".flash.warn:not([data-kept])")) return false;
     isDirty = false;
     isSaving = true;
@@ -227,7 +227,7 @@
     return inTurn(save);
   };
 
-  // Saves before the reader goes on. What cannot be saved is only left if the reader says so.
+  // Saves before the reader leaves. If that fails, leaves only if the reader confirms.
   const settle = async () => {
     clearTimeout(saving);
     if (await inTurn(() => save({ isLeaving: true }))) return true;
@@ -240,7 +240,7 @@
   };
   const publish = async () => {
     clearTimeout(saving);
-    // The head has been drawn anew by then.
+    // Look up the button now: the head may have been redrawn by then.
     if (await inTurn(() => save({ isLeaving: true }))) return document.querySelector("#editor-head [data-plain]").form.submit();
     say("It is not published: what is in the form cannot be saved yet. Mend it, or close the form.");
     document.getElementById("step-form")?.reportValidity();
@@ -288,7 +288,7 @@
   });
 
   document.addEventListener("click", (event) => {
-    // A press anywhere on a box is one on its heading.
+    // A click anywhere on a box counts as a click on its heading.
     const box = getSelection().isCollapsed && event.target.closest("#editor .step");
     const link = event.target.closest("a[href]") ?? (box || null)?.querySelector(".title a[href]");
     if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
@@ -310,7 +310,7 @@
     event.preventDefault();
     if (isPlain) return publish();
     clearTimeout(saving);
-    // What is typed in the form of the step is not lost by another press.
+    // Submit or save first, so that another button does not lose what is typed in the step's form.
     if (form.id === "step-form") inTurn(() => submit(form, button));
     else settle().then((isSettled) => {
       const now = (button?.dataset.do && document.querySelector(`#editor-head [data-do="${button.dataset.do}"]`)) || button;

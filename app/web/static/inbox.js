@@ -50,7 +50,7 @@ const attachment = (file) => {
   const sound = made("audio", { controls: "", preload: "none", src: file.address, "aria-label": file.name ?? "Sound" });
   return made("span", { class: "sound" }, sound, " ", named);
 };
-// A text whose web addresses are links, as the filter `linked` makes it.
+// Turns web addresses in a text into links, like the template filter `linked`.
 const ADDRESS = /(https?:\/\/[!-~]*[a-z0-9/&=#_~$%*+@-])/i;
 const textOf = (text) =>
   made("p", { class: "text" }, ...text.split(ADDRESS).map((part, at) =>
@@ -317,7 +317,7 @@ const update = (shown) => {
     wanted.set(shown.id, shown);
     if (!document.hidden) setTimeout(fetchRows, MESSAGE_MS);
   } else if (there) {
-    // Not under somebody's keys.
+    // Do not remove a row while it is open or has the focus.
     if (talk().id === shown.id || there.contains(document.activeElement)) there.classList.add("left");
     else there.remove();
     byId("no-rows").hidden = rowsList.children.length > 0;
@@ -328,8 +328,8 @@ const removeLeft = () => {
   byId("no-rows").hidden = rowsList.children.length > 0;
 };
 rowsList.addEventListener("focusout", () => setTimeout(removeLeft));
-// After these conversations were dealt with, the keys go on at the next row.
-const DEALT_WITH_MS = 5000; // after which one that is still there counts again
+// Moves the focus to the next row after these conversations were changed.
+const DEALT_WITH_MS = 5000; // then a row that is still there counts again
 const dealtWith = new Set();
 const reachNext = (ids) => {
   for (const id of ids) dealtWith.add(id);
@@ -378,7 +378,7 @@ const count = () => {
 
 // Moving from one conversation to another. `show` swaps the two panes; the list stays.
 let shows = 0;
-let going = null; // to which another conversation is about to be shown, and its address
+let going = null; // the navigation in progress: its address, and a promise
 const goTo = (address) => {
   if (going?.address === address) return going.shown;
   const mine = { address };
@@ -386,12 +386,12 @@ const goTo = (address) => {
   going = mine;
   return mine.shown;
 };
-// `keep` is called just before the panes are replaced, and what it returns just after.
+// `keep` is called just before the panes are replaced; the function that it returns is called just after.
 const show = async (address, { push = true, keep = () => () => {} } = {}) => {
   const mine = (shows += 1);
   if (push) await keepNow();
   const fresh = await page(panesOf(address));
-  if (mine !== shows) return; // something else was asked for meanwhile
+  if (mine !== shows) return; // another conversation was requested meanwhile
   const restore = keep();
   if (push) history.pushState(null, "", address);
   document.title = fresh.title;
@@ -410,7 +410,7 @@ const show = async (address, { push = true, keep = () => () => {} } = {}) => {
   restore();
 };
 let isReloading = false;
-// What somebody is at stays: their text with its caret, an open menu, and the focus.
+// Keeps the reader's place: text with its caret, an open menu, and the focus.
 const keepPlace = () => {
   const { activeElement: focused } = document;
   const written = kept();
@@ -422,7 +422,7 @@ const keepPlace = () => {
     const fresh = head && document.querySelector("#talk > header");
     if (fresh) {
       fresh.replaceWith(head);
-      talk().stale = "true"; // it is read anew once the menu is closed
+      talk().stale = "true"; // so that it is reloaded once the menu is closed
     }
     if (document.activeElement === focused) return;
     const next = focused.isConnected ? focused : (focused.id && byId(focused.id)) || (key && document.querySelector(`#talk [data-key="${key}"]`));
@@ -522,7 +522,8 @@ addEventListener("click", (event) => {
   else goTo(link.href).catch((error) => lookElsewhere(error, link.href));
 });
 addEventListener("popstate", () => show(location.href, { push: false }).catch((error) => lookElsewhere(error, location.href)));
-// A conversation that cannot be shown here: the browser shows what is the matter, if it can.
+// The conversation cannot be shown here. Navigate to it, so that the browser shows why, or wait until the server is
+// back.
 let wantedLater = null;
 const lookElsewhere = (error, address) => {
   if (!(error instanceof TypeError)) {

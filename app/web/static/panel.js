@@ -83,7 +83,7 @@
     event.preventDefault();
     open(link, { takesFocus: true });
   });
-  // Another row was reached by key.
+  // A key moved to another row.
   addEventListener("reached", ({ detail: row }) => {
     const link = panel.isConnected && linkOf(row);
     if (link && link !== opener) open(link);
