@@ -42,7 +42,7 @@ def broken(detail: str | None, *, pauses: Literal["channel", "conversation"] = "
 
 
 def repeatable(verdict: Verdict) -> Verdict:
-    """The verdict on a request that may be made twice: what is not known is to be tried again."""
+    """The verdict on a request that is safe to repeat: UNKNOWN becomes LATER."""
     return replace(verdict, outcome=Outcome.LATER) if verdict.outcome is Outcome.UNKNOWN else verdict
 
 

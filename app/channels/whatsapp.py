@@ -114,7 +114,7 @@ class WhatsApp(ChannelKind):
         return None
 
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
-        """The upload of a file."""
+        """The request that uploads the message's file; None if it has no file."""
         file = outgoing.file
         if file is None:
             return None

@@ -17,7 +17,7 @@ THROTTLED_SECONDS = 5.0
 Pauses = Literal["channel", "conversation"]
 
 _UNAUTHORIZED = {0, 10, 190, 131005, *range(200, 300)}
-# How long to pause and what: 4 and 80007 count the calls of an hour, 131056 the messages to one contact.
+# Seconds to pause, and what to pause. Codes 4 and 80007 are hourly call limits; 131056 limits messages to one contact.
 _LATER: Mapping[int, tuple[float, Pauses]] = {
     2: (10.0, "channel"),
     4: (30.0, "channel"),
