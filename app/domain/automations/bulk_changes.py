@@ -114,7 +114,8 @@ def _values(choice: Choice, after: str, limit: int) -> dict[str, Any]:
     }
 
 
-# The next runs, by whether the contact is given: in pairs, so that no other order than the index's will do.
+# The next runs, with or without a contact. Whole index tuples are compared, so that the planner walks the index in
+# order.
 _CHOSEN = {
     False: """
         SELECT next.id, next.contact_id FROM unnest(%(statuses)s::text[]) AS state(status) CROSS JOIN LATERAL (

@@ -94,7 +94,7 @@ def undo(automation: Automation, revision: int) -> Copy:
 
 
 def redo(automation: Automation, revision: int) -> Copy:
-    """Goes on to the state that was undone. Raises Conflict like `undo`."""
+    """Redoes the change that was undone last. Raises Conflict like `undo`."""
     return _step(automation, revision, 1, "There is nothing to redo.")
 
 

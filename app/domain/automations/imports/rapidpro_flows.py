@@ -1,4 +1,4 @@
-"""Flows of RapidPro: an export, spec version 13 or 14, as definitions."""
+"""Converts RapidPro exports (spec versions 13 and 14) to definitions."""
 
 from __future__ import annotations
 

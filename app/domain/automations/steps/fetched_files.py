@@ -56,7 +56,10 @@ def rendered(moment: Moment) -> list[str]:
 
 
 def awaited(moment: Moment, conversation: Conversation) -> Wait | None:
-    """The wait for the step's files; None once they are here, or if it has none. Raises StepFailed and Busy."""
+    """Requests the step's files on the first call.
+
+    Returns the wait for them; None once all are here, or if it has none. Raises StepFailed and Busy.
+    """
     if "attachments" not in moment.step.fields:
         return None
     files = _files(moment)
