@@ -25,7 +25,7 @@ class Carried(NamedTuple):
     tries: int
 
 
-# The endpoint wants no order, or its first delivery may be sent now.
+# The endpoint is unordered, or its oldest unfinished delivery is due and not leased.
 _IS_IN_ORDER = """(NOT endpoints.ordered OR (
     SELECT due_at <= now() AND (leased_until > now()) IS NOT TRUE FROM deliveries
     WHERE (endpoint_id, (status = 'pending')) >= (endpoints.id, true)

@@ -37,7 +37,7 @@ def send_again(deliveries: Sequence[Resent]) -> list[str]:
 
 
 def with_bodies(event_ids: Collection[str]) -> set[str]:
-    """Those of the events whose bodies are kept, so that their deliveries can be sent."""
+    """The events that still exist, body included: only their deliveries can be sent."""
     return {id for (id,) in rows("SELECT id FROM events WHERE id = ANY(%s)", (list(event_ids),))}
 
 
