@@ -20,7 +20,7 @@ BOUNDS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_
 TABLES = ("delivery_minutes", "delivery_hours", "failure_minutes", "failure_hours", "job_minutes", "queue_minutes")
 
 MINUTE = timedelta(minutes=1)
-# The first pass of an installation looks this far back. Longer only costs: nothing is older where none was made.
+# How far back the first pass of a new installation looks. It has nothing older, so looking further only costs time.
 LOOKS_BACK = timedelta(hours=6)
 # A slice of a time with little in it is followed by a longer one, so that a pass catches up.
 SHORTEST_SLICE, LONGEST_SLICE = timedelta(seconds=1), timedelta(minutes=10)

@@ -40,11 +40,11 @@ KINDS: tuple[tuple[Mail, str | None, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The mail of a kind, by its queue. A number above MOST_COUNTED stands for any such number.
+    """The mail of a kind, by its queue.
 
-    `due`: may be claimed, or is; `oldest_seconds`: for how long the first that no worker has could have been claimed.
-    `claimed`: a worker has it. `suspect`: its lease has ended without an outcome. `later`: it waits for its time, and
-    is no mail yet.
+    Counts stop at MOST_COUNTED + 1, which means "more than MOST_COUNTED". `due`: may be claimed, or is;
+    `oldest_seconds`: for how long the first that no worker has could have been claimed. `claimed`: a worker has it.
+    `suspect`: its lease has ended without an outcome. `later`: it waits for its time, and is no mail yet.
     """
 
     queue: str
