@@ -32,7 +32,7 @@ class Run(MailModel):
     too, from its beginning on.
     """
 
-    # What a run was started with does not change; only a merge gives it another contact, and a move another version.
+    # What a run was started with. `contact_id` (changed by a merge) and `version` (changed by a move) are left out.
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
             *("automation_id", "variables", "event", "depth"),
