@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 WIDTH = 264  # of a box
-LABEL, LABEL_WIDTH = 26, 196  # of a label of a way
+LABEL, LABEL_WIDTH = 26, 196  # height and width of a branch's label
 
 
 @dataclass(slots=True)

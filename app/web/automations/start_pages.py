@@ -79,7 +79,7 @@ def check_list(automation_id: str) -> Answer:
         wrong = "Give at least one line."
     elif len(lines) > listed_starts.MOST_CONTACTS:
         wrong = f"Give at most {listed_starts.MOST_CONTACTS:,} lines; these are {len(lines):,}."
-    # No identifier has what a database cannot hold.
+    # Skip unprintable lines: they identify no contact, and PostgreSQL rejects NUL.
     known = {} if wrong else _known([line for line in lines if line.isprintable()])
     unknown = [line for line in lines if line not in known]
     page_ = render_template(
