@@ -16,7 +16,10 @@ Choices = list[tuple[str, str]]
 
 
 def offered(first_label: str, chosen: str | None) -> Choices | None:
-    """Values and labels for a select, with the one that is chosen; None if there are more than a select can offer."""
+    """The endpoints as options of a select; None if there are more than MOST.
+
+    `chosen` is included even if it is deleted.
+    """
     found = _newest(MOST + 1)
     if len(found) > MOST:
         return None

@@ -64,7 +64,7 @@ def show(job_id: str) -> str:
 @blueprint.post("/<job_id>/replay")
 @page("jobs.manage")
 def replay(job_id: str) -> AnyResponse:
-    """Asks for the failed write again, and goes to its new job."""
+    """Replays the failed job and redirects to the new one."""
     failed = Job.find(workspace_id(), job_id)
     try:
         new = writes.replay(failed)
