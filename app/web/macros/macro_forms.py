@@ -34,7 +34,10 @@ _PRESSED = re.compile(r"(remove|up|down)-(\d{1,2})")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An action as the form has it, with what is wrong with its `choice`, its `text` or (as "") all of it."""
+    """An action as entered in the form.
+
+    `errors` are by field; the key "" stands for the whole action.
+    """
 
     kind: str
     choice: str = ""
