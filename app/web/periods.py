@@ -44,7 +44,7 @@ def chosen() -> Window:
 
 
 def links() -> list[tuple[Window, str]]:
-    """Every window with the address of this page for it."""
+    """Returns every window, with the address of this page for it."""
     others: dict[str, str | None] = {"since": None, "until": None, "preset": None}
     return [
         (window, address(window=None if window is DEFAULT else window.name, **others)) for window in WINDOWS.values()
