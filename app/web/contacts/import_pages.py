@@ -1,4 +1,4 @@
-"""Imports: a file of contacts, its progress, and what is wrong with its lines."""
+"""Imports: uploading a file of contacts, its progress, and its faulty lines."""
 
 from __future__ import annotations
 
@@ -45,21 +45,22 @@ _TARGETS = [(target, _LABELS.get(target, target.replace("_", " "))) for target i
 @blueprint.get("/import")
 @page("contacts.import")
 def new() -> str:
-    """The form that takes a file, and the imports before."""
+    """Shows the form that takes a file, and earlier imports."""
     return _form({})
 
 
 @blueprint.post("/import")
-@page("contacts.import", most_bytes=2 * MOST_BYTES)  # a file that is too large gets a sentence at its field
+# A larger limit than the file's, so that a file that is too large gets an error at its field.
+@page("contacts.import", most_bytes=2 * MOST_BYTES)
 def create() -> Answer:
-    """Accepts the file as one job, and leads to its progress; or only shows its columns, to choose what they are."""
+    """Accepts the file as one job and redirects to its progress. With `look`, only shows its columns."""
     if request.form.get("look") == "columns":
         return _form({}, _columns())
     mapping = _mapping()
     try:
         job = _accept(_file(), mapping)
     except Invalid as error:
-        # Whatever is wrong with the file as a whole belongs to its field.
+        # Faults of the whole file are shown at its field.
         return _form({"file": next(iter(errors_of(error).values()))}, _columns(mapping)), 422
     except Conflict as error:
         return _form({"file": error.detail}), 409
@@ -69,7 +70,7 @@ def create() -> Answer:
 @blueprint.get("/imports/<import_id>")
 @page("contacts.import")
 def show(import_id: str) -> Answer:
-    """How far the import is, and its bad lines; these as a file, too."""
+    """Shows the progress of the import and its bad lines, which are also available as a file."""
     found = Import.find(workspace_id(), import_id)
     if lists.wanted_format():
         return lists.file_of(
@@ -124,13 +125,13 @@ def _file() -> IO[bytes]:
 
 
 def _mapping() -> Mapping | None:
-    """What the form says about the columns; None if it does not know them."""
+    """Returns the form's targets for the columns; None before the columns are known."""
     headers, targets = typed_all("header"), typed_all("column")
     return Mapping(headers, targets) if headers else None
 
 
 def _columns(mapping: Mapping | None = None) -> list[Column]:
-    """The columns of the file that was sent, with what was chosen for them; none of a file that is no table."""
+    """Returns the columns of the uploaded file, with the chosen targets; none if it is not a table."""
     try:
         with import_texts.opened(_file(), "replace") as text:
             is_table = import_texts.first_sign(text) not in ("[", "{")
@@ -197,7 +198,7 @@ def _errors(import_id: str, after: str | None, limit: int) -> list[LineError]:
 
 
 def _faults(error: LineError) -> list[dict[str, Any]]:
-    """The line's faults, each with the field that it is about."""
+    """Lists the line's faults, each with its field."""
     problem = error.problem
     faults = problem.get("errors") or [{"pointer": "", "detail": problem.get("detail", problem.get("title", ""))}]
     return [
