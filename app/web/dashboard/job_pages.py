@@ -1,4 +1,4 @@
-"""Jobs: the writes that were accepted, and what to do about those that failed."""
+"""Jobs: accepted writes, and remedies for those that failed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.web.redirects import to
 
 blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/jobs")
 
-# Beside the states of jobs: failed, and neither replayed nor discarded.
+# A further state to filter by: failed, and neither replayed nor discarded.
 OPEN = "open"
 _STATUSES = (OPEN, *STATUSES)
 READERS = {"status": filters.one_of(_STATUSES), "kind": filters.one_of(jobs.KINDS), **periods.READERS}
@@ -37,7 +37,7 @@ _LABELS = {"status": "State", "kind": "Kind", **periods.LABELS}
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """The jobs that match the filters, newest first."""
+    """Lists the jobs that match the filters, newest first."""
     chosen = filters.read(READERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "job"))
     if wanted_format():
@@ -57,7 +57,7 @@ def index() -> str | Response:
 @blueprint.get("/<job_id>")
 @page("dashboard.see")
 def show(job_id: str) -> str:
-    """A job: its request, its outcome, and the remedies if it failed."""
+    """Shows a job: its request, its outcome, and remedies if it failed."""
     return _page(Job.find(workspace_id(), job_id), {}, {})
 
 
@@ -79,7 +79,7 @@ def replay(job_id: str) -> AnyResponse:
 @blueprint.post("/<job_id>/discard")
 @page("jobs.manage")
 def discard(job_id: str) -> AnyResponse:
-    """Discards the failed job with a reason."""
+    """Discards the failed job, with a reason."""
     failed, given = Job.find(workspace_id(), job_id), typed("reason")
     try:
         body = checked(DiscardBody(), {"reason": given["reason"].strip()})
