@@ -23,12 +23,12 @@ from app.outbound import Answer
 
 log = structlog.get_logger(__name__)
 
-Claims = set[tuple[str, int]]  # identifiers of deliveries, each with the number it was claimed under
+Claims = set[tuple[str, int]]  # identifiers of deliveries, each with its claim's number
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """A claimed delivery with all that one attempt needs."""
+    """A claimed delivery, with everything that an attempt needs."""
 
     claimed: Claimed
     trace_id: str
@@ -36,7 +36,7 @@ class Dispatch:
     secrets: tuple[str, ...]
     body: bytes
     is_probe: bool = False
-    is_ordered: bool = False  # nothing else goes to its endpoint until it is recorded
+    is_ordered: bool = False  # nothing else may be sent to its endpoint until its outcome is recorded
 
     def headers(self) -> dict[str, str]:
         """The request headers, signed with the current time: call this just before sending."""
@@ -205,7 +205,7 @@ def _dispatch(claimed: Claimed, event: Sequence[Any], endpoint: Sequence[Any]) -
     try:
         secrets = tuple(vault.decrypt(keys, bytes(sealed)) for sealed in sealed_secrets if sealed)
     except InvalidToken:
-        # The operator's mistake, not the receiver's: nothing is counted, and the delivery is claimed again later.
+        # This is the operator's fault, not the receiver's. Nothing is counted, and the delivery will be claimed again.
         log.error("delivery.secret_unreadable", delivery=claimed.id, endpoint=claimed.owner, remedy="check SECRET_KEY")
         return None
     return Dispatch(claimed, trace_id, address, secrets, body.encode())
@@ -264,7 +264,7 @@ def _columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
         "ats": [o.at.timestamp() for o in outcomes],
         "durations": [o.answer.duration_ms for o in outcomes],
         "answers": [o.answer.status for o in outcomes],
-        # PostgreSQL's text holds no NUL; a receiver may send what it likes.
+        # PostgreSQL's text cannot hold NULs, which a receiver may send.
         "bodies": [o.answer.body.decode("utf-8", "replace").replace("\0", "\ufffd") for o in outcomes],
     }
 
