@@ -1,4 +1,4 @@
-"""Warnings of an automation: what its draft can do when it is published, and what its runs have done."""
+"""Warnings of an automation: what its draft may do once published, and what its runs have done."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.errors import Fault
 from app.lib import json
 from app.models.automations import Automation
 
-# Automations that a chain is sought among.
+# How many automations are searched for chains.
 MOST_FOLLOWED = 50
 MOST_WARNINGS = 20
 _MISSING = "In version {}, names in the step '{}' printed nothing, {:,} times. The logs of runs tell which."
@@ -27,7 +27,7 @@ _IS_EXAMPLE = "The address of {} is only an example. Put in your own before you 
 
 
 def of(automation: Automation) -> list[dict[str, Any]]:
-    """The warnings of an automation that exists. They are bounded, and so is what they cost."""
+    """Returns the warnings of a stored automation. Their number and cost are bounded."""
     warnings = []
     if automation.reentry != "once":
         followed = _followed(automation)
@@ -61,7 +61,7 @@ def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
 
 
 def _of_runs(automation: Automation) -> list[dict[str, Any]]:
-    """Steps of the latest version in whose texts names printed nothing."""
+    """Returns a warning for each step of the latest version whose texts had names without a value."""
     warned = counts.warned(automation.id, automation.latest_version)
     return [
         {"pointer": "", "detail": _MISSING.format(automation.latest_version, step, amount), "chain": []}
@@ -70,7 +70,7 @@ def _of_runs(automation: Automation) -> list[dict[str, Any]]:
 
 
 def _followed(automation: Automation) -> Mapping[str, Mapping[str, Any]]:
-    """The published definitions that the draft may start, directly or through others; MOST_FOLLOWED at most."""
+    """Returns published definitions that the draft may start, even indirectly, up to MOST_FOLLOWED."""
     found: dict[str, Mapping[str, Any]] = {}
     newest = [automation.definition]
     for _ in range(MOST_DEPTH):

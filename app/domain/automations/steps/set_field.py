@@ -36,7 +36,7 @@ _KEPT = ("id", "tags", "custom_fields", "identities", "suggested_merges", "creat
 
 
 def begin(moment: Moment) -> Outcome:
-    """Sets the field. Raises StepFailed if it cannot hold the value, and Conflict if another contact has it."""
+    """Sets the field. Raises StepFailed for an invalid value, and Conflict if another contact has it."""
     field, value = field_of(moment.step.fields["field"]), moment.step.fields["value"]
     if isinstance(value, str):
         value = moment.render(value)
@@ -49,7 +49,7 @@ def begin(moment: Moment) -> Outcome:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the field, and with a value that is not a template."""
+    """Yields the faults of the field, and of a value that is not a template."""
     given, value = step.get("field"), step.get("value")
     if not isinstance(given, str):
         return
@@ -92,7 +92,7 @@ def _fault_of_name(field: str) -> str | None:
 
 
 def _payload(field: str, value: Any) -> dict[str, Any]:
-    """The body of the update, checked as the API checks it. Raises ValueError."""
+    """Returns the body of the update, validated like the API's. Raises ValueError."""
     if field == "opted_out":
         return {field: _boolean(value)}
     if field not in _OWN:
