@@ -105,7 +105,7 @@ def count_matching(endpoint_id: str, **filters: Any) -> int:
 
 
 def count_resendable(endpoint_id: str, **filters: Any) -> tuple[int, int]:
-    """Counts the deliveries that a resend would send now, and matching ones that have lost their body."""
+    """Counts the deliveries that a resend would send now, and those that match but have no body."""
     chosen, parameters = choice("resend", **filters)
     [counted] = rows(
         f"""
