@@ -1,4 +1,4 @@
-"""HTTP/1.1 on one connection: reads a response within limits, and otherwise closes the connection."""
+"""HTTP/1.1 on one connection: reads a response within limits, and closes the connection otherwise."""
 
 from __future__ import annotations
 

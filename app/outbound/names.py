@@ -75,7 +75,7 @@ class Names:
         return lookup.result()
 
     def is_resolver_silent(self, host: str, port: int) -> bool:
-        """Whether a lookup of this name is waiting, and the delay is the resolver's fault, not the name's."""
+        """Whether a lookup of this name is waiting, and our resolver is to blame, not the name."""
         return (host, port) in self._lookups and not self._is_name_at_fault((host, port))
 
     def close(self) -> None:
