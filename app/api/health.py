@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @blueprint.get("/healthz")
 def alive() -> Response:
-    """200 while the process can respond at all, and the version that it runs."""
+    """Responds with 200 and the running version while the process can respond at all."""
     return respond(200, {"status": "alive", "version": versions.running()})
 
 
