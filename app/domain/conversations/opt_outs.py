@@ -10,7 +10,7 @@ from typing import Literal
 from app.domain.work.units import Unit
 from app.models.workspaces import Workspace
 
-# By language. A word counts only if it is the whole message, so none of these is one that a shop may ask for.
+# By language. A word counts only if it is the whole message, so it must not be a word that a shop may ask for.
 STOP: Mapping[str, tuple[str, ...]] = {
     "ar": ("توقف", "إيقاف", "إلغاء الاشتراك"),
     "bg": ("стоп", "отписване"),
@@ -60,7 +60,7 @@ def wish_of(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool 
     A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button, or a run
     waits for the reply. Everyday words are then ignored.
     """
-    # No list has a longer one, and most messages are longer.
+    # No list has a longer word, and most messages are longer.
     if not text or len(text) > 100:
         return None
     said = _plain(text)
@@ -104,7 +104,7 @@ def _is_of_word(character: str) -> bool:
 
 
 def _bare(character: str) -> str:
-    """Returns a decomposed character as a plain keyboard has it; "" for an accent, a hamza or a tatweel.
+    """Returns a decomposed character as on a plain keyboard; "" for an accent, a hamza or a tatweel.
 
     Keeps marks that change the syllable, such as Hindi vowels and Japanese voicing marks.
     """

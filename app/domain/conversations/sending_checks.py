@@ -1,4 +1,7 @@
-"""Whether a message may be sent: checked when it is queued, and again when it is claimed, which may be much later."""
+"""Whether a message may be sent.
+
+Checked when it is queued, and again when it is claimed, which may be much later.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has 
 
 
 def check_size(kind: ChannelKind, text: str, files: int, buttons: int = 0) -> None:
-    """Raises Invalid if the text is longer, or if there are more files or buttons, than the kind of channel takes."""
+    """Raises Invalid for too long a text, or too many files or buttons, for the kind of channel."""
     if files > kind.most_files:
         raise Invalid(Fault("/attachments", f"On this channel a message has at most {_files(kind.most_files)}."))
     most_buttons = kind.most_buttons_beside_file
@@ -53,7 +56,10 @@ def refusal(
     is_expired: bool,
     is_deleted: bool = False,
 ) -> Verdict | None:
-    """Why nothing may be sent to the contact; None if it may. `is_open`: the contact wrote within the kind's window."""
+    """Returns why nothing may be sent to the contact; None if it may.
+
+    `is_open`: the contact wrote within the kind's window.
+    """
     if is_deleted:
         return Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel has been deleted.")
     if opted_out:
