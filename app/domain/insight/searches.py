@@ -1,4 +1,4 @@
-"""Searches: finds what a pasted identifier, e-mail address, phone number, sale's reference or trace names."""
+"""Searches for a pasted identifier, e-mail address, phone number, sale's reference or trace."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from app.lib import ids, normalization, phones
 
 MOST_FOUND = 20
 LONGEST = 255
-# Contacts are indexed for each workspace, so a search over all of them looks into one after the other.
+# Contacts are indexed per workspace, so a search over all of them queries one workspace after the other.
 MOST_WORKSPACES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A kind of thing that has identifiers: where it is kept, and what it is called.
+    """A type of resource with identifiers: its table and its name.
 
-    `title` and `parent` are SQL: what people know it by, and what it belongs to, if that shows it.
+    `title` and `parent` are SQL: the title that people know, and the resource that contains it, if its page shows it.
     """
 
     name: str
@@ -74,7 +74,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The resources found. `is_complete`: False if more match, or if not every workspace was searched."""
+    """The resources found.
+
+    `is_complete`: False if more match, or if not every workspace was searched.
+    """
 
     text: str
     found: Sequence[Found]
@@ -82,7 +85,7 @@ class Findings:
 
 
 def find(text: str, workspace_id: str | None = None) -> Findings:
-    """Returns everything that the text identifies in a workspace, or in all if None: at most MOST_FOUND.
+    """Returns what the text identifies in a workspace, or in all if None: at most MOST_FOUND.
 
     Takes one statement for one of our own identifiers, otherwise up to six. Never finds another workspace's things.
     """
