@@ -1,4 +1,4 @@
-"""Imports of contacts, their pending lines, and the errors of bad lines."""
+"""Imports of contacts, their pending lines, and the errors of invalid lines."""
 
 from __future__ import annotations
 
