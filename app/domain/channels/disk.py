@@ -1,4 +1,4 @@
-"""The disks for media and temporary files: their free space, and whether they can be written."""
+"""The disks of MEDIA_DIR and of temporary files: free space, and whether they can be written."""
 
 from __future__ import annotations
 
