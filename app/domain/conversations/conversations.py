@@ -57,7 +57,7 @@ def of_run(unit: Unit, run: Run) -> Conversation | None:
 
 
 def most_recent(unit: Unit, workspace_id: str, contact_id: str) -> Conversation | None:
-    """Returns the contact's conversation with the latest message, if any, open or closed."""
+    """Returns the contact's conversation with the latest message, open or closed; None if none."""
     if _latest_of(contact_id) not in unit.notes:
         unit.notes |= _latest([contact_id])
     found = unit.notes[_latest_of(contact_id)]
@@ -65,7 +65,7 @@ def most_recent(unit: Unit, workspace_id: str, contact_id: str) -> Conversation 
 
 
 def on_channel(unit: Unit, contact: Contact, channel_ids: Collection[str]) -> Conversation | None:
-    """Returns the contact's most recent conversation on one of the channels, if any, open or closed."""
+    """Returns the contact's latest conversation on one of the channels, open or closed; None if none."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or latest.channel_id in channel_ids:
         return latest
