@@ -55,7 +55,7 @@ def head(delivery_id: str, address: str, body: bytes) -> Head | str:
 
 
 def command(delivery_id: str, address: str, body: bytes) -> str:
-    """Returns shell commands (curl, openssl) that send the body again, signed with $SECRET.
+    """Returns POSIX shell commands (curl, openssl) that send the body again, signed with $SECRET.
 
     A body longer than LONGEST_INLINE bytes is read from `body.json`.
     """
