@@ -115,7 +115,7 @@ def chart(
 
 
 def spark(values: Sequence[float]) -> str:
-    """Returns a small line without axes as an SVG path; "" with fewer than two values."""
+    """Returns a line as an SVG path in SPARK_WIDTH by SPARK_HEIGHT; "" with fewer than two values."""
     highest = max(values, default=0)
     if len(values) < 2:
         return ""
