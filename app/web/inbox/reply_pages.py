@@ -47,7 +47,7 @@ def index(conversation_id: str) -> Response:
 @blueprint.get("/saved-replies/<saved_reply_id>")
 @page(ANSWER)
 def show(conversation_id: str, saved_reply_id: str) -> Response:
-    """Returns a rendered saved reply, as in the API."""
+    """Returns a rendered saved reply as JSON, as in the API."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     try:
         return _json(_rendered(conversation, SavedReply.find(workspace_id(), saved_reply_id)))
