@@ -9,7 +9,7 @@ _UNITS = ((180, "seconds", 1), (3 * 3_600, "minutes", 60), (4 * 86_400, "hours",
 
 
 def spelled(seconds: float | None) -> str:
-    """Writes a duration in its two largest units: 3 min 20 s, 2 d 3 h; None as an en dash."""
+    """Writes a duration in its two largest units: 45 s, 3 min 20 s, 2 d 3 h; None as an en dash."""
     if seconds is None:
         return NOTHING
     whole = round(seconds)
