@@ -1,5 +1,5 @@
-// The editor of automations without reloads: a link or a form of it replaces the picture and the panel in place, forms of
-// steps save themselves, and others' changes appear. Every page works without it.
+// The editor of automations without reloads: links and forms replace the picture and the panel in place, forms of steps
+// save themselves, and others' changes appear. Every page works without it.
 "use strict";
 {
   const editor = () => document.getElementById("editor");
@@ -27,7 +27,7 @@
     localize(next);
     now.replaceWith(next);
   };
-  // All but the panel: the picture stays where the reader has scrolled it.
+  // Replaces everything except the panel: the picture keeps its scroll position.
   const redraw = (fresh) => {
     const [left, top, focused] = [canvas()?.scrollLeft, canvas()?.scrollTop, document.activeElement];
     const place = focused?.closest("#picture, #editor-head") && (focused.getAttribute("href") ?? focused.dataset.do);
@@ -121,10 +121,10 @@
         if (button?.dataset.do) return all(`#editor-head [data-do="${button.dataset.do}"]`)[0]?.focus();
         if (doing === "preview") return panel().querySelector("[value=preview]")?.focus();
         if (panel().dataset.panel) return first();
-        // Back to the picture: at the step that the form was about.
+        // Moves the focus to the form's step in the picture.
         document.querySelector(`[id="step-${CSS.escape(step ?? "")}"] a`)?.focus({ preventScroll: true });
       });
-      // These show what was typed, and save nothing.
+      // These buttons show the typed values, and save nothing.
       if (name || doing === "preview") {
         isDirty = wasDirty || Boolean(name);
         saving = setTimeout(flush, SAVE_AFTER);
@@ -180,7 +180,7 @@
       if (fresh.querySelector("#panel .flash.warn")) {
         const typed = entries(form);
         open(fresh);
-        // With what was typed since.
+        // Keeps the values typed since.
         if (typed.length === entries(document.getElementById("step-form")).length) {
           entries(document.getElementById("step-form")).forEach((each, at) => (each.value = typed[at].value));
           offerChoices(panel());
@@ -204,7 +204,7 @@
       isSaving = false;
     }
   };
-  // What is wrong with fields now, without touching what is typed in them.
+  // Shows the current faults of fields without touching their values.
   const notes = (fresh) => {
     for (const field of all(".field, fieldset.rows", panel())) {
       const id = field.querySelector("[id^='e-']")?.id ?? field.id;
@@ -220,7 +220,7 @@
     }
     offerChoices(panel());
   };
-  // One after the other: a save that overtakes another would be refused, as what it knows is old.
+  // One after the other: a save that overtakes another would be refused, because it is based on an old version.
   const inTurn = (act) => (running = running.then(act).catch(sorry));
   const flush = () => {
     clearTimeout(saving);
@@ -322,7 +322,7 @@
   for (const [doing, ...names] of [["undo", "Ctrl+z"], ["redo", "Ctrl+Shift+z", "Ctrl+y"]]) {
     keys.on(names, () => document.querySelector(`[data-do="${doing}"]:not(:disabled)`)?.click());
   }
-  // Escape closes the form; the arrow keys go from step to step of the picture.
+  // Escape closes the form; the arrow keys move between the steps of the picture.
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
     if (event.key === "Escape" && event.target.closest("#panel")) panel().querySelector("[data-close]")?.click();
@@ -336,7 +336,7 @@
     next.focus();
   });
 
-  // Who else is here, and what they have changed.
+  // The other people here, and their changes.
   const look = async () => {
     if (!document.hidden) {
       const body = new URLSearchParams({ csrf_token: document.querySelector("[name=csrf_token]").value });
@@ -349,7 +349,7 @@
           if (seen !== editor().dataset.seen) await inTurn(catchUp);
         }
       } catch {
-        // The server is away; the next look tries again.
+        // The server is unavailable; the next look tries again.
       }
     }
     setTimeout(look, LOOK_EVERY);

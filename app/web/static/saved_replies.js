@@ -103,7 +103,7 @@ const offerReplies = (composer) => {
   box.addEventListener("blur", close);
   list.addEventListener("mousedown", (event) => event.preventDefault());
   list.addEventListener("click", (event) => source.insert(event.target.closest("[role=option]")));
-  // Before the box's own keys.
+  // Runs before the box's own key handlers.
   composer.addEventListener("keydown", (event) => {
     if (event.target !== box || event.isComposing) return;
     const picks = event.key === "Enter" || event.key === "Tab";

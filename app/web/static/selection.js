@@ -1,11 +1,11 @@
-// Several conversations at once: ticks by `x`, in ranges with shift, and their change without a reload.
+// Several conversations at once: ticks by `x`, ranges with shift, and changes without a reload.
 "use strict";
 
 const selection = document.getElementById("selection");
 if (selection) {
   const list = document.getElementById("rows");
   const boxes = () => all(".tick input", list);
-  // A row that is drawn anew keeps its tick.
+  // A row that is rendered again keeps its tick.
   const tickedIds = new Set();
   let lastTicked = null;
 
@@ -69,7 +69,7 @@ if (selection) {
       if (!response.ok) giveBack(data, ids, menu);
     } catch {
       said("The server cannot be reached. Try again.");
-      // The same key makes the next click the same change.
+      // With the same key, the next click is the same change.
       selection.elements.once.value = data.get("once");
       giveBack(data, ids, menu);
     }
@@ -85,7 +85,7 @@ if (selection) {
     if (!keys.isField(document.activeElement)) keys.enter(menu);
   };
 
-  // It is sent here, not by the page.
+  // This script sends the form, not the page.
   selection.removeAttribute("data-once");
   list.addEventListener("click", (event) => {
     if (event.target.matches(".tick input")) change(event.target, event.shiftKey);
