@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
     from flask import Flask
 
-# The paths of programs and of files. All others are pages. Nothing is below `/v1/`, but programs that forget `/api`
-# should hear so in a document that they can read.
+# Paths of programs and files; all other paths are pages. The API has no `/v1/`, but a client that forgets `/api` should
+# get a problem document that it can read.
 _API_PATHS = ("/api/", "/v1/", "/problems", "/healthz", "/readyz", "/media/", "/chat/", "/hooks/")
-# Whoever sends a token is a program, on any path.
+# A request with a token comes from a program, whatever its path.
 _BEARER = "bearer bhp_"
 
 

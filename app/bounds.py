@@ -187,7 +187,8 @@ LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free 
 # Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.
 COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step or macro together")
 COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates")
-# A flow of 700 elements that lead to the next two has ways without number. This is about a second's work.
+# In a flow of 700 elements that each lead to the next two, the number of paths is exponential. The bound is about one
+# second of work.
 COMPUTING_PER_IMPORT = Bound(
     "computing_per_import", 3_000_000, "elements and characters that are looked at to import an automation"
 )
@@ -196,9 +197,9 @@ RUNS_OF_CHAIN = Bound("runs_of_chain", 1_000, "runs of a contact that follow fro
 # Of four. A second would only make two compute at half the speed, and all others wait longer for the interpreter.
 RUNS_HEAVY = Bound("runs_heavy", 1, "threads of an `automations` process for workspaces whose runs compute for long")
 
-# A caller is a token or a browser's session. The other threads are always the others'.
+# A caller is a token or a browser session. One caller cannot take the threads that are left for others.
 WEB_PER_CALLER = Bound("web_per_caller", 12, "requests under way, in each `web` process")
-# Of all sessions of a workspace, so that many members hold no more threads than one.
+# Counted over all sessions of a workspace, so that many members together hold no more threads than one caller.
 PAGES_PER_WORKSPACE = Bound("pages_per_workspace", 12, "pages of a workspace under way, in each `web` process")
 PAGES_PER_SESSION = Bound("pages_per_session", 1_200, "pages a minute")
 PAGES = Places(PAGES_PER_WORKSPACE)

@@ -24,7 +24,8 @@ from psycopg2.extensions import parse_dsn
 from app.errors import SettingsError
 from app.lib import redis_servers
 
-# How alike a misspelt name is, as difflib measures. REDIS_TLS_URL, which others set, is no REDIS_URL.
+# How similar (difflib's ratio) a misspelt name must be. At this value, REDIS_TLS_URL, which other programs use, is not
+# taken for REDIS_URL.
 NEAR = 0.85
 
 Network = IPv4Network | IPv6Network
@@ -281,7 +282,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 
 
 def misspelt(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Names in the environment that are no settings but nearly one that is not set, each with that one."""
+    """Maps names in the environment to the unset setting that they probably misspell."""
     missing = {each.metadata["name"] for each in fields(Settings)} - environment.keys()
     near = {name: get_close_matches(name.upper(), missing, 1, NEAR) for name in environment if len(name) > 5}
     return {name: found[0] for name, found in near.items() if found}

@@ -101,7 +101,7 @@ class RateLimited(Throttled):
 
 
 class TooManyPages(Throttled):
-    """A session has opened as many pages as it may."""
+    """A session has opened its limit of pages per minute."""
 
     def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
         super().__init__(f"You may open {per_minute:,} pages a minute.", retry_after_seconds)

@@ -1,4 +1,7 @@
-"""The gunicorn configuration of `web`: `python -m app.serving --config python:app.gunicorn "app:create_app()"`."""
+"""Gunicorn settings of `web`.
+
+Used by `python -m app.serving --config python:app.gunicorn "app:create_app()"`.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def run(stopping: threading.Event) -> None:
         stopping.wait(max(0.0, TICK_SECONDS - (time.monotonic() - began)))
     leadership.give_up()
     if mailer is not None:
-        mailer.join(smtp.TIMEOUT_SECONDS)  # what it was sending is sent again if it does not hear the answer
+        mailer.join(smtp.TIMEOUT_SECONDS)  # an e-mail is sent again if the mailer ends before the server confirms it
     bells.flush()
     log.info("scheduler.stopped")
 

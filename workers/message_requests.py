@@ -94,7 +94,7 @@ class MessageRequests:
         return outgoing, self._ask(kind.sending(account, outgoing, prepared))
 
     async def _outcome(self, dispatch: Dispatch, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """The meaning of the answer, or of the answer to what is sent instead of a message that it refuses."""
+        """Reads the answer, or the answer to the replacement of a message that the provider refused."""
         try:
             instead = dispatch.kind.instead(outgoing, answer)
             again = self._ask(dispatch.kind.sending(dispatch.account, instead, None)) if instead else None

@@ -53,7 +53,7 @@ from app.api.responses import BareResponse
 
 
 def install(app: Flask, base_url: str) -> None:
-    """Adds to `app` everything under /api/v1, the documentation, the problem pages and the health checks."""
+    """Registers everything under /api/v1, the documentation, the problem pages and the health checks."""
     app.response_class = BareResponse
     parsing.install(app)
     problems.install(app, base_url)

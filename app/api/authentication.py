@@ -1,4 +1,4 @@
-"""Authentication and authorization: every route of the API declares who may use it with `authorize`."""
+"""Authentication and authorization: every route of the API declares its access with `authorize`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 def authorize(restriction: str | None, *others: str) -> Callable[[View], View]:
-    """Declares who may use a route: a valid token with `restriction` (None: any token), for its own workspace only.
+    """Declares that a route needs a token of its workspace with `restriction`; None: any valid token.
 
-    UNRESTRICTED stands for an unrestricted token. One with another of these restrictions may use it as well.
+    UNRESTRICTED requires an unrestricted token. A token with one of `others` is accepted, too.
     """
 
     def decorate(view: View) -> View:
@@ -35,11 +35,11 @@ def authorize(restriction: str | None, *others: str) -> Callable[[View], View]:
 
 
 def install(app: Flask) -> None:
-    """Checks every request to a route that has declared `authorize`, before its query and body are read.
+    """Checks every request to a route with `authorize`, before reading its query and body.
 
     In this order: 401 without a valid token, 429 above the rate limit, 404 for another workspace in the path, 403
-    without the restriction. Views do not get the workspace as an argument: it is the caller's. OPTIONS needs no
-    token: it reveals only what the OpenAPI document shows.
+    without the restriction. Views do not get the workspace as an argument: it is the caller's. OPTIONS needs no token,
+    because it reveals only what the OpenAPI document shows.
     """
 
     def check() -> None:
@@ -60,18 +60,18 @@ def install(app: Flask) -> None:
 
 
 def caller() -> Caller:
-    """The caller of the current request: its token and workspace."""
+    """Returns the caller of the current request: its token and workspace."""
     found: Caller = g.caller
     return found
 
 
 def require(restriction: str | None) -> None:
-    """Raises InsufficientScope if the restrictions of the caller's token do not include `restriction`."""
+    """Raises InsufficientScope if the caller's token does not include `restriction`."""
     _must_have(caller(), restriction)
 
 
 def token_for(restriction: str | None, *others: str, quote: str = "") -> str:
-    """In words, which tokens a restriction, or one of the others, allows; their names between two `quote`s."""
+    """Describes the tokens that a restriction, or one of the others, allows. `quote`: around names."""
     if restriction is None:
         return "any valid token"
     if restriction == UNRESTRICTED:
@@ -86,13 +86,13 @@ def _must_have(who: Caller, restriction: str | None, *others: str) -> None:
 
 
 def _count_unrouted(request: Request) -> None:
-    """Counts a request without a route, or with a method that is not allowed, to its token if that is valid."""
+    """Counts a request without a route, or with a wrong method, for its token if that is valid."""
     with suppress(Unauthenticated):
         rate_limits.count_request(tokens.authenticate(_bearer(request)).token_id)
 
 
 def _bearer(request: Request) -> str:
-    """The token of the request. Raises Unauthenticated, which says where it was looked for and what was there."""
+    """Returns the request's token. Raises Unauthenticated, which says where a token must be."""
     given = request.headers.get("Authorization", "")
     scheme, _, token = given.partition(" ")
     if scheme.lower() == "bearer" and token.strip(" "):

@@ -36,12 +36,12 @@ from app.models.automations import Automation, AutomationVersion
 
 blueprint = Blueprint("automations", __name__, description="Steps that are taken for a contact when something happens.")
 
-# The body that takes 25 ms to check, if it has as many templates as it can: as long as other requests.
+# A body of this size with as many templates as possible takes 25 ms to check, like other requests.
 _LARGE_BYTES = 4 * 1024
 
 
 class AutomationFields(RequestBody):
-    """The fields of an automation. `name` and `definition` are required to create one and optional in a change."""
+    """An automation's fields. `name` and `definition` are required for creating one only."""
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **automations.ABOUT_NAME})
     definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": automations.EXAMPLE})
@@ -60,9 +60,9 @@ class AutomationFields(RequestBody):
 
     @post_load
     def can_run(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """The fields unchanged. Raises Invalid, with a pointer to each fault, for a definition that cannot run.
+        """Validates that the definition can run, and returns the fields unchanged.
 
-        Raises Overloaded.
+        Raises Invalid, with a pointer to each fault, and Overloaded.
         """
         is_large = len(request.get_data()) > _LARGE_BYTES
         with bounds.alone(caller().workspace_id) if is_large else nullcontext():
@@ -186,8 +186,8 @@ def show_version_of_automation(automation_id: str, version: str) -> Response:
 def show_counts_of_automation(query: dict[str, Any], automation_id: str) -> Response:
     """Count the runs of a version, by status and by step.
 
-    With `since` or `until`, only runs created in that time are counted, with all that has become of them since. Counts
-    by time are kept for HISTORY_RETENTION_DAYS, those without for ever. Runs from before this was counted are left out.
+    With `since` or `until`, only runs created in that time are counted, with everything that they have done since.
+    Counts by time are kept for HISTORY_RETENTION_DAYS, others forever. Runs older than this feature are left out.
     """
     automation = Automation.find(caller().workspace_id, automation_id)
     return respond(200, {"data": version_counts.read(automation, **query)})
@@ -249,16 +249,16 @@ def resume_automation(automation_id: str) -> Response:
     success=True,
 )
 def move_runs_of_automation(body: dict[str, Any], automation_id: str) -> Response:
-    """Let runs of a version go on with the published one, or count them with `dry_run`.
+    """Move runs of a version to the published one, or count them with `dry_run`.
 
-    They are those that wait in a step which the published version has too, with the same identifier and kind: the wait
-    goes on, and the steps after it are those of the published version. All others keep theirs.
+    A run is moved if it waits in a step that the published version has, too, with the same identifier and kind. The
+    wait continues, followed by the published version's steps. All other runs keep their version.
     """
     automation = Automation.find(caller().workspace_id, automation_id)
     if automation.version is None:
         raise AutomationNotPublished
     if body.pop("dry_run", False):
-        idempotency_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one must be refused
         count, kept = moves.count(automation, body["from_version"], automation.version)
         return respond(200, {"data": {"count": count, "kept": kept}})
     return act("automations.move_runs", automation_id, body | {"to_version": automation.version})
@@ -280,6 +280,6 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     if "contact_id" in body:
         contacts.find_named(workspace_id, body["contact_id"])
     if body.pop("dry_run", False):
-        idempotency_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one must be refused
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
     return act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})

@@ -52,7 +52,7 @@ class BookingQuery(PageQuery):
 @blueprint.arguments(BookingQuery)
 @blueprint.response(200, envelope(BookingSchema, many=True))
 def list_bookings(query: dict[str, Any]) -> Response:
-    """List bookings, the latest created first; with a range of times, the latest to begin first."""
+    """List bookings, the latest created first; with a time range, the latest to begin first."""
     found = Booking.matching(caller().workspace_id, query)
     return respond(200, page(found, Booking, query, bookings.represent))
 

@@ -1,4 +1,4 @@
-"""Broadcasts: a message, or an automation started, for each contact of a segment, and what became of each."""
+"""Broadcasts: send a message to, or start an automation for, each contact of a segment."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ def list_broadcasts(query: dict[str, Any]) -> Response:
     200, schema=envelope(BroadcastPreviewSchema), description="The result of a dry run.", success=True
 )
 def create_broadcast(body: dict[str, Any]) -> Response:
-    """Send a message to each contact of a segment once, or start an automation for it; or count them with `dry_run`.
+    """Send a message to each contact of a segment, or start an automation; or count with `dry_run`.
 
-    The contacts are fixed when it starts. Other messages of a channel go before those of broadcasts, and quiet hours
-    are kept by each contact's clock. The broadcast in the response shows the progress.
+    Each contact is reached once. The contacts are fixed when the broadcast starts. Other messages of a channel are sent
+    before those of broadcasts, and quiet hours follow each contact's time zone. The broadcast in the response shows the
+    progress.
     """
     workspace_id, is_dry_run = caller().workspace_id, body.pop("dry_run", False)
     if is_dry_run:
-        idempotency_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one must be refused
         condition = broadcast_checks.filter_of(workspace_id, body)
         broadcast_checks.check(workspace_id, body)
         with bounds.reading_segment(workspace_id):
@@ -75,7 +76,7 @@ def create_broadcast(body: dict[str, Any]) -> Response:
 @authorize("automations")
 @blueprint.response(200, envelope(BroadcastSchema))
 def show_broadcast(broadcast_id: str) -> Response:
-    """Show a broadcast and what has come of it so far."""
+    """Show a broadcast and its results so far."""
     return respond(
         200, {"data": broadcast_representations.represent(Broadcast.find(caller().workspace_id, broadcast_id))}
     )
@@ -102,7 +103,7 @@ def update_broadcast(body: dict[str, Any], broadcast_id: str) -> Response:
 @blueprint.arguments(BroadcastRowQuery)
 @blueprint.response(200, envelope(BroadcastRowSchema, many=True))
 def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Response:
-    """List what became of each contact that was reached or skipped, the latest first."""
+    """List the contacts that were reached or skipped, with their outcomes, the latest first."""
     found = Broadcast.find(caller().workspace_id, broadcast_id)
     find = partial(BroadcastRow.newest, found.id, query.get("outcome"), query.get("replied"))
     return respond(
@@ -115,7 +116,7 @@ def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Response:
 @authorize("automations")
 @accepts_write(BroadcastSchema)
 def pause_broadcast(broadcast_id: str) -> Response:
-    """Stop reaching contacts until the broadcast is continued. Messages in an outbox still go out."""
+    """Pause a broadcast: no more contacts are reached. Messages in an outbox are still sent."""
     return _move("broadcasts.pause", broadcast_id, "paused")
 
 
@@ -123,7 +124,7 @@ def pause_broadcast(broadcast_id: str) -> Response:
 @authorize("automations")
 @accepts_write(BroadcastSchema)
 def continue_broadcast(broadcast_id: str) -> Response:
-    """Go on after a pause, or with the rest after the canary."""
+    """Continue after a pause, or with the rest after the canary."""
     return _move("broadcasts.continue", broadcast_id, "running")
 
 
@@ -131,7 +132,10 @@ def continue_broadcast(broadcast_id: str) -> Response:
 @authorize("automations")
 @accepts_write(BroadcastSchema)
 def abort_broadcast(broadcast_id: str) -> Response:
-    """End the broadcast. Contacts that it has not reached get nothing; messages in an outbox still go out."""
+    """End a broadcast.
+
+    Contacts that it has not reached get nothing; messages in an outbox are still sent.
+    """
     return _move("broadcasts.abort", broadcast_id, "aborted")
 
 
@@ -145,7 +149,7 @@ def _move(kind: str, broadcast_id: str, state: str) -> Response:
 
 
 def _found(broadcast_id: str) -> Broadcast | None:
-    """The broadcast; None if a queued write will make it."""
+    """Returns the broadcast; None if a queued write will create it."""
     try:
         return Broadcast.find(caller().workspace_id, broadcast_id)
     except NotFound:

@@ -39,9 +39,10 @@ def list_channels(query: dict[str, Any]) -> Response:
 @blueprint.arguments(ChannelCreate)
 @accepts_write(ChannelSchema, made=True, secret=SECRET)
 def create_channel(body: dict[str, Any]) -> Response:
-    """Create a channel, up to 100 in a workspace. The provider is asked soon after; `state` says what it answered.
+    """Create a channel, up to 100 in a workspace.
 
-    Only this response shows the secret with which a web chat's visitors are signed. Other kinds have none.
+    The provider is asked soon after; `state` says what it answered. Only this response shows the secret of a web chat,
+    which signs visitors' identities. Other kinds have none.
     """
     workspace_id = caller().workspace_id
 
@@ -72,7 +73,7 @@ def show_channel(channel_id: str) -> Response:
 @blueprint.arguments(ChannelPatch)
 @accepts_write(ChannelSchema)
 def update_channel(body: dict[str, Any], channel_id: str) -> Response:
-    """Change the name, or the settings that are given. The provider is asked again if they concern it."""
+    """Change the name, or the given settings. The provider is asked again if they concern it."""
     workspace_id = caller().workspace_id
 
     def check() -> None:
@@ -97,7 +98,7 @@ def delete_channel(channel_id: str) -> Response:
 @blueprint.arguments(Reauthorization, required=False)
 @accepts_write(ChannelSchema, secret=SECRET)
 def reauthorize_channel(body: dict[str, Any], channel_id: str) -> Response:
-    """Replace the credentials. Messages that wait go out once the provider accepts the new ones.
+    """Replace the credentials. Waiting messages are sent once the provider accepts the new ones.
 
     A web chat has none to give: it gets a new secret, which only this response shows.
     """

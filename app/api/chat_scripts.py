@@ -1,6 +1,6 @@
-"""The script of a web chat, which a workspace's pages include: `<script async src=".../chat/<channel>.js"></script>`.
+"""Serves the script of a web chat: `<script async src=".../chat/<channel>.js"></script>`.
 
-`widget/chat.min.js` is made of the other files there by `python -m tests.widget`.
+Workspaces' pages include it. `python -m tests.widget` builds `widget/chat.min.js` from the other files there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ blueprint = Blueprint("chat_scripts", __name__)
 
 
 class Look(NamedTuple):
-    """What the script of a channel says of it."""
+    """The facts about a channel that its script contains."""
 
     name: str
     settings: dict[str, Any]
@@ -32,15 +32,18 @@ class Look(NamedTuple):
 
 
 _SHOWN = ("greeting", "color", "picture", "opening_hours")
-# What is to be said about the channels whose script was requested lately, and its characters.
+# The facts about channels whose script was requested recently. The bound is in characters.
 _LOOKS: Cache[str, Look] = Cache(4_000_000)
-# The facts about the channel stand in for `FACTS`, the argument at the end.
+# The facts about the channel replace `FACTS`, the argument at the end.
 _BEFORE, _, _AFTER = (Path(__file__).parent / "widget" / "chat.min.js").read_bytes().rpartition(b"FACTS")
 
 
 @blueprint.get("/chat/<channel_id>.js")
 def show(channel_id: str) -> Response:
-    """The script; that of a channel that is known also while the database is away. Raises NotFound, DatabaseAway."""
+    """Sends the script; for a known channel even while the database is unavailable.
+
+    Raises NotFound, DatabaseAway.
+    """
     content = _script(channel_id, _look_of(channel_id))
     is_compressed = request.accept_encodings["gzip"] > 0
     response = BareResponse(gzip.compress(content, mtime=0) if is_compressed else content, mimetype="text/javascript")

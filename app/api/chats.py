@@ -1,7 +1,7 @@
-"""Chats: what the script of a web chat asks for, from the pages of other origins that the channel allows.
+"""Chats: the requests of a web chat's script, from other origins that the channel allows.
 
-These requests have no cookies. A visitor's token travels in the Authorization header. It is made with the first
-message, or a file for it; nothing is stored before.
+They have no cookies: the Authorization header carries the visitor's token. It is created with the first message, or the
+first file for one; nothing is stored before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from app.models.channels import Channel
 
 blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")
 
-# A text of the longest length, each character escaped, and what is around it.
+# The longest text with every character escaped, plus the other members.
 MOST_BODY_BYTES = 32 * 1024
 _without_redis = Rates()
 _HEADERS = "authorization, content-type, x-file-name, x-visitor-key"
@@ -45,14 +45,14 @@ _CLIENT_ID = Regexp(r"^[A-Za-z0-9_-]{1,64}\Z", error="An id is 1 to 64 character
 
 
 class User(RequestBody):
-    """The user that the visitor is, by the workspace's signature."""
+    """The visitor's user, with the workspace's signature."""
 
     id = fields.String(required=True, validate=Length(1, visitors.LONGEST_USER))
     signature = fields.String(required=True, validate=Length(1, 128))
 
 
 class MessageBody(RequestBody):
-    """A message of a visitor; `key` is needed without a token."""
+    """A visitor's message. `key` is required without a token."""
 
     id = fields.String(required=True, validate=_CLIENT_ID)
     text = fields.String(load_default=None, allow_none=True, validate=Length(max=WebChat.most_characters))
@@ -64,21 +64,21 @@ class MessageBody(RequestBody):
 
 
 class IdentifyBody(RequestBody):
-    """The visitor's user; `key` makes a session for a user who has written elsewhere."""
+    """The visitor's user. `key` starts a session for a user who has written elsewhere."""
 
     user = fields.Nested(User, required=True)
     key = fields.String()
 
 
 class ReadBody(RequestBody):
-    """Up to which message the visitor has read."""
+    """The last message that the visitor has read."""
 
     message_id = fields.String(required=True, validate=Length(1, 64))
 
 
 @blueprint.before_request
 def admit() -> Response | None:
-    """Checks the page's origin, and answers the browser's question whether it may send a request."""
+    """Checks the page's origin, and answers preflight requests."""
     assert request.view_args is not None
     g.chat = channel = visitors.find_channel(request.view_args.pop("channel_id"))
     origin = _origin()
@@ -91,7 +91,7 @@ def admit() -> Response | None:
 
 @blueprint.after_request
 def allow_origin(response: Response) -> Response:
-    """Lets the page that asked read the response, if its origin is allowed."""
+    """Allows the page to read the response, if its origin is allowed."""
     response.headers["Vary"] = "Origin"
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Content-Type-Options"] = "nosniff"
@@ -107,7 +107,7 @@ def allow_origin(response: Response) -> Response:
 
 @blueprint.route("/messages", methods=["POST", "OPTIONS"], provide_automatic_options=False)
 def say() -> Response:
-    """Stores a message. The first one makes the visitor, whose token is in the answer."""
+    """Stores a message. The first one creates the visitor, and the response contains its token."""
     body = load(MessageBody(), _body())
     user_id = visitors.check_signature(_channel(), body["user"]) if "user" in body else None
     visitor, token = _visitor_or_new(body.get("key"))
@@ -120,21 +120,21 @@ def say() -> Response:
 
 @blueprint.get("/messages")
 def list_messages() -> Response:
-    """The latest messages that the visitor may see, or those before a given one; the oldest first.
+    """Returns the latest messages that the visitor may see, or those before a given one, in order.
 
-    `unread`: how many of the visitor's no member has read.
+    `unread`: how many of the visitor's messages no member has read.
     """
     visitor = _visitor()
     messages = chats.history(_channel(), visitor, request.args.get("before"))
-    # Counted after them, so that none of them is shown as read that is not.
+    # Counted after reading them, so that no unread message is shown as read.
     return respond(200, {"messages": messages, "unread": chats.unread(_channel(), visitor)})
 
 
 @blueprint.route("/uploads", methods=["POST", "OPTIONS"], provide_automatic_options=False)
 def upload() -> Response:
-    """Keeps a file for a message to come. Its name is in `X-File-Name`, percent-encoded.
+    """Stores a file for a later message. `X-File-Name` is its name, percent-encoded.
 
-    Without a token: makes the visitor of the key in `X-Visitor-Key`, as the first message does.
+    Without a token, creates the visitor for the key in `X-Visitor-Key`, like a first message.
     """
     visitor, token = _visitor_or_new(request.headers.get("X-Visitor-Key"))
     _count(f"chat-uploads:{visitor.id}", bounds.CHAT_UPLOADS_PER_VISITOR)
@@ -146,9 +146,10 @@ def upload() -> Response:
 
 @blueprint.route("/identify", methods=["POST", "OPTIONS"], provide_automatic_options=False)
 def identify() -> Response:
-    """Joins the visitor to the contact that the signature names.
+    """Links the visitor to the contact that the signature names.
 
-    Without a token: makes a session, with a token in the answer, if the user has written here before; else nothing.
+    Without a token, starts a session if the user has written here before, and returns its token; otherwise does
+    nothing.
     """
     body = load(IdentifyBody(), _body())
     user_id = visitors.check_signature(_channel(), body["user"])
@@ -162,7 +163,7 @@ def identify() -> Response:
 
 @blueprint.route("/read", methods=["POST", "OPTIONS"], provide_automatic_options=False)
 def read() -> Response:
-    """Notes what the visitor has read."""
+    """Records what the visitor has read."""
     chats.read(_channel(), _visitor(), load(ReadBody(), _body())["message_id"])
     return BareResponse(status=204)
 
@@ -180,7 +181,7 @@ def _channel() -> Channel:
 
 
 def _origin() -> str | None:
-    """The page's origin. Browsers send none with a GET of a page of our own."""
+    """Returns the page's origin. For a GET from our own pages, browsers send none."""
     origin = request.headers.get("Origin")
     if origin is None and request.headers.get("Sec-Fetch-Site") == "same-origin":
         own = urlsplit(settings().base_url)
@@ -189,13 +190,13 @@ def _origin() -> str | None:
 
 
 def _address() -> str:
-    """Where the request comes from, as it is counted."""
+    """Returns the client's network, for rate limits."""
     forwarded_for = request.headers.get("X-Forwarded-For", "")
     return network_of(client_address(request.remote_addr or "", forwarded_for, settings().trusted_proxies))
 
 
 def _visitor() -> Visitor:
-    """The visitor, by the token. Raises Unauthenticated, also for another channel's token."""
+    """Returns the token's visitor. Raises Unauthenticated, also for another channel's token."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     found = visitors.authenticate(token.strip()) if scheme.lower() == "bearer" else None
     if found is None or found.channel_id != _channel().id:
@@ -220,7 +221,7 @@ def _new_visitors_of(channel: Channel) -> Bound:
 def _count(name: str, bound: Bound) -> None:
     standing = rate_limits.count(name, bound.most)
     if standing is None:
-        # Strangers are counted while Redis is away, too, by each process for itself.
+        # While Redis is unavailable, each process counts requests on its own.
         if seconds := _without_redis.take(name, bound):
             raise RateLimited(bound.most, seconds)
     elif not standing.is_within:
@@ -229,6 +230,9 @@ def _count(name: str, bound: Bound) -> None:
 
 
 def _body() -> dict[str, Any]:
-    """The JSON object of the body. Raises RequestEntityTooLarge, BadRequest, Malformed and Invalid."""
-    # Any Content-Type: the check of the origin protects, not that of the type.
+    """Returns the JSON object in the body.
+
+    Raises RequestEntityTooLarge, BadRequest, Malformed and Invalid.
+    """
+    # Accepts any Content-Type: the check of the origin protects against forged requests.
     return object_in(whole_body(request, MOST_BODY_BYTES))

@@ -31,7 +31,7 @@ blueprint = Blueprint("contacts", __name__, description="The people that a works
 
 
 class PhoneFilter(Formatted):
-    """A phone number in a query, where an unescaped plus sign arrives as a space."""
+    """A phone number in a query. An unescaped plus sign arrives as a space."""
 
     def _deserialize(self, value: Any, *args: Any, **options: Any) -> Any:
         number = value.strip().lstrip("+")
@@ -39,12 +39,15 @@ class PhoneFilter(Formatted):
 
 
 def _address(text: str) -> str:
-    """The e-mail address in a query, where an unescaped plus sign arrives as a space, which no address has."""
+    """Returns the e-mail address in a query. Spaces become "+": an unescaped plus sign arrives as a space."""
     return normalization.bare(text).replace(" ", "+")
 
 
 def _search(text: str) -> str:
-    """The text to search for. An unescaped plus sign in a phone number or an e-mail address arrives as a space."""
+    """Returns the text to search for.
+
+    In a phone number or an e-mail address, spaces become "+": an unescaped plus sign arrives as a space.
+    """
     is_address = re.fullmatch(r"[^@\s]+( [^@\s]+)+@[^@\s]+", text)
     return text.replace(" ", "+") if is_address or re.fullmatch(r" [0-9]+", text) else text
 
@@ -144,7 +147,7 @@ def delete_contact(contact_id: str) -> Response:
 @blueprint.arguments(MergeBody)
 @accepts_write(ContactItemSchema)
 def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
-    """Merge another contact into this one: everything that it has moves here, and it no longer exists.
+    """Merge another contact into this one: everything moves here, and the other no longer exists.
 
     Fields that this contact does not have are filled from the other. It is opted out if either was.
     """
@@ -180,7 +183,7 @@ def remove_tag(contact_id: str, name: str) -> Response:
 
 def _of_segment(workspace_id: str, query: dict[str, Any]) -> dict[str, Any]:
     segment = segments.find(workspace_id, query["segment_id"])
-    # A cursor is for the filter that it was issued for.
+    # A cursor is valid only for the filter that it was issued for.
     arguments = {**query, "filter": segment and segment.filter}
 
     def find(last_id: str | None, limit: int) -> tuple[list[Contact], str | None]:

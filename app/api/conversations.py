@@ -1,4 +1,4 @@
-"""Conversations: what a contact and the workspace write to each other over one channel."""
+"""Conversations: the messages between a contact and the workspace on one channel."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ConversationQuery(PageQuery):
 
 
 class Viewers(ResponseBody):
-    """All who look at a conversation; never more than a page."""
+    """Everybody who is viewing a conversation; never more than a page."""
 
     data = fields.List(fields.Nested(ViewerSchema))
 
@@ -85,7 +85,7 @@ class Viewers(ResponseBody):
 @blueprint.arguments(ConversationQuery)
 @blueprint.response(200, envelope(ConversationSchema, many=True))
 def list_conversations(query: dict[str, Any]) -> Response:
-    """List conversations, the latest begun first; with `order=waiting`, those that wait for an answer."""
+    """List conversations, newest first; with `order=waiting`, those that wait for an answer."""
     workspace_id = caller().workspace_id
     if query.get("order") == "waiting":
         find = partial(Conversation.longest_waiting, workspace_id, query)
@@ -97,7 +97,7 @@ def list_conversations(query: dict[str, Any]) -> Response:
 @authorize("inbox")
 @blueprint.response(200, envelope(ConversationCountsSchema))
 def count_conversations() -> Response:
-    """Count the open conversations: exactly, and at the same cost however many there are."""
+    """Count the open conversations exactly, at the same cost for any number."""
     return respond(200, {"data": conversation_counts.of(caller().workspace_id)})
 
 
@@ -125,7 +125,7 @@ def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
 @authorize("inbox")
 @blueprint.response(204, description="Sent to the live streams that are open.")
 def show_typing(conversation_id: str) -> Response:
-    """Show for about six seconds that an answer is being typed. Makes no job, and is stored nowhere.
+    """Show for about six seconds that an answer is being typed. Makes no job, and stores nothing.
 
     Members see it on their live streams, and the visitor of a web chat in the chat. Repeat it every few seconds.
     """
@@ -138,7 +138,7 @@ def show_typing(conversation_id: str) -> Response:
 @authorize("inbox")
 @blueprint.response(200, Viewers)
 def list_viewers(conversation_id: str) -> Response:
-    """List who looks at a conversation now."""
+    """List who is viewing a conversation now."""
     found = Conversation.find(caller().workspace_id, conversation_id)
     return respond(200, {"data": viewers.of(found)})
 
@@ -147,7 +147,7 @@ def list_viewers(conversation_id: str) -> Response:
 @authorize("inbox")
 @blueprint.response(204, description="Sent to the live streams that are open.")
 def show_presence(conversation_id: str) -> Response:
-    """Show for 30 seconds that you look at a conversation. Makes no job, and is kept in no table.
+    """Show for 30 seconds that you are viewing a conversation. Makes no job, and stores nothing.
 
     Members see it on their live streams. Repeat it every 20 seconds or so.
     """

@@ -12,7 +12,7 @@ from app.errors import NotFound
 _FILES = {"swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"}
 _OWN_FILES = {"start.js"}
 _OWN = Path(__file__).parent / "templates" / "docs"
-# Swagger UI uses icons in data: addresses and inline styles.
+# Swagger UI uses `data:` icons and inline styles.
 _POLICY = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api/docs", template_folder="templates")
@@ -20,13 +20,13 @@ blueprint = Blueprint("docs", __name__, url_prefix="/api/docs", template_folder=
 
 @blueprint.get("")
 def show_docs() -> Response:
-    """The page itself."""
+    """Sends the page."""
     return _guarded(Response(render_template("docs/index.html"), mimetype="text/html"))
 
 
 @blueprint.get("/<name>")
 def show_file(name: str) -> Response:
-    """A script, style or image of the page. Raises NotFound."""
+    """Sends a script, style or image of the page. Raises NotFound."""
     if name in _OWN_FILES:
         return _guarded(send_from_directory(_OWN, name, max_age=3600))
     if name in _FILES:

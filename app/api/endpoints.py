@@ -27,7 +27,7 @@ blueprint = Blueprint("endpoints", __name__, description="The addresses that eve
 
 
 class ResendBody(Period):
-    """The body that selects deliveries: those that match all given fields."""
+    """The body that selects deliveries by all given fields."""
 
     statuses = fields.List(
         fields.String(validate=validate.OneOf(("failed", "held", "pending", "delivered"))),
@@ -91,7 +91,7 @@ def create_endpoint(body: dict[str, Any]) -> Response:
 @authorize("webhooks")
 @accepts_write(EndpointSchema, secret=SECRET)
 def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
-    """Rotate the signing secret. For 24 hours deliveries are signed with the previous secret, too."""
+    """Rotate the signing secret. For 24 hours, deliveries are also signed with the previous one."""
     secret = endpoints.new_secret()
     return accept(
         "endpoints.rotate_secret",
@@ -107,7 +107,7 @@ def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
 @blueprint.arguments(EndpointTest)
 @accepts_write(DeliverySchema)
 def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
-    """Send a sample of an event kind to this endpoint only, whether or not it is subscribed to that kind."""
+    """Send a sample of an event kind to this endpoint only, even if it is not subscribed to the kind."""
     payload = {**body, "endpoint_id": endpoint_id}
     return accept("endpoints.test", payload, check=lambda: must_exist("endpoint", endpoint_id))
 
@@ -155,7 +155,7 @@ def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
     """Resend many deliveries, oldest first, in a worker. The sweep in the response shows its progress."""
     is_dry = body.pop("dry_run", False)
     if is_dry:
-        idempotency_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one must be refused
         must_exist("endpoint", endpoint_id)
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}

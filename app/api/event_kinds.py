@@ -17,7 +17,7 @@ blueprint = Blueprint("event kinds", __name__, description="The kinds of events 
 class EventKindSchema(ResponseBody):
     kind = fields.String()
     description = fields.String()
-    # Not `allOf`: openapi-typescript leaves `kind` out of the type then.
+    # Not `allOf`: with that, openapi-typescript drops `kind` from the type.
     sample = fields.Raw(
         metadata={"description": "A complete delivery body.", "$ref": "#/components/schemas/WebhookBody"}
     )

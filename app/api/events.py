@@ -1,4 +1,4 @@
-"""Events: what happened in the workspace, and to which endpoints it was sent."""
+"""Events: what happened in the workspace, and which endpoints it was sent to."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class EventResend(RequestBody):
 @blueprint.arguments(EventQuery)
 @blueprint.response(200, envelope(EventSchema, many=True))
 def list_events(query: dict[str, Any]) -> Response:
-    """List events, newest first, for as long as their bodies are kept."""
+    """List events, newest first. Events are listed while their bodies are kept."""
     kinds = [query["kind"]] if "kind" in query else list(catalogue.KINDS)
     return respond(200, page_of(partial(Event.newest, caller().workspace_id, kinds, query), query, events.represent))
 
@@ -62,7 +62,7 @@ def list_events(query: dict[str, Any]) -> Response:
 @authorize(message_access.EVENTS)
 @blueprint.response(200, envelope(EventWithDeliveriesSchema))
 def show_event(event_id: str) -> Response:
-    """Show an event with its deliveries; once its body is not kept, for as long as its deliveries are."""
+    """Show an event with its deliveries; once its body is deleted, for as long as these are kept."""
     event = events.find(caller().workspace_id, event_id)
     sent = [deliveries.represent(delivery) for delivery in Delivery.of_event(event.workspace_id, event.id)]
     return respond(200, {"data": {**events.represent(event), "deliveries": sent}})
@@ -73,7 +73,7 @@ def show_event(event_id: str) -> Response:
 @blueprint.arguments(EventResend)
 @accepts_write(DeliverySchema, made=True)
 def resend_event(body: dict[str, Any], event_id: str) -> Response:
-    """Send an event to one endpoint, as a new delivery, whether or not that is subscribed to its kind."""
+    """Send an event to one endpoint as a new delivery, even if it is not subscribed to the kind."""
     payload = {"event_id": event_id, "endpoint_id": body["endpoint_id"]}
     return accept("deliveries.create", payload, ids.new("dlv"), check=partial(_check, **payload))
 

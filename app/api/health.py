@@ -1,4 +1,4 @@
-"""Health: `/healthz` (the process is alive) and `/readyz` (its database and broker respond, and writes are kept)."""
+"""Health: `/healthz` (the process is alive) and `/readyz` (it can read, write and ring bells)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ log = structlog.get_logger(__name__)
 
 @blueprint.get("/healthz")
 def alive() -> Response:
-    """200 while the process can respond at all, and the version that it runs."""
+    """Responds with 200 and the running version while the process can respond at all."""
     return respond(200, {"status": "alive", "version": versions.running()})
 
 
 @blueprint.get("/readyz")
 def ready() -> Response:
-    """200 if the database and the broker respond, and what is written is kept. Raises Unavailable, which says why not.
+    """Responds with 200 if the database and the broker answer, and writes are accepted.
 
-    `answering` names what responds.
+    Raises Unavailable, which says why not. `answering` in the response: whether the database and the broker answer.
     """
     answering = {
         "database": _answers("database", partial(rows, "SELECT 1"), *DatabaseAway),

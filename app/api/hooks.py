@@ -1,4 +1,7 @@
-"""Hooks: `/hooks/<kind>/<channel>`, where providers' webhooks arrive. They are stored and answered at once."""
+"""Hooks: providers' webhooks arrive at `/hooks/<kind>/<channel>`.
+
+They are stored and answered at once.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +19,26 @@ from app.errors import Malformed
 
 blueprint = Blueprint("hooks", __name__)
 
-# Some hundred items: as much as another request takes.
+# Some hundred items, which take as long as other requests.
 _LARGE_BYTES = 64 * 1024
 
 
 @blueprint.get("/hooks/<kind>/<channel_id>")
 def prove_hook(kind: str, channel_id: str) -> Response:
-    """The answer to the provider's question whether the address is ours. Raises NotFound and InsufficientScope."""
+    """Answers the provider's question whether the address is ours.
+
+    Raises NotFound and InsufficientScope.
+    """
     answer = hooks.prove(hooks.find(kind, channel_id), request.args.to_dict())
     return Response(answer, mimetype="text/plain", headers={"X-Content-Type-Options": "nosniff"})
 
 
 @blueprint.post("/hooks/<kind>/<channel_id>")
 def take_webhook(kind: str, channel_id: str) -> Response:
-    """200 once what the webhook brings is stored, however often it comes.
+    """Responds with 200 once the webhook's content is stored. Safe to repeat.
 
-    Raises NotFound, RequestEntityTooLarge, InsufficientScope if it is forged, Malformed if it cannot be read. Raises
-    Overloaded and TooManyArrivals, after which the provider repeats it.
+    Raises NotFound, RequestEntityTooLarge, InsufficientScope for a forged webhook, and Malformed for an unreadable one.
+    After Overloaded and TooManyArrivals, the provider sends it again.
     """
     channel = hooks.find(kind, channel_id)
     with spooled_body(request, channels.kind_of(channel).most_hook_bytes) as spooled:

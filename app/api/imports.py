@@ -62,7 +62,7 @@ def show_import(import_id: str) -> Response:
 @blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(LineErrorSchema, many=True))
 def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
-    """List the lines of an import that failed, in their order."""
+    """List the lines of an import that failed, in order."""
     found = Import.find(caller().workspace_id, import_id)
     of_import = {**query, "import_id": found.id}
     return respond(
@@ -77,7 +77,7 @@ def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
 
 
 def _accept() -> tuple[Job, bool]:
-    """The import's job, and whether it is a replay. The body's memory is free again when this returns."""
+    """Returns the import's job, and whether it is a replay. Frees the body's memory on return."""
     _refuse_other_types()
     try:
         disk.check_room()

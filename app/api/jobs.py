@@ -28,7 +28,7 @@ blueprint = Blueprint("jobs", __name__, description="Accepted writes and their o
 
 
 class ResultSchema(ResponseBody):
-    """Whatever a write of the job's kind returns."""
+    """The result of a write of the job's kind."""
 
 
 class JobQuery(PageQuery):
@@ -37,7 +37,10 @@ class JobQuery(PageQuery):
 
 
 def accepts_write(result: type[ResponseBody] | None = None, made: bool = False, **beside: Any) -> Callable[[Any], Any]:
-    """Documents the responses to a write: 202 with its job, or `result` if the caller waits (None: a deletion)."""
+    """Documents a write's responses: 202 with its job; or `result` if the caller waits.
+
+    `result`: None for a deletion.
+    """
 
     def decorate(view: Any) -> Any:
         waited = "With `Prefer: wait=N`, if the write ended in time."
@@ -82,10 +85,10 @@ def show_job(job_id: str) -> Response:
 @accepts_write(ResultSchema, made=True)
 @blueprint.alt_response(204, description="The same, if the write is a deletion.", success=True)
 def replay_job(job_id: str) -> Response:
-    """Replay a failed write as a new job of the same kind. For writes that failed by a fault of ours.
+    """Replay a failed write as a new job of the same kind, if it failed because of a fault of ours.
 
-    A write that failed for a reason of its own is refused with 409, and so are an import and a job that was replayed
-    or discarded.
+    A write that failed for its own reason is refused with 409, and so are imports, and jobs that were replayed or
+    discarded.
     """
     key, found = idempotency_key(), _find(job_id)
     return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))
@@ -107,9 +110,9 @@ def discard_job(body: dict[str, Any], job_id: str) -> Response:
 
 
 def _find(job_id: str) -> Job:
-    """Raises NotFound, and InsufficientScope if the token does not cover its kind."""
+    """Returns the job. Raises NotFound, and InsufficientScope if the token does not cover its kind."""
     job = Job.find(caller().workspace_id, job_id)
-    # While an update goes on, a newer `web` accepts kinds that this one does not know.
+    # During an update, a newer `web` may accept kinds that this process does not know.
     kind = jobs.KINDS.get(job.kind)
     require(kind.restriction if kind else UNRESTRICTED)
     return job

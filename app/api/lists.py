@@ -22,7 +22,7 @@ MOST = 100
 
 
 class PageQuery(Query):
-    """The parameters of every list; subclasses add filters."""
+    """The parameters of every list. Subclasses add filters."""
 
     limit = Whole(
         load_default=DEFAULT_LIMIT,
@@ -33,7 +33,7 @@ class PageQuery(Query):
 
 
 class Meta(ResponseBody):
-    """Where a list continues after a page."""
+    """Where a list continues after this page."""
 
     nextCursor = fields.String(allow_none=True, metadata=about("Cursor of the next page."))
     hasMore = fields.Boolean(metadata=about("True while more pages exist."))
@@ -41,7 +41,7 @@ class Meta(ResponseBody):
 
 @cache
 def envelope(item: type[ResponseBody], *, many: bool = False, **further: Any) -> type[ResponseBody]:
-    """The schema of a response: `{"data": …}`, with `meta` for a list and the `further` members beside `data`."""
+    """Returns the schema `{"data": …}`, with `meta` for a list, and `further` members beside `data`."""
     name = item.__name__.removesuffix("Schema") + "".join(f"With{member.title()}" for member in further)
     name += "List" if many else "Envelope"
     members: dict[str, Any] = {"data": fields.Nested(item, many=many), "OPTIONAL": tuple(further), **further}
@@ -53,9 +53,9 @@ def envelope(item: type[ResponseBody], *, many: bool = False, **further: Any) ->
 def page(
     query: Any, model: Any, arguments: dict[str, Any], represent: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
-    """One page of `query` in its envelope, in the order that the model defines for these arguments.
+    """Returns a page of `query` in its envelope, in the model's order for these arguments.
 
-    Raises Invalid for a cursor from another list, workspace or filter.
+    Raises Invalid for a cursor of another list, workspace or filter.
     """
     order = model.order(arguments)
     return page_of(
@@ -69,9 +69,9 @@ def page_of(
     represent: Callable[[Any], dict[str, Any]],
     order: Sequence[str] = ("id",),
 ) -> dict[str, Any]:
-    """Like `page`, for `find(*last, limit=…)`: rows after the one with the values `last` in the columns of `order`."""
+    """Like `page`, with `find(*last, limit=…)`, which returns rows after those values of `order`."""
     limit, scope = arguments["limit"], _scope(arguments)
-    # One extra row shows whether there is another page.
+    # One extra row tells whether there is another page.
     found = find(*_last(arguments.get("cursor"), scope, order), limit=limit + 1)
     shown = found[:limit]
     last = [str(getattr(shown[-1], name)) for name in order] if len(found) > limit else None
@@ -83,9 +83,9 @@ def scanned_page(
     arguments: dict[str, Any],
     represent: Callable[[Any], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Like `page_of`, for `find(last_id, limit)`: rows, and after which identifier the list goes on, or None.
+    """Like `page_of`, with `find(last_id, limit)`: returns rows, and the last identifier or None.
 
-    It may find fewer rows than the limit where a list goes on.
+    It may return fewer rows than the limit even if the list continues after the identifier.
     """
     scope = _scope(arguments)
     [last_id] = _last(arguments.get("cursor"), scope, ("id",))
@@ -94,13 +94,13 @@ def scanned_page(
 
 
 def _enveloped(data: list[dict[str, Any]], scope: str, last: Sequence[str] | None) -> dict[str, Any]:
-    """The page, with a cursor if the list goes on, after the row with the values `last`."""
+    """Returns the page; with a cursor after the row with the values `last` if the list continues."""
     next_cursor = cursors.seal(_key(), scope, last) if last else None
     return {"data": data, "meta": {"nextCursor": next_cursor, "hasMore": last is not None}}
 
 
 def _last(cursor: str | None, scope: str, order: Sequence[str]) -> Sequence[str | None]:
-    """The values of the previous page's last row in the columns of `order`; Nones for the first page."""
+    """Returns the values of `order` in the previous page's last row; Nones for the first page."""
     if cursor is None:
         return [None] * len(order)
     try:
@@ -111,7 +111,7 @@ def _last(cursor: str | None, scope: str, order: Sequence[str]) -> Sequence[str 
 
 
 def _scope(arguments: dict[str, Any]) -> str:
-    # A cursor is valid for the workspace, collection and filters that it was issued for; the limit may change.
+    # A cursor is valid for the workspace, collection and filters that it was issued for. Only the limit may change.
     filters = {name: value for name, value in sorted(arguments.items()) if name not in ("limit", "cursor")}
     return f"{caller().workspace_id}\n{request.endpoint}\n{json.dumps(filters).decode()}"
 

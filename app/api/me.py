@@ -1,4 +1,4 @@
-"""`auth/me`: shows any valid token its own name and workspace, as a connection test."""
+"""`auth/me`: shows a token its own name and workspace, as a connection test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Media: the files of messages, at addresses that cannot be guessed."""
+"""Media: serves the files of messages at unguessable addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ blueprint = Blueprint("media", __name__)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",
-    # A web chat shows them on the pages of shops.
+    # A web chat shows them on other sites' pages.
     "Cross-Origin-Resource-Policy": "cross-origin",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "private, max-age=31536000, immutable",
@@ -23,7 +23,7 @@ _HEADERS = {
 
 @blueprint.get("/media/<upload_id>/<proof>")
 def show_file(upload_id: str, proof: str) -> Response:
-    """A file, inline only where it cannot run a script. Raises NotFound."""
+    """Sends a file; inline only if its type cannot run scripts. Raises NotFound."""
     found = media.find(upload_id, proof)
     try:
         response = send_file(

@@ -1,4 +1,4 @@
-"""Members: who works in the workspace, and who is available for conversations."""
+"""Members: the people who work in the workspace, and their availability."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ blueprint = Blueprint("members", __name__, description="The people who work in t
 @blueprint.arguments(PageQuery)
 @blueprint.response(200, envelope(MemberSchema, many=True))
 def list_members(query: dict[str, Any]) -> Response:
-    """List members, the latest first."""
+    """List members, newest first."""
     find = partial(members.newest, caller().workspace_id)
     return respond(200, page_of(find, query, members.represent, order=["member_id"]))
 
@@ -44,7 +44,7 @@ def show_member(member_id: str) -> Response:
 @blueprint.arguments(MemberPatch)
 @accepts_write(MemberSchema)
 def update_member(body: dict[str, Any], member_id: str) -> Response:
-    """Change whether a member is available for conversations, and how many open ones they take."""
+    """Change a member's availability, and the most open conversations that they are assigned."""
     who = caller()
     check = partial(member_changes.check, who.workspace_id, body, member_id, who.token_id)
     return accept("members.update", body, member_id, check)

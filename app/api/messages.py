@@ -1,4 +1,4 @@
-"""Messages: what contacts and the workspace write to each other."""
+"""Messages between contacts and the workspace."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MessageQuery(ScheduledQuery):
 
     @validates_schema
     def is_one_list(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for a filter that the list of scheduled messages does not have."""
+        """Raises ValidationError for a filter that does not apply to scheduled messages."""
         if "scheduled" in data:
             faults = {name: ["Leave this or scheduled out."] for name in data.keys() & {"q", "since", "until"}}
             if faults:
@@ -63,7 +63,7 @@ class MessageQuery(ScheduledQuery):
 @blueprint.arguments(ScheduledQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -> Response:
-    """List the messages of a conversation, newest first, by `provider_time`, or `created_at` where there is none."""
+    """List the messages of a conversation, newest first, by `provider_time` or else `created_at`."""
     found = Conversation.find(caller().workspace_id, conversation_id)
     of_conversation = {**query, "conversation_id": found.id}
     if "scheduled" in query:
@@ -77,7 +77,7 @@ def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -
 @blueprint.arguments(MessageCreate)
 @accepts_write(MessageSchema, made=True)
 def write_message(body: dict[str, Any], conversation_id: str) -> Response:
-    """Write in a conversation, which is opened again if it is closed. The provider's answer changes the `status`."""
+    """Write in a conversation, and reopen it if it is closed. `status` shows the provider's answer."""
     found = Conversation.find(caller().workspace_id, conversation_id)
     payload = body | {"conversation_id": found.id, "contact_id": found.contact_id}
 
@@ -116,7 +116,7 @@ def send_message(body: dict[str, Any]) -> Response:
     def check() -> None:
         scheduled_messages.check(body.get("send_at"))
         is_made = "channel_id" in body and Job.will_make(workspace_id, "channel", body["channel_id"])
-        if not is_made:  # what the channel allows is not known yet
+        if not is_made:  # a channel that does not exist yet cannot be checked
             recipients.check(workspace_id, body)
 
     return accept(_kind(body), body, ids.new("msg"), check)
@@ -151,7 +151,10 @@ def delete_message(message_id: str) -> Response:
 @authorize(message_access.MESSAGES)
 @accepts_write(MessageSchema)
 def resend_message(message_id: str) -> Response:
-    """Send a message again that has `failed`, or whose outcome is `unknown`: the contact may then get it twice."""
+    """Resend a message that has `failed`, or whose outcome is `unknown`.
+
+    In the latter case, the contact may get it twice.
+    """
     payload = {}
     with suppress(NotFound):  # a queued write may create it
         payload["contact_id"] = Message.find(caller().workspace_id, message_id).contact_id

@@ -1,4 +1,4 @@
-"""What a 404 says beyond "nothing here", as far as the request alone tells it."""
+"""Explains a 404 in more detail than "nothing here", using only the request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ADDRESSES = "There is no such address. Those of the API begin with {base_url}/a
 def detail(request: Request, base_url: str) -> str | None:
     """Names the mistake in the request's path; None if the path alone shows none.
 
-    Looks nothing up, so that it reveals nothing about what exists.
+    Never reads the database, so that the answer does not reveal what exists.
     """
     if request.url_rule is not None:
         return _wrong_kind(request.view_args or {})

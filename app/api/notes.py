@@ -1,4 +1,4 @@
-"""Notes: what members and automations write about a conversation, for members alone."""
+"""Notes: texts by members and automations about a conversation, which only members see."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ def list_notes(query: dict[str, Any], conversation_id: str) -> Response:
 @blueprint.arguments(NoteCreate)
 @accepts_write(NoteSchema, made=True)
 def add_note(body: dict[str, Any], conversation_id: str) -> Response:
-    """Add a note to a conversation, open or closed. The members that it mentions are notified, except its author."""
+    """Add a note to a conversation, open or closed.
+
+    Mentioned members are notified, except its author.
+    """
     found = Conversation.find(caller().workspace_id, conversation_id)
     payload = body | {"conversation_id": found.id, "contact_id": found.contact_id}
     return accept("notes.create", payload, ids.new("nte"), partial(notes.check, found, body.get("mentions", [])))

@@ -1,4 +1,4 @@
-"""The pages that the `type` of a problem refers to."""
+"""The pages that `type` in a problem document refers to."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ blueprint = Blueprint("problem_pages", __name__, url_prefix="/problems", templat
 
 @blueprint.get("")
 def list_problems() -> Response:
-    """The page that lists all problems."""
+    """Lists all problems."""
     return _page("problems/index.html", problems=PROBLEMS.values())
 
 
 @blueprint.get("/<slug>")
 def show_problem(slug: str) -> Response:
-    """The page that explains one problem. Raises NotFound for an unknown slug."""
+    """Explains one problem. Raises NotFound for an unknown slug."""
     if slug not in PROBLEMS:
         raise NotFound
     return _page("problems/problem.html", problem=PROBLEMS[slug])
 
 
 def _page(template: str, **values: object) -> Response:
-    # Unescaped, because the policy names the hash of the file's own text.
+    # Not escaped, because the policy contains the hash of the file's own text.
     html = render_template(template, style=Markup(_STYLE), phrase=lambda status: HTTPStatus(status).phrase, **values)
     response = Response(html, mimetype="text/html")
     response.headers["Content-Security-Policy"] = _POLICY

@@ -1,4 +1,4 @@
-"""Translates exceptions into problem documents."""
+"""Converts exceptions to problem documents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = structlog.get_logger("api")
 
 
 def install(app: Flask, base_url: str) -> None:
-    """Makes every error of `app` a problem response whose `type` is below `base_url`."""
+    """Turns every error of `app` into a problem response, with a `type` below `base_url`."""
 
     def answer(error: Exception) -> Response:
         if isinstance(error, InternalServerError) and isinstance(error.original_exception, Exception):
@@ -51,7 +51,7 @@ def install(app: Flask, base_url: str) -> None:
 
 
 def problem_response(document: dict[str, object]) -> Response:
-    """A response with the problem `document` as its body, and its status."""
+    """Returns a response with the problem `document` as its body, and its status."""
     status = document["status"]
     assert isinstance(status, int)
     return Response(json.dumps(document), status, mimetype=MEDIA_TYPE)
@@ -72,7 +72,7 @@ def _http_refused(error: HTTPException, base_url: str) -> Response:
     status = error.code or 500
     slug = _SLUG_OF_STATUS.get(status)
     if slug is None:
-        # The table has no such status: RFC 9457, section 4.2.1.
+        # The table has no such status: see RFC 9457, section 4.2.1.
         document: dict[str, object] = {"type": "about:blank", "title": HTTP_STATUS_CODES.get(status, "Error")}
         document |= {"status": status, "detail": "The request was refused.", "traceId": request_id()}
     else:
@@ -88,7 +88,7 @@ def _http_refused(error: HTTPException, base_url: str) -> Response:
 
 
 def _own_detail(error: HTTPException) -> str | None:
-    """The description that our own code gave `error`; None for werkzeug's default text and for a 5xx."""
+    """Returns the description that our code gave `error`; None for werkzeug's own, and for 5xx."""
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         return f"This address does not support {request.method}. It supports {', '.join(sorted(error.valid_methods))}."
     if (error.code or 500) >= 500 or isinstance(error, BadRequestKeyError):

@@ -1,6 +1,6 @@
 """The rate limit: refuses requests above it, and reports it in every response.
 
-The headers are those of draft-ietf-httpapi-ratelimit-headers-11.
+The headers follow draft-ietf-httpapi-ratelimit-headers-11.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from app.errors import RateLimited
 
 
 def install(app: Flask) -> None:
-    """Adds the RateLimit headers to the response to every request that was counted."""
+    """Adds the RateLimit headers to responses to counted requests."""
     app.after_request(_report)
 
 
 def count_request(token_id: str) -> None:
-    """Counts a request to the token. Raises RateLimited if none is left."""
+    """Counts a request for the token. Raises RateLimited if none are left."""
     standing = g.standing = rate_limits.count_request(token_id)
     if standing is not None and not standing.is_within:
         raise RateLimited(standing.quota, standing.seconds)

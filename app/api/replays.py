@@ -1,4 +1,4 @@
-"""Replays: chosen deliveries sent again, over any number of endpoints, and their outcomes."""
+"""Replays: resends selected deliveries of any endpoints, and shows their outcomes."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def list_replays(query: dict[str, Any]) -> Response:
 @accepts_write(ReplaySchema, made=True)
 @blueprint.alt_response(200, schema=envelope(ReplayPreviewSchema), description="The result of a dry run.", success=True)
 def create_replay(body: dict[str, Any]) -> Response:
-    """Send chosen deliveries again, oldest first, in a worker, or count them with `dry_run`.
+    """Resend selected deliveries, oldest first, in a worker, or count them with `dry_run`.
 
-    The replay in the response shows the progress. Its deliveries are fixed when it begins; one that
-    arrives or is sent before the replay reaches it is skipped.
+    The replay in the response shows the progress. Its deliveries are fixed when it begins. A delivery that arrives or
+    is sent before the replay reaches it is skipped.
     """
     body["filter"] = chosen = ReplayFilter.as_text(body["filter"])
     if body.pop("dry_run", False):
-        idempotency_key()  # unused here, but an invalid one is refused all the same
+        idempotency_key()  # unused here, but an invalid one must be refused
         return respond(200, {"data": replays.preview(caller().workspace_id, chosen)})
     return accept("replays.create", body, ids.new("rpl"))
 
@@ -85,7 +85,7 @@ def list_replay_rows(query: dict[str, Any], replay_id: str) -> Response:
 @authorize("webhooks")
 @accepts_write(ReplaySchema)
 def pause_replay(replay_id: str) -> Response:
-    """Send nothing more until the replay is continued."""
+    """Pause a replay: nothing more is sent until it is continued."""
     return _move("replays.pause", replay_id, "paused")
 
 
@@ -93,7 +93,7 @@ def pause_replay(replay_id: str) -> Response:
 @authorize("webhooks")
 @accepts_write(ReplaySchema)
 def continue_replay(replay_id: str) -> Response:
-    """Go on after a pause, or with the rest after the canary."""
+    """Continue after a pause, or with the rest after the canary."""
     return _move("replays.continue", replay_id, "running")
 
 
@@ -101,7 +101,7 @@ def continue_replay(replay_id: str) -> Response:
 @authorize("webhooks")
 @accepts_write(ReplaySchema)
 def abort_replay(replay_id: str) -> Response:
-    """End the replay. Deliveries it has sent are not recalled; the rest are unchanged."""
+    """End a replay. Deliveries that it has sent are not recalled; the rest are unchanged."""
     return _move("replays.abort", replay_id, "aborted")
 
 
@@ -110,7 +110,7 @@ def _move(kind: str, replay_id: str, state: str) -> Response:
         must_exist("replay", replay_id)
         try:
             replays.refuse_ended(Replay.find(caller().workspace_id, replay_id), state)
-        except NotFound:  # a queued write will make it
+        except NotFound:  # a queued write will create it
             return
 
     return accept(kind, {}, replay_id, check)

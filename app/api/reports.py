@@ -1,4 +1,4 @@
-"""Reports: what happened in the inbox, over days of a time zone."""
+"""Reports: what happened in the inbox, by days in a time zone."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class ReportQuery(Query):
 def report_conversations(query: dict[str, Any]) -> Response:
     """Report on messages and conversations: how many, and how long answers took.
 
-    It is about 366 days at most, and costs the same however many messages there were. What happens counts after about
-    ten seconds.
+    Covers up to 366 days, and costs the same for any number of messages. New events are included after about ten
+    seconds.
     """
     workspace_id = caller().workspace_id
     zone = first_known(query.get("time_zone") or workspaces.find(workspace_id).timezone)

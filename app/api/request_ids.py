@@ -1,4 +1,4 @@
-"""Request identifiers, and the access log and metrics of each request."""
+"""Request identifiers, the access log and metrics of requests."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _log = structlog.get_logger("access")
 
 
 def install(app: Flask) -> None:
-    """Gives every request of `app` an identifier, a line in the access log and a place in the metrics."""
-    # Around Flask, so that a response has the header even if a hook fails.
+    """Gives every request an identifier, a line in the access log, and metrics."""
+    # Wraps Flask, so that a response has the header even if a hook fails.
     app.wsgi_app = _identified(app.wsgi_app)  # type: ignore[assignment, method-assign]
 
 
 def request_id() -> str:
-    """The identifier of the current request, generated now if the application was not wrapped."""
+    """Returns the current request's identifier; generates one if the application was not wrapped."""
     environ = request.environ
     found: str = environ.get(_KEY) or environ.setdefault(_KEY, kept_or_new(None))
     return found
@@ -59,7 +59,7 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
         try:
             return wsgi_app(environ, start)
         finally:
-            # The route, not the path: tag names and query strings may hold personal data.
+            # The route, not the path: names of tags and query strings may contain personal data.
             method, route, seconds = environ["REQUEST_METHOD"], rule and rule.rule, perf_counter() - started
             _log.info(
                 "request",
@@ -79,7 +79,7 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
 
 
 def _count(method: str, route: str | None, status: str, seconds: float) -> None:
-    # Callers can invent methods and paths; the number of time series must not grow with them.
+    # Clients can invent methods and paths, which must not create new time series.
     requests, durations = _time_series(method if method in _METHODS else "other", route or "none", status)
     requests.inc()
     durations.observe(seconds)
@@ -87,21 +87,21 @@ def _count(method: str, route: str | None, status: str, seconds: float) -> None:
 
 @cache
 def _time_series(method: str, route: str, status: str) -> tuple[Counter, Histogram]:
-    # Looking them up by their labels takes as long as counting.
+    # Cached: looking them up by labels takes as long as counting.
     return metrics.REQUESTS.labels(method, route, status), metrics.REQUEST_SECONDS.labels(method, route)
 
 
 def _trace(
     spans: Spans, identifier: str, parent: Parent | None, method: str, route: str | None, status: int, seconds: float
 ) -> None:
-    """The span of a request, whose identifier the job that it made knows."""
+    """Adds the span of a request. Its identifier is known to the job that it made."""
     trace_id, ended = tracing.trace_of(identifier), time()
     job_id = get_contextvars().get("job")
     method = method if method in _METHODS else "_OTHER"
     parent_id, linked = None, None
     if parent is not None and parent.trace_id == trace_id:
         parent_id = parent.span_id
-    elif parent is not None:  # the request has an identifier of its own, which names its trace
+    elif parent is not None:  # the request's own identifier names its trace
         linked = parent
     spans.add(
         f"{method} {route or ''}".rstrip(),

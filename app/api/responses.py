@@ -1,4 +1,4 @@
-"""Responses: JSON, ready to be sent."""
+"""JSON responses."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 class BareResponse(Response):
-    """A response that has no Content-Type unless it is given one: 204 and OPTIONS have no body to describe."""
+    """A response without a default Content-Type, because 204 and OPTIONS have no body."""
 
     default_mimetype = None
 
 
 class JsonResponse(BareResponse):
-    """A response whose headers are complete when it is created: the body is one string, and `Location` is absolute."""
+    """A response whose headers are final when it is created: one string as body, absolute `Location`."""
 
     def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
-        """The headers as they are: werkzeug would copy them and resolve addresses (decision 18)."""
+        """Returns the headers unchanged: werkzeug would copy them and resolve addresses (decision 18)."""
         return self.headers
 
 
 def respond(status: int, document: object) -> Response:
-    """A JSON response with `document` as its body."""
+    """Returns a JSON response with `document` as its body."""
     return JsonResponse(json.dumps(document), status, mimetype="application/json")

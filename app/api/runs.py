@@ -34,13 +34,13 @@ blueprint = Blueprint("runs", __name__, description="Contacts on their way throu
 
 
 def is_small(value: dict[str, Any]) -> None:
-    """Raises ValidationError for variables that are too large together."""
+    """Raises ValidationError if the variables are too large in total."""
     if len(json.dumps(value)) > MOST_BYTES:
         raise ValidationError(f"The variables have at most {MOST_BYTES:,} bytes as JSON.")
 
 
 def variables() -> fields.Dict:
-    """The field for the variables of a run."""
+    """Returns the field for a run's variables."""
     return fields.Dict(
         keys=fields.String(validate=validate.Length(1, 100)),
         values=fields.Raw(allow_none=True),
@@ -76,7 +76,7 @@ class RunWithStepsSchema(RunSchema):
 
 
 class SimulatedResponseBody(RequestBody):
-    """A response that a simulation takes for that of another server."""
+    """A simulated response of another server."""
 
     status = StrictInteger(
         required=True, validate=validate.Range(100, 599), metadata=about("The status of the response.", example=200)
@@ -85,7 +85,7 @@ class SimulatedResponseBody(RequestBody):
 
 
 class ReplyField(fields.Field[Any]):
-    """A reply in a simulation: a text, or the button that is pressed."""
+    """A reply in a simulation: a text, or a pressed button."""
 
     described: ClassVar[list[dict[str, Any]]] = [
         {"type": "string", "maxLength": MOST_CHARACTERS},
@@ -107,7 +107,7 @@ class ReplyField(fields.Field[Any]):
 
 
 class SimulationBody(RequestBody):
-    """The body that tries a draft out."""
+    """The body that simulates a draft."""
 
     contact_id = fields.String(metadata=about("The contact to run it for; by default one without data."))
     variables = variables()
@@ -189,7 +189,7 @@ class RunQuery(RunsOfAutomationQuery):
 def start_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Start a published automation for a contact. The run in the response can be read at once.
 
-    If `reentry` keeps the contact out, the write fails with `conflict`: `conflicting_run_id` is the run that does.
+    If `reentry` keeps the contact out, the write fails with `conflict`; `conflicting_run_id` is the earlier run.
     """
     check = partial(automations.check_start, caller().workspace_id, automation_id, body["contact_id"])
     return accept("automations.start", body | {"automation_id": automation_id}, ids.new("run"), check)
@@ -200,7 +200,10 @@ def start_automation(body: dict[str, Any], automation_id: str) -> Response:
 @blueprint.arguments(SimulationBody, required=False)
 @blueprint.response(200, envelope(SimulationSchema))
 def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
-    """Run the draft without any effect, and show the log. Waits end at once, and no request is sent."""
+    """Run the draft without side effects, and show the log.
+
+    Waits end at once, and no request is sent.
+    """
     workspace_id = caller().workspace_id
     automation = Automation.find(workspace_id, automation_id)
     contact = contacts.find_named(workspace_id, body["contact_id"]) if "contact_id" in body else None
@@ -263,7 +266,7 @@ def resume_run(run_id: str) -> Response:
 @blueprint.arguments(ReplayBody, required=False)
 @accepts_write(RunSchema, made=True)
 def replay_run(body: dict[str, Any], run_id: str) -> Response:
-    """Begin a new run like one that has ended: of the same version, for the same contact, with the same variables."""
+    """Start a copy of an ended run: same version, same contact, same variables."""
     run = runs.find(caller().workspace_id, run_id)
     payload = body | {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     check = partial(runs.check_step, run, body.get("from_step"))

@@ -1,4 +1,4 @@
-"""Sales: what contacts paid."""
+"""Sales to contacts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SaleCreate(RequestBody):
 
     @post_load
     def in_its_currency(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """The amount with the decimal places of its currency. Raises ValidationError if it has more."""
+        """Returns the amount with its currency's decimal places. Raises ValidationError if it has more."""
         try:
             return data | {"amount": money.in_currency(data["amount"], data["currency"])}
         except ValueError as error:
@@ -67,7 +67,7 @@ class SaleQuery(PageQuery):
 @blueprint.arguments(SaleQuery)
 @blueprint.response(200, envelope(SaleSchema, many=True))
 def list_sales(query: dict[str, Any]) -> Response:
-    """List sales, the latest recorded first; with a range of times, the latest occurred first."""
+    """List sales, the latest recorded first; with a time range, the latest occurred first."""
     found = Sale.matching(caller().workspace_id, query)
     return respond(200, page(found, Sale, query, sales.represent))
 

@@ -1,4 +1,4 @@
-"""Saved replies: texts that members insert by a shortcut."""
+"""Saved replies: texts that members insert by shortcut."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
 @authorize("inbox")
 @accepts_write()
 def delete_saved_reply(saved_reply_id: str) -> Response:
-    """Delete a saved reply. Macros that send it are refused from then on."""
+    """Delete a saved reply. Macros that send it are refused from now on."""
     return act("saved_replies.delete", saved_reply_id)
 
 
@@ -105,7 +105,7 @@ def delete_saved_reply(saved_reply_id: str) -> Response:
 @blueprint.response(200, envelope(RenderedReplySchema))
 @blueprint.alt_response(409, response_name(409))
 def render_saved_reply(query: dict[str, Any], conversation_id: str, saved_reply_id: str) -> Response:
-    """Show a saved reply with its text for the contact of the conversation. Sends nothing."""
+    """Show a saved reply, rendered for the conversation's contact. Sends nothing."""
     workspace_id, member_id = caller().workspace_id, query.get("member_id")
     conversation = Conversation.find(workspace_id, conversation_id)
     reply = SavedReply.find(workspace_id, saved_reply_id)

@@ -1,4 +1,4 @@
-"""Segments: filters of contacts that have a name."""
+"""Segments: named filters of contacts."""
 
 from __future__ import annotations
 
@@ -32,13 +32,16 @@ def _filter(*, required: bool = False) -> fields.Dict:
 
 
 class FilterBody(RequestBody):
-    """The body that has a filter. `filter` is required but in a change."""
+    """A body with a filter. `filter` is optional only in a change."""
 
     filter = _filter(required=True)
 
     @post_load
     def can_be_judged(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """The fields unchanged. Raises Invalid, with a pointer to each fault of the filter."""
+        """Validates the filter, and returns the fields unchanged.
+
+        Raises Invalid with a pointer to each fault.
+        """
         if "filter" in data and (faults := definitions.filter_faults(data["filter"], "/filter")):
             raise Invalid(*faults)
         return data
@@ -92,7 +95,7 @@ def create_segment(body: dict[str, Any]) -> Response:
 @blueprint.arguments(FilterBody)
 @blueprint.response(200, envelope(SegmentCountSchema))
 def count_segment(body: dict[str, Any]) -> Response:
-    """Count the contacts that a filter finds now. Makes no job."""
+    """Count the contacts that match a filter now. Makes no job."""
     workspace_id = caller().workspace_id
     with bounds.reading_segment(workspace_id):
         found = scans.count(workspace_id, body["filter"])
@@ -113,7 +116,7 @@ def show_segment(segment_id: str) -> Response:
 @blueprint.arguments(SegmentPatch)
 @accepts_write(SegmentSchema)
 def update_segment(body: dict[str, Any], segment_id: str) -> Response:
-    """Change the given fields of a segment, also for the automations that start runs for it."""
+    """Change the given fields of a segment. Automations that use it follow the change."""
     return act("segments.update", segment_id, body)
 
 
@@ -121,5 +124,8 @@ def update_segment(body: dict[str, Any], segment_id: str) -> Response:
 @authorize("automations")
 @accepts_write()
 def delete_segment(segment_id: str) -> Response:
-    """Delete a segment. Fails with `conflict` if a published automation starts runs for it, and names that."""
+    """Delete a segment.
+
+    Fails with `conflict`, which names it, if a published automation starts runs for it.
+    """
     return act("segments.delete", segment_id)

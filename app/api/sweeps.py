@@ -1,4 +1,4 @@
-"""Sweeps: bulk changes to the deliveries of an endpoint, and their progress."""
+"""Sweeps: bulk changes to an endpoint's deliveries, and their progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SweepQuery(PageQuery):
 @blueprint.arguments(SweepQuery)
 @blueprint.response(200, envelope(SweepSchema, many=True))
 def list_sweeps(query: dict[str, Any]) -> Response:
-    """List sweeps, newest first: requested resends and releases, and those that follow a stop or a deletion."""
+    """List sweeps, newest first: requested resends and releases, and sweeps after stops and deletions."""
     found = Sweep.matching(caller().workspace_id, query)
     return respond(200, page(found, Sweep, query, sweeps.represent))
 

@@ -1,4 +1,4 @@
-"""Uploads: files for messages that are still to be written."""
+"""Uploads: files for messages that will be sent later."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class UploadQuery(Query):
 @blueprint.arguments(UploadQuery)
 @blueprint.response(201, envelope(UploadSchema))
 def upload_file(query: dict[str, Any]) -> Response:
-    """Upload a file for a message. The one write that is no job: the file is there when this returns."""
-    idempotency_key(b"")  # refuses one that is malformed; sent twice, a file is there twice, and one of them expires
+    """Upload a file for a message. The only write without a job: the file exists when this returns."""
+    idempotency_key(b"")  # refuses a malformed one; a file that is sent twice is stored twice, and one of them expires
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
     workspace_id = caller().workspace_id
@@ -63,9 +63,10 @@ def upload_file(query: dict[str, Any]) -> Response:
 
 @contextmanager
 def admitted_file(allowed: Mapping[str, Bound]) -> Iterator[Iterator[bytes]]:
-    """The request's body, to be stored in the block: refused before it is read where the disk or these are exhausted.
+    """Reads the request's body for storing.
 
-    Raises Unavailable, TooMuchStored, and RequestEntityTooLarge.
+    Refuses before reading if the disk or an allowance is exhausted. Raises Unavailable, TooMuchStored, and
+    RequestEntityTooLarge.
     """
     disk.check_room()
     length = request.content_length
@@ -75,7 +76,7 @@ def admitted_file(allowed: Mapping[str, Bound]) -> Iterator[Iterator[bytes]]:
             found = body.tell()
             body.seek(0)
             yield iter(partial(body.read, _PART_BYTES), b"")
-        if found < size:  # it did not say how long it is
+        if found < size:  # its length was not announced
             allowances.give_back(size - found, allowed)
     except RequestEntityTooLarge as error:
         raise RequestEntityTooLarge(f"The file is larger than {media.MOST_BYTES // 1024**2} MiB.") from error

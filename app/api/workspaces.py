@@ -43,12 +43,12 @@ class _Hours(RequestBody):
 
     @validates_schema
     def are_not_empty(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError if they end when they begin."""
+        """Raises ValidationError if the hours end when they begin."""
         if data["from"] == data["to"]:
             raise ValidationError("This must differ from `from`.", "to")
 
 
-# `from` is a word of Python.
+# A dict, because `from` is a keyword of Python.
 _HOURS = {"from": _clock("When they begin.", "21:00"), "to": _clock("When they end.", "08:00")}
 QuietHours = _Hours.from_dict(_HOURS, name="QuietHours")  # type: ignore[arg-type]
 

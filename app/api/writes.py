@@ -1,4 +1,4 @@
-"""Writes: accepts each as a job, and responds with the job or, if the caller waits, with its result."""
+"""Writes: accepts each as a job; responds with the job, or with its result if the caller waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
 
-# The first `wait`; its group is empty if the value is no number.
+# The first `wait`. Its group is empty if the value is not a number.
 _WAIT = re.compile(r'(?:^|,)\s*wait(?![^\s=,;])\s*(?:=\s*"?(\d+(?:\.\d*)?)"?\s*(?=[,;]|$))?', re.IGNORECASE)
 
 
@@ -34,27 +34,27 @@ def accept(
     check: Callable[[], object] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Accepts a validated write and returns the response to it. `check`: as for `jobs.accept`.
+    """Accepts a validated write and returns the response. `check`: see `jobs.accept`.
 
-    The members of `beside` stand beside `data` in the response, but not in that to a repeated request.
+    The members of `beside` are added to the response, but not to the response to a repeated request.
     """
     job, is_repeated = jobs.accept(write_of(kind, payload, resource_id), idempotency_key(), check=check)
     return answer(job, is_repeated, None if is_repeated else beside)
 
 
 def act(kind: str, resource_id: str, payload: Mapping[str, Any] | None = None) -> Response:
-    """Accepts a write about a resource that exists, or that a queued write may create. Raises NotFound."""
+    """Accepts a write to a resource that exists or that a queued write may create. Raises NotFound."""
     return accept(kind, payload or {}, resource_id, partial(must_exist, jobs.KINDS[kind].resource_type, resource_id))
 
 
 def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Write:
-    """The current request as a write of its caller."""
+    """Returns the current request as a write of its caller."""
     who = caller()
     return Write(who.workspace_id, kind, payload, request_id(), resource_id, who.token_id)
 
 
 def must_exist(resource_type: str, resource_id: str) -> None:
-    """Raises NotFound unless the resource exists or a queued write may create it.
+    """Raises NotFound unless the resource exists, or a queued write may create it.
 
     A create returns the identifier before its job runs, and callers may use it at once.
     """
@@ -67,7 +67,7 @@ def must_exist(resource_type: str, resource_id: str) -> None:
 
 
 def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
-    """The response to a write: its job, or the job's result if the caller waits and the job ends in time."""
+    """Returns the response to a write: its result if the caller waits and it ends in time, or its job."""
     response = None
     if seconds := _preferred_wait():
         job = jobs.wait(job, seconds)
@@ -82,10 +82,13 @@ def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None
 
 
 def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
-    """The response of a synchronous API; None if the job has not ended, or if its resource has been deleted since."""
+    """Returns the response of a synchronous API.
+
+    None if the job has not ended, or its resource has been deleted since.
+    """
     if job.status == "failed":
         assert job.problem is not None
-        # The job has the identifier of the request that was accepted; a response carries that of its own request.
+        # The job stores the identifier of the accepted request; a response carries that of its own request.
         return problem_response({**job.problem, "traceId": request_id()})
     if job.status != "succeeded":
         return None
@@ -102,9 +105,9 @@ def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
 
 
 def _preferred_wait() -> int:
-    """The whole seconds of `Prefer: wait=N`, at most LONGEST_WAIT_SECONDS; 0 without one that can be read.
+    """Returns the seconds of `Prefer: wait=N`, up to LONGEST_WAIT_SECONDS; 0 without a valid one.
 
-    A preference is never an error, and only the first of its name counts (RFC 7240, section 2).
+    An invalid preference is not an error, and only the first `wait` counts (RFC 7240, section 2).
     """
     preferences = request_ctx.request.headers.get("Prefer")
     found = _WAIT.search(preferences) if preferences else None
@@ -112,7 +115,7 @@ def _preferred_wait() -> int:
 
 
 def idempotency_key(body: bytes | None = None) -> RequestKey | None:
-    """The Idempotency-Key of the current request with the request's fingerprint; None without one.
+    """Returns the request's Idempotency-Key with its fingerprint; None without one.
 
     `body` is required if the request's body has not been kept. Raises Invalid for a key that is not a UUIDv4.
     """

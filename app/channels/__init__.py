@@ -1,1 +1,1 @@
-"""Kinds of channels: what each provider is asked, and what its answers and webhooks mean."""
+"""Kinds of channels: the requests to each provider, and the meaning of its answers and webhooks."""

@@ -1,6 +1,6 @@
-"""The interface of a kind of channel: requests to its provider, and the meaning of the provider's answers and webhooks.
+"""The interface of a kind of channel: requests to its provider, and the meaning of what it says.
 
-Nothing here connects, stores or decides: `app/domain` does, with what a kind returns.
+Nothing here opens connections, stores data or decides what to do. `app/domain` does that with the results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.channels.inbound import Arrival, Media
 from app.channels.said import Said, identifier_of, pause_of
 from app.outbound import Answer
 
-# Settings of every kind, of which its provider does not know.
+# Settings of every kind that are not sent to its provider.
 OWN_SETTINGS: Mapping[str, Any] = {
     "reopen": {"type": "boolean"},
     "assignment": {"type": "string", "enum": ["none", "balanced"]},
@@ -36,7 +36,7 @@ OWN_SETTINGS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often something may happen: `per_second` in the long run, and `burst` at once."""
+    """A rate limit: `per_second` on average, and `burst` at once."""
 
     per_second: float
     burst: int = 1
@@ -44,7 +44,10 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A channel as its kind sees it. `api_url` has no slash at its end; `hook_address` is where webhooks arrive."""
+    """A channel, as its kind sees it.
+
+    `api_url` has no trailing slash; webhooks arrive at `hook_address`.
+    """
 
     channel_id: str
     settings: Mapping[str, Any]
@@ -55,17 +58,17 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTPS request to the provider."""
+    """An HTTPS request to the provider."""
 
     method: str
-    address: str = field(repr=False)  # Telegram's contains the token
+    address: str = field(repr=False)  # Telegram's addresses contain the token
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file to be sent."""
+    """A file to send."""
 
     name: str
     content_type: str
@@ -74,9 +77,9 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to be sent to `to`, with text, a template or a file. `text` is the caption of a file.
+    """A message to send to `to`, with a text, a template or a file. `text` is the caption of a file.
 
-    `buttons` have an `id` and a `label` each, and come with a text.
+    Each of `buttons` has an `id` and a `label`. They are sent only with a text.
     """
 
     message_id: str
@@ -91,17 +94,17 @@ class Outcome(Enum):
     """The outcome of a request to a provider."""
 
     SENT = "sent"
-    FAILED = "failed"  # for good, for a reason of the message
-    LATER = "later"  # not taken, and to be tried again after the pause: a throttle, or not a byte had left
-    UNAUTHORIZED = "unauthorized"  # the credentials are not accepted: the channel needs new ones
-    UNKNOWN = "unknown"  # it may have been taken or not
+    FAILED = "failed"  # permanently, for a reason in the message
+    LATER = "later"  # not accepted: retry after the pause (throttled, or no byte was sent)
+    UNAUTHORIZED = "unauthorized"  # the credentials are refused: the channel needs new ones
+    UNKNOWN = "unknown"  # it may or may not have been accepted
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Said):
-    """The meaning of an answer. `code` and `detail` say why it was not SENT; `detail` may be shown to users.
+    """The meaning of an answer. `code` and `detail` say why it is not SENT; users may see `detail`.
 
-    `pauses` says what the pause holds for. `is_opt_out`: the contact has blocked us.
+    `pauses`: what the pause applies to. `is_opt_out`: the contact has blocked us.
     """
 
     outcome: Outcome
@@ -113,7 +116,7 @@ class Verdict(Said):
     is_opt_out: bool = False
 
     def kept(self, name: str, value: Any) -> Any:
-        """What is kept of the field's value: pauses are finite and short, identifiers are ones or None."""
+        """Returns a storable value: pauses become finite and short, invalid identifiers None."""
         if name == "pause_seconds":
             return pause_of(value, 0.0)
         if name == "provider_id":
@@ -122,111 +125,120 @@ class Verdict(Said):
 
 
 class ChannelKind(ABC):
-    """A kind of channel. Subclasses are stateless; there is one instance of each in `app/channels/kinds.py`."""
+    """A kind of channel. Subclasses are stateless; `app/channels/kinds.py` has an instance of each."""
 
     name: ClassVar[str]
-    # False: messages reach the contact through our own pages. No provider is asked for anything, so the methods that
-    # make requests, and read answers and webhooks, are never called; only `fresh_credentials` is needed.
+    # False if messages reach the contact through our own pages. There is no provider then, so the methods that make
+    # requests, or read answers and webhooks, are never called; only `fresh_credentials` is needed.
     has_provider: ClassVar[bool] = True
     most_characters: ClassVar[int]
     most_caption: ClassVar[int]
     most_files: ClassVar[int] = 1
-    # The most buttons of a message with a file; None: as many as without.
+    # The most buttons of a message with a file; None if a file makes no difference.
     most_buttons_beside_file: ClassVar[int | None] = None
-    # Whether the contact's app waits until `reading` has been asked for a button that was pressed.
+    # Whether the contact's app waits for `reading` after a button was pressed.
     confirms_presses: ClassVar[bool] = False
     channel_rate: ClassVar[Rate | None] = None
     conversation_rate: ClassVar[Rate | None] = None
-    # Whether a template goes out in place of a message's text and files. Others ignore it.
+    # Whether a template is sent instead of text and files. Other kinds ignore it.
     sends_templates: ClassVar[bool] = False
-    # How long free text may be sent after the contact's latest message; None: always.
+    # How long after the contact's last message free text may be sent; None for always.
     window: ClassVar[timedelta | None] = None
-    # Whether the API may write first, to a person who never wrote (WhatsApp: with a template).
+    # Whether the API may write to somebody who has never written (on WhatsApp, with a template).
     may_open: ClassVar[bool] = False
     most_hook_bytes: ClassVar[int] = 1_048_576
-    # JSON Schemas of what `POST channels` takes for this kind.
+    # JSON Schemas of the kind's fields in `POST channels`.
     credentials_schema: ClassVar[Mapping[str, Any] | None] = None
     settings_schema: ClassVar[Mapping[str, Any]]
 
     def recipient(self, to: str) -> str:
-        """The contact's identifier at the provider for what a caller gives, such as a phone number.
+        """Returns the contact's identifier at the provider for an address such as a phone number.
 
-        Raises ValueError with a sentence for the caller.
+        Raises ValueError, with a sentence for the caller.
         """
         return to
 
     def most_text(self, files: int, buttons: int) -> int:
-        """The most characters of a text beside this many files and buttons, in the units of `length`."""
+        """Returns the longest text beside that many files and buttons, in the units of `length`."""
         return self.most_caption if files else self.most_characters
 
     def list_label(self, buttons: int) -> str | None:
-        """The label of the button that opens this many buttons as a list; None: each is a button of its own."""
+        """Returns the label of the button that opens the buttons as a list; None if they are not a list."""
         return None
 
     def length(self, text: str) -> int:
-        """How long the provider takes the text to be, in the units of `most_characters`."""
+        """Returns the length of the text as the provider counts it, in the units of `most_characters`."""
         return len(text)
 
     @abstractmethod
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The credentials to store: those given, and the secrets that Bellhop makes up itself."""
+        """Returns the credentials to store: the given ones, and secrets that Bellhop generates."""
 
     def connecting(self, account: Account) -> Sequence[Request]:
-        """The requests that connect the channel, to be made in order until one fails. Safe to repeat."""
+        """Returns the requests that connect the channel: make them in order until one fails.
+
+        Safe to repeat.
+        """
         raise NotImplementedError
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """The meaning of the answers to `connecting` so far, and the provider's identifier of the account."""
+        """Returns the meaning of the answers to `connecting` so far, and the provider's account.
+
+        The account is its identifier at the provider, or None.
+        """
         raise NotImplementedError
 
     def disconnecting(self, account: Account) -> Sequence[Request]:
-        """The requests that end the connection, if the provider has any. Failures are ignored."""
+        """Returns the requests that end the connection, if the provider has any. Failures are ignored."""
         return ()
 
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
-        """The request that has to be made before `sending`, such as an upload of the file; None if there is none."""
+        """Returns the request to make before `sending`, such as the file's upload; None if there is none."""
         return None
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """What the provider is known to refuse in the template, as a sentence; None if nothing is."""
+        """The sentence that says what the provider would refuse in the template; None if nothing is known."""
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """The part of the answer to `preparing` that `sending` needs, or why there is none; never UNKNOWN."""
+        """Returns what `sending` needs from `preparing`'s answer, or why there is nothing; never UNKNOWN."""
         raise NotImplementedError
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
-        """The request that sends the message."""
+        """Returns the request that sends the message."""
         raise NotImplementedError
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """The meaning of the answer to `sending`. LATER only if the message cannot have been taken."""
+        """Returns the meaning of the answer to `sending`.
+
+        LATER only if the message was surely not accepted.
+        """
         raise NotImplementedError
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """What to send, without `preparing`, in place of a message that the answer refuses; None if nothing."""
+        """The message to send instead of one that the answer refuses, without `preparing`; None if none."""
         return None
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
-        """The answer to a GET of the hook's address, which proves that it is ours; None if it is refused."""
+        """Returns the answer to a GET that asks whether the hook's address is ours; None to refuse."""
         return None
 
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
-        """Whether the provider sent this webhook. Names of headers are in lower case. False without a secret."""
+        """Whether the provider sent this webhook; False without a secret. Header names are in lower case."""
         raise NotImplementedError
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """The arrivals in a genuine webhook, in its order; groups are left out. Raises BadPayload."""
+        """The arrivals in a genuine webhook, in its order, without those of groups. Raises BadPayload."""
         raise NotImplementedError
 
     def locating(self, account: Account, media: Media) -> Request:
-        """The request that asks where a file is."""
+        """Returns the request that asks for a file's address."""
         raise NotImplementedError
 
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
-        """The request that fetches the file, or why there is none; never SENT."""
+        """Returns the request that downloads the file, or why there is none; never SENT."""
         raise NotImplementedError
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """The request that tells the contact that a message, or a press, was read; None if the provider has none."""
+        """Returns the request that marks a message or press as read; None if the provider has none."""
         return None

@@ -1,4 +1,4 @@
-"""The arrivals in webhooks: messages, edits, echoes, receipts, blocks, and moves to other identifiers."""
+"""Arrivals in webhooks: messages, edits, echoes, receipts, blocks and changed identifiers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from app.channels.said import MOST_IDENTIFIER, Said, identifier_of, size_of, sto
 from app.lib import json
 
 _IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient", "pressed"})
-# Of a provider's document. What is larger is not kept.
+# The largest provider document that is kept with a message. Larger ones are dropped.
 MOST_PAYLOAD_BYTES = 32 * 1024
 ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
 
 
 class BadPayload(Exception):
-    """A webhook's body is not what the provider documents. It says what is wrong, and has what could be read of it."""
+    """A webhook's body is not as the provider documents it.
+
+    `readable`: the arrivals that could be read.
+    """
 
     def __init__(self, detail: str, readable: Sequence[Arrival] = ()) -> None:
         super().__init__(detail)
@@ -26,7 +29,7 @@ class BadPayload(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Media(Said):
-    """A file that the provider keeps for us. `ref` is what `locate` needs; the rest is what the sender claims."""
+    """A file at the provider. `ref` is for `locate`; the other fields are claims of the sender."""
 
     ref: str
     content_type: str | None = None
@@ -34,19 +37,22 @@ class Media(Said):
     bytes: int | None = None
 
     def kept(self, name: str, value: Any) -> Any:
-        """What is kept of the field's value; what is not of its type is left out."""
+        """Returns a storable value; None if it is not of the field's type."""
         if name == "bytes":
             return size_of(value)
         return Said.kept(self, name, value) if isinstance(value, str) else None
 
 
 class _Arrived(Said):
-    """An item of a webhook. Identifiers are kept as they are or not at all: two must not become one."""
+    """An item of a webhook.
+
+    Identifiers are never altered, because two different ones could become equal.
+    """
 
     __slots__ = ()
 
     def kept(self, name: str, value: Any) -> Any:
-        """What is kept of the field's value. Raises BadPayload for an identifier that cannot be stored."""
+        """Returns a storable value. Raises BadPayload for an identifier that cannot be stored."""
         if name in _IDENTIFIERS and value is not None and identifier_of(value) is None:
             raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
         if name in ("button_id", "album"):
@@ -65,9 +71,9 @@ class Received(_Arrived):
     `key` is unique in the channel among all that webhooks bring, so that a repeated webhook is recognized. `sender` is
     the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
     `button_id`: the contact pressed that button, of the message that the provider knows by `pressed`; `text` is its
-    label, None if the provider does not say it. `payload` is the provider's document, if `text` and `media` do not have
-    all of it. `data` has the answers of a form that the contact filled in, and `referral` the advertisement that they
-    came from, as the provider says it. Messages with the same `album` belong together.
+    label, None if the provider does not say it. `payload` is the provider's document; None if `text` and `media` show
+    all of the message. `data` holds the answers of a form that the contact filled in. `referral` is the advertisement
+    that led the contact here, in the provider's format. Messages with the same `album` belong together.
     """
 
     key: str
@@ -90,7 +96,7 @@ class Received(_Arrived):
 
 @dataclass(frozen=True, slots=True)
 class Edited(_Arrived):
-    """A contact has changed the text of a message, or has taken it back (`text` is None)."""
+    """A contact has changed the text of a message, or revoked it (`text` is None)."""
 
     key: str
     sender: str
@@ -101,9 +107,9 @@ class Edited(_Arrived):
 
 @dataclass(frozen=True, slots=True)
 class Echoed(_Arrived):
-    """A message that the business sent in the provider's own app, to `peer`, who is `recipient`.
+    """A message that the business sent to `recipient` in the provider's own app.
 
-    `phone` is the recipient's, as in Received.
+    `peer`: see Received. `phone`: the recipient's, see Received.
     """
 
     key: str
@@ -118,7 +124,7 @@ class Echoed(_Arrived):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(_Arrived):
-    """The fate of a message that was sent. `message_id` is ours, if the provider repeats it."""
+    """The fate of a sent message. `message_id` is our own, if the provider repeats it."""
 
     key: str
     recipient: str
@@ -143,9 +149,9 @@ class Blocked(_Arrived):
 
 @dataclass(frozen=True, slots=True)
 class Moved(_Arrived):
-    """A contact has another identifier at the provider now, such as by a change of number.
+    """A contact's identifier at the provider has changed, for example with a new phone number.
 
-    `formers` are those it may be known by, the most likely one first; `sender`, `peer` and `phone` as in Received.
+    `formers`: identifiers that it may be known by, the most likely first. `sender`, `peer`, `phone`: see Received.
     """
 
     key: str

@@ -1,19 +1,19 @@
-"""Bodies of forms with a file (RFC 7578)."""
+"""Encodes forms with a file (RFC 7578)."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
 
-# As browsers write names (HTML, "multipart/form-data encoding algorithm").
+# Escapes names as browsers do (HTML, "multipart/form-data encoding algorithm").
 _ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
 
 
 def encode(
     fields: Mapping[str, str], field: str, filename: str, content_type: str, content: bytes
 ) -> tuple[str, bytes]:
-    """The Content-Type and the body of a form with these fields and, as its last one, a file."""
-    boundary = secrets.token_hex(16)  # nobody can put it into a file
+    """Returns the Content-Type and the body of a form with these fields and, at the end, a file."""
+    boundary = secrets.token_hex(16)  # random, so that no file contains it
     parts = [f"{_head(boundary, name)}\r\n{value}\r\n".encode() for name, value in fields.items()]
     kind = content_type.translate(_ESCAPED)
     head = f'{_head(boundary, field).rstrip()}; filename="{filename.translate(_ESCAPED)}"\r\nContent-Type: {kind}\r\n'

@@ -1,4 +1,4 @@
-"""Readings: what members see of a message whose kind Bellhop does not know."""
+"""Readings: the text that members see for a message whose kind Bellhop does not know."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-# Members of providers' documents that hold words of a person. Polls and checklists have these in lists.
+# Members of providers' documents that hold text written by people. Polls and checklists hold them in lists.
 _WORDS = frozenset({"text", "body", "caption", "title", "question", "description"})
-# Members about people and chats, whose titles nobody has written just now.
+# Members about people and chats. Their titles are not part of the message.
 _OTHERS = frozenset({"chat", "from", "user", "sender_chat", "channel"})
 _MOST_LINES = 50
 _LONGEST_KIND = 50
 
 
 def reading(kind: str, part: object) -> str:
-    """The words in the part of a provider's document, one a line; if it has none, a sentence that names the kind."""
+    """Returns the text in the message's part, one line per value.
+
+    Without any text, returns a sentence that names the kind.
+    """
     words = "\n".join(islice(_words(part), _MOST_LINES))
     return words or f"A message that Bellhop cannot show ({kind[:_LONGEST_KIND]})"
 

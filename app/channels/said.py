@@ -1,4 +1,4 @@
-"""What providers say, made storable in one place: texts, numbers, times and pauses of answers and webhooks alike."""
+"""Makes what providers say storable: texts, numbers, times and pauses of answers and webhooks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from app.lib import clock
 
-# No provider may pause a channel for longer.
+# The longest pause that a provider may cause.
 LONGEST_PAUSE_SECONDS = 3600.0
-# Enough for every provider's identifiers, and what our columns take.
+# Longer than any provider's identifiers, and the limit of our columns.
 MOST_IDENTIFIER = 255
 MOST_BYTES = 2**53
 
@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Said:
-    """A base of frozen dataclasses that hold what a provider said: makes every field storable."""
+    """Base of frozen dataclasses for what a provider said. Makes every field storable."""
 
     __slots__ = ()
 
@@ -30,21 +30,21 @@ class Said:
                 object.__setattr__(self, each.name, kept)
 
     def kept(self, name: str, value: Any) -> Any:
-        """What is kept of the field's value. Raises ValueError for one that must not be changed."""
+        """Returns a storable value. Subclasses raise ValueError if it must not be changed."""
         if isinstance(value, str):
             return text_of(value)
         return time_of(value) if isinstance(value, datetime) else value
 
 
 def text_of(said: str) -> str:
-    """The text without what PostgreSQL cannot store: U+0000 and lone surrogates."""
+    """Removes what PostgreSQL cannot store: U+0000 and lone surrogates."""
     if "\0" not in said and (said.isascii() or not _has_surrogate(said)):
         return said
     return said.replace("\0", "").encode("utf-8", "ignore").decode()
 
 
 def storable(said: Any) -> Any:
-    """The value of a JSON text without what PostgreSQL cannot store, at any depth."""
+    """Removes what PostgreSQL cannot store from a JSON value, at any depth."""
     if isinstance(said, dict):
         return {text_of(name): storable(value) for name, value in said.items()}
     if isinstance(said, list):
@@ -53,27 +53,30 @@ def storable(said: Any) -> Any:
 
 
 def identifier_of(said: object) -> str | None:
-    """The identifier; None if it cannot be stored as it is."""
+    """Returns the identifier; None if it cannot be stored unchanged."""
     if not isinstance(said, str) or not 0 < len(said) <= MOST_IDENTIFIER:
         return None
     return said if text_of(said) == said else None
 
 
 def time_of(said: datetime) -> datetime:
-    """The time, within those that can have been: from 1970 until now. A provider's clock may be wrong."""
+    """Limits the time to the range from 1970 until now, because a provider's clock may be wrong."""
     return min(max(said, _EPOCH), clock.now())
 
 
 def unix_time(seconds: int) -> datetime:
-    """The time that many seconds after 1970. Raises ValueError for one that no calendar has."""
+    """Returns the time of a Unix timestamp. Raises ValueError if it is out of range."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
-    except (OverflowError, OSError) as error:  # what it raises depends on the number's size
+    except (OverflowError, OSError) as error:  # the exception depends on the number's size
         raise ValueError("It is not a time.") from error
 
 
 def pause_of(asked: object, otherwise: float) -> float:
-    """The pause in seconds that is asked for, at most LONGEST_PAUSE_SECONDS; `otherwise` if it is no number."""
+    """Returns the requested pause in seconds, up to LONGEST_PAUSE_SECONDS.
+
+    Returns `otherwise` if `asked` is not a number, or negative.
+    """
     if isinstance(asked, bool) or not isinstance(asked, int | float | str):
         return otherwise
     try:
@@ -84,7 +87,7 @@ def pause_of(asked: object, otherwise: float) -> float:
 
 
 def size_of(said: object) -> int | None:
-    """The number of bytes; None if it is none."""
+    """Returns a number of bytes; None if it is invalid."""
     return said if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < MOST_BYTES else None
 
 

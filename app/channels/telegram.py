@@ -17,9 +17,9 @@ from app.channels.verdicts import repeatable
 from app.lib import json
 from app.outbound import Answer
 
-# The kinds of updates that `arrivals` understands; Telegram sends no others.
+# The kinds of updates that `arrivals` reads. Telegram is told to send no others.
 UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
-# The types that chats show in place, each with its method and field. Everything else is a document.
+# The types of files that chats show inline, with their method and field. Others are sent as documents.
 SHOWN = {
     "image/jpeg": ("sendPhoto", "photo"),
     "image/png": ("sendPhoto", "photo"),
@@ -28,17 +28,17 @@ SHOWN = {
     "audio/mp4": ("sendAudio", "audio"),
 }
 MOST_PHOTO_BYTES = 10_000_000
-# Telegram's words for a photo that it takes only as a document.
+# Errors with which Telegram refuses a photo that it accepts as a document.
 _NO_PHOTO = ("PHOTO_INVALID_DIMENSIONS", "PHOTO_SAVE_FILE_INVALID", "IMAGE_PROCESS_FAILED")
-# Python's "$" also matches before a line break at the end.
+# `(?!\n)`: Python's "$" also matches before a line break at the end.
 TOKEN = r"^[0-9]{3,20}:[A-Za-z0-9_-]{20,100}$(?!\n)"
 
 
 class Telegram(ChannelKind):
-    """A bot. Its contacts have written to it first: bots cannot open a conversation.
+    """A bot. Bots cannot start a conversation, so its contacts have written first.
 
-    `external_id` of an identity is the user's number, `peer` the chat's. A message's `provider_id` is the number of its
-    chat, a colon, and its own number, which is unique only there.
+    `external_id` of an identity is the user's number, `peer` the chat's. A message's `provider_id` is the chat's
+    number, a colon, and the message's number, which is unique only within the chat.
     """
 
     name = "telegram"
@@ -62,11 +62,11 @@ class Telegram(ChannelKind):
     }
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The token and a new secret, which Telegram repeats in every webhook."""
+        """Returns the token and a new secret, which Telegram repeats in every webhook."""
         return {"bot_token": given["bot_token"], "hook_secret": secrets.token_hex(32)}
 
     def connecting(self, account: Account) -> Sequence[Request]:
-        """Asks who the bot is, then has its updates sent to us."""
+        """Asks for the bot's identity, then registers the webhook."""
         hook = {
             "url": account.hook_address,
             "secret_token": account.credentials["hook_secret"],
@@ -75,7 +75,7 @@ class Telegram(ChannelKind):
         return [_call(account, "getMe", {}), _call(account, "setWebhook", hook)]
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """The verdict on the first answer that is no success; the account is the bot's number."""
+        """Returns the verdict on the first failed answer, and the bot's number as the account."""
         bot = result_of(answers[0]) if answers else None
         number = str(bot["id"]) if isinstance(bot, dict) and "id" in bot else None
         for answer in answers:
@@ -85,11 +85,11 @@ class Telegram(ChannelKind):
         return Verdict(Outcome.SENT), number
 
     def disconnecting(self, account: Account) -> Sequence[Request]:
-        """Stops updates."""
+        """Removes the webhook."""
         return [_call(account, "deleteWebhook", {})]
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
-        """A file with its caption, or a text."""
+        """Sends a file with its caption, or a text."""
         if outgoing.file is None:
             text = {"chat_id": _chat(outgoing), "text": outgoing.text or ""}
             return _call(account, "sendMessage", text | _keyboard(outgoing))
@@ -101,11 +101,11 @@ class Telegram(ChannelKind):
         return Request("POST", _address(account, method), {"Content-Type": content_type}, body)
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """SENT with the message's identifier; UNKNOWN unless the answer says whether the message was sent."""
+        """Returns SENT with the message's identifier; UNKNOWN if the answer does not say what happened."""
         return verdict_of(answer, chat=outgoing.to)
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """A photo that Telegram cannot show, such as one that is too wide, as a document."""
+        """Sends a photo that Telegram cannot show (one that is too wide, for example) as a document."""
         file, verdict = outgoing.file, verdict_of(answer)
         if file is None or _way_of(file)[0] != "sendPhoto" or verdict.outcome is not Outcome.FAILED:
             return None
@@ -119,16 +119,16 @@ class Telegram(ChannelKind):
         return bool(secret) and hmac.compare_digest(given.encode(), secret.encode())
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """The arrivals in a private chat's update; none for groups and other updates. Raises BadPayload."""
+        """Returns the arrival in a private chat's update; none for groups and others. Raises BadPayload."""
         arrival = telegram_updates.read(body)
         return [] if arrival is None else [arrival]
 
     def locating(self, account: Account, media: Media) -> Request:
-        """Asks for the path of a file; links to it work for an hour."""
+        """Asks for the path of a file. Links to it work for an hour."""
         return _call(account, "getFile", {"file_id": media.ref})
 
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
-        """The download. FAILED for files that bots cannot have, such as those of more than 20 MB."""
+        """Returns the download; FAILED for files that bots cannot get, such as those above 20 MB."""
         file = result_of(answer)
         path = file.get("file_path") if isinstance(file, dict) else None
         if isinstance(path, str) and path:
@@ -140,13 +140,16 @@ class Telegram(ChannelKind):
         return verdict
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """Ends the wait of the contact's app for a button that was pressed; bots cannot mark messages as read."""
+        """Confirms a pressed button, for which the contact's app waits.
+
+        Bots cannot mark messages as read.
+        """
         query = telegram_updates.query_of(provider_id)
         return _call(account, "answerCallbackQuery", {"callback_query_id": query}) if query else None
 
 
 def _keyboard(outgoing: Outgoing) -> dict[str, Any]:
-    """The buttons below each other, as the only one in a row has room for its label."""
+    """Puts each button in a row of its own, so that its label fits."""
     if not outgoing.buttons:
         return {}
     keys = [[{"text": each["label"], "callback_data": each["id"]}] for each in outgoing.buttons]

@@ -1,4 +1,4 @@
-"""The meaning of the Bot API's answers (https://core.telegram.org/bots/api#making-requests)."""
+"""Reads the Bot API's answers (https://core.telegram.org/bots/api#making-requests)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from app.channels.said import pause_of
 from app.channels.verdicts import PAUSE_SECONDS, broken, document_of, unanswered, unreadable
 from app.outbound import Answer
 
-# Characters kept of an answer's sentence.
+# The longest detail that is kept, in characters.
 MOST_DETAIL = 300
 
 
 def result_of(answer: Answer) -> Any:
-    """The result that a successful answer carries; None if it is none."""
+    """Returns the result in a successful answer; None in any other."""
     said = document_of(answer)
     return said.get("result") if answer.ok and said.get("ok") is True else None
 
 
 def verdict_of(answer: Answer, chat: str = "") -> Verdict:
-    """The outcome of a request. If it sent a message to `chat`, SENT has the message's identifier."""
+    """Returns the verdict on a request.
+
+    If it sent a message to `chat`, SENT has the message's identifier.
+    """
     if answer.status is None:
         return unanswered(answer)
     said = document_of(answer)
@@ -31,7 +34,7 @@ def verdict_of(answer: Answer, chat: str = "") -> Verdict:
         return Verdict(Outcome.SENT, _identifier(said.get("result"), chat))
     detail = str(said.get("description") or answer.error_without_target or "")[:MOST_DETAIL]
     asked = _asked_pause(answer, said)
-    # A request that may be repeated has not been taken, whatever else the status says.
+    # Telegram asks for a retry, so the request was not accepted, whatever the status says.
     if answer.status == 429 or asked is not None:
         seconds = pause_of(asked, PAUSE_SECONDS)
         return Verdict(Outcome.LATER, code="throttled", detail=detail, pause_seconds=seconds, pauses="channel")
@@ -41,7 +44,7 @@ def verdict_of(answer: Answer, chat: str = "") -> Verdict:
 
 
 def _refusal(status: int, said: Mapping[str, Any], detail: str) -> Verdict:
-    # 401 is a token that was revoked, 404 one that never was. Both must be Telegram's own words, not a proxy's.
+    # 401 means a revoked token, 404 an unknown one. Both count only in Telegram's own format, not from a proxy.
     if status in (401, 404) and said.get("ok") is False:
         return Verdict(Outcome.UNAUTHORIZED, code="unauthorized", detail=detail)
     if status == 403:
@@ -53,7 +56,7 @@ def _refusal(status: int, said: Mapping[str, Any], detail: str) -> Verdict:
 
 
 def _asked_pause(answer: Answer, said: Mapping[str, Any]) -> object:
-    """The pause that Telegram asks for, in seconds, as it says it; None if it asks for none."""
+    """Returns the pause in seconds that Telegram asks for, unchecked; None if it asks for none."""
     parameters = said.get("parameters")
     asked = parameters.get("retry_after") if isinstance(parameters, dict) else None
     if asked is None and answer.status == 429:

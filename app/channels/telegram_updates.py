@@ -1,4 +1,4 @@
-"""Telegram's updates as arrivals (https://core.telegram.org/bots/api#update)."""
+"""Reads Telegram's updates as arrivals (https://core.telegram.org/bots/api#update)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from app.channels.readings import reading
 from app.channels.said import unix_time
 from app.lib import clock, json, phones
 
-# Members of a message that hold one file. An animation repeats itself as a document.
+# Members of a message that hold one file. An animation is repeated in `document`, so it comes first.
 FILES = ("animation", "document", "video", "audio", "voice", "video_note", "sticker")
-# The types of files for which Telegram names none.
+# The types of files for which Telegram does not send a type.
 TYPES = {"photo": "image/jpeg", "video_note": "video/mp4", "voice": "audio/ogg"}
 
-# Members of a service message: what happened in the chat, which nobody has written.
+# Members of a service message: they report an event in the chat, and nobody wrote them.
 SERVICE = frozenset(
     {
         *("new_chat_members", "left_chat_member", "new_chat_title", "new_chat_photo", "delete_chat_photo"),
@@ -30,7 +30,7 @@ SERVICE = frozenset(
         *("paid_message_price_changed", "direct_message_price_changed"),
     }
 )
-# Members that say who sent a message, when, and how it looks.
+# Members that say who sent a message, when, and how it is displayed.
 _ENVELOPE = frozenset(
     {
         *("message_id", "message_thread_id", "from", "sender_chat", "sender_boost_count", "sender_business_bot"),
@@ -46,12 +46,12 @@ _ENVELOPE = frozenset(
 
 Object = Mapping[str, Any]
 
-# Begins the identifiers of presses, which have none of a message.
+# Prefix for identifiers of presses, which have no message identifier of their own.
 _PRESS = "press:"
 
 
 def read(body: bytes) -> Arrival | None:
-    """The arrival in an update; None if it is none of ours, such as one from a group. Raises BadPayload."""
+    """Returns the arrival in an update; None for others, such as those of groups. Raises BadPayload."""
     try:
         update = json.loads(body)
     except ValueError as error:
@@ -63,7 +63,7 @@ def read(body: bytes) -> Arrival | None:
         if member in update:
             found = _object(update, member)
             if member == "callback_query" and not found.keys() >= {"message", "data"}:
-                return None  # of a message that the bot has not sent, or of a game
+                return None  # in a message not sent by the bot, or in a game
             place = _object(found, "message") if member == "callback_query" else found
             chat = _object(place, "chat")
             return reader(key, found, chat) if chat.get("type") == "private" else None
@@ -94,7 +94,7 @@ def _received(key: str, message: Object, chat: Object) -> Received | None:
 
 
 def _pressed(key: str, query: Object, chat: Object) -> Received | None:
-    """The press of a button, for which Telegram names no time."""
+    """Reads the press of a button. Telegram sends no time for it."""
     sender, message = _object(query, "from"), _object(query, "message")
     identifier, data = _string(query, "id"), _string(query, "data")
     if identifier is None or data is None:
@@ -116,7 +116,7 @@ def _pressed(key: str, query: Object, chat: Object) -> Received | None:
 def _edited(key: str, message: Object, chat: Object) -> Edited | None:
     sender = _object(message, "from")
     if "location" in message:
-        return None  # one that is shared live moves on
+        return None  # a shared live location moves on
     text, kind = _text(message), _unknown_kind(message)
     if text is None and kind:
         text = reading(kind, message.get(kind))
@@ -146,12 +146,12 @@ _READERS: Mapping[str, Callable[[str, Object, Object], Arrival | None]] = {
 
 
 def query_of(provider_id: str) -> str | None:
-    """The identifier of the query that a press made; None for a message."""
+    """Returns the query identifier of a press; None for a message."""
     return provider_id.removeprefix(_PRESS) if provider_id.startswith(_PRESS) else None
 
 
 def _label(message: Object, data: str) -> str | None:
-    """The label of the button with that data; None if Telegram no longer shows the message."""
+    """Returns the label of the button with that data; None if Telegram no longer shows the message."""
     keyboard = message.get("reply_markup")
     rows = keyboard.get("inline_keyboard") if isinstance(keyboard, dict) else None
     for row in rows if isinstance(rows, list) else ():
@@ -166,7 +166,7 @@ def _identifier(message: Object, chat: Object) -> str:
 
 
 def _text(message: Object) -> str | None:
-    """The text or the caption, or words for what has neither."""
+    """Returns the text or caption, or a description if there is neither."""
     for member, entities in (("text", "entities"), ("caption", "caption_entities")):
         if member in message:
             return _without_nul(_with_addresses(message.get(member), message.get(entities)))
@@ -174,11 +174,11 @@ def _text(message: Object) -> str | None:
 
 
 def _with_addresses(text: object, entities: object) -> object:
-    """The text with the addresses that lie behind words of it, each after its words."""
+    """Adds the address of each linked phrase behind the phrase."""
     if not isinstance(text, str) or not isinstance(entities, list):
         return text
     links = [each for each in entities if isinstance(each, dict) and each.get("type") == "text_link"]
-    written = text.encode("utf-16-le")  # offsets count units of UTF-16
+    written = text.encode("utf-16-le")  # offsets count UTF-16 code units
     for link in sorted(links, key=_end, reverse=True):
         address, end = _string(link, "url"), 2 * _end(link)
         if address and address not in text:
@@ -203,7 +203,7 @@ def _location_words(location: Object) -> str:
     return f"{location.get('latitude')}, {location.get('longitude')}"
 
 
-# A venue repeats its place as a location.
+# A venue is repeated in `location`, so it comes first.
 _WORDS: Mapping[str, Callable[[Object], str | None]] = {
     "contact": _contact_words,
     "venue": _venue_words,
@@ -215,7 +215,10 @@ _WORDS: Mapping[str, Callable[[Object], str | None]] = {
 
 
 def _unknown_kind(message: Object) -> str | None:
-    """The member that holds what a message of an unknown kind says; None for a kind that is shown in full."""
+    """Returns the member that holds the content of a message of an unknown kind; None for known kinds.
+
+    Polls count as unknown, because their options are not shown otherwise.
+    """
     known = _ENVELOPE | _WORDS.keys() | {"photo", *FILES}
     return next((member for member in message if member not in known), "poll" if "poll" in message else None)
 
@@ -250,7 +253,7 @@ def _name(person: Object) -> str | None:
 
 
 def _own_phone(message: Object, sender: Object) -> str | None:
-    """The sender's own number, if the message shares it; Telegram says whose account a shared number belongs to."""
+    """Returns the phone number that the message shares, if it is the sender's own; otherwise None."""
     contact = message.get("contact")
     if not isinstance(contact, dict) or contact.get("user_id") != sender.get("id"):
         return None
@@ -273,7 +276,7 @@ def _integer(parent: Object, member: str) -> int:
 
 
 def _string(parent: Object, member: str) -> str | None:
-    """The text without NULs, which PostgreSQL does not store; None if there is none."""
+    """Returns the text without NULs, which PostgreSQL cannot store; None if nothing is left."""
     return _without_nul(parent.get(member))
 
 

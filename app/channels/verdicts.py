@@ -1,4 +1,4 @@
-"""What is the same with every provider: how answers are read, and the verdicts on some of them."""
+"""Verdicts on answers that are the same for all providers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from app.channels.base import Outcome, Verdict
 from app.lib import json
 from app.outbound import Answer
 
-# The pause after a failed connection, or an answer that asks for a retry without a time.
+# The pause after a failed connection, or if an answer asks for a retry without a time.
 PAUSE_SECONDS = 5.0
-# The code if not a byte has left.
+# The code if no byte of the request was sent.
 UNREACHABLE = "unreachable"
 
 
 def document_of(answer: Answer) -> dict[str, Any]:
-    """The JSON object in the body; empty if there is none."""
+    """Returns the JSON object in the body; {} if there is none."""
     try:
         document = json.loads(answer.body)
     except ValueError:
@@ -25,24 +25,24 @@ def document_of(answer: Answer) -> dict[str, Any]:
 
 
 def unanswered(answer: Answer) -> Verdict:
-    """The verdict where no answer came: `no_answer` if the request may have been taken, else LATER (`unreachable`)."""
+    """Returns the verdict without an answer: `no_answer` if the request may have arrived, else LATER."""
     if answer.may_have_arrived:
         return _unknown("no_answer", answer.error)
     return Verdict(Outcome.LATER, code=UNREACHABLE, detail=answer.error, pause_seconds=PAUSE_SECONDS, pauses="channel")
 
 
 def unreadable(provider: str) -> Verdict:
-    """The verdict on a success that does not say what was done."""
+    """Returns the verdict on a successful answer that does not say what was done."""
     return _unknown("unreadable", f"{provider}'s answer could not be read.")
 
 
 def broken(detail: str | None, *, pauses: Literal["channel", "conversation"] = "channel") -> Verdict:
-    """The verdict on a fault of the provider, after which the request may have been taken or not."""
+    """Returns the verdict on a provider's fault: it may or may not have accepted the request."""
     return _unknown("provider_error", detail, pauses)
 
 
 def repeatable(verdict: Verdict) -> Verdict:
-    """The verdict on a request that may be made twice: what is not known is to be tried again."""
+    """The verdict on a request that is safe to repeat: UNKNOWN becomes LATER."""
     return replace(verdict, outcome=Outcome.LATER) if verdict.outcome is Outcome.UNKNOWN else verdict
 
 

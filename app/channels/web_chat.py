@@ -1,4 +1,4 @@
-"""Web chat: a channel whose messages reach the contact through a script of ours on the workspace's own pages."""
+"""Web chat: a channel that reaches contacts through our script on the workspace's own pages."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _ORIGIN = r"^https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$
 
 
 class WebChat(ChannelKind):
-    """`settings.origins` are the pages that may show the chat; `new_visitors_per_minute` limits how many chats begin.
+    """A web chat. `settings.origins`: the pages that may show it.
 
-    `greeting`, `color`, `picture` (an address that the visitor's browser loads) and `opening_hours` are what the
-    visitor sees. The hours follow the workspace's clock; a span that ends no later than it begins ends the next day.
-    The one credential signs who a visitor is.
+    `new_visitors_per_minute` limits how many chats may begin. `greeting`, `color`, `picture` (an address that the
+    visitor's browser loads) and `opening_hours` are shown to the visitor. The hours are in the workspace's time zone; a
+    span that does not end after its start ends on the next day. The only credential signs visitors' identities.
     """
 
     name: ClassVar[str] = "web_chat"
@@ -83,15 +83,15 @@ class WebChat(ChannelKind):
     }
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The secret that signs visitors' identities: the one given, or a new one."""
+        """Returns the secret that signs visitors' identities: the given one, or a new one."""
         return {"secret": given.get("secret") or f"chs_{secrets.token_urlsafe(32)}"}
 
     def signature(self, account: Account, user: str) -> str:
-        """The proof of identity that the workspace's server gives its signed-in user: HMAC-SHA256 in hexadecimal."""
+        """Returns the signature that proves a user's identity: HMAC-SHA256 in hexadecimal."""
         return hmac.new(account.credentials["secret"].encode(), user.encode(), hashlib.sha256).hexdigest()
 
     def is_signed(self, account: Account, user: str, signature: str) -> bool:
-        """Whether the signature is that of the user, by the channel's secret. False without a secret."""
+        """Whether the signature is the user's, by the channel's secret. False without a secret."""
         if not account.credentials.get("secret"):
             return False
         return hmac.compare_digest(self.signature(account, user).encode(), signature.lower().encode())

@@ -1,4 +1,4 @@
-"""WhatsApp: a business's phone number, over the Cloud API."""
+"""WhatsApp: a business phone number on the Cloud API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.channels.whatsapp_hooks import arrivals_in
 from app.lib import json
 from app.outbound import Answer
 
-# The types that the API shows as more than a document.
+# The types of files that the API shows as something other than a document.
 _SHOWN: Mapping[str, str] = {
     "image/jpeg": "image",
     "image/png": "image",
@@ -27,7 +27,7 @@ _SHOWN: Mapping[str, str] = {
     **dict.fromkeys(("audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg"), "audio"),
 }
 _MOST_IMAGE_BYTES = 5 * 1024 * 1024
-# More buttons are the rows of a list, which opens with a button of its own.
+# More buttons than this become the rows of a list, which opens with a button of its own.
 _MOST_BUTTONS = 3
 _LIST_LABEL = "Options"
 _MOST_ABOVE_BUTTONS = 1024
@@ -39,7 +39,7 @@ _SECRET = {
 
 
 class WhatsApp(ChannelKind):
-    """The Cloud API, which Meta calls "WhatsApp Business Platform"."""
+    """The Cloud API, part of what Meta calls "WhatsApp Business Platform"."""
 
     name = "whatsapp"
     most_characters = 4096
@@ -50,7 +50,7 @@ class WhatsApp(ChannelKind):
     sends_templates = True
     window = timedelta(hours=24)
     may_open = True
-    # Meta sends up to 3 MB ("webhooks").
+    # Meta's webhooks can have 3 MB.
     most_hook_bytes = 3 * 1024 * 1024
     credentials_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
@@ -73,7 +73,7 @@ class WhatsApp(ChannelKind):
     }
 
     def recipient(self, to: str) -> str:
-        """The number without its plus, or the identifier of a person who hides theirs."""
+        """Returns the number without "+", or the identifier of a person who hides their number."""
         phone = re.sub(r"[ ()./-]", "", to).removeprefix("+")
         if re.fullmatch(r"[1-9][0-9]{6,14}", phone, re.ASCII):
             return phone
@@ -82,39 +82,40 @@ class WhatsApp(ChannelKind):
         raise ValueError("Give a phone number on WhatsApp with its country code, like +4930123456.")
 
     def most_text(self, files: int, buttons: int) -> int:
-        """Meta takes less text with reply buttons than with a list."""
+        """Returns a lower limit with reply buttons than with a list, as Meta has it."""
         return _MOST_ABOVE_BUTTONS if 0 < buttons <= _MOST_BUTTONS else super().most_text(files, buttons)
 
     def list_label(self, buttons: int) -> str | None:
-        """Meta takes no more than three reply buttons."""
+        """Returns a label above three buttons, which is Meta's limit for reply buttons."""
         return _LIST_LABEL if buttons > _MOST_BUTTONS else None
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The credentials that were given: Meta issues all of them."""
+        """Returns the given credentials: Meta issues all of them."""
         return dict(given)
 
     def connecting(self, account: Account) -> Sequence[Request]:
-        """Asks for the number, which shows whether the token reaches it."""
+        """Asks for the phone number, which shows whether the token has access to it."""
         fields = "fields=id,display_phone_number,verified_name"
         return [Request("GET", f"{_number(account)}?{fields}", _authorization(account))]
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """The verdict on the answer; the account is the identifier of the number that it is about."""
+        """Returns the verdict on the answer, and the phone number's identifier as the account."""
         number: str = account.settings["phone_number_id"]
         verdict = judge(answers[-1], False, lambda document: str(document.get("id", number)))
-        # Proxies and test servers need not know this path. If the number is wrong the API says so itself, in an error.
+        # Proxies and test servers may not know this path. If the number is wrong, the API says so with an error of its
+        # own.
         is_connected = verdict.outcome is Outcome.SENT or verdict.code == "not_found"
         found = verdict.provider_id or number
         return (Verdict(Outcome.SENT, found), found) if is_connected else (verdict, None)
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """That a parameter is empty."""
+        """Says so if a parameter is empty, which Meta refuses; otherwise None."""
         if any(not each.split() for each in _parameters(template)):
             return "A parameter of the template is empty."
         return None
 
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
-        """The upload of a file."""
+        """The request that uploads the message's file; None if it has no file."""
         file = outgoing.file
         if file is None:
             return None
@@ -123,31 +124,31 @@ class WhatsApp(ChannelKind):
         return Request("POST", f"{_number(account)}/media", {**_authorization(account), "Content-Type": kind}, body)
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """The file's identifier."""
+        """Returns the file's identifier."""
         verdict = judge(answer, False, _id_of)
         return verdict.provider_id if verdict.provider_id is not None else verdict
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
-        """A template, a text, or a file that was uploaded. Statuses will repeat our identifier of it.
+        """Sends a template, a text, or an uploaded file. Status webhooks will repeat our identifier.
 
-        A template has the buttons that Meta has approved.
+        A template has the buttons that Meta approved.
         """
         envelope = {**_envelope(outgoing.to), "biz_opaque_callback_data": outgoing.message_id}
         return _posting(account, envelope | _content(outgoing, prepared))
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """SENT with the message's identifier; UNKNOWN unless the answer says whether the message was sent."""
+        """Returns SENT with the message's identifier; UNKNOWN if the answer does not say what happened."""
         return judge(answer, True, _first_message)
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
-        """The challenge, if the verify token is right."""
+        """Returns the challenge if the verify token is right."""
         expected = account.credentials.get("verify_token", "")
         given = query.get("hub.verify_token", "")
         is_right = hmac.compare_digest(given.encode(), expected.encode())
         return query.get("hub.challenge") if expected and is_right and query.get("hub.mode") == "subscribe" else None
 
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:
-        """Whether the app's secret signs the webhook."""
+        """Whether the webhook is signed with the app's secret."""
         secret = account.credentials.get("app_secret")
         if not secret:
             return False
@@ -155,23 +156,23 @@ class WhatsApp(ChannelKind):
         return hmac.compare_digest(headers.get("x-hub-signature-256", "").encode(), expected.encode())
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """The arrivals in the webhook for this number. Raises BadPayload."""
+        """Returns the arrivals in the webhook for this number. Raises BadPayload."""
         return arrivals_in(body, account.settings["phone_number_id"])
 
     def locating(self, account: Account, media: Media) -> Request:
-        """Asks for the address of a file, which works for five minutes."""
+        """Asks for the address of a file. The address works for five minutes."""
         address = f"{account.api_url}/{quote(media.ref, safe='')}"
         return Request("GET", address, _authorization(account))
 
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
-        """The download, which needs the token, too."""
+        """Returns the download, which also needs the token."""
         verdict = judge(answer, False, lambda document: _text_of(document, "url"))
         if verdict.provider_id is None:
             return verdict
         return Request("GET", verdict.provider_id, _authorization(account))
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """Marks the message, and those before it, as read."""
+        """Marks the message and all before it as read."""
         return _posting(account, {"messaging_product": "whatsapp", "status": "read", "message_id": provider_id})
 
 
@@ -189,7 +190,7 @@ def _posting(account: Account, document: Mapping[str, Any]) -> Request:
 
 
 def _envelope(to: str) -> dict[str, str]:
-    """To whom a message goes: by number, or by the identifier of a person who hides theirs."""
+    """Returns the recipient part: a phone number, or the identifier of a person who hides theirs."""
     phone = to.removeprefix("+")
     whom = {"to": phone} if re.fullmatch("[0-9]+", phone) else {"recipient": to}
     return {"messaging_product": "whatsapp", "recipient_type": "individual", **whom}
@@ -212,7 +213,7 @@ def _content(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
 
 
 def _interactive(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
-    """A text with reply buttons, perhaps below a file; or with a list."""
+    """Returns a text with reply buttons, perhaps below a file, or with a list."""
     body = {"body": {"text": outgoing.text}}
     if len(outgoing.buttons) > _MOST_BUTTONS:
         rows = [{"id": each["id"], "title": each["label"]} for each in outgoing.buttons]
@@ -231,19 +232,19 @@ def _header(file: File, prepared: str | None) -> dict[str, Any]:
 def _shown_as(file: File, caption: str | None) -> str:
     kind = _SHOWN.get(file.content_type.partition(";")[0].strip().lower(), "document")
     is_too_large = kind == "image" and len(file.content) > _MOST_IMAGE_BYTES
-    # Audio has no caption, and no text may be lost.
+    # Audio cannot have a caption, so it is sent as a document if there is one.
     return "document" if is_too_large or (kind == "audio" and caption) else kind
 
 
 def _template(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The template as the API takes it; its language may be given as a bare code."""
+    """Returns the template in the API's format. `language` may be given as a plain code."""
     language = template.get("language")
     taken: dict[str, Any] = _flat(template)
     return {**taken, "language": {"code": language}} if isinstance(language, str) else taken
 
 
 def _parameters(part: Any) -> Iterator[str]:
-    """The texts of the parameters in the part of a template."""
+    """Yields the texts of the parameters in a part of a template."""
     if isinstance(part, Mapping):
         if _is_text(part):
             yield part["text"]
@@ -254,7 +255,7 @@ def _parameters(part: Any) -> Iterator[str]:
 
 
 def _flat(part: Any) -> Any:
-    """The part with parameters in one line and with single spaces: for others Meta refuses the template."""
+    """Puts parameters on one line with single spaces: Meta refuses templates with any others."""
     if isinstance(part, Mapping):
         flat = {name: _flat(inner) for name, inner in part.items()}
         return flat | {"text": " ".join(part["text"].split())} if _is_text(part) else flat

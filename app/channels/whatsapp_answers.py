@@ -1,4 +1,4 @@
-"""The meaning of what WhatsApp's API answers and of the errors that it reports."""
+"""Reads the answers and errors of WhatsApp's API."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from app.channels.said import pause_of
 from app.channels.verdicts import broken, document_of, repeatable, unanswered, unreadable
 from app.outbound import Answer
 
-# The pause in seconds where the API does not name one.
+# The pause if the API does not name one.
 THROTTLED_SECONDS = 5.0
 
 Pauses = Literal["channel", "conversation"]
 
 _UNAUTHORIZED = {0, 10, 190, 131005, *range(200, 300)}
-# How long to pause and what: 4 and 80007 count the calls of an hour, 131056 the messages to one contact.
+# Seconds to pause, and what to pause. Codes 4 and 80007 are hourly call limits; 131056 limits messages to one contact.
 _LATER: Mapping[int, tuple[float, Pauses]] = {
     2: (10.0, "channel"),
     4: (30.0, "channel"),
@@ -31,7 +31,7 @@ _LATER: Mapping[int, tuple[float, Pauses]] = {
     133004: (10.0, "channel"),
     133016: (60.0, "channel"),
 }
-# The API itself does not know the outcome of the request.
+# The API itself does not know the request's outcome.
 _UNCLEAR = {1, 131000, 135000}
 _OPTED_OUT = 131050
 _CODES: Mapping[int, str] = {
@@ -53,24 +53,24 @@ _CODES: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as the API reports it, in an answer or in a status."""
+    """An error that the API reports, in an answer or a status."""
 
     number: int
     detail: str
 
     @property
     def code(self) -> str:
-        """Our word for it."""
+        """Our own error code for it."""
         return _CODES.get(self.number, "refused")
 
     @property
     def is_opt_out(self) -> bool:
-        """Whether the contact wants no messages."""
+        """Whether the contact has opted out of messages."""
         return self.number == _OPTED_OUT
 
 
 def problem_of(error: object) -> Problem | None:
-    """The error of an `error` or `errors` member; None if it is no such thing."""
+    """Reads an `error` member, or an element of `errors`; None if it is not an error."""
     if not isinstance(error, dict):
         return None
     try:
@@ -83,9 +83,10 @@ def problem_of(error: object) -> Problem | None:
 
 
 def judge(answer: Answer, is_unclear: bool, expect: Callable[[Mapping[str, Any]], str | None]) -> Verdict:
-    """The meaning of an answer; `expect` finds the identifier in a document that reports success.
+    """Returns the verdict on an answer. `expect` returns the identifier in a successful document.
 
-    If the request may have been taken it is UNKNOWN where `is_unclear`, otherwise LATER: sending it again does no harm.
+    If the request may have been accepted, the verdict is UNKNOWN with `is_unclear`; otherwise LATER, because the
+    request is safe to repeat.
     """
     verdict = _verdict(answer, expect)
     return verdict if is_unclear else repeatable(verdict)
@@ -115,7 +116,7 @@ def _refusal(answer: Answer, problem: Problem) -> Verdict:
 
 
 def _status(answer: Answer) -> Verdict:
-    """The meaning of a status without an error of the API's own, such as a proxy sends."""
+    """Returns the verdict on a status without an API error, as proxies send it."""
     assert answer.status is not None
     if answer.status == 401:
         return Verdict(Outcome.UNAUTHORIZED, None, "unauthorized", answer.error)

@@ -1,4 +1,4 @@
-"""The arrivals in WhatsApp's webhooks: messages, edits, changed numbers, echoes, statuses, preferences."""
+"""Reads WhatsApp's webhooks: messages, edits, changed numbers, echoes, statuses, preferences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.channels.whatsapp_answers import problem_of
 from app.lib import json
 
 _MEDIA = ("image", "video", "audio", "document", "sticker")
-# A voice message that was played has been read.
+# A voice message that was played counts as read.
 _STATUSES: Mapping[str, ReceiptStatus] = {
     "sent": "sent",
     "delivered": "delivered",
@@ -36,7 +36,7 @@ _STATUSES: Mapping[str, ReceiptStatus] = {
 }
 
 
-# The second is what versions of the API before 12 say.
+# The second one comes from API versions before 12.
 _MOVES = ("user_changed_number", "customer_changed_number", "user_changed_user_id")
 
 
@@ -44,9 +44,9 @@ _UNDOCUMENTED = (AttributeError, IndexError, KeyError, OverflowError, TypeError,
 
 
 def arrivals_in(body: bytes, phone_number_id: str) -> Sequence[Arrival]:
-    """The arrivals in the webhook for this phone number. Raises BadPayload, with the items that could be read.
+    """Returns the arrivals in the webhook for this number. Raises BadPayload with the readable ones.
 
-    An app has one address for webhooks, so there can be those of other numbers among them.
+    An app has one address for webhooks, so the webhook may also be about other numbers.
     """
     found: list[Arrival] = []
     unreadable: list[str] = []
@@ -89,7 +89,10 @@ def _what_is_wrong(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Person:
-    """The sender of an item. People can hide their phone; their other identifier is the business's own for them."""
+    """The sender of an item.
+
+    `user_id`: the business's own identifier for people, who may hide their phone.
+    """
 
     phone: str | None
     user_id: str | None
@@ -169,7 +172,10 @@ def _edit(item: Mapping[str, Any], person: _Person) -> Arrival:
 
 
 def _move(item: Mapping[str, Any]) -> Arrival | None:
-    """A change of the number, or of the identifier of a person who hides theirs. Such items name no contacts."""
+    """Reads a change of phone number, or of the identifier of a person who hides it.
+
+    Such items have no `contacts`.
+    """
     part = item["system"]
     before = [_text(part.get("previous_user_id") or item.get("from_user_id")), _text(item.get("from"))]
     after = _Person(_text(part.get("wa_id") or part.get("new_wa_id")), _text(part.get("user_id")), None)
@@ -208,11 +214,11 @@ def _preference(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | 
     return Blocked(f"preference {person.id} {at.timestamp():.0f} {wish}", person.id, at, wish == "stop")
 
 
-# The kinds of items that are no messages. Everything else that a person sends is one.
+# Items that do not become messages. Every other item does.
 _NO_MESSAGES = ("reaction", "request_welcome")
 # A revoked message is taken back.
 _EDITS = ("edit", "revoke")
-# In the order in which a webhook's parts are taken.
+# The parts of a webhook, in the order in which they are read.
 _READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival | None]] = {
     "messages": _message,
     "message_echoes": _echo,
@@ -222,7 +228,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival 
 
 
 def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media]] | None:
-    """Text and media of a message; None for what is none, such as a reaction."""
+    """Returns the text and media of a message; None for an item that is not one, such as a reaction."""
     kind = item["type"]
     if kind in _NO_MESSAGES:
         return None
@@ -236,14 +242,14 @@ def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media]] | No
 
 
 def _kind(item: Mapping[str, Any]) -> str:
-    """The kind of the message as people should read it."""
+    """The kind of the message, as members see it."""
     part = item.get(item["type"])
     inner = part.get("type") if isinstance(part, dict) and item["type"] in ("interactive", "unsupported") else None
     return str(inner or item["type"])
 
 
 def _is_shown(item: Mapping[str, Any]) -> bool:
-    """Whether the text and the file say all that the message does."""
+    """Whether the text and the files show everything in the message."""
     if "referral" in item or "referred_product" in (item.get("context") or {}):
         return False
     return item["type"] in _SHOWN or _kind(item) in _CHOICES
@@ -257,18 +263,17 @@ def _choice(part: Mapping[str, Any]) -> str | None:
 
 
 def _answers(part: Any) -> dict[str, Any] | None:
-    """The answers in a Flow that was filled in; None if it is none, or if they are no JSON."""
+    """Returns the answers of a completed Flow; None if it is not a Flow, or its answers are not JSON."""
     reply = part.get("nfm_reply") if isinstance(part, dict) else None
     said = reply.get("response_json") if isinstance(reply, dict) else None
     try:
         answers = json.loads(said) if isinstance(said, str) else None
     except ValueError:
-        return None  # the provider's document is kept
+        return None  # the provider's document is kept as the payload
     return answers if isinstance(answers, dict) else None
 
 
 def _answer(value: object) -> str:
-    """An answer as members read it."""
     return value if isinstance(value, str) else json.dumps(value).decode()
 
 
@@ -281,7 +286,7 @@ def _order(part: Mapping[str, Any]) -> str:
 
 
 def _button_id(item: Mapping[str, Any]) -> str | None:
-    """The identifier of the button, of the row of a list, or the payload of a template's button that was pressed."""
+    """Returns the identifier of the pressed button or row, or the payload of a template's button."""
     part = item[item["type"]]
     if item["type"] == "interactive":
         return _text(part.get(part["type"], {}).get("id"))  # type: ignore[no-any-return]
@@ -303,7 +308,7 @@ def _cards(part: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-# A button's `text` is what the contact has tapped.
+# A button's `text` is its label.
 _TEXTS: Mapping[str, Callable[[Any], str | None]] = {
     "text": lambda part: part["body"],
     "button": lambda part: part["text"],

@@ -1,4 +1,4 @@
-"""The commands `python -m app arrivals`: arrivals over channels that could not be processed."""
+"""The `python -m app arrivals` commands, for arrivals that could not be processed."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def connect_to(url: str, pooling: str = "session") -> None:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether the error says that PostgreSQL's disk is full."""
+    """Whether the error means that PostgreSQL's disk is full."""
     return isinstance(error.__context__, psycopg2.errors.DiskFull)
 
 

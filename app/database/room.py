@@ -1,4 +1,4 @@
-"""Whether PostgreSQL has room for what is written."""
+"""Checks that PostgreSQL has disk space for writes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from app.database import rows, transaction
 
 
 def check() -> None:
-    """Raises DatabaseAway where PostgreSQL does not take writes: on a standby, and while its disk is full.
+    """Raises DatabaseAway if PostgreSQL accepts no writes: on a standby, or while its disk is full.
 
-    Tables have free room within their pages, so a row that fits proves nothing: a result that is too large for the
-    memory of the query goes to the disk, and leaves nothing behind there.
+    Inserting a row would prove nothing, because tables have free space within their pages. Instead, this runs a query
+    whose result exceeds `work_mem`: PostgreSQL writes it to disk and deletes it again.
     """
     with transaction():
         rows("SELECT pg_current_xact_id()")
         rows("SELECT set_config('work_mem', '64kB', true), set_config('temp_tablespaces', '', true)")
-        rows("SELECT count(*) FROM generate_series(1, 60000)")  # a mebibyte
+        rows("SELECT count(*) FROM generate_series(1, 60000)")  # about 1 MiB

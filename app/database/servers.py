@@ -1,4 +1,4 @@
-"""Whether a server and its database are ones that Bellhop can use."""
+"""Checks that Bellhop can use a PostgreSQL server and its database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LEAST_VERSION = 14
 
 
 def check() -> None:
-    """Raises SettingsError where PostgreSQL is too old, or the database stores anything but Unicode."""
+    """Raises SettingsError if PostgreSQL is older than LEAST_VERSION, or the database is not in UTF8."""
     [(number, version, encoding)] = rows(
         "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
         " current_setting('server_encoding')"

@@ -1,37 +1,37 @@
-"""Cells of CSV files: text that a spreadsheet must not run, and lists of tags in one cell."""
+"""Cells of CSV files: guards text that a spreadsheet would run, and splits lists of tags."""
 
 from __future__ import annotations
 
 import re
 
-# Where a spreadsheet may see a formula: at the beginning of a cell, behind a line break or tab, and behind a semicolon,
-# at which many divide lines without regard to our quotes. Some take wide signs for narrow ones. A run of what may come
-# before the sign is matched once and as a whole, so that the time stays linear.
+# Matches where a spreadsheet may see a formula: at the start of a cell, after a line break or tab, and after a
+# semicolon, where many programs split lines despite our quotes. Some programs take full-width signs for ASCII ones. The
+# run of characters before the sign is matched once and possessively, so that matching takes linear time.
 _FORMULA = re.compile(r"(?<!['\s\ufeff\x22])(['\s\ufeff\x22]*+)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
 _NUMBER = r"[0-9][0-9 .,/()+\-]*\Z"
 _BREAK = re.compile(r"[\t\r\n]")
 _GUARDED_BREAK = re.compile(r"([\t\r\n])'")
-# Apostrophes of the text itself get another one where `unguarded` would take them for ours.
+# Apostrophes that belong to the text are doubled where `unguarded` would remove them.
 _ALSO_GUARDED = re.compile(rf"'*[\t\r\n]|'+{_NUMBER}")
 _ALSO_UNGUARDED = re.compile(rf"'(?:'*[\t\r\n]|'*{_NUMBER})")
-# A tag in quotation marks (doubled inside of it) up to the next separator, or anything else up to that.
+# A quoted tag (quotes inside are doubled) before the next separator, or any other text up to it.
 _TAG = re.compile(r'\s*"((?:[^"]|"")*)"\s*(?=[;,]|\Z)|([^;,]+)')
 
 
 def guarded(text: str) -> str:
-    """The text with an apostrophe before whatever a spreadsheet would run as a formula."""
+    """Puts an apostrophe before everything that a spreadsheet would run as a formula."""
     changed = _FORMULA.sub(_guard, text)
     return f"'{changed}" if _ALSO_GUARDED.match(text) and not _FORMULA.match(text) else changed
 
 
 def unguarded(text: str) -> str:
-    """The text that `guarded` was given. Also removes the apostrophe that keeps a number as text in spreadsheets."""
+    """Reverses `guarded`. Also removes the apostrophe with which spreadsheets mark a number as text."""
     changed = _FORMULA.sub(_unguard, text)
     return changed[1:] if _ALSO_UNGUARDED.match(text) and not _FORMULA.match(text) else changed
 
 
 def tags(text: str) -> list[str]:
-    """The tags that semicolons or commas separate, or Google's `:::`. Those in quotation marks may contain either."""
+    """Splits tags at semicolons, commas or Google's `:::`. Quoted tags may contain these."""
     found = (quoted.replace('""', '"') if quoted else plain for quoted, plain in _TAG.findall(text.replace(":::", ";")))
     return [tag for tag in found if tag.strip()]
 

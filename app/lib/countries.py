@@ -1,4 +1,4 @@
-"""Countries by their codes of two letters (ISO 3166): names, time zones, and their ways to write phone numbers."""
+"""Countries by ISO 3166 code: their names, time zones and formats of phone numbers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ import phonenumbers
 
 @cache
 def names() -> dict[str, str]:
-    """The English names of the countries that have phone numbers, by their codes, in the order of the names."""
+    """The English names of all countries with phone numbers, by code, sorted by name."""
     known = {code: name for code, name in _table("iso3166.tab") if code in phonenumbers.SUPPORTED_REGIONS}
     return dict(sorted(known.items(), key=lambda item: item[1]))
 
 
 def of_time_zone(zone: str) -> str:
-    """The country of the time zone; "" if it belongs to none, as UTC does."""
+    """Returns the code of the country that has the time zone; "" if it belongs to none, like UTC."""
     return _by_zone().get(zone, "")
 
 
 def international(phone: str, country: str) -> str:
-    """The number with the code of that country if it has none. As it is if it cannot be one, or has an extension."""
+    """Converts a phone number of that country to E.164.
+
+    Returns it unchanged if it is not a possible number or has an extension. A number with a country code keeps its own.
+    """
     try:
         number = phonenumbers.parse(phone, country)
     except phonenumbers.NumberParseException:
@@ -37,7 +40,7 @@ def _by_zone() -> dict[str, str]:
 
 
 def _table(name: str) -> list[list[str]]:
-    """The rows of a table of the time zone database, whose cells are separated by tabs."""
+    """Returns the first three cells of each row in a table of the time zone database."""
     text = (files("tzdata") / "zoneinfo" / name).read_text()
     rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
     return [row[:3] for row in rows]

@@ -1,4 +1,4 @@
-"""Encodings of text that others have written, found by a byte order mark, by what they declare, or by the bytes."""
+"""Detects the encoding of text: by its byte order mark, its declared charset, or its bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WINDOWS = "cp1252"
 _PIECE_BYTES = 1024 * 1024
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}")
-# Python also knows codecs that are no encodings of text, or slow.
+# Python also has codecs that are slow, or not encodings of text.
 _KNOWN = re.compile(
     r"utf-(8|16)(-[lb]e)?|iso8859-\d+|cp125\d|cp8\d\d|koi8-[ru]|mac-roman"
     r"|gb2312|gbk|gb18030|big5|shift_jis|cp932|euc_(jp|kr)|cp949"
@@ -21,9 +21,9 @@ _KNOWN = re.compile(
 
 
 def of_file(file: IO[bytes]) -> str:
-    """The encoding of the file's text: that of its byte order mark, else UTF-8, UTF-16 or Windows-1252.
+    """The encoding of the file: that of its byte order mark, otherwise UTF-8, UTF-16 or Windows-1252.
 
-    UTF-8 stays UTF-8 if a few of its bytes are damaged. Leaves the file at its beginning.
+    A few damaged bytes do not keep a file from being UTF-8. Rewinds the file.
     """
     file.seek(0)
     head = file.read(4096)
@@ -36,14 +36,14 @@ def of_file(file: IO[bytes]) -> str:
 
 
 def text_of(body: bytes, content_type: str | None) -> str:
-    """The text of a response: a byte order mark decides, then the `charset` of the type, then the bytes.
+    """Decodes a response by its byte order mark, otherwise by the type's `charset`, otherwise by its bytes.
 
-    What cannot be decoded is replaced by U+FFFD.
+    Replaces what cannot be decoded with U+FFFD.
     """
     encoding = _marked(body) or _declared(content_type)
     if encoding is None:
         encoding = _unmarked(body[:4096])
-        # A NUL stands in no text: then the body is none.
+        # Text contains no NUL: a body with one is binary.
         if encoding == UTF_8 and b"\0" not in body and _is_windows(body):
             encoding = WINDOWS
     return body.decode(encoding, "replace")
@@ -54,7 +54,7 @@ def _marked(head: bytes) -> str | None:
 
 
 def _unmarked(head: bytes) -> str:
-    """UTF-16 if the first two characters are ASCII in it, else UTF-8."""
+    """UTF-16 if the first two characters would be ASCII in it; otherwise UTF-8."""
     are_zero = [byte == 0 for byte in head[:4]]
     if are_zero == [False, True, False, True]:
         return "utf-16-le"
@@ -62,7 +62,10 @@ def _unmarked(head: bytes) -> str:
 
 
 def _declared(content_type: str | None) -> str | None:
-    """The encoding that a Content-Type names, if Python knows it. As browsers do, Latin-1 is read as Windows-1252."""
+    """Returns the encoding that a Content-Type declares; None if it is unknown.
+
+    Latin-1 and ASCII mean Windows-1252, as in browsers.
+    """
     label = parse_options_header(content_type)[1].get("charset", "")
     if not _LABEL.fullmatch(label):
         return None
@@ -91,7 +94,7 @@ def _is_windows(body: bytes) -> bool:
 
 
 def _counts(text: str) -> tuple[int, int]:
-    """How many characters beyond ASCII were decoded, and how many could not be."""
+    """Counts the decoded non-ASCII characters, and the bytes that could not be decoded."""
     if text.isascii():
         return 0, 0
     bad = text.count("\ufffd")

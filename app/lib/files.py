@@ -7,7 +7,7 @@ import resource
 from collections.abc import Iterable
 from pathlib import Path
 
-# A backup may run as another member of the group.
+# Readable for the group: a backup may run as another user of it.
 FILE_MODE, DIRECTORY_MODE = 0o640, 0o750
 
 
@@ -16,10 +16,10 @@ class TooLong(Exception):
 
 
 def write(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
-    """Writes the file, replacing one that is there, and returns its length. It survives a loss of power.
+    """Writes the file atomically, replacing any old one, and syncs it to disk. Returns its length.
 
-    Other users of the machine cannot read it, nor the directories that this makes. Raises TooLong above `most_bytes`,
-    and OSError. Whatever the content raises passes through.
+    Other users of the machine cannot read the file, or directories created for it. Raises TooLong above `most_bytes`,
+    and OSError. Exceptions of `content` pass through.
     """
     make_directory(path.parent)
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -34,10 +34,10 @@ def write(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
 
 
 def make_directory(path: Path) -> None:
-    """Makes the directory and those above it that are missing, for this user and its group. Raises OSError."""
+    """Creates the directory and its missing parents, for this user and its group. Raises OSError."""
     if not path.parent.exists():
         make_directory(path.parent)
-    path.mkdir(DIRECTORY_MODE, exist_ok=True)  # not by its `parents`: those would get what the umask leaves
+    path.mkdir(DIRECTORY_MODE, exist_ok=True)  # not with `parents=True`, which would apply only the umask to them
 
 
 def raise_open_limit(enough: int) -> int:

@@ -1,4 +1,4 @@
-"""Graphemes: the signs that a reader sees, which may be several characters, such as a flag or a family."""
+"""Graphemes: what a reader sees as one character, such as a flag or a family emoji."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _ONE = regex.compile(r"\X")
 
 
 def cut(text: str, most: int) -> str:
-    """The first `most` characters at most, without a part of a grapheme unless the first alone is longer."""
+    """Cuts the text to `most` characters without splitting a grapheme, unless the first one is longer."""
     if len(text) <= most:
         return text
     end = 0

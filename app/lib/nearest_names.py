@@ -1,18 +1,21 @@
-"""Nearest names: which of the names that there are somebody meant who wrote one that there is not."""
+"""Nearest names: suggests the known name for an unknown one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-# The most names that a sentence lists.
+# The most names that a message lists.
 MOST_LISTED = 20
-# Longer names are compared by their beginnings.
+# Of a longer name, only the first characters are compared.
 _LONGEST = 100
 
 
 def nearest(name: object, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """The known name that is most like `name`, whatever its case and separators; None if none is so like it."""
+    """Returns the most similar known name, ignoring case and separators; None if none is similar enough.
+
+    `likeness`: the least similarity, as a difflib ratio.
+    """
     if not isinstance(name, str):
         return None
     by_form = {_form(each): each for each in reversed(list(known))}
@@ -21,13 +24,13 @@ def nearest(name: object, known: Iterable[str], likeness: float = 0.6) -> str | 
 
 
 def meant(name: object, known: Iterable[str]) -> str:
-    """` Did you mean 'first_name'?`, to follow a sentence; empty if no known name is like it."""
+    """Returns ` Did you mean 'first_name'?`, to append to a sentence; "" if no known name is similar."""
     found = nearest(name, known)
     return f" Did you mean '{found}'?" if found else ""
 
 
 def meant_or_listed(name: object, known: Iterable[str]) -> str:
-    """Like `meant`; if no known name is like it, ` There are first_name, last_name.`, and how many more."""
+    """Like `meant`; if none is similar, returns ` There are first_name, last_name.` and the number of others."""
     names = sorted(known)
     rest = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     listed = f" There are {', '.join(names[:MOST_LISTED])}{rest}." if names else ""

@@ -27,7 +27,7 @@ NAME_SCHEMA = {"minLength": 1, "maxLength": 255, "pattern": f"^{TAG}$"}
 # The limits of a custom field. Above the number, JSON parsers disagree about integers.
 LONGEST_VALUE = 4096
 LARGEST_NUMBER = 2**53
-# Combining marks, and those that a change of case adds or takes away: the accents of Greek, and the dot of an i.
+# Combining marks, and those that a change of case adds or removes: Greek accents, and the dot of an i.
 _MARKS = re.compile("[\u0300-\u036f]+")
 _GREEK = re.compile("[\u0370-\u03ff\u1f00-\u1fff]")
 _GREEK_ACCENTS, _DOT = str.maketrans("", "", "\u0300\u0301\u0342"), str.maketrans("", "", "\u0307")
@@ -42,14 +42,14 @@ def name(text: str) -> str:
 
 
 def tag(text: str) -> str:
-    """A tag: 1 to 100 characters, no control characters, not only spaces. It comes back `bare`."""
+    """A tag: 1 to 100 characters, no control characters, not only spaces. Returned `bare`."""
     if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A tag has 1 to 100 characters, no control characters, and more than spaces.")
     return bare(text)
 
 
 def label(text: str) -> str:
-    """A label: 1 to 100 characters, no control characters, not only spaces. It comes back `bare`."""
+    """A label: 1 to 100 characters, no control characters, not only spaces. Returned `bare`."""
     if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A label has 1 to 100 characters, no control characters, and more than spaces.")
     return bare(text)
@@ -74,7 +74,7 @@ def custom_value(value: object) -> str | int | float | bool | None:
 
 
 def email(text: str) -> str:
-    """The address with its domain normalised (RFC 5321, at most 254 characters), without what is around it."""
+    """Returns the address `bare` and with a normalised domain (RFC 5321, at most 254 characters)."""
     if _PLAIN_EMAIL.fullmatch(text):
         return text
     try:
@@ -86,12 +86,12 @@ def email(text: str) -> str:
 
 
 def phone(text: str) -> str:
-    """The number in E.164, such as +4930123456. It must include its country code, and have no extension.
+    """Returns the number in E.164, such as +4930123456. It needs a country code and no extension.
 
-    A number in a form that its country has given up, and that nobody can call any more, gets the present form.
+    A number in a form that its country has retired, so that nobody can call it any more, gets the new form.
     """
     plain = re.sub(r"^00(?=[1-9])", "+", readable(text))
-    # Colleagues who share a number would become one contact without their extensions.
+    # Without their extensions, colleagues who share a number would become one contact.
     if words := _words_after(plain):
         raise ValueError(f"Leave out '{words}': a contact is known by the number alone, without an extension.")
     try:
@@ -110,7 +110,10 @@ def phone(text: str) -> str:
 
 
 def _words_after(text: str) -> str | None:
-    """The words that follow a phone number, if it is one without them. The letters of 1-800-FLOWERS are no words."""
+    """Returns the words that follow a phone number; None if there are none.
+
+    The letters of 1-800-FLOWERS are part of the number.
+    """
     if (found := re.search(r"\d[\W\d_]*?(?=[^\W\d_])", text)) is None:
         return None
     try:
@@ -128,7 +131,7 @@ def locale(text: str) -> str:
 
 
 def timezone(text: str) -> str:
-    """The name, if the IANA time zone database has it, such as Europe/Berlin, in capital and small letters as there."""
+    """Returns the name as the IANA time zone database writes it, such as Europe/Berlin, in any case of letters."""
     found = _timezones().get(text.lower())
     if found is None:
         raise ValueError("Give a time zone of the IANA database, such as Europe/Berlin.")
@@ -141,22 +144,22 @@ def is_timezone(text: str) -> bool:
 
 
 def readable(text: str) -> str:
-    """The text to read a number or date in: NFKC, with the digits 0 to 9, without signs that nobody sees."""
+    """Prepares text for reading a number or date: NFKC, ASCII digits, no invisible characters."""
     plain = (str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text) if is_visible(each))
     return "".join(plain).strip()
 
 
 def bare(text: str) -> str:
-    """The text in NFC, without spaces and invisible signs at its ends."""
+    """Returns the text in NFC, without spaces and invisible characters at its ends."""
     composed = unicodedata.normalize("NFC", text)
     seen = [place for place, each in enumerate(composed) if not each.isspace() and is_visible(each)]
     return composed[seen[0] : seen[-1] + 1] if seen else ""
 
 
 def folded(text: str) -> str:
-    """The text in the form in which two texts are the same if they are equal to a reader, whatever their case.
+    """Folds the text, so that texts that look equal to a reader, whatever their case, become equal.
 
-    Accents count, but those that capitals go without in Greek do not, nor does the dot of the Turkish capital I.
+    Accents count, except those that Greek capitals lose, and the dot of the Turkish capital I.
     """
     if text.isascii():
         return text.lower()
@@ -173,18 +176,18 @@ def _without_marks_of_case(found: re.Match[str]) -> str:
 
 
 def is_visible(character: str) -> bool:
-    """Whether it is more than a mark of direction, a joiner or another sign that only formats text."""
+    """Whether the character is more than a direction mark, a joiner or another format character."""
     return unicodedata.category(character) != "Cf"
 
 
 @cache
 def _unseen() -> re.Pattern[str]:
-    """The characters that only format text, and those that choose a variant of the character before."""
+    """Matches format characters, and variation selectors."""
     formatting = "".join(each for each in map(chr, range(sys.maxunicode + 1)) if not is_visible(each))
     return re.compile(f"[{formatting}\ufe00-\ufe0f]+")
 
 
 @cache
 def _timezones() -> dict[str, str]:
-    """The names by their small letters."""
+    """The names by their lower-case form."""
     return {name.lower(): name for name in available_timezones()}

@@ -17,7 +17,8 @@ _WAYS = (
     # Mexico: until 2019 a 1 did.
     (re.compile(r"(\+52)1([0-9]{10})"), r"\1\2"),
     (re.compile(r"(\+52)([2-9][0-9]{9})"), r"\g<1>1\2"),
-    # Ivory Coast: in 2021 mobile numbers got two digits, those of the carrier that their second digit told until then.
+    # Ivory Coast: in 2021, mobile numbers got a prefix of two digits for their carrier, which the second digit
+    # identified.
     *(
         pair
         for carrier, digits in (("01", "0-3"), ("05", "4-6"), ("07", "7-9"))
@@ -26,7 +27,7 @@ _WAYS = (
             (re.compile(rf"(\+225)([04-9][{digits}][0-9]{{6}})"), rf"\g<1>{carrier}\2"),
         )
     ),
-    # Benin: in 2024 all numbers got 01 before the others.
+    # Benin: in 2024, all numbers got the prefix 01.
     (re.compile(r"(\+229)01([2-9][0-9]{7})"), r"\1\2"),
     (re.compile(r"(\+229)([2-9][0-9]{7})"), r"\g<1>01\2"),
 )

@@ -55,8 +55,8 @@ class Schema(marshmallow.Schema):
 class RequestBody(Schema):
     """The JSON object in a request, or an object inside it.
 
-    All its text is in NFC. An optional field that is empty, "" or [""], counts as not given: forms and no-code
-    platforms send all their fields. Not where WIDENS is set: there a field that is left out makes more happen.
+    Converts all text to NFC. An optional field that is "" or [""] counts as not given, because forms and no-code
+    platforms send all their fields. Not if WIDENS is set: there, leaving a field out makes the write affect more.
     """
 
     WIDENS: ClassVar[bool] = False
@@ -91,7 +91,7 @@ class Query(Schema):
 
     @pre_load
     def compose(self, data: dict[str, Any], **_: Any) -> Any:
-        """The parameters in NFC, like the text that they are compared with."""
+        """Converts the parameters to NFC, like the stored text that they are compared with."""
         return composed(data)
 
     @pre_load
@@ -175,10 +175,10 @@ class Time(fields.AwareDateTime):
 
 
 class OneOf(validate.OneOf):
-    """One of the choices; the error names the nearest."""
+    """Requires one of the choices. The error names the nearest one."""
 
     def __call__(self, value: Any) -> Any:
-        """The value. Raises ValidationError."""
+        """Returns the value. Raises ValidationError."""
         try:
             return super().__call__(value)
         except ValidationError as error:
@@ -200,7 +200,7 @@ class Formatted(fields.String):
 
 
 def composed(value: Any) -> Any:
-    """The JSON value with all its text in NFC, so that a letter and its accents are written in one way."""
+    """Returns the JSON value with all text in NFC, so that letters with accents have one encoding."""
     if isinstance(value, str):
         return value if value.isascii() else unicodedata.normalize("NFC", value)
     if isinstance(value, list):

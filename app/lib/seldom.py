@@ -1,4 +1,4 @@
-"""Saying now and then what happens all the time."""
+"""Limits how often something frequent is reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 class Seldom:
-    """Lets one of all that happens pass in so many seconds, in this process. Call it from any thread."""
+    """Lets one event pass per `seconds`, in this process. Call it from any thread."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -15,7 +15,7 @@ class Seldom:
         self._lock = threading.Lock()
 
     def is_due(self) -> bool:
-        """Whether this one may pass."""
+        """Whether this event may pass. If so, the next `seconds` begin."""
         with self._lock:
             if (now := time.monotonic()) < self._next:
                 return False

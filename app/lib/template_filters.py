@@ -133,14 +133,14 @@ def _strip_html(value: str) -> str:
 
 
 def _zone_of(names: Mapping[str, Any]) -> ZoneInfo:
-    """The time zone of the contact that the template can name, else of its workspace, else UTC."""
+    """The time zone of the template's contact, otherwise its workspace's, otherwise UTC."""
     return time_zones.first_known(*((names.get(each) or {}).get("timezone") for each in ("contact", "workspace")))
 
 
 def _date(value: Any, form: Any, timezone: Any = None, *, zone: ZoneInfo) -> str:
-    """The time as strftime writes it, in the time zone, else in `zone`. What is no time stays as it is.
+    """Formats a time with strftime, in `timezone` or else in `zone`. Returns other values unchanged.
 
-    A day has no time zone, and a time without one is only moved if the template gives one.
+    A date has no time zone. A time without one is converted only if the template names `timezone`.
     """
     time = _read(value)
     if time is None:
@@ -168,13 +168,13 @@ def _adding(unit: str) -> Callable[[Any, Any], str]:
 
 
 def _time_of(value: Any) -> datetime | None:
-    """The same, in UTC if it does not say."""
+    """Like `_read`, but a time without a zone is in UTC."""
     time = _read(value)
     return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
 
 
 def _read(value: Any) -> datetime | None:
-    """A time in RFC 3339, seconds since 1970, or "now"; None for anything else."""
+    """Reads an RFC 3339 time, seconds since 1970, or "now"; None for anything else."""
     if isinstance(value, datetime):
         return value
     text = text_of(value)
@@ -189,7 +189,7 @@ def _read(value: Any) -> datetime | None:
 
 
 def _truncate(value: str, num: Any = 50, end: Any = "...") -> str:
-    """Liquid's `truncate`, without a part of a sign that a reader sees as one."""
+    """Like Liquid's `truncate`, but never splits a grapheme."""
     made, ending = str(_LIQUID["truncate"](value, num, end)), text_of(end)
     return made if made in (value, ending) else graphemes.cut(value, len(made) - len(ending)) + ending
 

@@ -1,4 +1,7 @@
-"""Reads numbers, dates, addresses and choices as people type them. Raises ValueError for what cannot be read."""
+"""Reads numbers, dates, addresses and choices as people type them.
+
+All functions raise ValueError for text that they cannot read.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ _YEAR_FIRST = re.compile(r"([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?(
 _YEAR_LAST = re.compile(r"([0-9]{1,2}) ?([-/. ]) ?([0-9]{1,2}) ?\2 ?([0-9]{4}|[0-9]{2})", re.ASCII)
 # Words within dates such as "the 21st of November 2026" and "21 de noviembre de 2026".
 _BETWEEN = {*("the", "of", "st", "nd", "rd", "th", "de", "del", "do", "di", "den", "le", "er")}
-# A year of two digits lies no further ahead than this many years.
+# A two-digit year is at most this many years ahead.
 _AHEAD = 20
 
 
 class Ambiguous(ValueError):
-    """The text can be read in several ways, and the writer's language does not decide. `readings` has them as text."""
+    """The text has several readings, and the language does not decide. `readings`: these as text."""
 
     def __init__(self, *readings: object) -> None:
         super().__init__(" / ".join(map(str, readings)))
@@ -36,16 +39,17 @@ class Ambiguous(ValueError):
 
 
 def number(text: str, language: str | None = None) -> int | float:
-    """The number, perhaps with a currency or a unit: "1.234,50", "1 000", "25 €". Raises Ambiguous for "1.000".
+    """Reads a number, perhaps with a currency or unit: "1.234,50", "1 000", "25 €".
 
-    `language` is that of the writer, such as pt-BR; it decides whether a comma or a point separates thousands.
+    `language`: the writer's, such as pt-BR. It decides whether a comma or a point separates thousands. Raises Ambiguous
+    if it does not, as for "1.000".
     """
     locale = _locale(language)
-    # Superscripts and the like would count as digits from here on.
+    # Superscripts and similar digits would count as plain digits below.
     if any(each.isdigit() and not each.isdecimal() for each in text):
         raise ValueError("This is no number.")
     plain = re.sub("[\u2018\u2019`]", "'", normalization.readable(text).replace("\u2212", "-"))
-    # Arabic has signs of its own, which leave nothing to decide.
+    # Arabic has separators of its own, which are never ambiguous.
     is_arabic = bool({_ARABIC_DECIMAL, _ARABIC_THOUSANDS} & set(plain))
     plain = plain.replace(_ARABIC_DECIMAL, ".").replace(_ARABIC_THOUSANDS, "")
     found = _NUMBER.search(plain)
@@ -64,7 +68,7 @@ def number(text: str, language: str | None = None) -> int | float:
 
 
 def _separated(sign: str, digits: str, locale: Locale | None) -> int | float:
-    """The number with points and commas, of which the last may separate its decimals."""
+    """Reads a number with points and commas. The last of them may be the decimal separator."""
     marks = re.sub("[0-9]", "", digits)
     if len(set(marks)) == 2:
         head, last, decimals = digits.rpartition(marks[-1])
@@ -82,7 +86,7 @@ def _separated(sign: str, digits: str, locale: Locale | None) -> int | float:
     thousands, decimal = _value(sign + head + last, ""), _value(sign + head, last)
     if locale is not None and marks == get_group_symbol(locale):
         return thousands
-    # Nobody writes decimals that end in 0: whoever writes "1.000" in English may well mean a thousand.
+    # Decimals rarely end in 0: "1.000" in English may well mean a thousand.
     if locale is not None and marks == get_decimal_symbol(locale) and not last.endswith("0"):
         return decimal
     raise Ambiguous(thousands, f"{decimal:g}")
@@ -95,7 +99,7 @@ def _value(whole: str, decimals: str) -> int | float:
 
 
 def _is_unit(text: str, locale: Locale | None) -> bool:
-    """Whether the text beside a number only says what it counts. Words that may multiply it, such as "k", do not."""
+    """Whether the text beside a number is only a unit. "k" and the like are not: they may multiply it."""
     said = _as_unit(text)
     if all(unicodedata.category(each) == "Sc" or each == "%" for each in said) or said.upper() in money.DECIMAL_PLACES:
         return True
@@ -103,14 +107,14 @@ def _is_unit(text: str, locale: Locale | None) -> bool:
 
 
 def _as_unit(text: str) -> str:
-    """The unit without regard to case, unless it is short: K is no k."""
+    """Folds the case of a unit, unless it is short: K and k differ."""
     said = text.strip().rstrip(".")
     return said if len(said) < 3 else said.casefold()
 
 
 @cache
 def _units(locale_name: str) -> frozenset[str]:
-    """The names and symbols of currencies and units in a language, as they stand beside a number."""
+    """The names and symbols of currencies and units in a language, as written beside a number."""
     locale = Locale.parse(locale_name)
     named = {get_currency_name(code, count=count, locale=locale) for code in money.DECIMAL_PLACES for count in (1, 2)}
     measured = {
@@ -119,15 +123,15 @@ def _units(locale_name: str) -> frozenset[str]:
         for length in ("short", "long")
         for count in (1, 2)
     }
-    # A single letter may as well stand for a thousand or a million.
+    # Drop single letters, which may stand for a thousand or a million.
     known = {_as_unit(each) for each in named | measured | {*locale.currency_symbols.values()}}
     return frozenset(each for each in known if len(each) > 1)
 
 
 def date(text: str, language: str | None = None) -> str:
-    """The date in the form 2026-11-21, from forms such as "21. 11. 26", "11/21/2026" and "21 November 2026".
+    """Returns the date as 2026-11-21, from "21. 11. 26", "11/21/2026", "21 November 2026" and the like.
 
-    Raises Ambiguous for "3/4/2026" if the writer's language does not say which is the month.
+    Raises Ambiguous for "3/4/2026" if the language does not decide which is the month.
     """
     locale = _locale(language)
     plain = " ".join(normalization.readable(text).split()).rstrip(".")
@@ -141,12 +145,12 @@ def date(text: str, language: str | None = None) -> str:
 
 
 def _in_order(first: int, second: int, year: int, mark: str, locale: Locale | None) -> str:
-    """The date that begins with its day or its month. A point stands only behind days."""
+    """Returns the date that begins with its day or its month. Points occur only after days."""
     if mark in ". " or first > 12 or first == second:
         return Date(year, second, first).isoformat()
     if second > 12:
         return Date(year, first, second).isoformat()
-    # English alone may be that of the United States or of anywhere else.
+    # English without a territory may be American, with the month first, or any other.
     pattern = "" if locale is None or (locale.language == "en" and not locale.territory) else _short_date(locale)
     if re.match("d.*M", pattern):
         return Date(year, second, first).isoformat()
@@ -178,7 +182,7 @@ def _with_month_name(text: str, locale: Locale | None) -> Date | None:
 
 @cache
 def _months(locale_name: str) -> Mapping[str, int]:
-    """The months by their names in a language, long and short."""
+    """The months by their long and short names in a language."""
     return {
         name.casefold().rstrip("."): month
         for width in ("abbreviated", "wide")
@@ -188,7 +192,7 @@ def _months(locale_name: str) -> Mapping[str, int]:
 
 
 def email(text: str) -> str:
-    """The e-mail address, perhaps behind a name or `mailto:`, or before a full stop."""
+    """Reads an e-mail address, perhaps after a name or `mailto:`, or before a full stop."""
     plain = normalization.bare(text)
     if found := re.fullmatch(r"[^<>]*<([^<>]+)>", plain):
         plain = found[1]
@@ -196,7 +200,10 @@ def email(text: str) -> str:
 
 
 def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:
-    """The `id` of the button that the text names by its label, `id`, number or emoji, whatever signs are around it."""
+    """Returns the `id` of the button whose label, `id`, number or emoji the text is.
+
+    Ignores punctuation around it. Raises ValueError if no button matches.
+    """
     numbered = [(str(number), each["id"]) for number, each in enumerate(offered, 1)]
     by_id = [(each["id"], each["id"]) for each in offered]
     by_label = [(each["label"], each["id"]) for each in offered]
@@ -210,25 +217,25 @@ def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:
 
 
 def _clear(named: Iterable[tuple[str, str]], key: Callable[[str], str]) -> dict[str, str]:
-    """The identifiers by what they are named, without names that two have."""
+    """Maps names to identifiers, without names that occur twice."""
     pairs = [(key(name), identifier) for name, identifier in named]
     names = [name for name, _ in pairs]
     return {name: identifier for name, identifier in pairs if name and names.count(name) == 1}
 
 
 def _words(text: str) -> str:
-    """The letters and digits of the text, as a reader compares them."""
+    """The letters and digits of the text, folded for comparison."""
     said = [each for each in normalization.folded(normalization.readable(text)) if not "\ufe00" <= each <= "\ufe0f"]
     return "".join(each for each in said if each.isalnum() or unicodedata.category(each) in ("Mn", "Mc"))
 
 
 def _signs(text: str) -> str:
-    """The emoji of a text, if it has nothing else that could be compared, or before its words."""
+    """The emoji of the text."""
     return "".join(each for each in text if unicodedata.category(each) == "So")
 
 
 def _locale(language: str | None) -> Locale | None:
-    """What is known of the language; None if nothing is."""
+    """Returns the locale of the language; None if it is unknown."""
     for name in (language, (language or "").partition("-")[0]):
         try:
             return Locale.parse(name, sep="-") if name else None

@@ -15,13 +15,13 @@ FOLDER = Path(__file__).parents[2]
 def running() -> str:
     """The number, and behind it the commit in a checkout, such as `0.1.0+g5ac5c79` or `0.1.0+g5ac5c79-dirty`.
 
-    Without git, as in an image, what the file `VERSION` says of the code stands behind it.
+    Without git, as in an image, the content of the file `VERSION` follows the number.
 
-    Asked once, when the process starts: files that change later are not what runs.
+    Read once, when the process starts: files that change later are not the running code.
     """
     try:
         described = subprocess.run(
-            # The code may belong to another user than the one it runs as, whom git would not trust.
+            # The code may belong to another user than the process. Without this, git would refuse to read it.
             ["git", "-c", f"safe.directory={FOLDER}", "describe", "--always", "--exclude=*", "--dirty"],
             cwd=FOLDER,
             capture_output=True,

@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            return  # the request has its answer; no other protocol is spoken here (RFC 9110, 7.8)
+            return  # already answered; we speak no other protocol (RFC 9110, 7.8)
         except httptools.HttpParserError:
             if not self._is_asked:
                 self.answer(400, {}, b"")

@@ -44,7 +44,7 @@ class Presences:
 
 
 def show(signs: Iterable[Sign]) -> None:
-    """Shows them to those who listen to any process."""
+    """Sends the signs to the listeners of every process."""
     for sign in signs:
         realtime.show(sign)
 

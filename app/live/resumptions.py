@@ -1,7 +1,8 @@
-"""Resumptions: a thread that sends listeners who come back what they have missed, beside the reader.
+"""Resumptions: a thread that sends reconnecting listeners the updates they missed.
 
-The reader sends them everything from its present place on, which is held meanwhile. Workspaces take turns, a page at a
-time, and so do the actors of a workspace: one that has missed much, or comes back often, delays only itself.
+Meanwhile the reader, in another thread, already sends them new updates, which each listener holds back until it has
+caught up. Workspaces take turns, one page at a time, and so do the actors of a workspace: one that missed a lot, or
+reconnects often, delays only itself.
 """
 
 from __future__ import annotations
@@ -26,18 +27,21 @@ from app.live.update_reader import Reader
 
 log = structlog.get_logger(__name__)
 
-PAGE = 100  # updates; some ten milliseconds of work
-# Workspaces among which pages go in turn; each has up to 5,000 updates in memory.
+PAGE = 100  # updates sent in one turn: about ten milliseconds of work
+# The most workspaces that take turns at once. Each may hold up to 5,000 missed updates in memory.
 AT_ONCE = 20
-PAUSE_SECONDS = 0.5  # after the database was found to be away
+PAUSE_SECONDS = 0.5  # before retrying while the database is unavailable
 
-# Takes the parcels to send, and the listeners who then have everything up to their beginning with the reader.
+# Called with the parcels to send, and the listeners that have caught up with the reader once these are sent.
 Deliver = Callable[[Sequence[Parcel], Sequence[Listener]], None]
 
 
 @dataclass(slots=True, eq=False)
 class Resumption:
-    """Listeners who continue from the same place. `until`: where the reader takes over; `left`: missed updates."""
+    """Listeners that resume from the same place, and their missed updates.
+
+    `until`: where the reader takes over. `left`: the updates still to be sent.
+    """
 
     place: Place
     listeners: dict[Listener, None]
@@ -47,14 +51,14 @@ class Resumption:
 
 @dataclass(slots=True)
 class Queue:
-    """The listeners of a workspace: who waits, by actor, and who is being sent what they have missed."""
+    """A workspace's reconnecting listeners: those that wait, by actor, and the resumption in progress."""
 
     waiting: dict[str, dict[Listener, Place]] = field(default_factory=dict)
     current: Resumption | None = None
 
 
 class Resumptions:
-    """Call `join` and `leave` from any thread. `deliver` is called by the thread of this, in order."""
+    """Call `join` and `leave` from any thread. Its own thread calls `deliver` and `end`, in order."""
 
     def __init__(self, reader: Reader, deliver: Deliver, end: Callable[[Sequence[Listener]], None]) -> None:
         self._reader = reader
@@ -66,7 +70,7 @@ class Resumptions:
         self._thread = threading.Thread(target=self._run, name="resumptions", daemon=True)
 
     def start(self) -> None:
-        """Begins to work."""
+        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -77,14 +81,14 @@ class Resumptions:
         self._thread.join()
 
     def join(self, listener: Listener, place: Place) -> None:
-        """Sends the listener, which holds what the reader sends, what it has missed since the place."""
+        """Queues the listener to be sent what it missed since `place`. It must hold back new updates."""
         with self._changed:
             queue = self._queues.setdefault(listener.admitted.workspace_id, Queue())
             queue.waiting.setdefault(listener.admitted.actor_id, {})[listener] = place
             self._changed.notify()
 
     def leave(self, listener: Listener) -> None:
-        """Sends nothing more to a listener that is over, soon."""
+        """Stops sending to a listener whose stream has ended. One page may still be on its way."""
         admitted = listener.admitted
         with self._changed:
             queue = self._queues.get(admitted.workspace_id)
@@ -113,7 +117,7 @@ class Resumptions:
         database.close()
 
     def _next(self) -> tuple[str, Resumption] | None:
-        """The next workspace, and its resumption; waits for one. None when this ends."""
+        """Waits for the next workspace to serve; returns it with its resumption, or None on `stop`."""
         with self._changed:
             self._changed.wait_for(lambda: self._queues or self._stopping.is_set())
             if self._stopping.is_set():
@@ -134,7 +138,7 @@ class Resumptions:
                 self._queues[workspace_id] = queue
 
     def _advance(self, workspace_id: str, resumption: Resumption) -> bool:
-        """Sends the next page; whether that was the last."""
+        """Sends the next page. Returns whether the resumption is complete."""
         listeners = self._listeners(resumption)
         if not listeners:
             return True
@@ -151,13 +155,13 @@ class Resumptions:
             return True
         page = list(islice(resumption.left, PAGE))
         sent = streams.parcels(page, page[-1].place, listeners) if page else []
-        # Only now: what fails before is sent again.
+        # Removed only now, so that a page that could not be built is tried again.
         for _ in page:
             resumption.left.popleft()
         if resumption.left:
             self._deliver(sent, [])
             return False
-        # The last frame moves everybody to the place, those who are sent nothing of it too.
+        # The last frame moves every listener to `until`, even those that were sent none of these updates.
         placed = [Parcel(frames.position(until, each.admitted), [each]) for each in listeners]
         self._deliver([*sent, *placed], listeners)
         return True
@@ -167,7 +171,10 @@ class Resumptions:
             return list(resumption.listeners)
 
     def _registered(self, listeners: Sequence[Listener]) -> Place | None:
-        """The place from which the reader continues with the listeners; None when this ends."""
+        """Adds the listeners to the reader.
+
+        Returns the place that it serves them from, or None on `stop`.
+        """
         places: list[Place] = []
         is_begun = threading.Event()
 
@@ -190,7 +197,7 @@ def _drop(waiting: dict[str, dict[Listener, Place]], listener: Listener) -> None
 
 
 def _begun(queue: Queue) -> Resumption:
-    """Takes the next actor's first listener out of the queue, and all who are sent the same."""
+    """Takes the next actor's first listener off the queue, with others that missed the same updates."""
     actor_id = next(iter(queue.waiting))
     first, place = next(iter(queue.waiting[actor_id].items()))
     is_visitor = first.admitted.channel_id is not None
@@ -208,7 +215,7 @@ def _begun(queue: Queue) -> Resumption:
 
 
 def _missed(workspace_id: str, place: Place, until: Place, listener: Listener) -> Sequence[Update]:
-    """The updates they have missed: of a visitor's own conversation only. Raises Forgotten."""
+    """The updates between the places. For a visitor, only those of their messages. Raises Forgotten."""
     admitted, most, own = listener.admitted, bounds.LIVE_RESUMED.most, None
     if admitted.channel_id is not None:
         own = chats.message_ids(admitted.channel_id, admitted.peer, most + 1)

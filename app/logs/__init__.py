@@ -25,7 +25,7 @@ from app.lib.seldom import Seldom
 
 GATHERING_SECONDS = 0.1
 
-# What is said of a Redis, or a broker, that is away. Every caller finds it out each time; once a minute is enough.
+# Log events about Redis, or the broker, being unavailable. Every caller notices, but one line a minute is enough.
 OF_REDIS = frozenset(
     (
         *("bells.lost", "bell.not_cleared", "bell.not_noted", "editors.not_known", "viewers.not_noted"),
@@ -157,7 +157,7 @@ def _seldom(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:
-    # Each of Dramatiq's consumers says so every second, and that it is critical: they connect again by themselves.
+    # Dramatiq's consumers log this every second, as critical, although they reconnect on their own.
     if record.name.startswith("dramatiq.") and "connection error" in str(record.msg):
         record.levelno, record.levelname = logging.WARNING, "WARNING"
         return _of_redis.is_due()

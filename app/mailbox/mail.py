@@ -79,7 +79,7 @@ class Claimed:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What no other claim has, not even a later one of the same row."""
+        """Identifies the claim, even among claims of the same row."""
         return self.id, self.claim
 
 

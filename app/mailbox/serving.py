@@ -15,23 +15,23 @@ from app.mailbox.outcomes import release
 
 log = structlog.get_logger(__name__)
 
-# After this time a mailbox that still has mail goes behind those that wait: its bell rings again.
+# How long a worker stays with one mailbox. If mail is left after that, the bell rings again and others get a turn.
 SLICE_SECONDS = 0.1
 
 
 def serve(mail: Mail, owner: str, room: int, work: Callable[[Sequence[Claimed]], object]) -> None:
-    """Calls `work` with what an exclusive mailbox has, up to `room` rows at a time, until it is empty.
+    """Passes the rows of an exclusive mailbox to `work`, up to `room` at a time, until none are left.
 
-    Stops when the slice is over. `work` records the outcomes in a transaction that is `holding` the batch. What it
-    leaves without an outcome must be released by it; if it raises, the batch is released here, and the scheduler rings
-    for it. A batch that has outlasted its lease is not released, so that the next worker finds it suspect: it may have
+    Stops after SLICE_SECONDS. `work` records the outcomes in a transaction that is `holding` the batch, and releases
+    rows that have no outcome yet. If `work` raises, the batch is released here, and the scheduler rings for it. A batch
+    that has outlasted its lease is not released: the next worker should treat it as suspect, because `work` may have
     computed until PostgreSQL ended its transaction.
     """
     began = time.monotonic()
     while batch := _take(mail, owner, room):
         _work_on(mail, batch, work)
         if time.monotonic() - began > SLICE_SECONDS:
-            # Others that found the mailbox in hand have left its bell's flag up, which would keep it from ringing.
+            # Workers that found the mailbox taken left the bell's flag set, which would suppress the ring below.
             hear(mail, owner)
             heads = _heads(mail, [owner])
             _ring_for_rest(mail, heads, time.monotonic() - began)
@@ -39,9 +39,9 @@ def serve(mail: Mail, owner: str, room: int, work: Callable[[Sequence[Claimed]],
 
 
 def serve_shared(mail: Mail, owners: Sequence[str], room: int, work: Callable[[Sequence[Claimed]], object]) -> None:
-    """The same for shared mailboxes, with the rows of all these owners in one batch, in which each has an equal part.
+    """Like `serve`, for several shared mailboxes at once. Each owner gets an equal share of a batch.
 
-    What many owners have a little of costs far less together.
+    One batch for many owners with little mail costs far less than a batch for each.
     """
     ends = time.monotonic() + SLICE_SECONDS
     while owners:
@@ -58,14 +58,17 @@ def serve_shared(mail: Mail, owners: Sequence[str], room: int, work: Callable[[S
 
 
 def serve_together(mail: Mail, owners: Sequence[str], room: int, work: Callable[[Sequence[Claimed]], object]) -> None:
-    """Like `serve`, with what all these exclusive mailboxes have in one batch, in which each has an equal part."""
+    """Like `serve`, for several exclusive mailboxes at once.
+
+    Each owner gets an equal share of a batch.
+    """
     began = time.monotonic()
     while owners:
         hear(mail, *owners)
         locked, batch = claim_exclusive(mail, dict.fromkeys(owners, max(1, room // len(owners))), LEASE_SECONDS)
         if batch:
             _work_on(mail, batch, work)
-        # A worker that found a mailbox locked by this one has left; what it was rung for is not left behind.
+        # Look again: a worker that we locked out has left, and the mail that it was rung for must not stay behind.
         heads = _heads(mail, locked)
         owners = [owner for owner, waited in heads.items() if waited >= 0]
         if owners and (seconds := time.monotonic() - began) > SLICE_SECONDS:
@@ -87,20 +90,23 @@ def _work_on(mail: Mail, batch: Sequence[Claimed], work: Callable[[Sequence[Clai
 def _take(mail: Mail, owner: str, room: int) -> list[Claimed]:
     is_free = _is_head_free(mail, owner)
     if is_free is False:
-        # The flag of the bell stays up for the worker that has the mailbox, which looks again before it leaves.
+        # Leave the bell's flag set: the worker that has the mailbox looks again before it leaves.
         return []
     hear(mail, owner)
     while is_free or _is_head_free(mail, owner):
         locked, batch = claim_exclusive(mail, {owner: room}, LEASE_SECONDS)
         if batch or not locked:
             return batch
-        # A worker that found the mailbox locked by this one has left; what it was rung for is not left behind.
+        # Look again: a worker that we locked out has left, and the mail that it was rung for must not stay behind.
         is_free = None
     return []
 
 
 def _ring_for_rest(mail: Mail, heads: Mapping[str, float], seconds: float) -> None:
-    """Rings for mailboxes that were served for these seconds and have mail again, or still."""
+    """Rings for mailboxes with mail left. `seconds`: how long they were served.
+
+    If the mail was due before that, rings as a repeat; otherwise as for new mail.
+    """
     for owner, waited in heads.items():
         if waited > seconds:
             ring_again(mail, owner)
@@ -115,7 +121,7 @@ def _is_head_free(mail: Mail, owner: str) -> bool | None:
 
 
 def _heads(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
-    """For how many seconds the first row of each mailbox has been due; -1: it cannot be claimed. Omits empty ones."""
+    """How many seconds the first row of each non-empty mailbox has been due; -1 if not claimable."""
     query = f"""
         SELECT box.owner, head.waited FROM unnest(%s::text[]) AS box(owner) CROSS JOIN LATERAL (
             SELECT CASE WHEN mail.due_at <= now() AND {mail.is_free} THEN extract(epoch FROM now() - mail.due_at)::float
@@ -130,5 +136,5 @@ def _heads(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
 def _release_after_failure(mail: Mail, batch: Sequence[Claimed]) -> None:
     try:
         release(mail, batch)
-    except DatabaseAway as error:  # the leases end by themselves
+    except DatabaseAway as error:  # the leases expire on their own
         log.warning("mailbox.not_released", table=mail.table, owner=batch[0].owner, error=str(error).strip())

@@ -1,8 +1,8 @@
--- Contacts are found by what is equal to a reader, in names and in tags: in full width, with a final sigma, with signs
--- that nobody sees.
+-- Searches for contacts ignore differences that a reader does not see, in names and tags: full width, a final sigma,
+-- invisible characters.
 
--- What a search compares of the text, whose letters are small but for those that the normal form brings ('℡'). Greek
--- accents and the dot of a Turkish capital are left out, as capitals go without.
+-- The part of a text that a search compares. Its letters are lower-case, except those that normalization introduces
+-- (℡). Drops Greek accents and the dot of the Turkish capital I, because capitals are written without them.
 CREATE FUNCTION plain_search(said text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN octet_length(said) = char_length(said) THEN said ELSE translate(
         replace(lower(normalize(said, NFKC)), U&'\00df', 'ss'),
@@ -11,9 +11,9 @@ CREATE FUNCTION plain_search(said text) RETURNS text LANGUAGE sql IMMUTABLE PARA
         U&'\03c3i\03b1\03b5\03b7\03b9\03bf\03c5\03c9\03ca\03cb') END
 $$;
 
--- The search keys of a contact, as before, except that its text is that of `plain_search`, and that more characters may
--- fold into ASCII or change what stands before them: see TURNING_ASCII in app/domain/segments/translations.py. No
--- function of ours may be called here: indexes are made without a search path.
+-- The search keys of a contact. As before, except that they use `plain_search`, and that more characters may fold into
+-- ASCII or change the character before them: see TURNING_ASCII in app/domain/segments/translations.py. Must not call
+-- our own functions, because indexes are built without a search path.
 CREATE FUNCTION contact_keys_next(workspace_id text, segment integer, search text, tags text[]) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
 DECLARE
@@ -57,7 +57,7 @@ BEGIN
 END
 $$;
 
--- Until the new index is complete, searches use the former keys and their index. Then they change over at once.
+-- Searches use the old keys and their index until the new index is complete. Then both are replaced at once.
 CREATE INDEX contacts_keys_next ON contacts USING gin (contact_keys_next(workspace_id, segment, search, tags))
     WITH (gin_pending_list_limit = 256);
 DROP INDEX contacts_keys;
@@ -65,7 +65,7 @@ DROP FUNCTION contact_keys;
 ALTER FUNCTION contact_keys_next RENAME TO contact_keys;
 ALTER INDEX contacts_keys_next RENAME TO contacts_keys;
 
--- The keys that a search looks up, as before, of what `plain_search` makes of the text.
+-- The keys that a search looks up. As before, except that they use `plain_search`.
 CREATE OR REPLACE FUNCTION contact_keys_sought(workspace_id text, segment integer, sought text, tags text[])
 RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE

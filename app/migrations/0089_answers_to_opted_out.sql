@@ -1,4 +1,4 @@
--- Answers to contacts who have opted out and write all the same.
+-- Lets members answer contacts who have opted out and then write.
 
--- When the contact wrote last, by the provider's clock; null after a message that opts out, until they write again.
+-- When the contact last wrote, by the provider's clock. Null after a message that opts out, until they write again.
 ALTER TABLE conversations ADD COLUMN asked_at timestamptz;

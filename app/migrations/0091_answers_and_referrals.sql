@@ -1,6 +1,6 @@
--- What contacts fill in, and where they come from.
+-- Answers in forms, and the advertisements that contacts come from.
 
--- The answers of a form (WhatsApp Flows).
+-- The answers in a form (WhatsApp Flows).
 ALTER TABLE messages ADD COLUMN data jsonb;
--- The advertisement that the contact last came from, as the provider says it.
+-- The advertisement that last led the contact here, in the provider's format.
 ALTER TABLE conversations ADD COLUMN referral jsonb;

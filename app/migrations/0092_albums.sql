@@ -1,4 +1,4 @@
--- Albums: files that a contact sends together, for which a provider makes a message each.
+-- Albums: files that a contact sends together, each in a provider message of its own.
 
 -- The provider's identifier of the album.
 ALTER TABLE messages ADD COLUMN album text COLLATE "C";

@@ -1,3 +1,3 @@
--- When the first of the consecutive failures of an endpoint was. Says nothing while there are none.
+-- When the current series of failures of an endpoint began. Meaningless while consecutive_failures is 0.
 
 ALTER TABLE endpoints ADD COLUMN failing_since timestamptz;

@@ -1,3 +1,3 @@
--- A line of an import whose bad cells were left out has an error too, though its contact was imported.
+-- A line that was imported without its bad cells has an error row, too.
 
 ALTER TABLE import_errors ADD COLUMN is_imported boolean NOT NULL DEFAULT false;

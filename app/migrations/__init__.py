@@ -24,11 +24,11 @@ def upgrade() -> list[str]:
     Safe to repeat and to run concurrently: after an interruption, it goes on with the step that was interrupted. Then
     creates the partitions of the near future, as the scheduler does from then on.
 
-    Raises SettingsError instead of running the first of all migrations on a database that cannot be used.
+    Raises SettingsError before the very first migration if Bellhop cannot use the database.
     """
     with _alone():
         if not rows("SELECT 1 WHERE to_regclass('migrations') IS NOT NULL"):
-            servers.check()  # later it would be a dump and restore
+            servers.check()  # later, a fix would need a dump and restore
         rows("CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, run_at timestamptz NOT NULL DEFAULT now())")
         rows("CREATE TABLE IF NOT EXISTS migration_steps (name text PRIMARY KEY, done integer NOT NULL)")
         names = pending()

@@ -1,1 +1,1 @@
-"""Tables, their relations and their named queries: a file for each noun."""
+"""Tables, their relations and their named queries: one file per noun."""

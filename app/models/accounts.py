@@ -1,4 +1,4 @@
-"""Accounts: one for each person's e-mail address, with the password, and links that set it."""
+"""Accounts: one per person's e-mail address, with a password, and links that set the password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrivals: messages and receipts over channels, the mail of each sender."""
+"""Arrivals: messages and receipts from channels, the mail of each sender."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Arrival(MailModel):
 
     @classmethod
     def batch(cls, ids: list[str]) -> list[Arrival]:
-        """The arrivals in the order in which they came."""
+        """Returns the arrivals in the order in which they arrived."""
         return list(cls.select().where(cls.id.in_(ids)).order_by(cls.position))
 
     @classmethod
     def failed(cls, last_id: str | None, limit: int) -> list[Arrival]:
-        """Those that were given up, oldest first, up to `limit` after `last_id`."""
+        """Returns the arrivals that were given up, oldest first, up to `limit` after `last_id`."""
         query = cls.select().where(cls.problem.is_null(False), cls.id > (last_id or ""))
         return list(query.order_by(cls.id).limit(limit))

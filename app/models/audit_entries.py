@@ -1,4 +1,4 @@
-"""Audit entries: who did what, kept after the job that did it is gone."""
+"""Audit entries: who did what, kept after the job that did it is deleted."""
 
 from __future__ import annotations
 

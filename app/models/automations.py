@@ -1,4 +1,4 @@
-"""Automations: definitions, their published versions, who listens to what, and counts."""
+"""Automations: definitions, their published versions, their subscriptions to events, and counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before
 
 
 class Automation(OwnedModel):
-    """`cancellations`: marks of which runs are being cancelled; no run that one of them chooses takes another step."""
+    """`cancellations` say which runs are being cancelled; none of these runs takes another step."""
 
     PREFIX = "aut"
 
@@ -32,9 +32,9 @@ class Automation(OwnedModel):
 
     @classmethod
     def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[Automation]:
-        """The first `limit` after `last_id`, newest first, without their definitions; with `q`, whose name has it.
+        """Returns the first `limit` after `last_id`, newest first, without definitions.
 
-        A workspace has 1,000 at most, which a search reads.
+        With `q`, those whose name contains it. A workspace has at most 1,000, which a search reads.
         """
         columns = (cls.id, cls.workspace_id, cls.name, cls.status, cls.version, cls.latest_version, cls.updated_at)
         query = cls.in_workspace(workspace_id).select(*columns)
@@ -57,14 +57,15 @@ class AutomationVersion(OwnedModel):
 
     @classmethod
     def order(cls, filters: Mapping[str, Any]) -> tuple[str, ...]:
-        """The newest version has the highest number."""
+        """Returns the column of the order: the newest version has the highest number."""
         return ("number",)
 
 
 class Counted(NamedTuple):
-    """What is counted. `version` and `hour` (when the run was created): None if only by automation.
+    """What is counted.
 
-    `step`: where in the version; empty for whole runs.
+    `version` and `hour` (of the run's creation) are None in counts by automation only. `step` is a step of the version;
+    empty for whole runs.
     """
 
     workspace_id: str
@@ -76,7 +77,7 @@ class Counted(NamedTuple):
 
 
 class AutomationDelta(OwnedModel):
-    """A change of a count that has not been added up yet; its columns are those of `Counted`."""
+    """A change to a count that has not been added up yet; its columns are those of `Counted`."""
 
     automation_id = TextField()
     key = TextField()
@@ -87,7 +88,7 @@ class AutomationDelta(OwnedModel):
 
     @classmethod
     def summed(cls, changes: Iterable[tuple[Counted, int]]) -> list[AutomationDelta]:
-        """One row for each count that changes."""
+        """Returns one row for each count that changes."""
         amounts: Counter[Counted] = Counter()
         for counted, amount in changes:
             amounts[counted] += amount
@@ -97,7 +98,7 @@ class AutomationDelta(OwnedModel):
 
 
 class Enrolment(OwnedModel):
-    """That a contact has entered an automation, with the latest run and how many have not finished."""
+    """A contact's entry into an automation, with the latest run and the number of unfinished ones."""
 
     FIXED: ClassVar[frozenset[str]] = frozenset({"contact_id", "automation_id"})
 
@@ -108,5 +109,5 @@ class Enrolment(OwnedModel):
 
     @staticmethod
     def id_of(contact_id: str, automation_id: str) -> str:
-        """The identifier of that contact's enrolment in that automation."""
+        """Returns the identifier of that contact's enrolment in that automation."""
         return f"{contact_id}/{automation_id}"

@@ -26,9 +26,10 @@ def _table_of(model: type[Model]) -> str:
 
 
 class BaseModel(Model):
-    """A table, named by the plural of the model. `app/migrations` creates it; the model only describes it.
+    """A table, named by the plural of the model.
 
-    Its rows have an `id`, unless its Meta names another primary key, or none.
+    `app/migrations` creates it; the model only describes it. Its rows have an `id`, unless its Meta names another
+    primary key, or none.
     """
 
     id = TextField(primary_key=True)
@@ -42,10 +43,9 @@ class OwnedModel(BaseModel):
     """A table whose rows belong to a workspace, and the filters of its list.
 
     PREFIX begins the identifiers by which callers find rows. FILTERS are columns. TIME names a time column and its
-    filters: `occurred` stands for `occurred_at`, `occurred_since` and `occurred_until`.
-    KEYS are the columns besides `id` that are unique in a workspace, each with the SQL form in which it is compared.
-    COMPUTED are columns whose value comes from an SQL expression on the row, `new`, when it is inserted.
-    FIXED are columns that never change after that.
+    filters: `occurred` stands for `occurred_at`, `occurred_since` and `occurred_until`. KEYS are the columns besides
+    `id` that are unique in a workspace, each with the SQL form in which it is compared. COMPUTED are columns whose
+    value is an SQL expression of the row, `new`, when it is inserted. FIXED are columns that never change after that.
     """
 
     PREFIX: ClassVar[str]
@@ -59,12 +59,15 @@ class OwnedModel(BaseModel):
 
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
-        """A query for the rows of the workspace."""
+        """Returns a query for the rows of the workspace."""
         return cls.select().where(cls.workspace_id == workspace_id)
 
     @classmethod
     def find(cls, workspace_id: str, identifier: str) -> Self:
-        """The row with that identifier. Raises NotFound, also if it is not an identifier with the PREFIX."""
+        """Returns the row with that identifier.
+
+        Raises NotFound, also for an identifier without the PREFIX.
+        """
         found: Self | None = None
         if ids.is_id(identifier, cls.PREFIX):
             found = cls.in_workspace(workspace_id).where(cls._meta.primary_key == identifier).first()
@@ -73,31 +76,31 @@ class OwnedModel(BaseModel):
         return found
 
     def altered(self, **columns: Any) -> Self:
-        """A copy of the row with these columns."""
+        """Returns a copy of the row with these columns changed."""
         copied = copy(self)
         vars(copied).update(__data__=self.__data__ | columns, _dirty=set(columns))
         return copied
 
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
-        """A query for the rows that match all given filters."""
+        """Returns a query for the rows that match all given filters."""
         conditions = [getattr(cls, name) == filters[name] for name in cls.FILTERS if name in filters]
         if (since := f"{cls.TIME}_since") in filters:
             conditions.append(getattr(cls, f"{cls.TIME}_at") >= filters[since])
-        # Rows after a cursor are before that time anyway, and with it the index scan would start there.
+        # Rows after a cursor are before that time anyway, and with this condition the index scan would start there.
         if (until := f"{cls.TIME}_until") in filters and "cursor" not in filters:
             conditions.append(getattr(cls, f"{cls.TIME}_at") < filters[until])
         return cls.in_workspace(workspace_id).where(*conditions)
 
     @classmethod
     def order(cls, filters: Mapping[str, Any]) -> tuple[str, ...]:
-        """The columns by which the list is ordered, descending: the time, if filtered by it, then the identifier."""
+        """Returns the columns of the descending order: the time, if filtered by it, then the identifier."""
         is_by_time = filters.keys() & {f"{cls.TIME}_since", f"{cls.TIME}_until"}
         return (f"{cls.TIME}_at", "id") if is_by_time else ("id",)
 
 
 class MailModel(OwnedModel):
-    """A table whose rows are mail while they have `due_at`; `app/mailbox` keeps these columns."""
+    """A table whose rows are mail while they have `due_at`; `app/mailbox` maintains these columns."""
 
     due_at = TimeField(null=True)
     leased_until = TimeField(null=True)
@@ -105,17 +108,17 @@ class MailModel(OwnedModel):
 
 
 def text_array(**options: Any) -> Any:
-    """A field for an array of texts."""
+    """Returns a field for an array of texts."""
     return ArrayField(TextField, index=False, **options)
 
 
 def json_field(**options: Any) -> Any:
-    """A field for JSON, written as Bellhop writes it."""
+    """Returns a field for JSON, serialized as Bellhop does it."""
     return BinaryJSONField(index=False, dumps=lambda value: json.dumps(value).decode(), **options)
 
 
 def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, order: Sequence[str] = ("id",)) -> Any:
-    """Up to `limit` rows, ordered by the columns of `order`, descending, after the row with the values `last`."""
+    """Returns up to `limit` rows after the row with the values `last`, by `order`, descending."""
     columns = [getattr(model, name) for name in order]
     if None not in last:
         query = query.where(Tuple(*columns) < Tuple(*last))
@@ -124,14 +127,17 @@ def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many rows were found; `has_more`: among all that could be looked at, and there are others."""
+    """How many rows were found. `has_more`: there are rows beyond those examined."""
 
     number: int
     has_more: bool
 
 
 def count_newest(query: Any, model: Any, conditions: Sequence[Any], most: int) -> Count:
-    """How many of the newest `most` rows of the query meet the conditions too. Reads no more rows than that."""
+    """Returns how many of the newest `most` rows of the query also meet the conditions.
+
+    Reads no more rows than `most`.
+    """
     meets = reduce(and_, conditions, SQL("true")).alias("meets")
     newest = query.select(model.id, meets).order_by(model.id.desc()).limit(most + 1).alias("newest")
     counted = Select([newest], [fn.COUNT(SQL("*")), fn.COUNT(SQL("*")).filter(newest.c.meets)])

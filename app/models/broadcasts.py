@@ -1,4 +1,4 @@
-"""Broadcasts, each a mailbox of its own; the contacts they still have to reach, and what became of the others."""
+"""Broadcasts, each a mailbox; the contacts still to be reached, and the outcomes of the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STATES = ("scheduled", "canary", "running", "paused", "done", "aborted")
 UNFINISHED = STATES[:4]
 TIME_ZONES = ("workspace", "contact")
 OUTCOMES = ("sent", "started", "skipped")
-# Why a contact was skipped.
+# The reasons for which contacts are skipped.
 REASONS = (
     *("opted_out", "no_channel", "window_closed", "duplicate", "erased", "limit"),
     *("template", "reentry", "error"),
@@ -69,7 +69,7 @@ class BroadcastRow(BaseModel):
     def newest(
         cls, broadcast_id: str, outcome: str | None, replied: bool | None, before: str | None, limit: int
     ) -> list[BroadcastRow]:
-        """The last `limit` rows before number `before`, the latest first; only those with an outcome, or a reply."""
+        """Returns up to `limit` rows before number `before`, latest first, filtered by outcome or reply."""
         query = cls.select().where(cls.broadcast_id == broadcast_id)
         if outcome is not None:
             query = query.where(cls.outcome == outcome)

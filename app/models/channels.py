@@ -1,4 +1,4 @@
-"""Channels: the connections to providers over which a workspace talks to its contacts."""
+"""Channels: the connections to providers through which a workspace talks to its contacts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from app.models.base import OwnedModel, TimeField, json_field
 
 
 class Channel(OwnedModel):
-    """A channel; the row of a deleted one stays, because conversations name it.
+    """A channel; the row of a deleted one stays, because conversations refer to it.
 
-    Only SQL reads `paced_until` and `paused_until`: Python has no time as late as PostgreSQL may hold there.
+    Only SQL reads `paced_until` and `paused_until`: PostgreSQL may hold times there that Python cannot represent.
     """
 
     PREFIX = "chn"
@@ -30,5 +30,5 @@ class Channel(OwnedModel):
 
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
-        """The query of the workspace's channels, without deleted ones."""
+        """Returns a query for the workspace's channels, without deleted ones."""
         return super().in_workspace(workspace_id).where(cls.deleted_at.is_null())

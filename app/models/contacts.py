@@ -17,11 +17,11 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before, text
 
 # A search first tries this many of the newest contacts. If more than one in ten matches, they fill a page.
 LOOKED_AT = 500
-# A segment with this many contacts is full. A larger one takes longer to read and sort; smaller ones cost more lookups.
+# A segment with this many contacts is full. Larger ones take longer to read and sort; smaller ones cost more lookups.
 SEGMENT_SIZE = 16_000
-# On average, one new contact in this many makes its unit count the newest segment.
+# On average, one in this many new contacts makes its unit count the newest segment.
 COUNTED_EVERY = 250
-# The most tags that are offered while one is typed.
+# The most tags that are suggested while one is typed.
 MOST_OFFERED = 200
 _UNIQUE = {"email", "phone", "external_id"}
 _CONDITIONS = {
@@ -30,7 +30,7 @@ _CONDITIONS = {
     "external_id": "external_id = %(external_id)s",
     "tag": "tags @> ARRAY[%(tag)s]",
     "updated_since": "updated_at >= %(updated_since)s",
-    # A generated column, and a function of the database.
+    # `search` is a generated column, and `plain_search` a function in the database.
     "q": "plain_search(search) LIKE plain_search(lower(%(pattern)s))",
     "words": """plain_search(search)
         LIKE ALL (SELECT plain_search(lower(pattern)) FROM unnest(%(patterns)s::text[]) AS pattern)""",
@@ -70,15 +70,15 @@ class Contact(OwnedModel):
 
     @classmethod
     def one(cls, workspace_id: str, contact_id: str) -> Contact | None:
-        """The contact with that identifier. To build this query, peewee would need longer than the whole read takes."""
+        """Returns the contact. Building the query with peewee would take longer than the whole read."""
         return next(iter(cls.raw(sql.load("find_contact"), workspace_id, contact_id)), None)
 
     @classmethod
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
         """The first `limit` contacts after `last_id` that match every filter, newest first.
 
-        Filters: `email`, `phone` (in any way to write that number), `external_id`, `tag`, `updated_since`, `q`, and
-        `words`, each of which is somewhere in what `q` looks through.
+        Filters: `email`, `phone` (in any form of the number), `external_id`, `tag`, `updated_since`, `q`, and `words`,
+        all of which must occur in the text that `q` searches.
         """
         given = _given(filters)
         if not given:
@@ -88,19 +88,19 @@ class Contact(OwnedModel):
 
     @classmethod
     def count_matching(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> int:
-        """How many contacts match every filter, as for `newest`; counts no further than `most`."""
+        """Returns how many contacts match every filter, as for `newest`; counts no further than `most`."""
         if given := _given(filters):
             return len(_matching(workspace_id, given, None, most))
         return int(cls.in_workspace(workspace_id).limit(most).count())
 
     @classmethod
     def recent_tags(cls, workspace_id: str) -> list[str]:
-        """The most frequent tags of the newest contacts, sorted; no more than MOST_OFFERED."""
+        """Returns the most frequent tags of the newest contacts, sorted; at most MOST_OFFERED."""
         return sorted(_ids(_RECENT_TAGS, {"workspace_id": workspace_id}))
 
     @classmethod
     def sought(cls, filters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """What the filters mean, as for `newest`, in SQL on columns of contacts; with the values in it."""
+        """Returns the filters, as for `newest`, as SQL on columns of contacts, and the values in it."""
         given = _given(filters)
         return _all_of(given) or "true", _values(given)
 
@@ -116,10 +116,10 @@ class ContactSegment(OwnedModel):
 
     @classmethod
     def open_before(cls, new: Sequence[Contact]) -> None:
-        """Opens a segment for contacts that are about to be inserted if the newest one of their workspace is full.
+        """Opens a segment for contacts about to be inserted if the newest one of their workspace is full.
 
         It counts only now and then, and never while another transaction is creating contacts in the workspace: creators
-        share a lock (see `sets.reserve`) that this takes exclusively. So each insert sees all segments.
+        share a lock (see `sets.reserve`) that this function takes exclusively. Each insert therefore sees all segments.
         """
         for workspace_id, first_id in _first_ids(new).items():
             lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -128,14 +128,14 @@ class ContactSegment(OwnedModel):
 
 
 def _first_ids(new: Sequence[Contact]) -> dict[str, str]:
-    """For each workspace drawn by chance, the smallest new identifier."""
+    """Returns the smallest new identifier of each workspace that is chosen at random."""
     drawn = {contact.workspace_id for contact in new if random() < 1 / COUNTED_EVERY}
     return {each: min(contact.id for contact in new if contact.workspace_id == each) for each in drawn}
 
 
 def _given(filters: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in filters.items() if name in _CONDITIONS}
-    # What is in full width becomes plain before it is a pattern.
+    # Normalizes full-width text before it becomes a pattern.
     if "q" in given:
         given["q"] = normalize("NFKC", given["q"])
     if "words" in given:
@@ -144,7 +144,7 @@ def _given(filters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, limit: int) -> list[str]:
-    """The identifiers of the first `limit` contacts after `last_id` that match, newest first."""
+    """Returns the identifiers of the first `limit` matching contacts after `last_id`, newest first."""
     values = {**_values(given), "workspace_id": workspace_id, "last_id": last_id or "con_~", "limit": limit}
     if given.keys() & _UNIQUE:
         return _ids(_by_identifier(given), values)
@@ -179,15 +179,15 @@ def _among_newest(given: Mapping[str, Any]) -> str:
 
 
 def _by_segment(given: Mapping[str, Any]) -> str:
-    """Looks each segment up by index, newest first, until the page is full."""
+    """Returns SQL that looks each segment up by index, newest first, until the page is full."""
     indexed = []
     if given.keys() & {"q", "tag"}:
         indexed.append(_has_keys_of("text", "%(tags)s::text[]"))
     indexed += [_has_keys_of(f"word{number}", "'{}'") for number in range(len(given.get("words", ())))]
     if "updated_since" in given:
         indexed.append("workspace_id = %(workspace_id)s AND segment = segments.number")
-    # OFFSET 0 keeps the planner from using any other index, however wrong its estimates: for the order of the page, the
-    # start of the page or, if keys are given, the workspace.
+    # OFFSET 0 keeps the planner from using any other index, however wrong its estimates: one for the order of the page,
+    # for the start of the page or, if keys are given, for the workspace.
     return f"""
         SELECT found.id
         FROM generate_series(
@@ -218,5 +218,5 @@ def _ids(query: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """The text as a LIKE pattern that matches it literally."""
+    """Returns a LIKE pattern that matches the text literally."""
     return re.sub(r"([\\%_])", r"\\\1", text)

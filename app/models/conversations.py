@@ -10,17 +10,17 @@ from peewee import SQL, BooleanField, CompositeKey, IntegerField, TextField, Tup
 
 from app.models.base import MailModel, OwnedModel, TimeField, json_field, page_before, text_array
 
-# A time in a position: as a row has it, or as a cursor does.
+# The time of a position: as in a row, or as in a cursor.
 At = datetime | str | None
-# Of the conversations of a view, as many are looked through for those with a label or on a channel.
+# The most conversations of a view that are searched for a label or a channel.
 MOST_LOOKED_AT = 5_000
 
 
 class Conversation(OwnedModel):
     """A conversation changes only in a transaction that has locked its contact.
 
-    `waiting_run_id`: the run that began to wait for a reply in it last, and that may have ended its wait since. As
-    there is only one, no two runs wait in one conversation.
+    `waiting_run_id`: the run that last began to wait for a reply in it, whose wait may have ended since. Because there
+    is only one, no two runs wait in one conversation.
     """
 
     PREFIX = "cnv"
@@ -53,10 +53,10 @@ class Conversation(OwnedModel):
     def newest(
         cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int
     ) -> list[Conversation]:
-        """The first `limit` conversations after `last_id` that match every filter, the latest begun first.
+        """Returns the first `limit` conversations after `last_id` that match every filter, newest first.
 
-        Filters: `status`, `channel_id`, `contact_id`, `assignee_id` (a member, or `none`), `label`,
-        `snoozed` (a boolean).
+        Filters: `status`, `channel_id`, `contact_id`, `assignee_id` (a member, or `none`), `label`, `snoozed` (a
+        boolean).
         """
         query = cls.matching(workspace_id, filters)
         if "label" in filters:
@@ -65,7 +65,7 @@ class Conversation(OwnedModel):
 
     @classmethod
     def latest_on_each(cls, contact_id: str, channel_ids: Collection[str]) -> list[Conversation]:
-        """The contact's latest conversation on each of the channels, the latest of all first."""
+        """Returns the contact's latest conversation on each of the channels, the latest of all first."""
         at = fn.COALESCE(cls.last_message_at, cls.created_at)
         theirs = cls.select().where(cls.contact_id == contact_id, cls.channel_id.in_(list(channel_ids)))
         found = theirs.distinct(cls.channel_id).order_by(cls.channel_id, at.desc(), cls.id.desc())
@@ -80,9 +80,9 @@ class Conversation(OwnedModel):
         last_id: str | None,
         limit: int,
     ) -> list[Conversation]:
-        """Those that wait for an answer, after that position: the longest waiting first.
+        """Returns the waiting conversations after that position, the longest waiting first.
 
-        Filters: as of `newest`; no more than MOST_LOOKED_AT are compared with them.
+        Filters: as for `newest`; at most MOST_LOOKED_AT conversations are compared with them.
         """
         looked_at = cls.in_workspace(workspace_id).where(cls.waiting_since.is_null(False))
         if last_at is not None:
@@ -99,10 +99,10 @@ class Conversation(OwnedModel):
         last_id: str | None,
         limit: int,
     ) -> list[Conversation]:
-        """Those that are open and not snoozed, each with `at`, after that position: the latest message first.
+        """Returns open conversations that are not snoozed, with `at`, after that position, latest first.
 
-        `at`: when the latest message was added, or the conversation began. Filters: as of `newest`. Of those of an
-        assignee, or of all, no more than MOST_LOOKED_AT are compared with the others.
+        `at`: when the latest message was added, or the conversation was created. Filters: as for `newest`. Of an
+        assignee's conversations, or of all, at most MOST_LOOKED_AT are compared with the other filters.
         """
         at = fn.COALESCE(cls.last_message_at, cls.created_at).alias("at")
         of_assignee = {"assignee_id": filters["assignee_id"]} if "assignee_id" in filters else {}
@@ -122,9 +122,9 @@ class Conversation(OwnedModel):
         last_id: str | None,
         limit: int,
     ) -> list[Conversation]:
-        """Those that are snoozed, after that position: the one that wakes first, first.
+        """Returns the snoozed conversations after that position, the next to wake first.
 
-        Filters: `channel_id`, `assignee_id`, `label`; no more than MOST_LOOKED_AT are compared with them.
+        Filters: `channel_id`, `assignee_id`, `label`; at most MOST_LOOKED_AT conversations are compared with them.
         """
         looked_at = cls.in_workspace(workspace_id).where(cls.snoozed_until.is_null(False))
         if last_at is not None:
@@ -134,7 +134,7 @@ class Conversation(OwnedModel):
 
     @classmethod
     def latest_of_contacts(cls, workspace_id: str, contact_ids: Collection[str]) -> dict[str, Conversation]:
-        """The conversation with the latest message of each of these contacts that has one."""
+        """Returns the conversation with the latest message of each contact, by contact, if there is one."""
         if not contact_ids:
             return {}
         one = """
@@ -147,14 +147,14 @@ class Conversation(OwnedModel):
 
     @classmethod
     def of_contact(cls, workspace_id: str, contact_id: str, limit: int) -> list[Conversation]:
-        """Those of the contact, open or closed: the latest message first."""
+        """Returns the contact's conversations, open or closed, the latest message first."""
         at = fn.COALESCE(cls.last_message_at, cls.created_at)
         query = cls.in_workspace(workspace_id).where(cls.contact_id == contact_id)
         return list(query.order_by(at.desc(), cls.id.desc()).limit(limit))
 
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
-        """A query for the conversations that match all filters but `label`."""
+        """Returns a query for the conversations that match all filters but `label`."""
         query = super().matching(workspace_id, filters)
         if "assignee_id" in filters:
             assignee_id = filters["assignee_id"]
@@ -165,7 +165,7 @@ class Conversation(OwnedModel):
 
 
 class ConversationLabel(OwnedModel):
-    """A label of a conversation, for lists. A trigger of the database writes it."""
+    """A label of a conversation, for lists. A database trigger writes it."""
 
     label = TextField()
     conversation_id = TextField()
@@ -217,7 +217,7 @@ class Message(MailModel):
 
     @classmethod
     def last_of(cls, conversation_ids: Collection[str]) -> dict[str, Message]:
-        """What a row shows of the last unscheduled message of each of these conversations, by `at` as in `latest`."""
+        """Returns a few columns of the last unscheduled message per conversation, by `at` as in `latest`."""
         if not conversation_ids:
             return {}
         one = """
@@ -233,7 +233,10 @@ class Message(MailModel):
     def latest(
         cls, conversation_id: str, last_at: At, last_id: str | None, limit: int, *, with_scheduled: bool = True
     ) -> list[Message]:
-        """The conversation's messages by `at`, the provider's time or else ours, newest first, after that position."""
+        """Returns the conversation's messages after that position by `at`, newest first.
+
+        `at` is the provider's time, or else ours.
+        """
         at = fn.COALESCE(cls.provider_time, cls.created_at)
         query = cls.select(cls, at.alias("at")).where(cls.conversation_id == conversation_id)
         if not with_scheduled:
@@ -244,7 +247,10 @@ class Message(MailModel):
 
     @classmethod
     def scheduled(cls, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int) -> list[Message]:
-        """The scheduled messages of the workspace or conversation after that position, by `send_at`, the next first."""
+        """Returns the scheduled messages that match, after that position, by `send_at`, the next first.
+
+        `filters` name the workspace or the conversation.
+        """
         named = [getattr(cls, name) == value for name, value in filters.items()]
         query = cls.select().where(cls.send_at.is_null(False), *named)
         if last_at is not None:
@@ -253,7 +259,7 @@ class Message(MailModel):
 
 
 def _among(looked_at: Any, filters: Mapping[str, Any]) -> Any:
-    """A query for those of the rows that match all filters."""
+    """Returns a query for those of the rows that match all filters."""
     query = Conversation.select(SQL("*")).from_(looked_at)
     for name in Conversation.FILTERS:
         if name in filters:
@@ -270,7 +276,10 @@ def _among(looked_at: Any, filters: Mapping[str, Any]) -> Any:
 
 
 def _labelled(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> Any:
-    """A query for the identifiers of the conversations with the label; those of the page, if nothing else filters."""
+    """Returns a query for the identifiers of the conversations with the label.
+
+    Without filters other than `status`, these are only the conversations of the page.
+    """
     listed = ConversationLabel
     query = listed.select(listed.conversation_id).where(
         listed.workspace_id == workspace_id, listed.label == filters["label"]

@@ -1,4 +1,4 @@
-"""Deliveries: one event on its way to one endpoint, the mail of the endpoint; and their attempts."""
+"""Deliveries: one event for one endpoint, the endpoint's mail; and their attempts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.lib import ids
 from app.models.base import BaseModel, Count, MailModel, TimeField, count_newest
 
 STATUSES = ("pending", "delivered", "failed", "held", "cancelled")
-# The columns of the filters, those that leave the fewest rows first.
+# The columns of the filters, the most selective first.
 _COLUMNS = {
     "error_code": "last_error_code",
     "status_code": "last_status",
@@ -43,12 +43,12 @@ class Delivery(MailModel):
 
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
-        """The query behind the list: what matches all the filters that are given.
+        """Returns the list's query: the rows that match all given filters.
 
-        `error_code` and `status_code` are about the last attempt.
+        `error_code` and `status_code` are those of the last attempt.
         """
         query = super().matching(workspace_id, filters)
-        # By identifiers roughly, for the index, and by the time exactly.
+        # Approximately by identifier, for the index, and exactly by time.
         if "since" in filters:
             query = query.where(cls.created_at >= filters["since"], cls.id >= ids.around("dlv", filters["since"], -1))
         if "until" in filters:
@@ -63,8 +63,8 @@ class Delivery(MailModel):
 
     @classmethod
     def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
-        """How many match, among the newest `most` by the filter that leaves the fewest."""
-        # No index holds the delivered ones apart.
+        """Returns how many match, among the newest `most` rows by the most selective filter."""
+        # No index separates the delivered ones.
         indexed = [name for name in _COLUMNS if name in filters and filters[name] != "delivered"]
         first = {name: filters[name] for name in ("since", "until", *indexed[:1]) if name in filters}
         others = filters.keys() & _COLUMNS.keys() - first.keys()
@@ -73,7 +73,7 @@ class Delivery(MailModel):
 
     @classmethod
     def of_event(cls, workspace_id: str, event_id: str, limit: int = 1_000) -> list[Delivery]:
-        """The deliveries of an event, newest first."""
+        """Returns the deliveries of an event, newest first."""
         found = cls.in_workspace(workspace_id).where(cls.event_id == event_id)
         return list(found.order_by(cls.id.desc()).limit(limit))
 
@@ -95,10 +95,10 @@ class Attempt(BaseModel):
 
     @classmethod
     def of(cls, *delivery_ids: str) -> list[Attempt]:
-        """The attempts at these deliveries, each delivery's oldest first."""
+        """Returns the attempts of these deliveries, each delivery's oldest first."""
         return list(cls.select().where(cls.delivery_id.in_(delivery_ids)).order_by(cls.delivery_id, cls.number))
 
     @classmethod
     def latest(cls, delivery_id: str, limit: int) -> list[Attempt]:
-        """The last `limit` attempts at the delivery, newest first."""
+        """Returns the last `limit` attempts of the delivery, newest first."""
         return list(cls.select().where(cls.delivery_id == delivery_id).order_by(cls.number.desc()).limit(limit))

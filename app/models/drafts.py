@@ -1,4 +1,4 @@
-"""Drafts."""
+"""Drafts of members in conversations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.models.base import OwnedModel, TimeField, text_array
 
 
 class Draft(OwnedModel):
-    """What a member has begun to write in a conversation; `text` is empty once it was sent."""
+    """A text that a member has begun in a conversation; `text` is empty once it was sent."""
 
     conversation_id = TextField()
     member_id = TextField()
@@ -25,14 +25,14 @@ class Draft(OwnedModel):
 
     @classmethod
     def of(cls, member_id: str, conversation_id: str) -> Draft | None:
-        """The member's draft in the conversation."""
+        """Returns the member's draft in the conversation; None if there is none."""
         theirs = (cls.member_id == member_id) & (cls.conversation_id == conversation_id)
         found: Draft | None = cls.select().where(theirs).first()
         return found
 
     @classmethod
     def begun_in(cls, member_id: str, conversation_ids: Collection[str]) -> set[str]:
-        """Those of the conversations in which the member has begun to write something."""
+        """Returns those of the conversations in which the member has a draft."""
         if not conversation_ids:
             return set()
         theirs = (cls.member_id == member_id) & cls.conversation_id.in_(conversation_ids) & (cls.text != "")

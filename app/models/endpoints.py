@@ -1,4 +1,4 @@
-"""Webhook endpoints: the addresses that a workspace's events go to."""
+"""Webhook endpoints: the addresses that a workspace's events are sent to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Endpoint(OwnedModel):
     stop_reason = TextField(null=True)
     stopped_at = TimeField(null=True)
     consecutive_failures = IntegerField(default=0)
-    failing_since = TimeField(null=True)  # the first of the consecutive failures; says nothing while there are none
+    failing_since = TimeField(null=True)  # of the first consecutive failure; meaningless while there are none
     probe_at = TimeField(null=True)
     slow_until = TimeField(null=True)
     max_per_second = IntegerField(null=True)
@@ -35,12 +35,12 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def in_workspace(cls, workspace_id: str) -> Any:
-        """The query of the workspace's endpoints, without deleted ones."""
+        """Returns a query for the workspace's endpoints, without deleted ones."""
         return super().in_workspace(workspace_id).where(cls.state != "deleted")
 
     @classmethod
     def addresses(cls, workspace_id: str, endpoint_ids: Collection[str]) -> dict[str, str]:
-        """The addresses of those endpoints that are there, deleted ones too while they have a row."""
+        """Returns the addresses of existing endpoints, and of deleted ones while they have a row."""
         if not endpoint_ids:
             return {}
         found = cls.select(cls.id, cls.address).where(cls.id.in_(list(endpoint_ids)), cls.workspace_id == workspace_id)
@@ -48,7 +48,7 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def stopped(cls, workspace_id: str, endpoint_ids: Collection[str]) -> list[str]:
-        """The identifiers of those endpoints that are stopped."""
+        """The identifiers of the stopped ones among these endpoints."""
         if not endpoint_ids:
             return []
         of_these = cls.select(cls.id).where(cls.id.in_(list(endpoint_ids)), cls.workspace_id == workspace_id)
@@ -56,7 +56,7 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def with_address(cls, workspace_id: str, part: str | None, state: str | None) -> Any:
-        """The query of those whose address contains the part, in any case of letters, and that are in the state."""
+        """Returns a query for endpoints in the state, with the part in their address, ignoring case."""
         query = cls.in_workspace(workspace_id)
         if part is not None:
             query = query.where(cls.address.contains(part))
@@ -64,10 +64,10 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def lock_free(cls, endpoint_ids: Collection[str]) -> list[Endpoint]:
-        """Locks the endpoints that no other transaction has locked, and returns them. Never waits."""
+        """Locks and returns the endpoints that no other transaction has locked. Never waits."""
         free = cls.select().where(cls.id.in_(list(endpoint_ids))).order_by(cls.id)
         return list(free.for_update("FOR NO KEY UPDATE SKIP LOCKED"))  # type: ignore[arg-type]
 
     def wants(self, kind: str) -> bool:
-        """Whether events of this kind go to it."""
+        """Whether events of this kind are sent to it."""
         return "*" in self.events or kind in self.events

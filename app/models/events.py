@@ -23,20 +23,20 @@ class Event(MailModel):
     depth = IntegerField(default=0)
     body = BlobField()
     created_at = TimeField()
-    # Set while the event's deliveries are made after its commit: see app/domain/deliveries/fan_out.py.
+    # Set while the event's deliveries are created after its commit: see app/domain/deliveries/fan_out.py.
     fan_out_after = TextField(default="")
 
     @classmethod
     def newest(
         cls, workspace_id: str, kinds: Sequence[str], filters: Mapping[str, Any], last_id: str | None, limit: int
     ) -> list[Event]:
-        """The events of these kinds that match the filters, newest first, up to `limit` after `last_id`.
+        """Returns the first `limit` matching events of these kinds after `last_id`, newest first.
 
-        The filters are `kind`, which is then the only one of `kinds`, `contact_id`, `since` and `until`.
+        Filters: `kind`, which is then the only one of `kinds`, `contact_id`, `since` and `until`.
         """
         since, until = filters.get("since"), filters.get("until")
         by_contact = "contact_id" in filters
-        # By identifiers roughly, for the index, and by the time exactly.
+        # Approximately by identifier, for the index, and exactly by time.
         ends = [last_id or "evt_~"] + ([ids.around("evt", until, 1)] if until else [])
         parameters = {
             "workspace_id": workspace_id,
@@ -52,7 +52,8 @@ class Event(MailModel):
         return list(cls.select().where(cls.id.in_([id for (id,) in found])).order_by(cls.id.desc())) if found else []
 
 
-# The newest of each kind, or of the contact, as an index has them; in pairs, so that no other order will do.
+# The newest events of each kind, or of the contact, by an index. Whole index tuples are compared, so that the planner
+# reads the index in order.
 _NEWEST = """
     SELECT newest.id FROM unnest(%(values)s::text[]) AS wanted(value) CROSS JOIN LATERAL (
         SELECT id FROM events

@@ -1,4 +1,4 @@
-"""Identities: who a contact is on each kind of channel, and which contacts are or may be one person."""
+"""Identities: contacts' accounts by kind of channel, and contacts that are or may be one person."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ class SuggestedMerge(OwnedModel):
 
 
 class PendingMerge(OwnedModel):
-    """`id`: a contact that has become part of `kept_id` while rows of it are still to follow."""
+    """`id`: a contact that was merged into `kept_id` while some of its rows still have to be moved."""
 
     kept_id = TextField()

@@ -1,4 +1,4 @@
-"""Imports of contacts, their pending lines, and the errors of bad lines."""
+"""Imports of contacts, their pending lines, and the errors of invalid lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUPS = """
 
 
 class Group(NamedTuple):
-    """The lines of an import that have the same fault: how many, and the first of them."""
+    """The lines of an import with the same fault: their number, and the first one."""
 
     field: str
     detail: str
@@ -54,9 +54,9 @@ class LineError(BaseModel):
 
     @classmethod
     def of(cls, import_id: str, after: str | None, limit: int, *, with_imported: bool = False) -> list[LineError]:
-        """The first `limit` errors after line number `after`, in the order of the lines.
+        """Returns the first `limit` errors after line number `after`, in the order of the lines.
 
-        `with_imported`: also those of lines that were imported in part.
+        `with_imported`: includes errors of lines that were imported without their bad cells.
         """
         query = cls.select().where(cls.import_id == import_id, cls.number > int(after or 0))
         if not with_imported:
@@ -65,5 +65,5 @@ class LineError(BaseModel):
 
     @classmethod
     def groups(cls, import_id: str) -> list[Group]:
-        """What is wrong with the most lines, at most MOST_GROUPS."""
+        """Groups errors by fault: at most MOST_GROUPS, the most frequent first."""
         return [Group(*each) for each in rows(_GROUPS, (import_id, MOST_GROUPS))]

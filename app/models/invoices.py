@@ -1,4 +1,4 @@
-"""Invoices, the months they are for, and workspaces that are still without one for a closed month."""
+"""Invoices, their months, and workspaces that have no invoice yet for a closed month."""
 
 from __future__ import annotations
 

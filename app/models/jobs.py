@@ -44,20 +44,21 @@ class Job(MailModel):
 
     @classmethod
     def batch(cls, ids: list[str]) -> list[Job]:
-        """The jobs in the order in which they were accepted."""
+        """Returns the jobs in the order in which they were accepted."""
         return list(cls.select().where(cls.id.in_(ids)).order_by(cls.position))
 
     @classmethod
     def newest(
         cls, workspace_id: str, kinds: Sequence[str] | None, status: str | None, last_id: str | None, limit: int
     ) -> list[Job]:
-        """Those of the kinds and of the status (None: of any), newest first, up to `limit` after `last_id`.
+        """Returns up to `limit` jobs of the kinds and status after `last_id`, newest first; None: any.
 
-        A status needs the kinds to be given, which may be all.
+        A status requires kinds, which may be all.
         """
         if kinds is None:
             return list(page_before(cls.in_workspace(workspace_id), cls, [last_id], limit))
-        # The newest of each kind and status, as the index has them; in pairs, so that no other order will do.
+        # The newest of each kind and status, by an index. Whole index tuples are compared, so that the planner reads
+        # the index in order.
         found = rows(
             """
             SELECT newest.id
@@ -82,7 +83,7 @@ class Job(MailModel):
 
     @classmethod
     def open_failures(cls, workspace_id: str, kind: str | None, last_id: str | None, limit: int) -> list[Job]:
-        """The failed jobs that were neither replayed nor discarded, newest first, up to `limit` after `last_id`."""
+        """Returns up to `limit` failed jobs after `last_id`, not replayed or discarded, newest first."""
         query = cls.in_workspace(workspace_id).where(
             cls.status == "failed", cls.replayed_as.is_null(), cls.discarded_at.is_null()
         )
@@ -92,17 +93,17 @@ class Job(MailModel):
 
     @classmethod
     def broken(cls, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
-        """The failed jobs that may be replayed, newest first, up to `limit` after `last_id`."""
+        """Returns the failed jobs that may be replayed, newest first, up to `limit` after `last_id`."""
         return cls._few("status = 'failed' AND payload IS NOT NULL", workspace_id, last_id, limit)
 
     @classmethod
     def set_aside(cls, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
-        """Those of kinds that no worker has known so far, newest first, up to `limit` after `last_id`."""
+        """Returns up to `limit` jobs after `last_id` of kinds not known to any worker yet, newest first."""
         return cls._few("unknown_since IS NOT NULL", workspace_id, last_id, limit)
 
     @classmethod
     def _few(cls, condition: str, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
-        """Those that meet a condition of a partial index, all of which are sorted: the planner has no better way."""
+        """Returns jobs that meet a partial index's condition; sorts all, as the planner cannot do better."""
         query = f"""
             WITH few AS MATERIALIZED (SELECT id FROM jobs WHERE workspace_id = %s AND {condition})
             SELECT id FROM few WHERE id < %s ORDER BY id DESC LIMIT %s
@@ -112,7 +113,7 @@ class Job(MailModel):
 
     @classmethod
     def will_make(cls, workspace_id: str, resource_type: str, resource_id: str) -> bool:
-        """Whether a job that has not ended yet concerns that resource."""
+        """Whether an unfinished job concerns that resource."""
         is_of_resource = (cls.resource_type == resource_type) & (cls.resource_id == resource_id)
         return bool(cls.in_workspace(workspace_id).where(is_of_resource, cls.due_at.is_null(False)).exists())
 

@@ -1,4 +1,4 @@
-"""Macros."""
+"""Macros of a workspace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Macro(OwnedModel):
 
     @classmethod
     def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[Macro]:
-        """The first `limit` after `last_id`, newest first; with `q`, those whose name has it, in whatever case."""
+        """Returns the first `limit` after `last_id`, newest first; `q` searches the name, ignoring case."""
         query = cls.in_workspace(workspace_id)
         if q is not None:
             query = query.where(fn.STRPOS(fn.LOWER(cls.name), fn.LOWER(q)) > 0)

@@ -1,6 +1,7 @@
-"""Searches of messages: those that have all words of a text, newest first, however many a workspace has.
+"""Searches of messages that contain all words of a text, newest first, in workspaces of any size.
 
-`message_keys`, a function of the database, decides what the words of a text are, and what the index has of a message.
+`message_keys`, a function of the database, decides what the words of a text are, and what the index contains for a
+message.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ LONGEST_SEARCH = 200
 MOST_IN_STATEMENT = 20_000
 # A search first tries this many of the newest messages. If more than one in six matches, they fill a page.
 LOOKED_AT = 300
-# The words of a search that are looked up, the longest ones: each costs a lookup for each time.
+# The most words of a search that are looked up, the longest ones: each costs one lookup per time.
 MOST_WORDS = 10
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Message]:
-    """The first `limit` messages after `last_id` that match every filter, the latest received or written first.
+    """Returns the first `limit` messages after `last_id` that match every filter, the latest first.
 
     Filters: `q` (words or beginnings of words, all of which the text has), `contact_id`, `conversation_id`, `since`,
     `until` (when it was received or written, by its identifier).
@@ -35,9 +36,10 @@ def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, l
 
 
 def outbound(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> list[Message]:
-    """The first `limit` messages to contacts after `last_id`, newest first; with a status, only those that have it.
+    """Returns the first `limit` messages to contacts after `last_id`, newest first.
 
-    No index leads to a status, so it looks through all of them, MOST_IN_STATEMENT at a time.
+    With a status, only those that have it. No index covers the status, so all messages are examined, MOST_IN_STATEMENT
+    at a time.
     """
     values = {"workspace_id": workspace_id, "status": status, "last_id": last_id or "msg_~", "many": MOST_IN_STATEMENT}
     found: list[str] = []
@@ -50,7 +52,7 @@ def outbound(workspace_id: str, status: str | None, last_id: str | None, limit: 
 
 
 def _last(filters: Mapping[str, Any], last_id: str | None) -> str:
-    """The identifier before which the search begins."""
+    """Returns the identifier before which the search begins."""
     ends = ids.bound("msg", filters["until"]) if "until" in filters else "msg_~"
     return min(ends, last_id or ends)
 
@@ -70,47 +72,50 @@ def _search(filters: Mapping[str, Any], values: dict[str, Any]) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words that are looked up."""
+    """Returns the words to look up."""
     keys = "SELECT substr(key, 5) FROM unnest(tsvector_to_array(message_keys('msg_00000', '', '', %s))) AS key"
     words = [word for (word,) in rows(keys, (text,)) if word and word != "@"]
     return sorted(words, key=len, reverse=True)[:MOST_WORDS]
 
 
 def _sought(words: Iterable[str], contact_ids: Sequence[str] = ()) -> str:
-    """The `tsquery` for messages with these words, of one of the contacts if there are any; `#` stands for the prefix.
+    """Returns the `tsquery` for messages with these words, of any of the contacts; `#` is the prefix.
 
-    Words and identifiers have no characters that mean anything there.
+    Without contacts, messages of all match. Words and identifiers have no characters with a meaning in a `tsquery`.
     """
     contacts = " | ".join(f"'#@{contact_id[-10:]}'" for contact_id in contact_ids)
     return " & ".join([*(f"'#{word}':*" for word in words), *([f"({contacts})"] if contacts else [])])
 
 
 def _times(first_id: str, last_id: str) -> list[str]:
-    """The times between two messages, as prefixes of keys have them, the latest first."""
+    """Returns the times between two messages as prefixes of keys, the latest first."""
     numbers = range(_number(last_id), _number(first_id) - 1, -1)
     return ["".join(_DIGITS[each >> shift & 31] for shift in (13, 8, 3)) + str(each & 7) for each in numbers]
 
 
 def _number(message_id: str) -> int:
-    """The time of a message in steps of 2^27 ms, without the first three bits, which do not change in a century."""
+    """Returns the time of a message in steps of 2^27 ms.
+
+    Leaves out the first three bits, which do not change in a century.
+    """
     return reduce(lambda number, digit: number << 5 | _DIGITS.index(digit), message_id[5:9], 0) >> 2
 
 
 def _owner(filters: Mapping[str, Any]) -> str:
-    """Whose messages an index finds: the narrowest one that is given."""
+    """Returns the narrowest given owner of messages, by whose index they are found."""
     return next((each for each in ("conversation_id", "contact_id") if each in filters), "workspace_id")
 
 
 def _between(owner: str) -> str:
-    """The messages of the owner between two, in a form for which no index but the owner's has the order.
+    """Returns the condition for the owner's messages in a range; only the owner's index orders them.
 
-    By the index of all identifiers, the planner might read what all others have written since.
+    By the index of all identifiers, the planner might read everything that others have written since.
     """
     return f"({owner}, id) >= (%({owner})s, %(first_id)s) AND ({owner}, id) < (%({owner})s, %(last_id)s)"
 
 
 def _others(filters: Mapping[str, Any], owner: str | None = None) -> str:
-    """All further conditions, but that for the owner, each behind an AND."""
+    """Returns all further conditions except the owner's, each after an AND."""
     conditions = {
         "workspace_id": "workspace_id = %(workspace_id)s",
         "conversation_id": "conversation_id = %(conversation_id)s",
@@ -129,7 +134,7 @@ def _list(filters: Mapping[str, Any]) -> str:
 
 
 def _among_newest(filters: Mapping[str, Any]) -> str:
-    """How many of the newest are looked at, the oldest of them, and those that match."""
+    """Returns SQL for the number of newest messages examined, the oldest of them, and the matches."""
     owner = _owner(filters)
     return f"""
         WITH newest AS MATERIALIZED (
@@ -144,7 +149,7 @@ def _among_newest(filters: Mapping[str, Any]) -> str:
 
 
 def _bounds(filters: Mapping[str, Any]) -> str:
-    """The first message, and the contacts of the conversation: after a merge, messages follow it a little later."""
+    """Returns SQL for the first message and the contacts; after a merge, messages move a bit later."""
     owner, contact_ids = _owner(filters), "NULL::text[]"
     if "conversation_id" in filters:
         contact_ids = """ARRAY(
@@ -157,7 +162,7 @@ def _bounds(filters: Mapping[str, Any]) -> str:
 
 
 def _by_time(filters: Mapping[str, Any]) -> str:
-    """Looks each time up by index, the latest first, until the page is full."""
+    """Returns SQL that looks each time up by index, the latest first, until the page is full."""
     # OFFSET 0 keeps the planner from using any other index.
     return f"""
         SELECT found.id FROM unnest(%(times)s::text[]) WITH ORDINALITY AS times(time, number) CROSS JOIN LATERAL (

@@ -25,13 +25,13 @@ class Note(OwnedModel):
 
     @classmethod
     def newest(cls, conversation_id: str, last_id: str | None, limit: int) -> list[Note]:
-        """The first `limit` notes of the conversation after `last_id`, newest first."""
+        """Returns the first `limit` notes of the conversation after `last_id`, newest first."""
         query = cls.select().where(cls.conversation_id == conversation_id)
         return list(page_before(query, cls, [last_id], limit))
 
     @classmethod
     def between(cls, conversation_id: str, since: datetime | None, until: datetime | None, limit: int) -> list[Note]:
-        """The newest `limit` notes of the conversation, written from `since` on and before `until`, oldest first."""
+        """Returns the newest `limit` notes written from `since` on and before `until`, oldest first."""
         query = cls.select().where(cls.conversation_id == conversation_id)
         if since is not None:
             query = query.where(cls.created_at >= since)

@@ -15,7 +15,10 @@ NEW = "new_conversation"
 
 
 class Notification(OwnedModel):
-    """`member_id`: whom it is for; None: all members. `amount`: how often it has happened since it was read."""
+    """`member_id` is the recipient; None: all members.
+
+    `amount`: how often it has happened since it was read.
+    """
 
     member_id = TextField(null=True)
     kind = TextField()
@@ -37,9 +40,9 @@ class Notification(OwnedModel):
         kinds: Collection[str],
         since: str = "",
     ) -> list[Notification]:
-        """The first `limit` notifications after `last_id` for all members, and for this one if given, newest first.
+        """Returns the first `limit` notifications after `last_id` for all members, and for a given one.
 
-        Of those about conversations only these `kinds`, and only those made after `since`.
+        Newest first. Of those about conversations, only these `kinds`, and only those made after `since`.
         """
         of_all = cls.in_workspace(workspace_id).where(cls.id > since)
         queries = [of_all.where(cls.member_id.is_null(), cls.kind != NEW)]
@@ -52,7 +55,10 @@ class Notification(OwnedModel):
 
     @classmethod
     def add(cls, new: Iterable[Notification]) -> None:
-        """Writes them with one statement. Several about the same are one, which counts them and is the newest again."""
+        """Stores them in one statement.
+
+        Several about the same become one, which counts them and is the newest.
+        """
         gathered: dict[tuple[str, str, str], Notification] = {}
         for row in new:
             before = gathered.get(about := (row.workspace_id, row.kind, row.once))

@@ -1,4 +1,4 @@
-"""Read receipts: what providers are still to be told was read."""
+"""Read receipts that providers still have to get."""
 
 from __future__ import annotations
 

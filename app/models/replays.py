@@ -1,4 +1,4 @@
-"""Replays, each a mailbox of its own; the deliveries they still have to reach, and the outcomes of the others."""
+"""Replays, each a mailbox; the deliveries still to be sent, and the outcomes of the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Replay(MailModel):
 
     @classmethod
     def newest(cls, workspace_id: str, state: str | None, last_id: str | None, limit: int) -> list[Replay]:
-        """The first `limit` replays after `last_id`, newest first; with a state, only those in it."""
+        """Returns the first `limit` replays after `last_id`, newest first; those in a state if given."""
         query = cls.in_workspace(workspace_id)
         if state is not None:
             query = query.where(cls.state == state)
@@ -65,14 +65,14 @@ class ReplayRow(BaseModel):
 
     @classmethod
     def first_sent(cls, replay_id: str) -> ReplayRow | None:
-        """The first delivery that the replay has sent."""
+        """Returns the first delivery that the replay has sent; None if there is none."""
         sent = cls.select().where(cls.replay_id == replay_id, cls.outcome == "sent")
         found: ReplayRow | None = sent.order_by(cls.number).first()
         return found
 
     @classmethod
     def newest(cls, replay_id: str, outcome: str | None, before: str | None, limit: int) -> list[ReplayRow]:
-        """The last `limit` rows before number `before`, the latest first; with an outcome, only those."""
+        """Returns up to `limit` rows before number `before`, latest first; with an outcome, only those."""
         query = cls.select().where(cls.replay_id == replay_id)
         if outcome is not None:
             query = query.where(cls.outcome == outcome)

@@ -14,10 +14,10 @@ from app.models.base import Count, MailModel, OwnedModel, TimeField, count_newes
 UNFINISHED = ("queued", "running", "waiting", "held")
 FINISHED = ("completed", "failed", "cancelled")
 STATUSES = (*UNFINISHED, *FINISHED)
-# Where a run stands to the step that it is at.
+# The states of a run at its current step.
 AT_STEP = ("waiting", "failed")
 FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
-# The filters of the list, those that leave the fewest runs first.
+# The filters of the list, the most selective first.
 _FILTERS = ("contact_id", "failure", "automation_id", "status")
 # The index by codes has the same expressions.
 _FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
@@ -26,13 +26,13 @@ _FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
 class Run(MailModel):
     """A run changes only in a transaction that has locked its contact.
 
-    `step` is the step to take next, or the one that waits. A wait ends when its `answer` is there, or its time comes
+    `step` is the step to take next, or the one that waits. A wait ends when its `answer` arrives or at its time
     (`resume_at`); both make the run mail. `taken` counts steps, `unbroken` those since the last wait, `logged` entries
-    of the log. Until `goal_until`, an event may reach the goal; null if none may. `is_counted`: by version and step
-    too, from its beginning on.
+    of the log. Until `goal_until`, an event may reach the goal; null if none may. `is_counted`: also counted by version
+    and step, from its beginning on.
     """
 
-    # What a run was started with does not change; only a merge gives it another contact, and a move another version.
+    # What a run was started with. `contact_id` (changed by a merge) and `version` (changed by a move) are left out.
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {
             *("automation_id", "variables", "event", "depth"),
@@ -78,15 +78,15 @@ class Run(MailModel):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has come to an end, whichever."""
+        """Whether the run has ended, with any result."""
         return self.status in FINISHED
 
     @classmethod
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Run]:
-        """The first `limit` runs after `last_id` that match every filter, newest first.
+        """Returns the first `limit` runs after `last_id` that match every filter, newest first.
 
         Filters: `automation_id`, `contact_id`, `status`, `failure` (a code). With `automation_id`, also `version`,
-        `step` and `at`, one of AT_STEP, all three of them: the runs that wait in the step or failed in it; `since`:
+        `step` and `at` (one of AT_STEP), all three together: the runs that wait in the step or failed in it; `since`:
         those created at that time or later.
         """
         if _is_at_step(filters):
@@ -106,9 +106,9 @@ class Run(MailModel):
 
     @classmethod
     def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
-        """How many match every filter, among the newest `most` by the filter that leaves the fewest.
+        """Returns how many match every filter, among the newest `most` by the most selective filter.
 
-        Besides the filters of `newest`, `since` and `until`: when a run was made, by its identifier.
+        Besides the filters of `newest`, `since` and `until`: when a run was created, by its identifier.
         """
         if _is_at_step(filters):
             return count_newest(cls._at_step(workspace_id, filters), cls, [], most)
@@ -118,7 +118,7 @@ class Run(MailModel):
 
     @classmethod
     def _at_step(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
-        """The query of the runs at a step, which are counted for it."""
+        """Returns the query for the runs at a step, which its counts include."""
         query = cls.in_workspace(workspace_id).where(
             cls.automation_id == filters["automation_id"],
             cls.version == filters["version"],
@@ -136,7 +136,10 @@ class Run(MailModel):
 
 
 class RunStep(OwnedModel):
-    """An entry of a run's log. `detail`: `input`, `output`, `code`, `text`, and `warnings` if there are any."""
+    """An entry of a run's log.
+
+    `detail`: `input`, `output`, `code`, `text`, and `warnings` if there are any.
+    """
 
     run_id = TextField()
     number = IntegerField()
@@ -148,8 +151,8 @@ class RunStep(OwnedModel):
 
     @classmethod
     def latest(cls, run: Run, limit: int) -> list[RunStep]:
-        """The last `limit` entries of the run's log, oldest first."""
-        # No entry is older than its run, so no partition before the run's is looked into.
+        """Returns the last `limit` entries of the run's log, oldest first."""
+        # No entry is older than its run, so partitions before the run's are skipped.
         of_run = (cls.run_id == run.id) & (cls.id >= ids.around("stp", run.created_at, -1))
         return list(cls.select().where(of_run).order_by(cls.number.desc()).limit(limit))[::-1]
 
@@ -170,16 +173,17 @@ def _is_at_step(filters: Mapping[str, Any]) -> bool:
 
 
 def _is(name: str, value: str) -> Any:
-    """The condition that a filter stands for."""
+    """Returns the condition of a filter."""
     if name == "failure":
         return SQL(f"({_FAILED} AND {_CODE} = %s)", (value,))
     return getattr(Run, name) == value
 
 
 def _newest(given: Mapping[str, Any]) -> str:
-    """The query for the identifiers of the newest runs that match: in pairs, so that no order but the index's will do.
+    """Returns the query for the identifiers of the newest matching runs.
 
-    An automation's runs have an index by status; with a contact, all its runs are looked through.
+    Whole index tuples are compared, so that the planner reads the index in order. An automation's runs have an index by
+    status; with a contact, all runs of the contact are examined.
     """
     if "contact_id" in given:
         columns, wanted = "contact_id", "%(contact_id)s"

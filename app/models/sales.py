@@ -1,4 +1,4 @@
-"""Sales: what contacts paid."""
+"""Sales: payments of contacts."""
 
 from __future__ import annotations
 

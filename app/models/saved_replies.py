@@ -1,4 +1,4 @@
-"""Saved replies."""
+"""Saved replies of a workspace."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class SavedReply(OwnedModel):
 
     @classmethod
     def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[SavedReply]:
-        """The first `limit` after `last_id`, newest first.
+        """Returns the first `limit` after `last_id`, newest first.
 
-        With `q`, those whose shortcut begins with it or whose text has it, in whatever case.
+        With `q`, those whose shortcut begins with it or whose text contains it, ignoring case.
         """
         query = cls.in_workspace(workspace_id)
         if q is not None:

@@ -1,4 +1,4 @@
-"""Saved views: the filters of a list of the inbox under a name, of a member or of the workspace."""
+"""Saved views: named filters of a list of the inbox, of a member or of the workspace."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ class SavedView(OwnedModel):
 
     @classmethod
     def owned_by(cls, workspace_id: str, member_id: str | None) -> list[SavedView]:
-        """Those of the member, or (None) of the workspace, the oldest first."""
+        """Returns the saved views of the member, or (None) of the workspace, the oldest first."""
         whose = cls.member_id.is_null() if member_id is None else cls.member_id == member_id
         return list(cls.in_workspace(workspace_id).where(whose).order_by(cls.id))

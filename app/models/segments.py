@@ -1,4 +1,4 @@
-"""Segments: filters of contacts that have a name."""
+"""Segments: named filters of contacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selections: conversations that were chosen together, in parts, and how far the change of them is."""
+"""Selections: conversations chosen for one change, in parts, and the progress of the change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.models.base import BaseModel, OwnedModel, TimeField, json_field, text_a
 
 
 class Selection(OwnedModel):
-    """`total` is null until the conversations of a whole view are written down."""
+    """`total` is null until the conversations of a whole view are stored."""
 
     PREFIX = "sel"
 
@@ -25,7 +25,7 @@ class Selection(OwnedModel):
 
     @property
     def done(self) -> int:
-        """How many conversations it has come to so far."""
+        """Returns how many conversations it has handled so far."""
         return int(self.changed + self.unchanged + self.refused + self.passed_over)
 
 

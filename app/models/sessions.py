@@ -1,4 +1,4 @@
-"""Sessions of people who have signed in, and failed attempts to sign in."""
+"""Sessions of signed-in people, and failed attempts to sign in."""
 
 from __future__ import annotations
 

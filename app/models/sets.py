@@ -1,4 +1,4 @@
-"""Sets of rows: looked up and locked, inserted, updated, each with one statement for any number of rows."""
+"""Sets of rows: looked up and locked, inserted or updated, each in one statement for all rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from app.models.base import OwnedModel
 
 
 class Key(NamedTuple):
-    """The identity of a row in its workspace. `name` is "id" or one of the model's KEYS. Create it with `key`."""
+    """The identity of a row in its workspace. `name` is "id" or one of the model's KEYS.
+
+    Create it with `key`.
+    """
 
     model: type[OwnedModel]
     workspace_id: str
@@ -24,12 +27,12 @@ class Key(NamedTuple):
 
 
 def key(model: type[OwnedModel], workspace_id: str, name: str, value: str) -> Key:
-    """The key in its normal form, in which no two rows of a workspace have the same."""
+    """Returns the key in its normal form, which is unique in a workspace."""
     return Key(model, workspace_id, name, value.lower() if "lower" in model.KEYS.get(name, "") else value)
 
 
 def keys_of(row: Any) -> Iterator[Key]:
-    """Every key that the row has."""
+    """Returns every key of the row."""
     yield key(type(row), row.workspace_id, "id", row.id)
     for name in row.KEYS:
         if (value := getattr(row, name)) is not None:
@@ -60,10 +63,10 @@ def lock(model: type[OwnedModel], keys: Sequence[Key]) -> tuple[datetime, list[t
 
 
 def reserve(keys: Sequence[Key]) -> set[Key]:
-    """Reserves keys until the transaction ends, so that no other creates a row with one of them. Never waits.
+    """Reserves keys until the transaction ends: no other can create a row with one of them.
 
-    Returns the keys that were free. Look them up again afterwards: another transaction may have created a row just
-    before. A reservation also keeps others from opening a segment (see `ContactSegment.open_before`).
+    Never waits. Returns the keys that were free. Look them up again afterwards: another transaction may have created a
+    row just before. A reservation also keeps others from opening a segment (see `ContactSegment.open_before`).
     """
     texts = {f"{k.model._meta.table_name} {k.workspace_id} {k.name} {k.value}": k for k in keys}
     reserved = rows(

@@ -1,4 +1,4 @@
-"""Sweeps: long changes over the deliveries of an endpoint, the mail of the endpoint's sweeps."""
+"""Sweeps: long changes to the deliveries of an endpoint, in a mailbox of the endpoint."""
 
 from __future__ import annotations
 

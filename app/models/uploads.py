@@ -1,4 +1,4 @@
-"""Files: what is attached to messages, or is to be."""
+"""Files that are attached to messages, or will be."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.models.base import MailModel, TimeField, json_field
 
 
 class Upload(MailModel):
-    """A file belongs to one message, or to a saved reply; `was_sent`: messages have that of a saved reply too."""
+    """A file of one message or saved reply. `was_sent`: messages use the saved reply's file, too."""
 
     channel_id = TextField(null=True)
     message_id = TextField(null=True)

@@ -1,4 +1,4 @@
-"""Waiting starts: runs that triggers by time will start."""
+"""Waiting starts: runs that time triggers will start."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from app.models.base import OwnedModel, TimeField
 
 
 class WaitingStart(OwnedModel):
-    """What a trigger by time does for a booking or a contact. `key`: the trigger. `at`: when to look at it, if ever.
+    """The state of a time trigger for a booking or a contact. `key`: the trigger.
 
-    `fired_for`: the latest day, of the booking or the date, for which it has started a run, or was published too late.
+    `at`: when to check it; None: never. `fired_for`: the latest day, of the booking or the date, for which it has
+    started a run, or was published too late.
     """
 
     FIXED: ClassVar[frozenset[str]] = frozenset({"automation_id", "key", "booking_id", "contact_id"})
@@ -26,5 +27,5 @@ class WaitingStart(OwnedModel):
 
     @staticmethod
     def id_of(automation_id: str, about_id: str, key: str) -> str:
-        """The identifier of what that trigger does for that booking or contact."""
+        """Returns the identifier of that trigger's state for that booking or contact."""
         return f"{about_id}/{automation_id}/{key}"

@@ -8,7 +8,10 @@ from app.models.base import OwnedModel, TimeField, json_field, text_array
 
 
 class WorkingCopy(OwnedModel):
-    """The draft that editors of an automation share. `seen`: the fingerprint of the automation's own definition."""
+    """The draft that editors of an automation share.
+
+    `seen`: the fingerprint of the automation's own definition.
+    """
 
     automation_id = TextField()
     state = IntegerField()
@@ -21,7 +24,7 @@ class WorkingCopy(OwnedModel):
 
 
 class WorkingCopyState(OwnedModel):
-    """What a working copy was after a change. `actor_id` is null if the change was not an editor's."""
+    """The state of a working copy after a change. `actor_id` is null if no editor made the change."""
 
     automation_id = TextField()
     number = IntegerField()
@@ -37,7 +40,7 @@ class WorkingCopyState(OwnedModel):
 
 
 class StepClipboard(OwnedModel):
-    """The step that somebody has copied or cut last."""
+    """The step that an editor last copied or cut."""
 
     actor_id = TextField()
     step = json_field()

@@ -6,7 +6,7 @@ from peewee import TextField
 
 from app.models.base import BaseModel, TimeField, json_field, page_before
 
-# A search by name looks at this many, as no index leads to a part of a name.
+# The most workspaces that a search by name reads, as no index finds a part of a name.
 MOST_SEARCHED = 20_000
 
 
@@ -19,9 +19,9 @@ class Workspace(BaseModel):
 
     @classmethod
     def newest(cls, part: str | None, last_id: str | None, limit: int) -> list[Workspace]:
-        """The first `limit` workspaces after `last_id`, newest first; those with `part` in their names.
+        """Returns the first `limit` workspaces after `last_id`, newest first; `part` searches the name.
 
-        For a part it looks at the next MOST_SEARCHED only.
+        With `part`, only the next MOST_SEARCHED are searched.
         """
         if part is None:
             return list(page_before(cls.select(), cls, [last_id], limit))

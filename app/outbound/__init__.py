@@ -1,4 +1,4 @@
-"""The only door to other people's servers: deadlines, size caps and address checks."""
+"""The only way to other people's servers: deadlines, size limits and address checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes of requests to other people's servers: the error codes, and the one sentence of each."""
+"""Outcomes of requests to other people's servers: error codes and sentences."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Reason(Enum):
-    """Why a request failed: its error code and its sentence, with a gap where a fact goes.
+    """Why a request failed: its error code, and its sentence with a placeholder for a fact.
 
-    docs/outbound.md explains every one of them.
+    docs/outbound.md explains them all.
     """
 
     LATE = "timeout", "No answer within {}."
@@ -66,12 +66,12 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The outcome of one request. `error_code` and `error`, a sentence for a support person, are None exactly if `ok`.
+    """The outcome of one request. `error_code` and `error` (a sentence) are None exactly if `ok`.
 
-    `status` is None if no status line came in time. `body` is what came of the response's body, up to the caller's
-    cap; `is_whole` says whether that is all of it. `headers` are the response's, with names in lower case, where the
-    caller asked for them. `retry_after` is that header's value, empty if there is none. `may_have_arrived` is False if
-    no byte of the request has left.
+    `status` is None if no status line came in time. `body`: what was received of the response's body, up to the
+    caller's limit; `is_whole`: whether it is complete. `headers`: the response's, with lower-case names, if the caller
+    asked for them. `retry_after`: that header's value, or "". `may_have_arrived`: False if no byte of the request was
+    sent.
     """
 
     status: int | None
@@ -91,12 +91,12 @@ class Answer:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the fault is on our side: the attempt says nothing about the other server."""
+        """Whether the fault is on our side, so that the attempt says nothing about the server."""
         return self.error_code == "ours"
 
     @property
     def error_without_target(self) -> str | None:
-        """`error`, but without where a redirect led, which may repeat a contact's data."""
+        """`error` without a redirect's target, which may contain a contact's data."""
         if self.error_code == "redirect" and self.status is not None:
             return sentence_without_target(self.status)
         return self.error
@@ -112,7 +112,7 @@ def answered(
     is_whole: bool = True,
     retry_after: str = "",
 ) -> Answer:
-    """The outcome of a request that got this status; `target` is where a redirect led."""
+    """Returns the outcome of a request with this status. `target`: the target of a redirect."""
     reason = _reason_of(status)
     if reason is None:
         return Answer(status, None, None, body, duration_ms, headers, is_whole)
@@ -121,13 +121,13 @@ def answered(
 
 
 def failed(reason: Reason, fact: str = "", duration_ms: int = 0, *, may_have_arrived: bool = True) -> Answer:
-    """The outcome of a request that got no status; `fact` fills the gap in the reason's sentence."""
+    """Returns the outcome of a request without a status. `fact` fills the placeholder of the reason."""
     sentence = reason.template.format(fact)
     return Answer(None, reason.code, sentence, b"", duration_ms, may_have_arrived=may_have_arrived)
 
 
 def sentence_without_target(status: int) -> str:
-    """The sentence of a status that is not 2xx, without where a redirect led."""
+    """Returns the sentence of a status other than 2xx, without a redirect's target."""
     return _sentence_of(_reason_of(status) or Reason.STATUS, status, "")
 
 

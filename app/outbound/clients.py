@@ -1,4 +1,4 @@
-"""The only door to other people's servers: deadlines, size caps and address checks."""
+"""The only way to other people's servers: deadlines, size limits and address checks."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from app.outbound.wire_format import post_bytes, read_target, request_bytes
 
 log = structlog.get_logger(__name__)
 
-# Connections, idle ones included, each of which costs 60 KiB of memory. They also take at most half of the descriptors,
-# so that resolver threads, databases and logs have enough.
+# Connections, including idle ones. Each takes 60 KiB of memory. They may also take at most half of the file
+# descriptors, so that resolver threads, databases and logs have enough.
 MOST_OPEN = 2000
-LOG_SECONDS = 10  # between two log lines about the same fault of ours
+LOG_SECONDS = 10  # between two log lines about the same fault of our own
 
 
 class Outbound:
-    """Sends requests to other people's servers. It belongs to the event loop of its first request.
+    """Sends requests to other people's servers. Belongs to the event loop of its first request.
 
-    Nothing in `allowed_networks` is refused as private. `plain_addresses` are bases that begin with http://, dialled
-    in these networks only, without TLS. The certificates in `ca_file` are trusted beside the system's.
-    Raises the process's limit of open files where it is too low for the connections to be kept.
+    Addresses in `allowed_networks` are never refused as private. `plain_addresses`: base addresses with http://, which
+    are connected to without TLS, only in these networks. `ca_file`: certificates trusted besides the system's. Raises
+    the process's limit of open files if it is too low.
     """
 
     def __init__(
@@ -54,24 +54,24 @@ class Outbound:
             functools.partial(read_target, allowed=allowed, plain=tuple(plain_addresses))
         )
         tls = ssl.create_default_context()
-        tls.minimum_version = ssl.TLSVersion.TLSv1_2  # some systems' Pythons would allow older ones
+        tls.minimum_version = ssl.TLSVersion.TLSv1_2  # some systems' Pythons would allow older versions
         tls.set_alpn_protocols(["http/1.1"])
-        tls.options |= ssl.OP_NO_RENEGOTIATION  # a server could make us shake hands over and over
+        tls.options |= ssl.OP_NO_RENEGOTIATION  # otherwise, a server could make us repeat handshakes
         if ca_file is not None:
             tls.load_verify_locations(ca_file)
         most_open = min(MOST_OPEN, raise_open_limit(2 * MOST_OPEN) // 2)
         self._dialler, self._plain_dialler = Dialler(tls, allowed, resolver), Dialler(None, allowed, resolver)
-        # Apart, so that nothing that needs TLS gets an idle connection without it.
+        # Separate pools, so that no request that needs TLS gets a connection without it.
         self._pool, self._plain_pool = Pool(self._dialler, most_open), Pool(self._plain_dialler, most_open)
         self._deadlines = Deadlines()
         self._closed = False
         self._our_faults = _OurFaults()
 
     def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> asyncio.Future[Answer]:
-        """POSTs `body` to `address` once. The timeout begins when the request leaves our own queue.
+        """POSTs `body` to `address` once. The timeout starts when the request leaves our queue.
 
-        The future never fails: whatever goes wrong is in the Answer. A 2xx status line that comes in time is a success,
-        whatever happens to the rest of the response. Raises ValueError at once for headers that cannot be sent.
+        The future never fails: errors are in the Answer. A 2xx status line in time is a success, whatever happens to
+        the rest of the response. Raises ValueError at once for headers that cannot be sent.
         """
         target = self._read(address)
         if isinstance(target, str):
@@ -89,10 +89,10 @@ class Outbound:
         most_bytes: int,
         timeout_seconds: float,
     ) -> asyncio.Future[Answer]:
-        """Sends a request of any method once, as `post` does; the Answer has the response's headers too.
+        """Sends a request of any method once, like `post`. The Answer includes the response's headers.
 
-        At most `most_bytes` of the response's body are kept. Raises ValueError at once for a method or a header that
-        cannot be sent, and for headers that are not the caller's to set, like Host and Content-Length.
+        Keeps at most `most_bytes` of the response's body. Raises ValueError at once for a method or header that cannot
+        be sent, and for headers that the caller may not set, like Host and Content-Length.
         """
         target = self._read(address)
         if isinstance(target, str):
@@ -109,7 +109,7 @@ class Outbound:
         return self._send(exchange)
 
     async def close(self) -> None:
-        """Closes every connection. Safe to repeat; requests under way fail as ours."""
+        """Closes every connection. Safe to repeat. Requests in progress fail as our fault."""
         self._closed = True
         for pool in (self._pool, self._plain_pool):
             pool.close()
@@ -149,7 +149,7 @@ class Outbound:
         if exchange.connection is not None:
             self._pool_of(exchange).give_back(exchange.target.host, exchange.target.port, exchange.connection)
         if exchange.answered.done():
-            return  # its caller has given up
+            return  # the caller has given up
         try:
             answer = self._answer(exchange)
         except Exception as mistake:
@@ -190,7 +190,7 @@ class Outbound:
 
 
 class _OurFaults:
-    """Counts faults of ours by cause, and logs each cause at most once in LOG_SECONDS."""
+    """Counts our own faults by cause, and logs each cause at most once in LOG_SECONDS."""
 
     def __init__(self) -> None:
         self._logged: dict[Reason, float] = {}

@@ -1,4 +1,4 @@
-"""Deadlines of many requests under way, kept by one timer."""
+"""Deadlines of many requests, kept by a single timer."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 from collections import defaultdict
 from typing import Protocol
 
-# In a queue of ours, for a connection or for a thread; then the request fails as ours. Added to its timeout, this must
-# end before the lease of its delivery does.
+# The longest wait in our own queues, for a connection or a thread. After that, the request fails as our fault. Added to
+# the request's timeout, it must be shorter than the lease of its delivery.
 MOST_QUEUED_SECONDS = 3
 
 
@@ -16,27 +16,27 @@ class Limited(Protocol):
     """Something that a deadline ends."""
 
     def expire(self) -> None:
-        """Its time is up."""
+        """Called when its time is up."""
 
 
 class Deadlines:
-    """Calls `expire` of each item once its time is up. Belongs to one event loop."""
+    """Calls `expire` on each item when its time is up. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        # Items with the same time limit expire in the order in which they began.
+        # By time limit: items with the same limit expire in the order in which they began.
         self._groups: defaultdict[float, dict[Limited, float]] = defaultdict(dict)
         self._timer: asyncio.TimerHandle | None = None
         self._next = math.inf
 
     def begin(self, item: Limited, seconds: float) -> None:
-        """Lets the item expire `seconds` from now."""
+        """Schedules the item to expire in `seconds`."""
         due = asyncio.get_running_loop().time() + seconds
         self._groups[seconds][item] = due
         if due < self._next:
             self._wake_at(due)
 
     def end(self, item: Limited, seconds: float) -> None:
-        """Takes back what `begin` did with the same values. Harmless once the item has expired."""
+        """Cancels `begin` with the same arguments. Harmless once the item has expired."""
         self._groups[seconds].pop(item, None)
 
     def _wake_at(self, due: float) -> None:
@@ -52,6 +52,6 @@ class Deadlines:
                 while group and group[item := next(iter(group))] <= now:
                     del group[item]
                     item.expire()
-        finally:  # one that breaks must not cost the others their deadline
+        finally:  # an exception in one must not cost the others their deadline
             self._groups = defaultdict(dict, {seconds: group for seconds, group in self._groups.items() if group})
             self._wake_at(min((next(iter(group.values())) for group in self._groups.values()), default=math.inf))

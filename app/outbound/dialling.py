@@ -1,4 +1,4 @@
-"""Connections to other people's servers, made only to addresses that may be dialled."""
+"""Opens connections to other people's servers, only to permitted addresses."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from app.lib.addresses import Network, is_public
 from app.outbound.http_connections import Connection
 from app.outbound.names import Ends, Names, Resolver
 
-HEAD_START_SECONDS = 0.25  # of each address of a name before the next one (RFC 8305, section 5)
+HEAD_START_SECONDS = 0.25  # before the next address of a name is tried, too (RFC 8305, section 5)
 
 
 class NotPublic(OSError):
-    """A name leads to an address that is never dialled; the first argument is that address."""
+    """A name resolves to an address that must not be dialled, which is the first argument."""
 
 
 class NotAllowed(OSError):
-    """A name leads to an address that is dialled with TLS only; the first argument is that address."""
+    """A name resolves to an address that may be dialled only with TLS, which is the first argument."""
 
 
 class Unreachable(OSError):
-    """Every address failed; `errors` holds what each raised."""
+    """Every address failed. `errors`: one exception for each."""
 
     def __init__(self, errors: Sequence[OSError]) -> None:
         super().__init__(errors)
@@ -34,7 +34,7 @@ class Unreachable(OSError):
 
 
 class Dialler:
-    """Opens connections. Belongs to one event loop. Without `tls` it dials nothing but the `allowed` networks."""
+    """Opens connections. Belongs to one event loop. Without `tls`, dials only `allowed` networks."""
 
     def __init__(self, tls: ssl.SSLContext | None, allowed: Sequence[Network], resolver: Resolver | None) -> None:
         self._tls = tls
@@ -47,8 +47,8 @@ class Dialler:
         Raises NotPublic, NotAllowed, UnknownName, ResolverFailed, Unreachable.
         """
         found = _literal(host) or await self._names.find(host, port)
-        # These very addresses are dialled next, so a DNS answer that changes between check and use gains nothing. The
-        # others are left out, so that an error is one of an address that was dialled.
+        # Dials exactly the checked addresses, so a DNS answer that changes after the check has no effect. Drops the
+        # others, so that an error is about an address that was dialled.
         dialled = [(family, ip) for family, ip in found if self._may_dial(ip)]
         if not dialled:
             raise (NotAllowed if self._tls is None else NotPublic)(found[0][1])
@@ -64,11 +64,11 @@ class Dialler:
         raise Unreachable(errors)
 
     def is_resolver_silent(self, host: str, port: int) -> bool:
-        """Whether a dial of this server waits for our resolver, and the delay is not the name's own."""
+        """Whether dialling this server waits for our resolver, and the delay is not the name's fault."""
         return self._names.is_resolver_silent(host, port)
 
     def close(self) -> None:
-        """Ends every lookup. Safe to repeat."""
+        """Cancels every lookup. Safe to repeat."""
         self._names.close()
 
     def _may_dial(self, ip: str) -> bool:
@@ -91,9 +91,9 @@ class Dialler:
 
 
 async def _first_connected(left: list[tuple[int, str]], port: int, errors: list[OSError]) -> socket.socket | None:
-    """Connects to one of these addresses, each tried when the one before it has failed or had its head start.
+    """Connects to one of these addresses. Tries the next one after a failure or HEAD_START_SECONDS.
 
-    Removes those it tries from `left` and appends what went wrong to `errors`. Returns None once no address is left.
+    Removes tried addresses from `left`, and appends failures to `errors`. Returns None when no address is left.
     """
     loop = asyncio.get_running_loop()
     tries: set[asyncio.Task[socket.socket]] = set()
@@ -131,7 +131,7 @@ async def _connect(family: int, ip: str, port: int) -> socket.socket:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await asyncio.get_running_loop().sock_connect(connection, (ip, port))
     except RuntimeError as error:
-        # The loop still holds a closed connection that had the same file descriptor.
+        # The loop still registers a closed connection with the same file descriptor.
         connection.close()
         raise OSError(errno.EBUSY, str(error)) from error
     except BaseException:

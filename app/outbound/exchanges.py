@@ -1,4 +1,4 @@
-"""Exchanges: a request, the received part of its response, and its deadline."""
+"""Exchanges: a request, the part of its response received so far, and its deadline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.outbound.wire_format import Target
 
 
 class Exchange(Response):
-    """A request and its response. `ended` is called once, with the exchange, and sets `answered`."""
+    """A request and its response. `ended` is called once with the exchange, and must set `answered`."""
 
     __slots__ = ("answered", "began", "connecting", "connection", "ended", "is_queued", "sent", "target", "timeout")
 
@@ -43,12 +43,12 @@ class Exchange(Response):
         connection.ask(self.sent, self)
 
     def end(self, failure: Exception | None) -> None:
-        """Nothing more will come."""
+        """Called when the response has ended."""
         super().end(failure)
         self.ended(self)
 
     def expire(self) -> None:
-        """Ends it at its deadline, with the received part of the response."""
+        """Ends it at its deadline, with the part of the response received so far."""
         if self.connection is not None:
             self.connection.stop_at_deadline()
             return

@@ -1,4 +1,4 @@
-"""Reasons of failed requests, from exceptions: whose fault each is."""
+"""Maps exceptions to reasons of failed requests, and decides whose fault each is."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from app.outbound.http_connections import DeadlinePassed, NotHttp, TooLong
 from app.outbound.names import ResolverFailed, UnknownName
 from app.outbound.pool import QueueTimeout
 
-# Around OpenSSL's message, which does not always have a name: "[SSL: NAME] … (_ssl.c:1006)".
+# The text around OpenSSL's message, which does not always have a name: "[SSL: NAME] … (_ssl.c:1006)".
 TLS_NOISE = re.compile(r"^\[[^]]*\] | \(_ssl\.c:\d+\)$")
 TLS_REASONS = {
     "WRONG_VERSION_NUMBER": Reason.NO_TLS,
     "UNSUPPORTED_PROTOCOL": Reason.OLD_TLS,
     "TLSV1_ALERT_PROTOCOL_VERSION": Reason.OLD_TLS,
 }
-# Errors in neither table are ours: an error counts against the other side only if it must come from there.
+# Errors in neither table count as ours: an error counts against the other side only if it is surely theirs.
 REASONS = {
     errno.ECONNREFUSED: Reason.REFUSED,
     errno.ECONNRESET: Reason.CLOSED,
     errno.ECONNABORTED: Reason.CLOSED,
     errno.EPIPE: Reason.CLOSED,
     errno.ETIMEDOUT: Reason.LATE,
-    # Sent back by a router or a firewall on the way: it knows the network, but the host is down or filtered.
+    # Sent back by a router or firewall on the way, which knows the network: the host is down or filtered.
     errno.EHOSTUNREACH: Reason.UNREACHABLE,
     errno.EHOSTDOWN: Reason.UNREACHABLE,
     errno.EACCES: Reason.UNREACHABLE,
     errno.ENOPROTOOPT: Reason.UNREACHABLE,
-    # Our own routing table, interface or range of local ports.
+    # Our own routing table, interface or port range.
     errno.ENETUNREACH: Reason.NO_ROUTE,
     errno.ENETDOWN: Reason.NO_ROUTE,
     errno.EADDRNOTAVAIL: Reason.NO_ROUTE,
@@ -43,9 +43,9 @@ REASONS = {
 
 
 def judge(failure: BaseException | None, host: str, timeout_seconds: float) -> tuple[Reason, str]:
-    """Returns why a request to `host` failed, and the fact that goes into the reason's sentence.
+    """Returns why a request to `host` failed, and the fact for the reason's sentence.
 
-    Anything unexpected is a fault of ours, NOT_SENT.
+    Anything unexpected is our own fault: NOT_SENT.
     """
     match failure:
         case DeadlinePassed():
@@ -70,7 +70,7 @@ def judge(failure: BaseException | None, host: str, timeout_seconds: float) -> t
 
 
 def _judge_all(verdicts: list[tuple[Reason, str]], host: str) -> tuple[Reason, str]:
-    """One verdict on a server that was tried at several addresses: the server's errors take precedence over ours."""
+    """Combines the verdicts on a server's addresses. The server's faults take precedence over ours."""
     theirs = {verdict for verdict in verdicts if verdict[0].code != "ours"}
     if not theirs:
         return verdicts[0]
@@ -93,7 +93,7 @@ def _judge_system(error: OSError, timeout_seconds: float) -> tuple[Reason, str]:
             return Reason.TLS_FAILED, TLS_NOISE.sub("", str(error))
         case ConnectionRefusedError():
             return Reason.REFUSED, ""
-        case ConnectionError() | OSError(errno=None):  # a loop raises them without a number
+        case ConnectionError() | OSError(errno=None):  # event loops raise them without a number
             return Reason.CLOSED, ""
     number = error.errno or 0
     reason = REASONS.get(number, Reason.SYSTEM)

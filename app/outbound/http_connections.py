@@ -1,4 +1,4 @@
-"""HTTP/1.1 over one connection: reads a response within limits, and closes the connection on anything else."""
+"""HTTP/1.1 on one connection: reads a response within limits, and closes the connection otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 LONGEST_BODY = 16 * 1024  # of a delivery's response
 LONGEST_HEAD = 64 * 1024  # everything before the body, including 1xx responses
-LONGEST_OVERHEAD = 1024 * 1024  # received beyond the body that is kept: chunk sizes, and what was already on its way
+LONGEST_OVERHEAD = 1024 * 1024  # beyond the kept body: chunk sizes, and data that was already in flight
 
 INTERIM_HEADS = rb"(?:HTTP/1\.[01] 1\d\d[^\r\n]*\r?\n(?:[^\r\n]+\r?\n)*\r?\n)*"
 STATUS_LINE = re.compile(INTERIM_HEADS + rb"HTTP/1\.[01] ([2-5]\d\d)(?: [^\r\n]*)?\r?\n")
@@ -23,7 +23,7 @@ class NotHttp(Exception):
 
 
 class TooLong(Exception):
-    """The response, or its head, exceeds the limits."""
+    """The response, or its head, exceeds a limit."""
 
 
 class DeadlinePassed(Exception):
@@ -31,10 +31,10 @@ class DeadlinePassed(Exception):
 
 
 class Response:
-    """The received part of a response, so that a timeout keeps it.
+    """The part of a response received so far, which survives a timeout.
 
-    At most `most_bytes` of the body are kept. `headers` collects names (in lower case) and values if it is a list.
-    `end` is called once; `failure` is then None if the response is `complete`.
+    Keeps at most `most_bytes` of the body. If `headers` is a list, collects (lower-case name, value). `end` is called
+    once; then `failure` is None if the response is `complete`.
     """
 
     __slots__ = (
@@ -45,7 +45,7 @@ class Response:
     def __init__(self, most_bytes: int, headers: list[tuple[str, str]] | None, is_bodiless: bool) -> None:
         self.most_bytes = most_bytes
         self.headers = headers
-        self.is_bodiless = is_bodiless  # the answer to HEAD, whatever its Content-Length says
+        self.is_bodiless = is_bodiless  # an answer to HEAD, whatever its Content-Length says
         self.status: int | None = None
         self.location: str | None = None
         self.compression: str | None = None
@@ -58,16 +58,16 @@ class Response:
         self.received = 0
 
     def end(self, failure: Exception | None) -> None:
-        """Nothing more will come; `failure` says why, if that was before the end of the response."""
+        """Ends the response. `failure`: why, if it was incomplete."""
         if not self.complete:
             self.failure = failure
         if self.status is None and (found := STATUS_LINE.match(self.head)):
-            # The parser reports the status only after the last header, but the status line decides.
+            # The parser reports the status only after the last header, but the status line is enough.
             self.status = int(found[1])
 
     @property
     def is_compressed(self) -> bool:
-        """Whether there is a body that was sent compressed."""
+        """Whether the body was sent compressed."""
         return bool(self.body and self.compression and self.compression.lower() != "identity")
 
     @property
@@ -76,21 +76,21 @@ class Response:
         return self.complete and not self.is_cut and not self.is_compressed
 
     def kept_body(self) -> bytes:
-        """The body, or a note that it was compressed: nothing is decompressed."""
+        """Returns the body, or a note that it was compressed: nothing is decompressed."""
         if self.is_compressed:
             assert self.compression is not None
             return f"(The body is compressed with {_printable(self.compression, 40)} and was not kept.)".encode()
         return bytes(self.body)
 
     def redirect_target(self) -> str:
-        """The Location without its query, which may repeat what we sent; empty if there is none."""
+        """Returns the Location without its query, which may repeat what we sent; "" if there is none."""
         return _printable((self.location or "").partition("?")[0], 500)
 
 
 class Connection(asyncio.Protocol):
-    """One connection. It can be used again once a response has been read to its end and nothing followed.
+    """One connection. It can be reused once a response has been read completely and nothing followed.
 
-    `gone` is called as soon as the connection is of no more use, perhaps more than once.
+    `gone` is called as soon as the connection cannot be reused, perhaps more than once.
     """
 
     def __init__(self, gone: Callable[[Connection], None]) -> None:
@@ -102,13 +102,13 @@ class Connection(asyncio.Protocol):
         self._is_clogged = False
         self._keep_alive = False
         self._parser = HttpResponseParser(self)
-        # None of these can blur where a response ends as long as only one is ever on its way.
+        # Safe, because only one response is in flight at a time, so the end of a response stays unambiguous.
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
 
     def ask(self, request: bytes, response: Response) -> None:
-        """Sends the request. The outcome goes into `response`."""
+        """Sends the request. Stores the outcome in `response`."""
         self._response = response
         self._keep_alive = False
         if self._transport is None:
@@ -117,34 +117,34 @@ class Connection(asyncio.Protocol):
             self._transport.write(request)
 
     def stop_at_deadline(self) -> None:
-        """Ends the response with the part that was received."""
+        """Ends the response with the part received so far."""
         self._end(DeadlinePassed())
 
     def abort(self) -> None:
         """Closes the connection at once. Safe to repeat."""
-        # Not close(): a clean end of TLS waits for the other side, and a silent server would hold the socket.
+        # Not close(): a clean TLS shutdown waits for the other side, so a silent server would hold the socket.
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
-        self._gone(self)  # also if it was never connected, which a transport may not report
+        self._gone(self)  # needed if it was never connected: a transport may not report that
         self._end(ConnectionAbortedError())
 
     def usable(self) -> bool:
         """Whether a request can be sent now."""
-        # Anything unread can only be the end of the connection or an answer to nothing. A request sent after it would
-        # be lost and recorded as failed.
+        # Unread data can only be the end of the connection or an unsolicited answer. A request sent after it would be
+        # lost and recorded as failed.
         return self._transport is not None and not self._transport.is_closing() and not self._incoming.poll(0)
 
     # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit from it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
         self._incoming.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
         response = self._response
         if response is None:
-            # Unrequested, like the 408 that some load balancers send before closing; the next request would get it.
+            # Unsolicited, like the 408 that some load balancers send before closing. The next request would get it.
             self.abort()
             return
         response.received += len(data)
@@ -221,8 +221,8 @@ class Connection(asyncio.Protocol):
         response = self._response
         if response is not None and response.status is not None:
             response.complete = True
-            # The parser takes what follows a response to HEAD for its body. A server may also answer before it has
-            # read the request, and may never read the rest.
+            # The parser takes data after a response to HEAD for its body. A server may also answer before it has read
+            # the whole request, and never read the rest.
             self._keep_alive = self._parser.should_keep_alive() and not self._is_clogged and not response.is_bodiless
 
     def _end(self, failure: Exception | None) -> None:
@@ -230,7 +230,7 @@ class Connection(asyncio.Protocol):
         if response is not None:
             if not (response.complete and self._keep_alive):
                 self.abort()
-            response.end(failure)  # last: the connection may be used again at once
+            response.end(failure)  # last, because the connection may be reused at once
 
 
 def _printable(text: str, longest: int) -> str:

@@ -1,4 +1,4 @@
-"""Names and their addresses: each name is looked up once at a time, and recent answers are remembered."""
+"""Resolves names to addresses: one lookup per name at a time, with a cache."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Protocol
 
 from app.outbound.deadlines import MOST_QUEUED_SECONDS
 
-MOST_ADDRESSES = 8  # of one name; each is tried in turn, so a name with thousands would keep the loop busy
-RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a silent name server holds its thread for a while
+MOST_ADDRESSES = 8  # of one name; each is tried in turn, so thousands would keep the loop busy
+RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a silent name server blocks its thread for a while
 REMEMBERED_SECONDS = 10
-LATE_SECONDS, OLD_SECONDS = 1, 300  # a resolver that is late or fails does not cut off names known this long ago
+LATE_SECONDS, OLD_SECONDS = 1, 300  # if the resolver is late or fails, names known this long ago still work
 
-# Errors of getaddrinfo for a name without an address; all its others mean that the resolver is in trouble.
+# Errors of getaddrinfo that mean "no address". All others mean trouble with the resolver.
 DEFINITE = {socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_ADDRFAMILY, socket.EAI_FAIL}
 
 Ends = Sequence[tuple[int, str]]  # address family and IP address
@@ -28,18 +28,18 @@ class UnknownName(OSError):
 
 
 class ResolverFailed(OSError):
-    """Our resolver could not say whether the name has an address."""
+    """Our resolver could not tell whether the name has an address."""
 
 
 class Resolver(Protocol):
-    """Asks DNS."""
+    """Resolves names by DNS."""
 
     async def resolve(self, host: str, port: int) -> Ends:
         """Returns the addresses of a name. Raises socket.gaierror, or another OSError if the fault is ours."""
 
 
 class Names:
-    """The names that a resolver knows. Belongs to one event loop."""
+    """The names known to a resolver. Belongs to one event loop."""
 
     def __init__(self, resolver: Resolver | None) -> None:
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="resolver")
@@ -47,13 +47,13 @@ class Names:
         self._known: dict[Key, tuple[float, Ends]] = {}
         self._lookups: dict[Key, asyncio.Task[Ends]] = {}
         self._decided = 0  # how many definite answers the resolver has given
-        # Names without a definite answer: since when, and how many others had been given then. The oldest first.
+        # Names without a definite answer: since when, and the value of `_decided` at that time. Oldest first.
         self._undecided: dict[Key, tuple[float, int]] = {}
 
     async def find(self, host: str, port: int) -> Ends:
         """Returns the addresses of a name. Raises UnknownName, ResolverFailed.
 
-        If the resolver is late or fails, the answer is the last one of the past OLD_SECONDS.
+        If the resolver is late or fails, returns the last answer, if it is at most OLD_SECONDS old.
         """
         now = asyncio.get_running_loop().time()
         key = host, port
@@ -66,7 +66,7 @@ class Names:
             self._lookups[key] = asyncio.create_task(self._look_up(key))
             self._lookups[key].add_done_callback(functools.partial(self._remember, key))
         lookup = self._lookups[key]
-        # A request that gives up does not cancel the lookup for the others.
+        # A request that gives up must not cancel the lookup for others.
         await asyncio.wait([lookup], timeout=None if known is None else LATE_SECONDS)
         if lookup.cancelled():
             raise ResolverFailed("The resolver is closed.")
@@ -75,11 +75,11 @@ class Names:
         return lookup.result()
 
     def is_resolver_silent(self, host: str, port: int) -> bool:
-        """Whether a lookup of this name is under way and the delay is our resolver's, not the name's own."""
+        """Whether a lookup of this name is waiting, and our resolver is to blame, not the name."""
         return (host, port) in self._lookups and not self._is_name_at_fault((host, port))
 
     def close(self) -> None:
-        """Ends every lookup. Safe to repeat."""
+        """Cancels every lookup. Safe to repeat."""
         for lookup in self._lookups.values():
             lookup.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -97,7 +97,7 @@ class Names:
                 raise UnknownName(*error.args) from error
             raise (UnknownName if self._is_name_at_fault(key) else ResolverFailed)(*error.args) from error
         except OSError as error:
-            self._undecided.pop(key, None)  # nothing was asked
+            self._undecided.pop(key, None)  # the lookup never started
             raise ResolverFailed(*error.args) from error
         self._decide(key)
         if not found:
@@ -109,7 +109,7 @@ class Names:
         self._decided += 1
 
     def _is_name_at_fault(self, key: Key) -> bool:
-        # A name whose own servers are broken looks like a broken resolver, except that other names get answers.
+        # A name whose own servers are broken looks like a broken resolver, except that other names still get answers.
         return key in self._undecided and self._undecided[key][1] < self._decided
 
     def _remember(self, key: Key, lookup: asyncio.Task[Ends]) -> None:
@@ -119,12 +119,12 @@ class Names:
         now = asyncio.get_running_loop().time()
         while self._known and self._known[oldest := next(iter(self._known))][0] + OLD_SECONDS <= now:
             del self._known[oldest]
-        self._known.pop(key, None)  # so that the youngest is the last
+        self._known.pop(key, None)  # so that the newest entry is last
         self._known[key] = now + REMEMBERED_SECONDS, lookup.result()
 
 
 class _SystemResolver:
-    """getaddrinfo, in threads of its own."""
+    """Calls getaddrinfo in its own threads."""
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         self._threads = threads
@@ -137,7 +137,7 @@ class _SystemResolver:
         except TimeoutError as error:
             raise OSError("All resolver threads are busy.") from error
         try:
-            # As bytes: a text would be encoded once more.
+            # As bytes, because text would be encoded again.
             lookup = functools.partial(
                 socket.getaddrinfo, host.encode(), port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
             )

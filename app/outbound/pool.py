@@ -11,35 +11,35 @@ from app.outbound.dialling import Dialler
 from app.outbound.http_connections import Connection
 
 IDLE_SECONDS = 30
-# This many connections to a server may be opening at once. Each that takes no longer than STEADY_TIMES the quickest
-# raises the number by one, each that takes longer lowers it: a handshake costs ten times what a request does, and while
-# the processors are busy other requests finish with their connections.
+# This many connections to a server may be opening at once. A connection that opens within STEADY_TIMES the fastest time
+# raises the number by one; a slower one lowers it. A handshake costs ten times as much as a request, and while the CPU
+# is busy, other requests finish and free their connections.
 OPENING = 8
 STEADY_TIMES = 2
-# While requests still wait after this time, one opens a connection all the same, then three, nine and so on. So a
-# server that is slow to connect delays none of them for long.
+# If requests still wait after this time, one more connection is opened regardless, then three, nine and so on. So a
+# server that is slow to connect does not delay requests for long.
 PATIENCE_SECONDS = 0.25
 
 
 class QueueTimeout(Exception):
-    """A request waited too long for a connection, or for the permission to open one."""
+    """A request waited too long for a connection, or for permission to open one."""
 
 
 class Pool:
-    """The connections of one event loop: at most `most_open`, idle ones included."""
+    """The connections of one event loop: at most `most_open`, including idle ones."""
 
     def __init__(self, dialler: Dialler, most_open: int) -> None:
         self._dialler = dialler
         self._most_open = most_open
-        self._open: set[Connection] = set()  # those being opened too
-        self._idle: OrderedDict[Connection, _Server] = OrderedDict()  # the one that has been idle longest first
+        self._open: set[Connection] = set()  # including those being opened
+        self._idle: OrderedDict[Connection, _Server] = OrderedDict()  # longest idle first
         self._servers: dict[tuple[str, int], _Server] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        self.promised = 0  # connections that waiting requests were just allowed to open
+        self.promised = 0  # how many connections waiting requests were allowed to open, but have not begun
 
     def idle_one(self, host: str, port: int) -> Connection | None:
-        """Takes a connection that can be used at once. It is to be given back."""
+        """Takes a connection that can be used at once; None if there is none. Return it with `give_back`."""
         server = self._servers.get((host, port))
         now = asyncio.get_running_loop().time()
         while server is not None and server.idle:
@@ -51,10 +51,10 @@ class Pool:
         return None
 
     async def take(self, host: str, port: int, begun: Callable[[], None]) -> Connection:
-        """Takes a connection that is newly opened, or that another request is done with. It is to be given back.
+        """Takes a new connection, or one that another request has finished with.
 
-        Calls `begun` when the wait in the queue is over. Has no time limit of its own: the caller cancels it. Raises
-        OSError, as Dialler.dial does.
+        Return it with `give_back`. Calls `begun` when the wait in the queue is over. Has no time limit of its own: the
+        caller cancels it. Raises OSError like Dialler.dial.
         """
         server = self._server(host, port)
         connection = await server.turn()
@@ -62,7 +62,7 @@ class Pool:
         return connection or await self._dial(server, host, port)
 
     def give_back(self, host: str, port: int, connection: Connection) -> None:
-        """Call this when the connection's request has ended, whatever its outcome."""
+        """Returns a connection when its request has ended, whatever the outcome."""
         server = self._server(host, port)
         if connection not in self._open:
             server.pass_on(None)
@@ -80,13 +80,13 @@ class Pool:
             self._timer = loop.call_later(IDLE_SECONDS, self._drop_old)
 
     def has_room(self) -> bool:
-        """Whether one more connection may be opened; closes the one that has been idle longest to make room."""
+        """Whether another connection may be opened. Closes the longest idle one to make room."""
         if len(self._open) + self.promised >= self._most_open and self._idle:
             next(iter(self._idle)).abort()
         return len(self._open) + self.promised < self._most_open
 
     def make_room(self) -> None:
-        """Closes half of the idle connections, those that have been idle longest."""
+        """Closes half of the idle connections: the longest idle ones."""
         for connection in list(self._idle)[: (len(self._idle) + 1) // 2]:
             connection.abort()
 
@@ -149,7 +149,7 @@ class Pool:
 
 
 class _Server:
-    """The idle connections to a server, the one used last at the end, and the requests that wait for one."""
+    """A server's idle connections, most recently used last, and the requests that wait for one."""
 
     def __init__(self, pool: Pool, key: tuple[str, int]) -> None:
         self.key = key
@@ -167,9 +167,9 @@ class _Server:
         return bool(self.idle or self._opening or self._waiting)
 
     async def turn(self) -> Connection | None:
-        """Waits for a connection that another request is done with.
+        """Waits for a connection that another request has finished with.
 
-        None is the permission to open one; `end_opening` is to be called when that has ended.
+        None means permission to open one: call `end_opening` afterwards.
         """
         if not self._waiting and self._opening < self._most_opening and self._pool.has_room():
             self._opening += 1
@@ -194,20 +194,20 @@ class _Server:
         return connection
 
     def has_opened(self, seconds: float) -> None:
-        """Adapts how many may be opening at once to how long one took."""
+        """Adjusts how many connections may be opening at once to the time that one took."""
         self._quickest = min(self._quickest, seconds)
         steady = seconds <= STEADY_TIMES * self._quickest
         self._most_opening = max(1, self._most_opening + (1 if steady else -1))
 
     def end_opening(self) -> None:
-        """Call this when a connection has been opened, or could not be."""
+        """Call this when a connection has been opened or has failed to open."""
         self._opening -= 1
         self._open_more()
 
     def pass_on(self, connection: Connection | None) -> bool:
         """Gives the connection, or permission to open one, to the request that has waited longest.
 
-        Returns False if none waits.
+        Returns False if none is waiting.
         """
         if not self._has_waiting():
             return False
@@ -218,7 +218,7 @@ class _Server:
         return True
 
     def close(self) -> None:
-        """Gives everything that waits permission to open a connection."""
+        """Gives all waiting requests permission to open a connection."""
         if self._timer is not None:
             self._timer.cancel()
         while self.pass_on(None):
@@ -246,7 +246,7 @@ class _Server:
             self._keep_time()
 
     def _take_back(self, connection: Connection | None) -> None:
-        """Undoes `pass_on` for a request that has given up."""
+        """Reverts `pass_on` for a request that has given up."""
         if connection is None:
             self._pool.promised -= 1
             self.end_opening()

@@ -1,4 +1,4 @@
-"""The way to the server of SMTP_URL: one connection for some messages, with a deadline for each of its answers."""
+"""Sends messages to the server of SMTP_URL over one connection, with a deadline for each answer."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ TIMEOUT_SECONDS = 10
 
 
 class Refused(Exception):
-    """The server will never take this message for this recipient."""
+    """The server permanently refuses this message for this recipient."""
 
 
 class Postponed(Exception):
-    """The server does not take this message now."""
+    """The server does not accept this message now."""
 
 
 class Away(Exception):
-    """The server cannot be used now, or not in a safe way, or not by us."""
+    """The server cannot be used now: unreachable, unsafe, or it refuses us."""
 
 
 class Connection:
-    """A connection that has been opened, and signed in where SMTP_URL has a password."""
+    """An open connection, authenticated if SMTP_URL has a password."""
 
     def __init__(self, server: smtplib.SMTP) -> None:
         self._server = server
 
     def send(self, message: EmailMessage) -> None:
-        """Hands the message over. Returns once the server has taken it. Raises Refused, Postponed, Away."""
+        """Sends the message. Returns once the server has accepted it. Raises Refused, Postponed, Away."""
         try:
             self._server.send_message(message)
         except smtplib.SMTPRecipientsRefused as error:
             raise _refusal(*next(iter(error.recipients.values()))) from error
         except smtplib.SMTPDataError as error:
             raise _refusal(error.smtp_code, error.smtp_error) from error
-        except smtplib.SMTPNotSupportedError as error:  # an address that is not ASCII
+        except smtplib.SMTPNotSupportedError as error:  # a non-ASCII address
             raise Refused(str(error)) from error
-        except (smtplib.SMTPException, OSError) as error:  # it does not know our MAIL_FROM, for one
+        except (smtplib.SMTPException, OSError) as error:  # for example, it refuses our MAIL_FROM
             raise Away(str(error)) from error
 
 
 @contextmanager
 def connected(timeout_seconds: float | None = None) -> Iterator[Connection]:
-    """A connection to the server of SMTP_URL. Raises Away."""
+    """Opens a connection to the server of SMTP_URL. Raises Away."""
     try:
         server = _connect(urlsplit(settings().smtp_url or ""), timeout_seconds or TIMEOUT_SECONDS)
     except (smtplib.SMTPException, OSError) as error:
@@ -57,7 +57,7 @@ def connected(timeout_seconds: float | None = None) -> Iterator[Connection]:
     try:
         yield Connection(server)
     finally:
-        # The messages are sent; whether the server hears the farewell does not matter.
+        # The messages are sent; it does not matter whether the server gets QUIT.
         server.close()
 
 
@@ -68,7 +68,7 @@ def _connect(address: SplitResult, timeout_seconds: float) -> smtplib.SMTP:
     else:
         server = smtplib.SMTP(host, address.port or 25, timeout=timeout_seconds)
         server.ehlo()
-        # A server on this machine often offers it, with a certificate that nobody signed.
+        # A server on this machine often offers STARTTLS with a self-signed certificate.
         if not _is_here(host) and server.has_extn("starttls"):
             server.starttls(context=tls)
             server.ehlo()

@@ -1,4 +1,4 @@
-"""HTTP/1.1 requests as bytes, checked so that nothing can be smuggled into them."""
+"""Encodes HTTP/1.1 requests, and checks that nothing can be smuggled into them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from yarl import URL
 
 from app.lib.addresses import Network, check_address
 
-# A request's own header of the same name replaces one of these.
+# Default headers. A request's own header of the same name replaces them.
 HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "Bellhop"}
 
 METHOD = re.compile(r"[A-Z]+(-[A-Z]+)*", re.ASCII)
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
-# They say where a message ends or concern one connection only (RFC 9110, section 7.6.1), so they are ours to set.
+# Headers that frame a message or concern one connection (RFC 9110, section 7.6.1). Only we set them.
 RESERVED = {
     *("connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization", "proxy-connection"),
     *("te", "trailer", "transfer-encoding", "upgrade"),
@@ -26,9 +26,9 @@ WITH_BODY = {"PATCH", "POST", "PUT"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A checked address. `rest` follows the method: the rest of the request line, and the Host header.
+    """A checked address. `rest`: the rest of the request line after the method, and the Host header.
 
-    `is_plain`: it is dialled without TLS.
+    `is_plain`: connect without TLS.
     """
 
     host: str
@@ -38,9 +38,9 @@ class Target:
 
 
 def read_target(address: str, allowed: Sequence[Network], plain: Sequence[str] = ()) -> Target | str:
-    """Returns what is dialled and sent for an address, or the sentence that says why it is refused.
+    """Returns the target of an address, or the sentence that says why it is refused.
 
-    `plain`: base addresses that begin with http://; all below them may do so.
+    `plain`: base addresses with http://. Addresses below them may use http.
     """
     is_plain = any(address.startswith(f"{base}/") for base in plain)
     refusal = check_address(address.replace("http", "https", 1) if is_plain else address, allowed)
@@ -54,9 +54,9 @@ def read_target(address: str, allowed: Sequence[Network], plain: Sequence[str] =
 
 
 def post_bytes(target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
-    """Encodes a POST with headers of ours. Raises ValueError for one that would break its line.
+    """Encodes a POST with our own headers. Raises ValueError if one contains a line break or NUL.
 
-    A default header is replaced only by one that is spelled like it.
+    A default header is replaced only by one with the same spelling.
     """
     headers = {**HEADERS, **headers, "Content-Length": str(len(body))}
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
@@ -66,9 +66,9 @@ def post_bytes(target: Target, headers: Mapping[str, str], body: bytes) -> bytes
 
 
 def request_bytes(method: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
-    """Encodes any request with anyone's headers.
+    """Encodes a request with headers by anybody.
 
-    Raises ValueError for a method or a header that cannot be sent or is not the caller's to set.
+    Raises ValueError for a method or header that cannot be sent or that the caller may not set.
     """
     if not METHOD.fullmatch(method) or method == "CONNECT":
         raise ValueError("The method cannot be sent.")

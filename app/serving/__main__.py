@@ -1,4 +1,4 @@
-"""Runs gunicorn as `web`, whose arguments it takes, once the settings are right."""
+"""Runs gunicorn as `web`, with the given arguments, after checking the settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from app.config import settings_or_exit
 
 settings_or_exit()
 
-# Only now: it reads WEB_CONCURRENCY when it is imported, and fails with a traceback if that is no number.
+# Import it only now: it reads WEB_CONCURRENCY on import, and fails with a traceback if that is not a number.
 from gunicorn.app.wsgiapp import run  # noqa: E402
 
 run(prog="gunicorn")

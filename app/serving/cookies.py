@@ -35,7 +35,7 @@ def configuration() -> dict[str, Any]:
 
 @cache
 def of_settings() -> Cookies:
-    """The reader for the present settings."""
+    """Returns the reader for the current settings."""
     return Cookies()
 
 

@@ -93,9 +93,9 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         return state
 
     def caller(self) -> str:
-        """The caller: the session that we signed, or else what stands behind the scheme in Authorization; or empty.
+        """The caller: the token of a session that we signed, or that of the Authorization header; or "".
 
-        Whatever else a client adds to these headers makes no other caller of it.
+        Anything else that a client adds to these headers does not make it another caller.
         """
         lines = self.buf.getvalue().partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
         session = cookies.of_settings().token(_field(lines, "cookie"))
@@ -144,6 +144,6 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
 
 
 def _field(lines: list[str], name: str) -> str:
-    """The value of a header; of several lines with one name all, as gunicorn passes them on."""
+    """Returns a header's value; repeated headers are joined with commas, as gunicorn passes them on."""
     fields = [line.partition(":") for line in lines]
     return ",".join(value.strip(" \t") for key, _, value in fields if key.lower() == name)

@@ -1,5 +1,5 @@
 -- Stores an accepted write and its idempotency key, or nothing if the key is taken. A key whose window is over is free.
--- A second request with the key waits here until the first has committed, so that one job is made.
+-- A second request with the key waits here until the first has committed, so that only one job is created.
 WITH taken AS (
     INSERT INTO idempotency_keys (token_id, workspace_id, key, fingerprint, job_id)
     VALUES (%(actor_id)s, %(workspace_id)s, %(key)s, %(fingerprint)s, %(id)s)

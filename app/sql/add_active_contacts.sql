@@ -1,5 +1,5 @@
--- Adds contacts with events from identifier `low` (inclusive) to `high` (exclusive) to the usage of that day, unless they
--- count for the month already. Returns nothing; changes one row for each workspace that has new ones.
+-- Adds contacts with events from identifier `low` (inclusive) to `high` (exclusive) to the usage of that day, unless
+-- they already count for the month. Returns nothing; changes one row per workspace with new ones.
 WITH active AS (
     SELECT DISTINCT workspace_id, contact_id FROM events
     WHERE id >= %(low)s AND id < %(high)s AND contact_id IS NOT NULL AND kind <> 'contact.deleted'

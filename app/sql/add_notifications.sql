@@ -1,5 +1,5 @@
--- Adds notifications for all members, and for members who are still there. One that has happened again is the newest
--- again, and counts from when its member has read it.
+-- Adds notifications for all members, and for members who still exist. A repeated notification becomes the newest
+-- again, and counts the repetitions since its member last read it.
 INSERT INTO notifications (id, workspace_id, member_id, kind, once, detail, conversation_id, amount, created_at)
 SELECT new.id, new.workspace_id, new.member_id, new.kind, new.once, new.detail, new.conversation_id, new.amount,
     new.created_at

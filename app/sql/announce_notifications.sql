@@ -1,6 +1,6 @@
--- Marks new notifications announced, and makes one e-mail for each owner of their workspaces, for the member whom one
--- is for, or for those who want to know of new conversations, unless one waits already. That one is touched: its sender
--- locks it until its content is final.
+-- Marks new notifications announced, and creates one e-mail for each recipient who has none waiting: the owners of the
+-- workspace, the member whom a notification is for, or the members who subscribe to new conversations. A waiting e-mail
+-- is touched: its sender locks it until its content is final.
 WITH announced AS (
     UPDATE notifications SET is_announced = true
     WHERE id = ANY(ARRAY(

@@ -1,5 +1,5 @@
--- Whether an automation is there and published, whether a contact is, and the kinds of queued writes that may change
--- what is not. One statement: a write that ends meanwhile is seen in the queue, or what it did is.
+-- Whether an automation exists and is published, whether a contact exists, and the kinds of queued writes that may
+-- change what is missing. One statement: it sees a write that ends meanwhile either in the queue or by its effect.
 SELECT automations.id IS NOT NULL, automations.version IS NOT NULL,
     EXISTS (SELECT FROM contacts WHERE id = %(contact_id)s AND workspace_id = %(workspace_id)s),
     CASE WHEN automations.version IS NULL THEN ARRAY(

@@ -1,15 +1,15 @@
--- Claims due deliveries of endpoints that are restrained: one of an endpoint whose next probe is due, as many as it
--- allows now of one that has a limit, and of one that wants order the first that is not finished, if that is due.
--- `rooms` are the most for each of the endpoints, `is_slow` names the lane.
+-- Claims due deliveries of restrained endpoints: one of an endpoint whose next probe is due, as many as a rate limit
+-- allows now, and of an ordered endpoint the oldest unfinished delivery, if it is due. `rooms` are the most per
+-- endpoint, `is_slow` names the lane.
 --
--- The lock on the endpoint's row makes all of it exact over all processes. `probe_at` is the end of the lease while a
--- probe is under way; recording its outcome sets the time of the next one. Deliveries of an endpoint with a limit are
--- claimed at the times `paced_until`, `paced_until` + 1 / limit, and so on; what was missed is made up for a tenth of a
--- second at most. In order, nothing is claimed while the delivery that was claimed last, `head_id`, is under way. Never
--- waits for a lock.
+-- The lock on the endpoint's row makes all of this exact across all processes. While a probe is in progress, `probe_at`
+-- is the end of its lease; recording its outcome sets the time of the next probe. Deliveries of a rate-limited endpoint
+-- are claimed at the times `paced_until`, `paced_until` + 1 / limit, and so on; a delay of at most a tenth of a second
+-- is caught up. In order, nothing is claimed while the last claimed delivery, `head_id`, is in progress. Never waits
+-- for a lock.
 --
--- Returns a row for each claim, oldest first: the columns of a claim, whether it is a probe, and whether there is an
--- order, of which it is not known how long the claimed one `waited`. And one for each endpoint that is to be looked at
+-- Returns a row for each claim, oldest first: the columns of a claim, whether it is a probe, and whether the endpoint
+-- is ordered, in which case it is unknown how long the delivery `waited`. Also returns a row for each endpoint to check
 -- again, without a claim: in how many seconds.
 WITH seen AS MATERIALIZED (
     SELECT endpoints.id, room, paced_until, head_id, max_per_second IS NOT NULL OR ordered AS is_served_here
@@ -22,7 +22,7 @@ WITH seen AS MATERIALIZED (
         greatest(endpoints.paced_until, now() - interval '0.1 seconds') AS paced_from
     FROM seen JOIN endpoints USING (id)
     WHERE state = 'active' AND (endpoints.probe_at > now()) IS NOT TRUE AND (endpoints.paced_until > now()) IS NOT TRUE
-        -- If another process has claimed since this statement began, the head that is seen here is not the head.
+        -- If another process has claimed since this statement began, the head seen here is outdated.
         AND endpoints.head_id IS NOT DISTINCT FROM seen.head_id
     ORDER BY endpoints.id FOR NO KEY UPDATE OF endpoints SKIP LOCKED
 ), allowed AS MATERIALIZED (
@@ -74,7 +74,7 @@ SELECT id, endpoint_id, claim, waited, is_probe, ordered, event_id, kind, tries,
 UNION ALL
 SELECT NULL, seen.id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, extract(epoch FROM CASE
     WHEN seen.paced_until > now() THEN seen.paced_until - now()
-    WHEN allowed.id IS NULL THEN interval '0.05 seconds'  -- somebody else has locked it, for the moment
+    WHEN allowed.id IS NULL THEN interval '0.05 seconds'  -- another transaction has locked it for the moment
     ELSE next_at - now() END)::float
 FROM seen LEFT JOIN allowed USING (id) LEFT JOIN taken USING (id)
 WHERE is_served_here AND (allowed.id IS NULL OR taken.claims = taken.pace)

@@ -1,7 +1,7 @@
 -- Adds the attempts, failed jobs and failed runs recorded from `since` to `until` to the figures of their minutes and
 -- hours, and to the groups of failures. Repeating it counts twice. Returns how many there were.
 --
--- Buckets count what was answered: how long nobody answered tells nothing of how long answers take.
+-- Buckets count only attempts that got an answer: a time-out says nothing about how long answers take.
 --
 -- The lateral query keeps the planner from joining all deliveries: a delivery is found by its identifier.
 WITH made AS MATERIALIZED (

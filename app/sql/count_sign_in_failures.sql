@@ -1,4 +1,4 @@
--- Counts an attempt to sign in under each key, and returns the counts. A count whose span is over begins anew.
+-- Counts an attempt to sign in under each key, and returns the counts. A count whose span is over starts anew.
 INSERT INTO sign_in_failures (key, failures, ends_at)
 SELECT key, 1, ends_at FROM unnest(%(keys)s::bytea[], %(ends)s::timestamptz[]) AS counted(key, ends_at)
 ON CONFLICT (key) DO UPDATE SET

@@ -1,5 +1,5 @@
--- The session of a token with its account, in one row for each workspace that the account belongs to; and for how long
--- the oldest write that waits in one workspace has been due.
+-- The session of a token with its account, in one row per workspace of the account; and for how long the oldest waiting
+-- write of one workspace has been due.
 SELECT sessions.id, sessions.seen_at, accounts.id, accounts.email, accounts.is_support,
     (SELECT greatest(0, extract(epoch FROM now() - due_at))::float FROM jobs
      WHERE workspace_id = %(workspace_id)s AND due_at IS NOT NULL ORDER BY position LIMIT 1),

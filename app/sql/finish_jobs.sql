@@ -1,4 +1,4 @@
--- Writes the outcomes of a batch of jobs. Their payloads are deleted, except of jobs that broke unexpectedly.
+-- Stores the outcomes of a batch of jobs. Their payloads are deleted, except of jobs that failed unexpectedly.
 UPDATE jobs
 SET status = done.status, effect = done.effect, resource_type = done.resource_type, resource_id = done.resource_id,
     problem = done.problem, payload = CASE WHEN done.keeps_payload THEN jobs.payload END,
@@ -8,4 +8,4 @@ FROM unnest(
     %(problems)s::json[], %(keeps)s::boolean[]
 ) AS done(id, status, effect, resource_type, resource_id, problem, keeps_payload)
 WHERE jobs.id = done.id
-    AND jobs.id = ANY(%(ids)s) -- so that only the partitions that have them are looked at
+    AND jobs.id = ANY(%(ids)s) -- reads only the partitions that contain them

@@ -1,7 +1,7 @@
--- Deletes updates that every place of the last hour has behind it: of transactions that had ended an hour ago. Leaves a
--- mark in the same statement, so that a reader finds all of them, or the mark.
+-- Deletes updates that every place of the last hour has passed: those of transactions that had ended an hour ago.
+-- Leaves a mark in the same statement, so that a reader finds either all of them or the mark.
 WITH horizon AS MATERIALIZED (
-    -- What is beyond the present was written by another cluster, whose dump was restored in this one.
+    -- A horizon beyond the present was written by another cluster, whose dump was restored in this one.
     SELECT oldest FROM update_horizons
     WHERE at <= now() - %(kept)s AND oldest <= pg_snapshot_xmin(pg_current_snapshot())
     ORDER BY at DESC LIMIT 1

@@ -1,5 +1,5 @@
--- Hands final responses to the runs that wait for them and deletes the requests; those whose run is locked stay.
--- Returns each request whose run became due, with its workspace, and each that stays, with NULL. A request that was
+-- Hands final responses to the runs that wait for them and deletes the requests; keeps requests whose run is locked.
+-- Returns each request whose run became due, with its workspace, and each that is kept, with NULL. A request that was
 -- claimed anew changes nothing. Never waits for a run: its transaction may take long.
 WITH outcome AS MATERIALIZED (
     SELECT request.id, request.claim, request.run_id, request.wait, new.answer

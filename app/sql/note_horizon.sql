@@ -1,5 +1,5 @@
--- Notes which transactions run, once a minute, and drops the notes that are needed no more. Returns for how many seconds
--- the oldest transaction has run, in any database of the cluster, to the minute: since the first note that knows of it.
+-- Records the running transactions, once a minute, and deletes records that are no longer needed. Returns for how many
+-- seconds the oldest transaction has run, in any database of the cluster, to the minute: since its first record.
 WITH present AS MATERIALIZED (
     SELECT pg_snapshot_xmin(pg_current_snapshot()) AS oldest, pg_snapshot_xmax(pg_current_snapshot()) AS next
 ), noted AS (

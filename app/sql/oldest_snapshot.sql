@@ -1,9 +1,10 @@
--- For how many seconds dead rows have been kept for somebody: a backend with a snapshot, even if it only reads, a standby
--- that says what it reads, a slot, or a prepared transaction, in any database of the cluster. PostgreSQL shows backends
--- of other users only to members of pg_read_all_stats. Autovacuum's own snapshots keep nothing.
+-- How many seconds the oldest holder has kept dead rows from being removed: a backend with a snapshot (even one that
+-- only reads), a standby with feedback, a replication slot or a prepared transaction, in any database of the cluster.
+-- PostgreSQL shows backends of other users only to members of pg_read_all_stats. Autovacuum's own snapshots hold
+-- nothing back.
 --
--- Of slots and standbys only the transaction is known from which on they need rows: that was given out before the first
--- note of `update_horizons` that knows of it.
+-- For slots and standbys, only the oldest transaction that they need is known. It began before the first note in
+-- `update_horizons` with a later transaction.
 SELECT coalesce(max(greatest(seconds, 0)), 0) FROM (
     SELECT extract(epoch FROM now() - xact_start) AS seconds FROM pg_stat_activity
     WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND pid <> pg_backend_pid()

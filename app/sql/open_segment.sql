@@ -1,5 +1,5 @@
--- Opens a segment that begins with a contact which is about to be stored, where the newest is full; but not below one
--- that is there, which would then be of another.
+-- Opens a segment that begins with a contact about to be stored, if the newest segment is full; but not if a stored
+-- contact has a higher identifier, because that contact would change its segment.
 INSERT INTO contact_segments (workspace_id, number, from_id)
 SELECT %(workspace_id)s, newest.number + 1, %(id)s
 FROM (

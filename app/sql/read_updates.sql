@@ -1,12 +1,12 @@
 -- The updates after a place in a stream: those of transactions that are visible in the snapshot `until` (by default the
--- present one) and not in the snapshot `since`; of a workspace and about some subjects only, if these are given. One row
+-- present one) and not in the snapshot `since`; only of a workspace and about some subjects, if given. Returns one row
 -- without an update if there is none. A place of another timeline is forgotten.
 --
--- A transaction is not visible in `since` if it was running then or had not begun. Looking for these two apart reads
--- nothing of what was delivered, however long the oldest transaction stays open.
+-- A transaction is not visible in `since` if it was running then or had not begun. Searching for these two cases
+-- separately reads no delivered updates, however long the oldest transaction stays open.
 SELECT
     place.until::text,
-    -- A mark beyond the present was left in another cluster, whose dump was restored in this one.
+    -- A mark beyond the present was left by another cluster, whose dump was restored in this one.
     coalesce(
         (
             SELECT pg_snapshot_xmin(place.since) <= forgotten.until FROM updates_forgotten AS forgotten

@@ -1,9 +1,9 @@
--- Records the outcomes of arrivals. `waits`: a receipt looks for its message again later, the later the older it is, for
--- `kept_seconds` in all.
--- `problems`: why it did not work, null if it did; one that `ends` is given up. What was processed keeps only its key.
+-- Records the outcomes of arrivals. `waits`: a receipt looks for its message again later, at growing intervals, for
+-- `kept_seconds` in all. `problems`: why an arrival failed, null if it did not; one that `ends` is given up. A
+-- processed arrival keeps only its key.
 UPDATE arrivals
 SET payload = CASE WHEN outcome.waits OR outcome.problem IS NOT NULL THEN arrivals.payload END,
-    -- Nor does it say any longer whose it was.
+    -- Nor does a processed arrival keep its sender.
     sender_key = CASE WHEN outcome.waits OR outcome.problem IS NOT NULL THEN arrivals.sender_key
         ELSE arrivals.channel_id END,
     errors = arrivals.errors + CASE WHEN outcome.problem IS NULL THEN 0 ELSE 1 END,

@@ -1,19 +1,19 @@
--- Records the outcomes of a batch of attempts, each under the claim that its delivery was taken with: an outcome of
--- a lease that has passed to another worker touches nothing and is not logged. What was cancelled while its attempt
--- was under way stays so; what would be tried again is held where its endpoint was stopped meanwhile. Recording ends
--- the lease, so that an outcome counts once. A fault of our own, with the code `ours`, is no attempt. An attempt is logged
--- with the trigger of its delivery, which is `automatic` from then on.
+-- Records the outcomes of a batch of attempts, each under the claim of its delivery: an outcome under a lease that has
+-- passed to another worker changes nothing and is not logged. A delivery that was cancelled during its attempt stays
+-- cancelled; a retry is held if the endpoint was stopped meanwhile. Recording ends the lease, so that an outcome counts
+-- once. A fault of our own, with the code `ours`, is not an attempt. An attempt is logged with the trigger of its
+-- delivery, which is `automatic` from then on.
 --
--- An endpoint that has answered has its count of failures set to 0, and is not probed any more. Its row is touched only
+-- An endpoint that has answered has its count of failures set to 0, and is not probed any more. Its row is changed only
 -- if it has failed before, so that busy healthy endpoints do not contend for it.
 --
--- Never waits for a row lock. An outcome is left out, to be recorded later, where somebody else has locked its delivery,
--- or its endpoint whose row would have to change.
+-- Never waits for a row lock. An outcome is left out, to be recorded later, if another transaction has locked its
+-- delivery, or its endpoint whose row would have to change.
 --
--- The identifiers are from `first_id` to `last_id`. `ats` are Unix times, `answers` the receivers' statuses. `due_in` is the number of seconds to the next
--- attempt, null where there is none; `answering` are endpoints none of whose attempts here failed. Returns the
--- identifier and the claim of each outcome that was not recorded; and, with a null claim, the endpoints that were probed
--- and have answered.
+-- The identifiers are from `first_id` to `last_id`. `ats` are Unix times, `answers` the receivers' statuses. `due_in`
+-- is the number of seconds to the next attempt, null if there is none; `answering` are endpoints none of whose attempts
+-- here failed. Returns the identifier and the claim of each outcome that was not recorded; and, with a null claim, the
+-- endpoints that were probed and have answered.
 WITH outcome AS (
     SELECT * FROM unnest(
         %(ids)s::text[], %(claims)s::int[], %(statuses)s::text[], %(due_in)s::float[], %(errors)s::text[],

@@ -1,15 +1,16 @@
--- Records the outcomes of messages, each under the claim it was sent with, and makes the next message of a conversation due
--- whose first one is finished. The caller has locked the conversations, so that none is queued in them meanwhile.
+-- Records the outcomes of messages, each under the claim it was sent with, and makes the next message of a conversation
+-- due whose first one is finished. The caller has locked the conversations, so that no message is queued in them
+-- meanwhile.
 --
--- `queued`: it was not taken, and may be sent in `pauses` seconds. If it has a failure, the provider has put it off: it
--- fails with that one once `put_off_seconds` are over. A status that a receipt has raised already stays.
--- `ats` are the Unix times of the claims, null where nothing was sent; conversations that have a rate are paced from
--- then on. A provider's identifier that another message of the channel has is not stored.
+-- `queued`: it was not accepted, and may be sent in `pauses` seconds. With a failure, the provider has postponed it: it
+-- fails with that failure once `put_off_seconds` are over. A status that a receipt has already raised stays. `ats` are
+-- the Unix times of the claims, null if nothing was sent; conversations that have a rate are paced from then on. A
+-- provider's identifier that another message of the channel has is not stored.
 --
--- Never waits for a row lock. Returns a row for each outcome that was recorded: its message and channel, the new status
--- unless it came of something else, and in how many seconds the message is due again, if it is. A row without a message
--- for each one that is due next. And one without a channel for each outcome that is to be recorded later. Those whose
--- claim is not held any more have none.
+-- Never waits for a row lock. Returns a row for each recorded outcome: its message and channel, the new status unless
+-- something else caused it, and in how many seconds the message is due again, if it is. Also returns a row without a
+-- message for each message that is due next, and one without a channel for each outcome to be recorded later. Outcomes
+-- whose claim is no longer held have no row.
 WITH outcome AS MATERIALIZED (
     SELECT new.id, new.claim, new.provider_id, pause, at, per_second, slack, is_put_off, messages.conversation_id,
         next.id AS next_id,

@@ -16,7 +16,8 @@ from app.web import access, assets, errors, formats, navigation
 from app.web.forms import FormRequest
 from app.web.settings import notification_pages
 
-# Nothing from elsewhere, no inline script or style, no frames: a page shows what strangers wrote.
+# A page shows text by strangers, so it loads nothing from other sites, and allows no inline scripts, inline styles or
+# frames.
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; media-src 'self'; "
     "connect-src 'self'{live}; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -32,16 +33,16 @@ MOST_FORM_BYTES = 1024 * 1024
 
 
 def create_pages() -> Flask:
-    """The WSGI application of the pages: those of every module below this one that has a `blueprint`."""
+    """Creates the WSGI application of the pages: every module here with a `blueprint`."""
     pages = Flask("app.web", static_folder=None)
     pages.request_class = FormRequest
-    # No redirects to a path that is spelled better: they would name the host that the request names.
+    # Do not redirect to normalized paths: the redirect would contain the host name that the request sent.
     pages.url_map.strict_slashes = pages.url_map.merge_slashes = False
     _configure_sessions(pages)
     access.install(pages)
-    # After the check of access, so that nobody sends a large form who may not send one.
+    # Runs after the access check, so that nobody without access can make us read a large form.
     csrf = CSRFProtect(pages)
-    csrf.exempt(notification_pages.unsubscribe)  # mail programs send it; its token is the permission
+    csrf.exempt(notification_pages.unsubscribe)  # mail programs send it; its token grants the permission
     errors.install(pages)
     assets.install(pages)
     formats.install(pages)
@@ -57,7 +58,10 @@ def create_pages() -> Flask:
 
 
 def compile_templates(pages: Flask) -> None:
-    """Compiles every template, which takes most of a second that the first visitors need not wait."""
+    """Compiles every template at the start.
+
+    Otherwise, the first visitors would wait most of a second.
+    """
     for name in pages.jinja_env.list_templates():
         pages.jinja_env.get_template(name)
 
@@ -65,14 +69,14 @@ def compile_templates(pages: Flask) -> None:
 def _configure_sessions(pages: Flask) -> None:
     pages.config.update(
         cookies.configuration(),
-        WTF_CSRF_TIME_LIMIT=None,  # as long as the session: a page may stay open for days
+        WTF_CSRF_TIME_LIMIT=None,  # lasts as long as the session: a page may stay open for days
         MAX_CONTENT_LENGTH=MOST_FORM_BYTES,
         MAX_FORM_MEMORY_SIZE=MOST_FORM_BYTES,
     )
 
 
 def _policy() -> str:
-    """The policy for what pages load; live updates may come from an address of their own."""
+    """Returns the Content-Security-Policy. Live updates may come from another address."""
     live = config.settings().realtime_url
     return _POLICY.format(live="" if live == config.settings().base_url else f" {live}")
 

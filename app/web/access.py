@@ -1,4 +1,7 @@
-"""Access: who looks at a page, and who may. Every route declares it with one of the decorators below."""
+"""Access: who is viewing a page, and what they may do.
+
+Every route declares its access with one of the decorators below.
+"""
 
 from __future__ import annotations
 
@@ -21,25 +24,26 @@ from app.models.visits import Visit
 _RATES = bounds.Rates()
 View = TypeVar("View", bound=Callable[..., Any])
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-# Writes of a workspace are delayed if the oldest has waited for that long. A form waits no longer for its own.
+# Writes of a workspace count as delayed if its oldest write has waited this long. A form waits no longer for its own
+# write.
 DELAYED_SECONDS = 5.0
 
 
 class Forbidden(BellhopError):
-    """The role of this member does not include the action."""
+    """The member's role does not include the action."""
 
     slug = "insufficient-scope"
     detail = "Your role in this workspace does not include this. Ask an owner of the workspace."
 
     @classmethod
     def to(cls, action: str) -> Forbidden:
-        """The refusal of that action, which names the roles that include it."""
+        """Returns the error for that action. Its sentence names the roles that include the action."""
         allowed = " or ".join(role for role in roles.ROLES if roles.may(role, action))
         return cls(f"This needs the role {allowed} in this workspace. {_asks(viewer())}")
 
 
 class VisitRequired(BellhopError):
-    """A member of staff changes something without having said why."""
+    """A member of staff must give a reason before changing something."""
 
     slug = "insufficient-scope"
     detail = "First say why you change something in this workspace: give a reason and a ticket number."
@@ -47,7 +51,7 @@ class VisitRequired(BellhopError):
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The person who looks at the page. In a workspace: by a membership, or as staff, perhaps on a visit."""
+    """The person viewing the page. In a workspace, either a member, or staff with or without a visit."""
 
     signed: Signed
     workspace_id: str | None = None
@@ -59,12 +63,12 @@ class Viewer:
     is_anonymous = False
 
     def get_id(self) -> str:
-        """For Flask-Login, which keeps the session's token by itself (see `sign_in`)."""
+        """For Flask-Login. `sign_in` stores the session's token instead of an identifier."""
         return str(session.get("_user_id"))
 
     @property
     def actor_id(self) -> str:
-        """The identifier under which the viewer's changes are recorded."""
+        """The identifier that the viewer's changes are recorded with."""
         if self.membership is not None:
             return self.membership.member_id
         assert self.visit is not None
@@ -72,18 +76,18 @@ class Viewer:
 
     @property
     def is_delayed(self) -> bool:
-        """Whether changes of the workspace are applied late: pages say so, and forms do not wait."""
+        """Whether the workspace's changes are applied late. If so, pages say it, and forms do not wait."""
         return self.signed.delay_seconds >= DELAYED_SECONDS
 
     def may(self, action: str) -> bool:
-        """Whether the viewer may do this in the workspace now. Staff need a visit for what changes something."""
+        """Whether the viewer may do this in the workspace now. Staff need a visit to change something."""
         if self.membership is not None:
             return roles.may(self.membership.role, action)
         return self.signed.is_support and roles.support_may(action, visiting=self.visit is not None)
 
 
 class _SessionToken:
-    """The token of the session, as Flask-Login stores it at the sign-in."""
+    """The token of the session, in the form that Flask-Login stores at sign-in."""
 
     is_active = is_authenticated = True
 
@@ -95,7 +99,7 @@ class _SessionToken:
 
 
 def _asks(who: Viewer) -> str:
-    """A sentence on whom the viewer can ask for a role."""
+    """Says whom the viewer can ask for a role."""
     if who.membership is None:
         return "Support staff cannot do it, not even during a visit."
     return f"Yours is {who.membership.role}. An owner can change it: see Members."
@@ -107,25 +111,25 @@ def public(view: View) -> View:
 
 
 def asset(view: View) -> View:
-    """Declares a file that is the same for everybody, so that no session is looked up."""
+    """Declares a file that is the same for everybody. No session is looked up for it."""
     return _declare(view, public=True, asset=True)
 
 
 def signed_in(view: View) -> View:
-    """Declares a page for everybody who is signed in, about no workspace."""
+    """Declares a page outside workspaces, for everybody who is signed in."""
     return _declare(view)
 
 
 def staff(view: View) -> View:
-    """Declares a page for support staff, about all workspaces."""
+    """Declares a page across workspaces, for support staff."""
     return _declare(view, staff=True)
 
 
 def page(action: str, most_bytes: int | None = None) -> Callable[[View], View]:
-    """Declares a page about the workspace in its path, for those who may do `action`, a key of `roles.ACTIONS`.
+    """Declares a page of the workspace in its path, for viewers who may do `action`.
 
-    The view does not get `workspace` as an argument: it is `viewer().workspace_id`. `most_bytes`: how large a form
-    with a file may be, if it is larger than others.
+    `action` is a key of `roles.ACTIONS`. The view gets no argument `workspace`: call `workspace_id()`. `most_bytes`:
+    the size limit of a form with files, if it is larger than usual.
     """
     if action not in roles.ACTIONS:
         raise ValueError(f"{action} is not in the matrix of roles")
@@ -133,44 +137,47 @@ def page(action: str, most_bytes: int | None = None) -> Callable[[View], View]:
 
 
 def declared(endpoint: str) -> dict[str, Any]:
-    """The access that the view of that endpoint declares. A view without a declaration is an error."""
+    """Returns the access that the endpoint's view declares. Raises KeyError without a declaration."""
     found: dict[str, Any] = vars(current_app.view_functions[endpoint])["access"]
     return found
 
 
 def viewer() -> Viewer:
-    """The person who looks at this page. Only where someone is signed in."""
+    """Returns the person viewing this page. Call it only where somebody is signed in."""
     found: Viewer = g.viewer
     return found
 
 
 def workspace_id() -> str:
-    """The workspace that this page is about."""
+    """Returns the identifier of this page's workspace."""
     found = viewer().workspace_id
     assert found is not None
     return found
 
 
 def sign_in(token: str) -> None:
-    """Makes this the browser's session. Whatever the browser sent before is dropped, so nobody can fix a session."""
+    """Starts the browser's session.
+
+    Drops any session data that it sent, so that nobody can fix a session.
+    """
     session.clear()
     session.permanent = True
     login_user(_SessionToken(token))
 
 
 def sign_out() -> None:
-    """Forgets the browser's session. The session itself is ended by `sessions.end`."""
+    """Removes the session from the browser. To end the session itself, call `sessions.end`."""
     logout_user()
     session.clear()
 
 
 def install(pages: Flask) -> None:
-    """Checks every request before its view: 404 for a stranger to the workspace, 403 without the role.
+    """Checks every request before its view: 404 without access to the workspace, 403 without a role.
 
-    429 for a session that asks too much, and if too many requests of the workspace are under way.
+    Responds with 429 above a session's pages per minute, and above a workspace's pages in progress.
     """
     manager = LoginManager(pages)
-    manager.session_protection = None  # a session is a row that can be ended; addresses change on the way to work
+    manager.session_protection = None  # a session is a row that can be ended, and a commuter's address changes
     manager.user_loader(_load)
     pages.before_request(_check)
     pages.teardown_request(_leave)
@@ -184,20 +191,20 @@ def _declare(view: View, **access: Any) -> View:
 
 def _load(token: str) -> Viewer | None:
     asked_for = str((request.view_args or {}).get("workspace"))
-    # What a page asks that nobody looks at keeps no session, and nobody here.
+    # Background requests do not count as use of the session, because nobody may be looking at the page.
     is_use = "background" not in request.args
     signed = sessions.find(token, asked_for if ids.is_id(asked_for, "ws") else None, is_use=is_use)
     return Viewer(signed) if signed else None
 
 
 def _count() -> None:
-    """Counts the request to the session that the cookie names. Raises TooManyPages."""
+    """Counts the request for the session that the cookie names. Raises TooManyPages."""
     token = session.get("_user_id")
     if token is None:
         return
     bound, key = bounds.PAGES_PER_SESSION, f"pages:{hashlib.sha256(str(token).encode()).hexdigest()}"
     standing = rate_limits.count(key, bound.most)
-    if standing is None:  # Redis is away
+    if standing is None:  # Redis is unavailable: count in this process
         if seconds := _RATES.take(key, bound):
             raise TooManyPages(bound.most, seconds)
     elif not standing.is_within:
@@ -213,7 +220,7 @@ def _leave(_: BaseException | None) -> None:
 def _check() -> Response | None:
     if request.endpoint is None or not declared(request.endpoint).get("asset"):
         _count()
-    if request.endpoint is None:  # 404 or 405: the page of the error keeps the menu
+    if request.endpoint is None:  # 404 or 405: the error page keeps the menu
         g.viewer = _viewer_at(request.path) if current_user.is_authenticated else None
         return None
     access = declared(request.endpoint)
@@ -233,14 +240,14 @@ def _check() -> Response | None:
         raise NotFound("There is no such page.")
     if action := access.get("action"):
         _must_be_allowed(action)
-        # Nothing bounds what the fields of any other large form cost.
+        # The limit applies only to multipart forms: the cost of other large forms has no bound.
         if access["most_bytes"] and request.mimetype == "multipart/form-data":
             request.max_content_length = access["most_bytes"]
     return None
 
 
 def _viewer_at(path: str) -> Viewer:
-    """The viewer in the workspace that the path begins with, if it is theirs; otherwise in none."""
+    """Returns the viewer in the workspace of the path, or outside workspaces if it is not theirs."""
     parts = path.split("/")
     try:
         return _viewer_in(parts[2]) if len(parts) > 2 and parts[1] == "workspaces" else Viewer(current_user.signed)
@@ -249,7 +256,7 @@ def _viewer_at(path: str) -> Viewer:
 
 
 def _viewer_in(path_id: str) -> Viewer:
-    """The viewer in that workspace. Raises NotFound if it is not theirs."""
+    """Returns the viewer in that workspace. Raises NotFound without access to it."""
     signed = current_user.signed
     for membership in signed.memberships:
         if membership.workspace_id == path_id:
@@ -266,7 +273,7 @@ def _must_be_allowed(action: str) -> None:
         return
     if who.membership is None and roles.support_may(action, visiting=True):
         if request.method in SAFE_METHODS:
-            return  # staff see every page; its form asks for the visit
+            return  # staff may open every page; its form asks for a visit
         raise VisitRequired
     raise Forbidden.to(action)
 

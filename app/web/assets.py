@@ -1,4 +1,4 @@
-"""Assets: the style sheet and the script, each at an address that changes with its content."""
+"""Assets: style sheets and scripts. The address of each changes with its content."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 class Asset:
-    """A file of `static`, compressed once."""
+    """A file in `static`, compressed once, when it is read."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
@@ -25,12 +25,12 @@ class Asset:
 
 
 def install(pages: Flask) -> None:
-    """Serves the assets, and gives templates `asset(name)`, the address of one."""
+    """Serves the assets, and gives templates `asset(name)`, which returns an asset's address."""
     found = {path.name: Asset(path) for path in (Path(__file__).parent / "static").iterdir() if path.suffix in _TYPES}
 
     @access.asset
     def show_asset(version: str, name: str) -> Response:
-        """An asset. Browsers keep it for a year, because its address changes with its content."""
+        """Sends an asset. Browsers keep it for a year, because its address changes with its content."""
         asset = found.get(name)
         if asset is None or asset.version != version:
             abort(404)

@@ -1,4 +1,4 @@
-"""Charts: figures over time as the geometry of an SVG, and as the rows of the table beside it."""
+"""Charts: the SVG geometry of figures over time, and the rows of the table beside it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 WIDTH, HEIGHT = 420, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 10, 24
 _TICKS = 4  # grid lines, at most
-# The distances between two labels below a chart, and how many labels fit.
+# The possible distances between labels below a chart, and the most labels that fit.
 _DISTANCES = tuple(timedelta(minutes=minutes) for minutes in (10, 60, 240, 1440, 5 * 1440))
 _MOST_LABELS = 8
 SPARK_WIDTH, SPARK_HEIGHT = 112, 26
@@ -18,9 +18,9 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line: its name, its values by step (None: nothing to show), and whether it shows something bad.
+    """A line: its name, its values by step (None: a gap), and whether it shows something bad.
 
-    `is_second`: it is drawn so that it can be told from the one before.
+    `is_second`: draw it differently from the first.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A series as it is drawn: `path` is the line, `area` what lies below it. Both are SVG paths."""
+    """A series as SVG paths: `path` is the line, `area` the surface below it."""
 
     name: str
     path: str
@@ -42,7 +42,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark on an axis: its place in pixels, and its label."""
+    """A tick on an axis: its position in pixels, and its label."""
 
     at: float
     label: str
@@ -50,10 +50,10 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The data of the macro `chart`. `rows`: the time or label of each step, with the values of all series as text.
+    """The data of the macro `chart`. `rows`: the time or label of each step, with all values as text.
 
-    `x_ticks` are of the zone. `since` and `until`: the first and the last step, if these are times, by which the script
-    puts the marks of the reader's zone there instead.
+    `x_ticks` are in the time zone `zone`. `since` and `until`: the first and last step, if they are times; the script
+    uses them to put ticks in the reader's time zone.
     """
 
     id: str
@@ -83,9 +83,9 @@ def chart(
     labels: Sequence[str] = (),
     zone: str = "UTC",
 ) -> Chart:
-    """A chart of one or more series over the same steps. `shown` writes a value, for the axis and the table.
+    """Creates a chart of series over the same steps. `shown` formats a value.
 
-    `labels`: what to call the steps, which are those of the zone, instead of their times.
+    `labels`: labels of the steps, in the time zone `zone`, instead of times.
     """
     highest = max((value for each in series for value in each.values if value is not None), default=0)
     ceiling, tick = _scale(highest)
@@ -115,7 +115,7 @@ def chart(
 
 
 def spark(values: Sequence[float]) -> str:
-    """A small line without axes, as an SVG path within SPARK_WIDTH and SPARK_HEIGHT; empty without values."""
+    """Returns a line as an SVG path in SPARK_WIDTH by SPARK_HEIGHT; "" with fewer than two values."""
     highest = max(values, default=0)
     if len(values) < 2:
         return ""
@@ -130,20 +130,20 @@ def spark(values: Sequence[float]) -> str:
 
 
 def _round_moments(steps: Sequence[datetime]) -> list[tuple[int, str]]:
-    """The places of steps at round times of UTC, with what to write there."""
+    """Returns (position, label) of the steps at round times in UTC."""
     distance = next((each for each in _DISTANCES if (steps[-1] - steps[0]) / each < _MOST_LABELS), _DISTANCES[-1])
     written = "%d %b" if distance >= timedelta(days=1) else "%H:%M"
     return [(place, step.strftime(written)) for place, step in enumerate(steps) if not (step - _EPOCH) % distance]
 
 
 def _every_few(labels: Sequence[str]) -> list[tuple[int, str]]:
-    """The places of as many labels as there is room for, at equal distances."""
+    """Returns as many equally spaced labels as fit, with their positions."""
     distance = -(-len(labels) // _MOST_LABELS)
     return list(enumerate(labels))[::distance]
 
 
 def _scale(highest: float) -> tuple[float, float]:
-    """The end of the axis, and the distance between its marks: 1, 2 or 5 times a power of ten."""
+    """Returns the end of the axis and the distance of its ticks: 1, 2 or 5 times a power of ten."""
     if highest <= 0:
         return 1.0, 1.0
     power: float = 1
@@ -154,7 +154,7 @@ def _scale(highest: float) -> tuple[float, float]:
 
 
 def _summary(series: Sequence[Series], shown: Callable[[float | None], str]) -> str:
-    """A description for those who cannot see the chart: the last and the highest value of each series."""
+    """Describes the chart for screen readers: the highest and last value of each series."""
     said = []
     for each in series:
         known = [value for value in each.values if value is not None]
@@ -178,7 +178,7 @@ def _line(series: Series, x_of: Callable[[int], float], y_of: Callable[[float], 
 
 
 def _path(pieces: Sequence[Sequence[tuple[float, float]]]) -> str:
-    # A single point is drawn as a short dash.
+    # Draws a single point as a short dash.
     return " ".join(
         "M" + "L".join(f"{x:.1f},{y:.1f}" for x, y in piece) + ("h1" if len(piece) == 1 else "") for piece in pieces
     )

@@ -1,4 +1,4 @@
-"""The parts of pages, each in both schemes: for those who write pages. It shows no data."""
+"""Shows all components of pages in both colour schemes, for authors of pages. Has no real data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COLOURS = (
 @blueprint.get("/design")
 @public
 def show() -> str:
-    """Every component, with made-up values."""
+    """Shows every component with made-up values."""
     now = clock.now()
     steps = [now - timedelta(hours=hours) for hours in range(24, -1, -1)]
     return render_template(

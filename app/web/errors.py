@@ -1,4 +1,4 @@
-"""Error pages: what happened and what to do next, in the layout of all pages."""
+"""Error pages: what happened and what to do next, in the usual layout."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SLUGS = {404: "not-found", 405: "method-not-allowed", 413: "payload-too-large"}
 
 
 def install(pages: Flask) -> None:
-    """Gives every error of `pages` a page, or a problem document where the client does not read HTML."""
+    """Gives every error a page, or a problem document if the client does not read HTML."""
     pages.register_error_handler(Exception, _show)
 
 
 def _show(error: Exception) -> Response:
     try:
         return _answer(error)
-    except DatabaseAway as away:  # the page of the error itself looks things up
+    except DatabaseAway as away:  # rendering the error page queries the database, too
         return _away(away)
 
 
@@ -55,7 +55,7 @@ def _answer(error: Exception) -> Response:
 
 
 def _too_large() -> str:
-    """The limit of this form, which is not that of the API."""
+    """Names the limit of this form, which differs from the API's."""
     return f"What was sent is larger than {(request.max_content_length or 0) // 1024**2} MiB."
 
 
@@ -68,12 +68,12 @@ def _page(status: int, title: str, detail: str, remedy: str | None = None) -> Re
 
 
 def _away(error: Exception) -> Response:
-    """The page that needs neither the database nor to know who looks at it."""
+    """Renders an error page without the database and without the viewer."""
     _log.error("database_unavailable", exc_info=error)
     detail = "Try again in a few seconds. If you were saving something, first check whether it was saved."
     if _is_program():
         return _document(503, detail)
-    # Not by `render_template`, which looks up who has signed in.
+    # Not `render_template`: it looks up the viewer in the database.
     template = current_app.jinja_env.get_template("error.html")
     facts = {"status": 503, "title": "The database cannot be reached", "detail": detail, "trace_id": _trace_id()}
     return _with_retry(Response(template.render(request=request, viewer=None, **facts), 503, mimetype="text/html"))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import orjson
 from flask import Response
 
-# A longer body is shown in part; all of it can be downloaded.
+# Of a longer body, only the beginning is shown; the whole can be downloaded.
 LONGEST_SHOWN = 16_000
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A body for a page: indented, and as the bytes that are sent, both cut at LONGEST_SHOWN characters."""
+    """A body for a page: indented and raw, both cut at LONGEST_SHOWN characters."""
 
     pretty: str
     raw: str
@@ -22,13 +22,13 @@ class Shown:
 
 
 def shown(body: bytes) -> Shown:
-    """The body of an event for a page."""
+    """Prepares the body of an event for a page."""
     raw, pretty = body.decode(), orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode()
     return Shown(pretty[:LONGEST_SHOWN], raw[:LONGEST_SHOWN], len(body), len(pretty) <= LONGEST_SHOWN)
 
 
 def file(event_id: str, body: bytes) -> Response:
-    """The body as a file that a browser never shows, whatever is in it."""
+    """Sends the body as a download, so that a browser never renders it."""
     response = Response(body, mimetype="application/octet-stream")
     response.headers["Content-Disposition"] = f'attachment; filename="{event_id}.json"'
     return response

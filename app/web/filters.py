@@ -1,4 +1,4 @@
-"""Filters: what an address asks of a list. A filter that makes no sense is left out, and the page says so."""
+"""Filters: what an address asks of a list. Invalid filters are ignored, and the page says so."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from app.web import lists
 
 Reader = Callable[[str], Any]
 Chip = tuple[str, str | datetime, str]
-# PostgreSQL and the calendars of all zones can represent these times.
+# PostgreSQL, and the calendars of all time zones, can represent these times.
 _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters of a list by name: as text for forms and links, as values for queries, and what is wrong with some.
+    """The filters of a list, by name. `given`: all, as text; `values`: the valid ones, parsed.
 
-    `given` has all of them, `values` those that count.
+    `errors`: what is wrong with the others.
     """
 
     given: Mapping[str, str]
@@ -30,13 +30,16 @@ class Filters:
 
     @property
     def links(self) -> dict[str, str]:
-        """Those that count, for another address with the same filters."""
+        """Returns the valid filters as text, for links."""
         return {name: text for name, text in self.given.items() if name in self.values}
 
     def chips(
         self, labels: Mapping[str, str], choices: Mapping[str, Sequence[tuple[str, str]] | None] | None = None
     ) -> list[Chip]:
-        """Of each filter that counts: its label, its value as `choices` or the address name it, and the way without."""
+        """Returns (label, value, address without the filter) for each valid filter.
+
+        `choices`: names of values, by filter.
+        """
         named = {name: dict(pairs) for name, pairs in (choices or {}).items() if pairs}
         return [
             (
@@ -49,7 +52,7 @@ class Filters:
 
 
 def read(readers: Mapping[str, Reader]) -> Filters:
-    """The filters of the address, by a reader for each name."""
+    """Reads the filters in the address with the reader for each name."""
     given, values, errors = lists.filters(*readers), {}, {}
     for name, text in given.items():
         try:
@@ -60,7 +63,7 @@ def read(readers: Mapping[str, Reader]) -> Filters:
 
 
 def one_of(choices: Collection[str]) -> Reader:
-    """Reads one of the choices."""
+    """Returns a reader that accepts only the choices."""
 
     def reader(text: str) -> str:
         if text not in choices:
@@ -71,12 +74,12 @@ def one_of(choices: Collection[str]) -> Reader:
 
 
 def choices(first_label: str, values: Collection[str]) -> list[tuple[str, str]]:
-    """Values and labels for a select that may be left open."""
+    """Returns the options of a select that may be left open."""
     return [("", first_label), *((value, value.replace("_", " ")) for value in values)]
 
 
 def identifier(prefix: str) -> Reader:
-    """Reads an identifier of that prefix."""
+    """Returns a reader for identifiers with that prefix."""
 
     def reader(text: str) -> str:
         if not ids.is_id(text, prefix):
@@ -101,14 +104,14 @@ def step(text: str) -> str:
 
 
 def status_code(text: str) -> int:
-    """Reads a status code of HTTP."""
+    """Reads an HTTP status code."""
     if not (text.isascii() and text.isdigit() and len(text) == 3 and 100 <= int(text) <= 599):
         raise ValueError("A status code is a number from 100 to 599. This filter is left out.")
     return int(text)
 
 
 def time(text: str) -> datetime:
-    """Reads a time; one that names no zone is of UTC."""
+    """Reads a time. Without a zone, it is in UTC."""
     try:
         read_time = datetime.fromisoformat(text)
         moment = (read_time if read_time.tzinfo else read_time.replace(tzinfo=UTC)).astimezone(UTC)

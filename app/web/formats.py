@@ -1,4 +1,4 @@
-"""Formats: how values read on a page."""
+"""Formats of values on pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING = "\N{EN DASH}"
 
 
 def install(pages: Flask) -> None:
-    """Gives templates the filters of this module, and `new_once()`, a key that makes a form count once."""
+    """Gives templates this module's filters, and `new_once()`, a key that makes a form idempotent."""
     pages.jinja_env.trim_blocks = pages.jinja_env.lstrip_blocks = True
     for filter_ in (
         linked,
@@ -36,40 +36,40 @@ def install(pages: Flask) -> None:
         indented,
     ):
         pages.jinja_env.filters[filter_.__name__] = filter_
-    pages.jinja_env.filters["exact_time"] = timestamp  # for machines, and for the reader who hovers
+    pages.jinja_env.filters["exact_time"] = timestamp  # for scripts, and as a tooltip
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
 
 
-# Addresses in texts, without the signs of a sentence that end them. The script of the inbox has the same.
+# Addresses in texts, without punctuation after them. inbox.js has the same pattern.
 _ADDRESS = re.compile(r"(https?://[!-~]*[a-z0-9/&=#_~$%*+@-])", re.IGNORECASE)
 _LINK = Markup('<a href="{0}" target="_blank" rel="noopener noreferrer nofollow">{0}</a>')
 
 
 def linked(text: str) -> Markup:
-    """A text whose web addresses are links."""
+    """Escapes a text and turns its web addresses into links."""
     parts = _ADDRESS.split(text)
     return Markup().join(_LINK.format(part) if at % 2 else part for at, part in enumerate(parts))
 
 
 def number(value: float | None) -> str:
-    """1234567 as 1,234,567; an en dash for nothing."""
+    """Writes 1234567 as 1,234,567; None as an en dash."""
     return NOTHING if value is None else f"{value:,}"
 
 
 def short(value: int) -> str:
-    """A count where there is little room: exact up to 99,999, then 123k or 1.2M."""
+    """Writes a count in little room: exact up to 99,999, then 123k or 1.2M."""
     if value < 100_000:
         return number(value)
     return f"{value // 1_000}k" if value < 1_000_000 else f"{value / 1_000_000:.1f}M"
 
 
 def capped(value: int) -> str:
-    """A count that stopped at MOST_COUNTED: 10,000+ beyond that."""
+    """Writes a count that stopped at MOST_COUNTED: beyond that as "10,000+"."""
     return f"{MOST_COUNTED:,}+" if value > MOST_COUNTED else f"{value:,}"
 
 
 def duration(milliseconds: float | None) -> str:
-    """A duration in the unit in which it is read best: 850 ms, 2.4 s, 3 min, 5 h, 2 d."""
+    """Writes a duration in a suitable unit: 850 ms, 2.4 s, 3 min, 5 h, 2 d."""
     if milliseconds is None:
         return NOTHING
     if milliseconds < 1000:
@@ -84,40 +84,40 @@ def duration(milliseconds: float | None) -> str:
 
 
 def short_time(value: datetime) -> str:
-    """For readers without the script, which shows the time in the reader's own zone."""
+    """Writes a time in UTC. The script replaces it with the reader's local time."""
     return value.astimezone(UTC).strftime("%d %b %Y, %H:%M:%S UTC")
 
 
 def day(value: datetime) -> str:
-    """The day, for the same readers."""
+    """Writes a day in UTC. The script replaces it with the reader's."""
     return value.astimezone(UTC).strftime("%d %b %Y")
 
 
 def field_time(value: datetime | None) -> str:
-    """The time in UTC, as a field for times has it."""
+    """Writes a time in UTC for an input; "" for None."""
     return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") if value else ""
 
 
 def size(value: int) -> str:
-    """Bytes: 512 B, 12 kB, 3.4 MB."""
+    """Writes a size in bytes: 512 B, 12 kB, 3.4 MB."""
     if value < 1000:
         return f"{value} B"
     return f"{value / 1000:.0f} kB" if value < 1_000_000 else f"{value / 1_000_000:.1f} MB"
 
 
 def words(value: Any) -> str:
-    """A code as words: `private_address` as 'private address'."""
+    """Writes a code as words: `private_address` as "private address"."""
     return str(value).replace("_", " ")
 
 
 def parted(address: str) -> tuple[str, str, str]:
-    """An endpoint's address as its host, its path, and the end of that, which tells it best from others."""
+    """Splits an endpoint's address into host, path, and last segment, which distinguishes it best."""
     host, slash, path = address.removeprefix("https://").partition("/")
     folders, last_slash, end = (slash + path).rstrip("/").rpartition("/")
     return (host, folders, last_slash + end) if end else ("", "", host)
 
 
 def indented(value: Any) -> str:
-    """Any JSON, indented; the beginning of what is long."""
+    """Indents any JSON value, and truncates it at LONGEST_JSON characters."""
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATETIME).decode()
     return text if len(text) <= LONGEST_JSON else f"{text[:LONGEST_JSON]} …"

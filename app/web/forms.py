@@ -1,4 +1,4 @@
-"""Forms: what was typed, and what is wrong with it."""
+"""Forms: reads and validates what was typed."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from app.errors import Conflict, Invalid
 from app.lib.schemas import Schema
 from app.problems import PROBLEMS
 
-# What the view of a form returns: a page, perhaps with its status, or a redirect.
+# What a form's view returns: a page, a page with its status, or a redirect.
 Answer = str | tuple[str, int] | Response
 
 
 class FormRequest(Request):
-    """A request whose form may break on its way: that is no fault of ours. Raises BadRequest."""
+    """A request whose form may arrive incomplete. This raises BadRequest, not an internal error."""
 
     def _load_form_data(self) -> None:
         try:
             super()._load_form_data()
         except HTTPException:
             raise
-        except Exception as error:  # gunicorn's own, for malformed chunks or a lost connection
+        except Exception as error:  # gunicorn's errors, for malformed chunks or a lost connection
             raise BadRequest("The form could not be read completely.") from error
 
 
 def typed(*names: str) -> dict[str, str]:
-    """The form's values of those fields, with line ends as they were typed; "" for a field that was not sent."""
+    """Returns the values of those fields, with line ends as typed; "" for missing fields."""
     return {name: _text(request.form.get(name, "")) for name in names}
 
 
 def typed_all(name: str) -> list[str]:
-    """The form's values of all fields of that name."""
+    """Returns all values of fields with that name."""
     return [_text(value) for value in request.form.getlist(name)]
 
 
 def checked(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body as the API would take it. Raises Invalid."""
+    """Validates the body like the API. Raises Invalid."""
     refuse_bad_text(dict(body))
     found: dict[str, Any] = load(schema, dict(body))
     return found
 
 
 def errors_of(error: Invalid | Conflict) -> dict[str, str]:
-    """The sentence for each field, by its name; what lies deeper in a field is an error of the field, too.
+    """Returns the error messages by field. Faults deeper in a field count as faults of the field.
 
-    What is about no field has the name "".
+    The name "" holds what concerns no field.
     """
     if isinstance(error, Conflict):
         return {error.facts.get("conflicting_field", ""): error.detail}
@@ -61,10 +61,10 @@ def errors_of(error: Invalid | Conflict) -> dict[str, str]:
 
 
 def status_of(error: Invalid | Conflict) -> int:
-    """The status of a page that shows the form again."""
+    """Returns the HTTP status for the page that shows the form again."""
     return PROBLEMS[error.slug].status
 
 
 def _text(value: str) -> str:
-    # Browsers send every line end of a text area as CR LF.
+    # Browsers send line ends in a text area as CR LF.
     return value.replace("\r\n", "\n")

@@ -1,4 +1,4 @@
-"""Lists: pages of rows by keyset, capped counts, and a list as CSV or JSON."""
+"""Lists: keyset pagination, capped counts, and lists as CSV or JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_EXPORTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows of a list. `next_address` is None on the last page, `first_address` on the first."""
+    """A page of a list. `next_address`: None on the last page; `first_address`: None on the first."""
 
     rows: list[Any]
     next_address: str | None
@@ -30,12 +30,12 @@ class Page:
 
 
 def page_of(query: Any, model: Any) -> Page:
-    """The page of the query, newest first, that the address asks for with `after`, the identifier of a row."""
+    """Returns the page of the query, newest first, after the row `after` of the address."""
     return sliced(lambda after, limit: list(page_before(query, model, [after], limit)))
 
 
 def sliced(fetch: Callable[[str | None, int], Sequence[Any]], key: Callable[[Any], str] = lambda row: row.id) -> Page:
-    """The same of `fetch(after, limit)`, for lists that are no query."""
+    """Like `page_of`, with `fetch(after, limit)` in place of a query."""
     after = request.args.get("after") or None
     if after is not None and (len(after) > 200 or not after.isprintable()):
         after = None
@@ -46,12 +46,12 @@ def sliced(fetch: Callable[[str | None, int], Sequence[Any]], key: Callable[[Any
 
 
 def capped_count(query: Any) -> int:
-    """How many rows the query finds, at most MOST_COUNTED + 1."""
+    """Counts the rows of the query, up to MOST_COUNTED + 1."""
     return int(query.limit(MOST_COUNTED + 1).count())
 
 
 def filters(*names: str) -> dict[str, str]:
-    """Those of the named filters that the address has, without the empty ones, which a form sends too."""
+    """Returns the named filters in the address, without empty ones, which forms also send."""
     return {
         name: value
         for name in names
@@ -60,9 +60,9 @@ def filters(*names: str) -> dict[str, str]:
 
 
 def address(**changes: str | None) -> str:
-    """The address of this page with these parameters changed (None: left out), without the place in the list."""
+    """Returns the address of this page with changed parameters (None removes one), on the first page."""
     given: dict[str, Any] = {**request.args, "after": None, "format": None, **changes}
-    # `url_for` takes some names as its own: a reader's address must not choose the scheme or the page of links.
+    # `url_for` interprets some names itself: the address must not select the scheme or page of our links.
     kept = {name: value for name, value in given.items() if value and name != "endpoint" and not name.startswith("_")}
     path: dict[str, Any] = {**(request.view_args or {})}
     if (who := viewer()) and who.workspace_id:
@@ -71,17 +71,16 @@ def address(**changes: str | None) -> str:
 
 
 def wanted_format() -> str | None:
-    """`csv` or `json` if the address asks for the list as a file."""
+    """Returns `csv` or `json` if the address asks for a file; otherwise None."""
     asked = request.args.get("format")
     return asked if asked in ("csv", "json") else None
 
 
 def file_of(read: Callable[[], Sequence[Mapping[str, Any]]], name: str) -> Response:
-    """The rows that `read` finds, all with the same keys, as the file that the address asks for.
+    """Returns the rows of `read`, all with the same keys, as the file that the address asks for.
 
-    `read` caps them at MOST_EXPORTED. It may ask the replica, and may be called twice.
-
-    In CSV, what a spreadsheet would run as a formula has an apostrophe before it.
+    `read` must cap them at MOST_EXPORTED. It may query the replica, and may be called twice. In CSV, text that a
+    spreadsheet would run as a formula gets an apostrophe.
     """
     rows = replica.may_read(read)()
     if wanted_format() == "json":
@@ -93,7 +92,7 @@ def file_of(read: Callable[[], Sequence[Mapping[str, Any]]], name: str) -> Respo
 
 
 def streamed(batches: Iterable[Sequence[Mapping[str, Any]]], name: str) -> Response:
-    """The same of any number of rows: a batch is read when the one before it has been sent.
+    """Like `file_of`, for any number of rows: reads a batch when the previous one has been sent.
 
     The batches are read after the request, so they must not depend on it.
     """
@@ -105,7 +104,7 @@ def streamed(batches: Iterable[Sequence[Mapping[str, Any]]], name: str) -> Respo
 
 
 def columns(row: Any, *names: str) -> dict[str, Any]:
-    """These attributes of the row, for a file."""
+    """Returns these attributes of the row, for a file."""
     return {name: getattr(row, name) for name in names}
 
 

@@ -1,4 +1,4 @@
-"""Navigation: the menu of a workspace and of staff, as data."""
+"""Navigation: the menus of a workspace and of staff, as data."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from app.web.access import Viewer, declared
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An entry of the menu: its label, the endpoint of its page, and the letter that goes there after `g`.
+    """An entry of the menu: its label, its page's endpoint, and the key that opens it after `g`.
 
-    `parts` are the blueprints of further pages that belong to it. `icon` is the name of one of lucide.dev.
+    `parts`: blueprints of further pages that belong to it. `icon`: a name at lucide.dev.
     """
 
     label: str
@@ -27,7 +27,7 @@ class Place:
     icon: str = "circle"
 
 
-# A label, which may be empty, and the places below it.
+# A label, which may be empty, and the entries below it.
 Group = tuple[str, Sequence[Place]]
 
 _OF_THE_EDITOR = ("editor_pages", "editor_writes", "editor_rules", "editor_json", "trial_pages", "trial_requests")
@@ -91,14 +91,14 @@ STAFF: Sequence[Group] = (
 
 
 def install(pages: Flask) -> None:
-    """Gives templates `menu(viewer)`, the groups of places that the viewer may see, and `icon(name)`."""
+    """Gives templates `menu(viewer)`, the entries that the viewer may see, and `icon(name)`."""
     pages.jinja_env.globals["menu"] = _menu
     pages.jinja_env.globals["icon"] = _icon
 
 
 @cache
 def _icon(name: str) -> str:
-    """A picture beside a word, as an SVG that screen readers pass over."""
+    """Returns a decorative icon as SVG, which screen readers skip."""
     return lucide(name, size=16, aria_hidden="true", focusable="false")
 
 
@@ -119,7 +119,7 @@ def _may_see(viewer: Viewer, place: Place) -> bool:
 
 
 def _is_here(place: Place) -> bool:
-    """Whether the page belongs to the place: pages of one blueprint share theirs."""
+    """Whether the page belongs to the entry: its endpoint, or another page of its blueprints."""
     here = request.endpoint or ""
     blueprint = here.partition(".")[0]
     return here == place.endpoint or (

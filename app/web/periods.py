@@ -1,4 +1,4 @@
-"""Periods of time, as an address names them."""
+"""Periods of time that the query string of a page asks for."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from app.web.lists import address
 
 Preset = tuple[str, str, str, bool]
 Fetch = Callable[[str | None, int], Sequence[Any]]
-# The filters of a list by time, with their labels.
+# The filters that limit a list to a range of time, and their labels.
 READERS: Mapping[str, filters.Reader] = {"since": filters.time, "until": filters.time}
 LABELS = {"since": "From", "until": "Before"}
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A window and a time in its last step; `until` is when it ends, None: now. `asked`: the times of the address."""
+    """A window, and a time in its last step. `asked`: the parameters `since` and `until` as given.
+
+    `until`: its end; None for now.
+    """
 
     window: Window
     at: datetime
@@ -36,12 +39,12 @@ class Range:
 
 
 def chosen() -> Window:
-    """The window that the address asks for; the default if it is unknown."""
+    """The window named by the `window` parameter; DEFAULT if there is no such window."""
     return WINDOWS.get(request.args.get("window", ""), DEFAULT)
 
 
 def links() -> list[tuple[Window, str]]:
-    """Every window with the address of this page for it."""
+    """Returns every window, with the address of this page for it."""
     others: dict[str, str | None] = {"since": None, "until": None, "preset": None}
     return [
         (window, address(window=None if window is DEFAULT else window.name, **others)) for window in WINDOWS.values()
@@ -49,9 +52,10 @@ def links() -> list[tuple[Window, str]]:
 
 
 def chosen_range() -> Range:
-    """The range that the address asks for with `since` and `until`; without them, the window that it asks for.
+    """The range of the parameters `since` and `until`; without either, the window of `chosen`.
 
-    One of them alone begins or ends a day. What makes no sense is left out, and `errors` says so.
+    `since` alone means up to now, and `until` alone the day before it. If either is invalid, both are ignored, and
+    `errors` says why.
     """
     asked = filters.read(READERS)
     since, until = asked.values.get("since"), asked.values.get("until")
@@ -66,9 +70,9 @@ def chosen_range() -> Range:
 
 
 def presets(*names: str) -> list[Preset]:
-    """Ranges of time that lists are asked for: name, label, the address of this page for it, whether it is chosen.
+    """Links to this page for common ranges of time: (name, label, address, whether it is chosen).
 
-    Those of these names, or all. Days are those of UTC here; the script makes them the reader's.
+    Without names, all of them. Days are UTC days; the script replaces them with days in the reader's time zone.
     """
     now = clock.now()
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -97,10 +101,10 @@ def ranged(
     bound: Callable[[datetime], str],
     key: Callable[[Any], str] = attrgetter("id"),
 ) -> Fetch:
-    """The same list, newest first, of the rows from `since` on and before `until`, where the values have these.
+    """Wraps `fetch`, newest first, to return only rows from `since` on and before `until`.
 
-    `bound` gives the lowest `key` of that time, by which the list is ordered: it is read from there on, as from a
-    cursor, so a range costs no more than the list without one.
+    Without either in `values`, all rows. `bound` returns the lowest `key` that a row of that time can have. The list is
+    ordered by `key`, so reading starts at the bound, as from a cursor, and a range costs no more than the whole list.
     """
     first = bound(values["since"]) if "since" in values else ""
     end = bound(values["until"]) if "until" in values else None

@@ -1,4 +1,4 @@
-"""Redirects: to a page of the workspace, and to addresses that come from forms, of which only our own are followed."""
+"""Redirects to a page of the workspace, or to an address in a form if it is our own."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from app.web.access import workspace_id
 
 
 def to(endpoint: str, said: str | None = None, **path: Any) -> Response:
-    """Leads to that page of the workspace, which then says that something went well."""
+    """Redirects to that page of the workspace, which shows the message `said`."""
     if said:
         flash(said, "good")
     return redirect(url_for(endpoint, workspace=workspace_id(), **path), 303)
 
 
 def ours(address: str) -> str | None:
-    """The path and query of the address, if it is one of this site's; None for any other."""
+    """Returns the path and query of an address on this site; None for any other address."""
     parts = urlsplit(address)
     is_here = not parts.netloc or parts.netloc == request.host
     path = parts.path + (f"?{parts.query}" if parts.query else "")

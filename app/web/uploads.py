@@ -1,4 +1,4 @@
-"""Uploads: files of forms, stored so that a message or a saved reply can have them."""
+"""Uploads: stores files of forms, for use by messages and saved replies."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from app.domain.channels import allowances, disk, media
 from app.errors import Fault, Invalid
 from app.web.access import workspace_id
 
-# A form may have several files, which are no larger together than one may be, and what the form needs itself.
+# The files of a form may together be as large as one file; the rest is for its other fields.
 MOST_FORM_BYTES = media.MOST_BYTES + 256 * 1024
 
 
 def given(name: str) -> list[FileStorage]:
-    """The files of the form's field of that name."""
+    """Returns the files in the form's field of that name."""
     return [file for file in request.files.getlist(name) if file.filename]
 
 
 def stored(files: Sequence[FileStorage]) -> list[str]:
-    """Stores the files, which wait for what they are for; returns their identifiers.
+    """Stores the files as uploads, to be attached later. Returns their identifiers.
 
     Raises Invalid, TooMuchStored, Unavailable.
     """

@@ -1,4 +1,4 @@
-"""Writes from pages: the same jobs as those of the API. A page waits for its job and shows its problem."""
+"""Writes from pages: the same jobs as the API's. A page waits for its job and shows its problem."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ def submit(
     resource_id: str | None = None,
     check: Callable[[], object] | None = None,
 ) -> Job:
-    """Accepts a write of the viewer's and waits for it; of one form, only the first counts.
+    """Accepts a write by the viewer and waits for it.
 
-    `check` raises what refuses the write at once; a second click still gets the job of the first.
-    Raises what the write raises: Invalid with pointers, Conflict, NotFound. A job that has not ended after
-    DELAYED_SECONDS is returned as it is, and the next page says so; at once where writes of the workspace are delayed.
+    Of repeated clicks on a form, only the first counts; the others get its job. `check` raises what refuses the write
+    at once, but does not apply to repeated clicks. Raises what the write raises: Invalid with pointers, Conflict,
+    NotFound. A job that has not ended after DELAYED_SECONDS is returned unfinished, and the next page says so; at once
+    if the workspace's writes are delayed already.
     """
     return submit_once(kind, payload, resource_id, check)[0]
 
@@ -41,7 +42,10 @@ def submit_once(
     resource_id: str | None = None,
     check: Callable[[], object] | None = None,
 ) -> tuple[Job, bool]:
-    """The same, and whether an earlier click of the form made the job, with that click's payload."""
+    """Like `submit`.
+
+    Also returns whether an earlier click of the form made the job, with its payload.
+    """
     refuse_bad_text(dict(payload))
     with _told_of_earlier_forms():
         job, was_there = jobs.accept(_write(kind, payload, resource_id), _form_key(), check=check)
@@ -56,7 +60,7 @@ def submit_once(
 def tell(
     done: str, kind: str, payload: Mapping[str, Any], resource_id: str, check: Callable[[], object] | None = None
 ) -> bool:
-    """Submits a write whose outcome the next page tells: what refused it, or `done` once it has taken effect.
+    """Submits a write and flashes the result: the Conflict, or `done` once it has taken effect.
 
     Returns whether it was accepted. Raises like `submit`, except Conflict.
     """
@@ -71,38 +75,41 @@ def tell(
 
 
 def begin(kind: str, resource_id: str, store: Callable[[str], None], content: bytes = b"") -> Job:
-    """Accepts a write that takes long, and does not wait for it; of one form with the same `content`, once.
+    """Accepts a long write without waiting for it, once per form and `content`.
 
-    `store`: as for `jobs.accept`. `content`: a digest of what the form uploads.
+    `store`: see `jobs.accept`. `content`: a digest of the form's upload.
     """
     with _told_of_earlier_forms():
         return jobs.accept(_write(kind, {}, resource_id), _form_key(content), store)[0]
 
 
 def replay(failed: Job) -> Job:
-    """Asks for a failed write again and waits for its new job; of one form, only the first counts.
+    """Replays a failed write and waits for the new job. Of repeated clicks, only the first counts.
 
-    Returns the new job, however it ended. Raises Conflict if the failed one cannot be replayed.
+    Returns the new job in whatever state it ends. Raises Conflict if the failed one cannot be replayed.
     """
     job, _ = failed_jobs.replay(failed, trace_id(), viewer().actor_id, _form_key())
     return wait(job)
 
 
 def wait(job: Job) -> Job:
-    """The job once it has ended, or as it is after DELAYED_SECONDS; at once where writes are delayed already."""
+    """Returns the job once it has ended, or unfinished after DELAYED_SECONDS.
+
+    Returns it at once if the workspace's writes are delayed already.
+    """
     return job if viewer().is_delayed else jobs.wait(job, DELAYED_SECONDS)
 
 
 def trace_id() -> str:
-    """The identifier of this request."""
+    """Returns the identifier of this request."""
     return str(request.environ["bellhop.request_id"])
 
 
 @contextmanager
 def _told_of_earlier_forms() -> Iterator[None]:
-    """Raises Conflict where the form's key was used with other entries: the browser went back to a form that was sent.
+    """Raises Conflict if the form's key was used with other values: somebody went back to a sent form.
 
-    The page shows the form again, with a new key.
+    The page then shows the form again, with a new key.
     """
     try:
         yield
@@ -115,7 +122,7 @@ def _write(kind: str, payload: Mapping[str, Any], resource_id: str | None) -> Wr
 
 
 def _form_key(content: bytes = b"") -> RequestKey | None:
-    """The key of the form that was sent, by which its second click is recognized."""
+    """Returns the form's key, by which a second click is detected; None if it is invalid."""
     try:
         key = idempotency_keys.parse(request.form.get("once", ""))
     except Invalid:

@@ -35,6 +35,6 @@ def process_types(broker: Broker) -> set[str]:
 
 
 def process_name(arguments: Sequence[str]) -> str:
-    """The process types of a command of the Procfile, by its modules; `worker` for all of them, or for none."""
+    """Returns the process types that the command's modules stand for; "worker" for all of them or none."""
     modules = [each.partition(".")[2] for each in arguments if each.startswith("workers.") and each != "workers.broker"]
     return "+".join(module.replace("_", "-") for module in modules if module != "all") or "worker"

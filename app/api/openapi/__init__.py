@@ -1,4 +1,4 @@
-"""The OpenAPI document: blueprints describe only what is their own; what operations share is added here."""
+"""The OpenAPI document: blueprints describe their own parts; what operations share is added here."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ VERSION = "3.1.0"
 
 
 class Api(flask_smorest.Api):
-    """flask-smorest's registration and document, without its error responses and its error handler."""
+    """flask-smorest's registration and document, without its error responses and error handler."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
     _document: bytes | None = None
 
     def _register_error_handlers(self) -> None:
-        """`app.api.problems` handles errors."""
+        """Does nothing: `app.api.problems` handles errors."""
 
     def _openapi_json(self) -> Response:
         if self._document is None:
@@ -52,14 +52,14 @@ class Api(flask_smorest.Api):
             components.response(name, response)
 
     def _register_etag_headers(self) -> None:
-        """Responses have no ETags."""
+        """Does nothing: responses have no ETags."""
 
     def _register_pagination_header(self) -> None:
-        """Lists carry their cursor in the body."""
+        """Does nothing: lists contain their cursor in the body."""
 
 
 def install(app: Flask, base_url: str) -> Api:
-    """The Api that blueprints are registered with. Serves the document at `/api/v1/openapi.json`."""
+    """Returns the Api for registering blueprints. Serves the document at `/api/v1/openapi.json`."""
     app.config.setdefault("API_TITLE", "Bellhop")
     app.config.setdefault("API_VERSION", "v1")
     app.config.setdefault("OPENAPI_VERSION", VERSION)

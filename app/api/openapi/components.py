@@ -6,7 +6,7 @@ from typing import Any
 
 _UUID_V4 = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
 
-# Sent only with responses to a request with a valid token.
+# Sent only to requests with a valid token.
 LIMITS = ("RateLimit-Policy", "RateLimit")
 
 HEADERS: dict[str, dict[str, Any]] = {
@@ -65,7 +65,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "Idempotency-Key": {
         "description": "A UUIDv4, new for each operation. Within 24 hours the same request with the same key gets the "
         "same job and does nothing else.",
-        # No example: tools would send it with two different requests, and the second would be refused.
+        # No example: tools would send it with two different requests, and the second one would be refused.
         "schema": {"type": "string", "pattern": _UUID_V4},
     },
     "X-Request-Id": {
@@ -76,5 +76,5 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 def header_references(*names: str) -> dict[str, dict[str, str]]:
-    """References to the shared headers of these names."""
+    """Returns references to shared headers, by name."""
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}

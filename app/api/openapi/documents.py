@@ -1,4 +1,4 @@
-"""Documents: the examples and links that depend on the whole OpenAPI document."""
+"""Adds the examples and links that depend on the whole OpenAPI document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _JOB = "/api/v1/workspaces/{workspace}/jobs/{job_id}"
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document, changed in place: every body gets an example, every response links to what it names."""
+    """Modifies the document: bodies get examples, and responses link to the resources they name."""
     schemas, paths = document["components"]["schemas"], document["paths"]
     shows = {path: item["get"]["operationId"] for path, item in paths.items() if "get" in item}
     for path, item in paths.items():
@@ -32,7 +32,7 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_recorded(operation: dict[str, Any]) -> None:
-    """Gives responses the example that the server really sent; a test records these."""
+    """Adds recorded responses of the server as examples. A test records them."""
     recorded = _RECORDED.get(operation["operationId"], {})
     for status, response in operation["responses"].items():
         if "application/json" in response.get("content", {}) and str(status) in recorded:
@@ -40,7 +40,7 @@ def _add_recorded(operation: dict[str, Any]) -> None:
 
 
 def contents(operation: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The JSON bodies of an operation; problems, which all operations share, are left out."""
+    """Yields an operation's JSON bodies, except problems, which all operations share."""
     for body in (operation.get("requestBody", {}), *operation["responses"].values()):
         if "application/json" in body.get("content", {}):
             yield body["content"]["application/json"]

@@ -1,4 +1,4 @@
-"""Schemas of event bodies, one for each kind of event, made from the catalogue's samples."""
+"""Schemas of event bodies, one per kind of event, derived from the catalogue's samples."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from app.domain.webhooks import catalogue
 _SAMPLES: Mapping[str, dict[str, Any]] = {
     kind["kind"]: kind["sample"] for kind in catalogue.represent(str(examples.identifier("workspace")))
 }
-# The API shows these resources in the same form; a body with all members of one refers to its schema.
+# Resources that the API represents in the same form. A body with all members of one refers to its schema.
 _RESOURCES = {
     name.lower(): name for name in ("Contact", "Sale", "Booking", "Conversation", "Message", "Run", "Broadcast")
 }
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """The schema of each kind's body by its name among the components, and the union of all, told apart by `kind`."""
+    """Returns the schema of each kind's body by component name, and their union by `kind`."""
     of_kinds = {
         name_of(kind): _of_body({"const": kind}, body["data"])
         | {"description": catalogue.KINDS[kind].description, "example": body}
@@ -39,17 +39,17 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def name_of(kind: str) -> str:
-    """The component of a kind's body: `ContactCreatedBody` for `contact.created`."""
+    """Returns the component of a kind's body: `ContactCreatedBody` for `contact.created`."""
     return "".join(part.title() for part in kind.replace(".", "_").split("_")) + "Body"
 
 
 def reference(kind: str) -> dict[str, str]:
-    """A reference to the schema of a kind's body."""
+    """Returns a reference to the schema of a kind's body."""
     return {"$ref": f"#/components/schemas/{name_of(kind)}"}
 
 
 def sample(kind: str) -> dict[str, Any]:
-    """A whole body of that kind."""
+    """Returns a complete body of the kind."""
     return _SAMPLES[kind]
 
 
@@ -66,7 +66,7 @@ def _of_body(kind: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_member(name: str, value: Any) -> dict[str, Any]:
-    """The schema of a member of `data`: the resource, if the value is a whole one, otherwise what it looks like."""
+    """Returns the schema of a member of `data`: a reference for a whole resource, else by its value."""
     if name in _RESOURCES and isinstance(value, dict) and len(value) > 1:
         return {"$ref": f"#/components/schemas/{_RESOURCES[name]}"}
     return _of_value(name, value)

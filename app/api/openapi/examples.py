@@ -1,11 +1,11 @@
-"""Examples for the OpenAPI document: of fields by their names, and of whole bodies by their schemas."""
+"""Examples for the OpenAPI document: of fields by name, and of bodies by schema."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# The prefixes of identifiers, by the name that a thing has in fields, paths and schemas.
+# Prefixes of identifiers, by the resource's name in fields, paths and schemas.
 PREFIXES: Mapping[str, str] = {
     "workspace": "ws",
     "member": "mem",
@@ -40,7 +40,7 @@ PREFIXES: Mapping[str, str] = {
 _SUFFIX = "01kaj5bd40e6rr3f5y2kq0w9xz"
 _TIME = "2026-11-21T10:00:00.000Z"
 
-# Fields whose type suggests no example; `Schema.field` where one name means different things.
+# Examples of fields whose type suggests none; `Schema.field` if a name has several meanings.
 _FIELDS: Mapping[str, Any] = {
     "external_id": "customer-1042",
     "email": "ada@example.com",
@@ -104,19 +104,19 @@ class Lacking(LookupError):
 
 
 def identifier(name: str) -> str | None:
-    """An example identifier for `contact` or `contact_id`; None for a name that is not a thing's."""
+    """Returns an example identifier for `contact` or `contact_id`; None if the name is no resource."""
     prefix = PREFIXES.get(name.removesuffix("_id"))
     return None if prefix is None else f"{prefix}_{_SUFFIX}"
 
 
 def pattern(name: str) -> str | None:
-    """The pattern of the identifiers in a field or parameter of that name; None if it holds no identifiers."""
+    """Returns the pattern of identifiers in that field or parameter; None if it holds none."""
     prefix = PREFIXES.get(name.removesuffix("_id")) if name.endswith("_id") or name == "workspace" else None
     return None if prefix is None else f"^{prefix}_[0-7][0-9a-hjkmnp-tv-z]{{25}}$"
 
 
 def of_field(schema: type, name: str, has_enum: bool = False) -> Any:
-    """The example of a schema's field; None if there is none, or if its enumeration (`has_enum`) provides one."""
+    """Returns the example of a schema's field; None if there is none, or its enumeration has one."""
     kinds = [kind.__name__ for kind in schema.__mro__]
     for kind in kinds:
         if f"{kind}.{name}" in _FIELDS:
@@ -127,7 +127,7 @@ def of_field(schema: type, name: str, has_enum: bool = False) -> Any:
 
 
 def of_schema(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Any:
-    """A value that `schema` describes, built from the examples in it. Raises Lacking, naming a field without one."""
+    """Builds a value for `schema` from its examples. Raises Lacking, naming a field without one."""
     if "$ref" in schema:
         return of_schema(components[schema["$ref"].rpartition("/")[2]], components)
     if "example" in schema:

@@ -1,4 +1,4 @@
-"""Operations: adds the problems, headers, parameters and names that follow from the conventions."""
+"""Adds the problems, headers, parameters and names to operations that follow from conventions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ANY_TOKEN = ("/auth/me", "/webhooks/events")
 
 
 class Conventions(BasePlugin):
-    """An apispec plugin that adds to every operation what holds for all operations."""
+    """An apispec plugin that adds the common parts to every operation."""
 
     def __init__(self, app: Flask) -> None:
         self._app = app
 
     def schema_helper(self, name: str, definition: Any, schema: Any = None, **_: Any) -> Any:
-        """The members that a schema class declares as `described` because its fields cannot express them."""
+        """Returns members that a schema class lists in `described`, because fields cannot express them."""
         return getattr(schema, "described", None)
 
     def path_helper(
@@ -36,7 +36,7 @@ class Conventions(BasePlugin):
     def operation_helper(
         self, path: str | None = None, operations: dict[str, Any] | None = None, rule: Any = None, **_: Any
     ) -> None:
-        """Adds an operationId, the restriction, problems, parameters and headers."""
+        """Adds the operationId, the restriction, problems, parameters and headers."""
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", rule.endpoint.rpartition(".")[2])
             _add_restriction(operation, self._app.view_functions[rule.endpoint])

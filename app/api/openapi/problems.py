@@ -1,4 +1,4 @@
-"""Problem documents as components: their schemas, and one response for each status."""
+"""Problem documents as components: schemas, and one response for each status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.problems import PROBLEMS, Problem, problem_document, problem_of_error
 
 _EXAMPLE_ID = "5f0c6f1d2b7e4a8f9d3c1b2a4e6f8071"
 _INVALID = Invalid(Fault("/contact_id", "Missing data for required field."))
-# Members of a conflict; each is there only where it applies.
+# Members of a conflict. Each is present only where it applies.
 _FACTS = {
     "conflicting_field": "The identifier that is taken, or that has a different value on the contact.",
     "conflicting_contact_id": "The contact that has this identifier, or a different one.",
@@ -24,7 +24,7 @@ _FACTS = {
     "conflicting_run_id": "The run that keeps the contact out of the automation.",
 }
 
-# A request that waits for its job gets the job's problem as its own response.
+# Headers of a request that waits for its job and gets the job's problem as its response.
 _OF_WAITING = ["Preference-Applied", "Idempotent-Replayed"]
 _OWN_HEADERS = {
     401: ["WWW-Authenticate"],
@@ -39,18 +39,18 @@ _OWN_HEADERS = {
 
 
 def response_name(status: int) -> str:
-    """The name of a problem response among the components: `NotFound` for 404."""
+    """Returns the component of a problem response: `NotFound` for 404."""
     return HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
 
 
 def problem_responses(base_url: str) -> dict[str, dict[str, Any]]:
-    """The response for each status in the table of problems, by its name among the components."""
+    """Returns the response for each status of problems, by component name."""
     statuses = sorted({problem.status for problem in PROBLEMS.values()})
     return {response_name(status): _problem_response(status, base_url) for status in statuses}
 
 
 def problem_schemas() -> dict[str, dict[str, Any]]:
-    """The schemas of problem documents, by their names among the components."""
+    """Returns the schemas of problem documents, by component name."""
     slugs = ", ".join(f"`{slug}`" for slug in PROBLEMS)
     text = {"type": "string"}
     members = {

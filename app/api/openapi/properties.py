@@ -1,4 +1,4 @@
-"""Properties: what apispec does not derive from a schema's fields, or derives wrongly."""
+"""Corrects what apispec does not derive from a schema's fields, or derives wrongly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.lib.schemas import STORABLE_TEXT, Query, ResponseBody
 
 
 def _nullable_reference(_converter: Any, _field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """A reference that may be null. apispec adds members that rule null out."""
+    """Fixes a reference that may be null: apispec adds members that exclude null."""
     if "anyOf" in ret:
         for name in ("type", "additionalProperties"):
             ret.pop(name, None)
@@ -19,12 +19,12 @@ def _nullable_reference(_converter: Any, _field: Any, ret: dict[str, Any]) -> di
 
 
 def _reference(_converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
-    """A reference in the metadata, which apispec leaves out."""
+    """Adds a reference from the metadata, which apispec drops."""
     return {"$ref": field.metadata["$ref"]} if "$ref" in field.metadata else {}
 
 
 def _open_enumeration(_converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
-    """The values of a response's field, to which more may be added, as words; a constant as such."""
+    """Lists a response field's known values in words, because more may be added; keeps constants."""
     if "const" in field.metadata:
         return {"const": field.metadata["const"]}
     if "enum" not in ret or not isinstance(field.root, ResponseBody):
@@ -36,16 +36,16 @@ def _open_enumeration(_converter: Any, field: fields.Field[Any], ret: dict[str, 
 
 
 def _count_of_members(_converter: Any, _field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """The largest number of members of an object, which apispec writes as a length."""
+    """Renames an object's length limit, which apispec calls `maxLength`, to `maxProperties`."""
     return {"maxProperties": ret.pop("maxLength")} if ret.get("type") == "object" and "maxLength" in ret else {}
 
 
 def _storable_text(_converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
-    """The pattern of text in a request: no U+0000; an identifier's pattern in a body."""
+    """Adds the pattern of text in a request: no U+0000; in a body, an identifier's pattern."""
     is_free = isinstance(field, fields.String) and not ret.keys() & {"pattern", "enum", "format"}
     if not is_free or isinstance(field.root, ResponseBody):
         return {}
-    # A filter by something that is not an identifier finds nothing; a body with one is refused.
+    # A filter with an invalid identifier finds nothing; a body with one is refused.
     is_filter = isinstance(field.root, Query)
     if is_filter:
         return {"pattern": STORABLE_TEXT, "minLength": max(1, ret.get("minLength", 1))}
@@ -53,12 +53,12 @@ def _storable_text(_converter: Any, field: fields.Field[Any], ret: dict[str, Any
 
 
 def _example_of_field(_converter: Any, field: fields.Field[Any], ret: dict[str, Any]) -> dict[str, Any]:
-    """An example, by the field's name, for a field that has none of its own."""
+    """Adds an example by the field's name, unless it has one."""
     if "example" in ret or not isinstance(field.parent, Schema) or field.name is None:
         return {}
     example = examples.of_field(type(field.parent), field.name, "enum" in ret)
     return {} if example is None else {"example": example}
 
 
-# Functions of apispec's converter, in the order in which they run; each sees what those before it made.
+# Functions for apispec's converter, in order; each sees the result of the previous ones.
 ADDED = (_reference, _nullable_reference, _count_of_members, _storable_text, _example_of_field, _open_enumeration)

@@ -1,4 +1,4 @@
-"""Webhooks: the deliveries that an endpoint receives, for the OpenAPI document."""
+"""Describes the deliveries to endpoints, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.domain.webhooks import catalogue
 
 
 def webhooks() -> dict[str, Any]:
-    """The requests that receivers get, by the kind of their event."""
+    """Returns the requests to receivers, by kind of event."""
     return {kind: {"post": _delivery(kind)} for kind in catalogue.KINDS}
 
 

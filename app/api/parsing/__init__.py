@@ -1,4 +1,4 @@
-"""Reads requests strictly: paths, queries and bodies. What a route has not declared is refused."""
+"""Parses requests strictly: paths, queries and bodies. Refuses what a route does not declare."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from app.api.parsing import bodies, paths
 
 
 def install(app: Flask) -> None:
-    """Makes `app` find its routes as `paths` describes, and limits its bodies as `bodies` does."""
+    """Installs the routing of `paths` and the size limit of `bodies`."""
     paths.install(app)
     bodies.install(app)

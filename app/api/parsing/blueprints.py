@@ -1,4 +1,4 @@
-"""Blueprints whose routes accept only the query and the body that they declare."""
+"""Blueprints whose routes accept only the query and body that they declare."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Nothing(Schema):
 
 
 class Blueprint(flask_smorest.Blueprint):
-    """flask-smorest's blueprint with this package's parsing, and with responses that are only documented."""
+    """flask-smorest's blueprint with our own parsing, and with responses that are only documented."""
 
     def arguments(
         self, schema: type[Query | RequestBody], *, required: bool = True, **documentation: Any
     ) -> Callable[[View], View]:
-        """Passes the query or the body, loaded by `schema`, to the view.
+        """Loads the query or body with `schema`, and passes it to the view.
 
-        It follows the view's other positional arguments. With `required=False` a missing body counts as `{}`.
+        It follows the view's other positional arguments. With `required=False`, a missing body counts as `{}`.
         """
         is_query = issubclass(schema, Query)
         loader = schema()
@@ -59,7 +59,7 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def response(self, *args: Any, **described: Any) -> Callable[[View], View]:
-        """Documents a response. The view builds it, so the view needs no wrapper (decision 18)."""
+        """Documents a response. The view builds it itself, so it needs no wrapper (decision 18)."""
         return _only_document(super().response(*args, **described))
 
     def alt_response(self, *args: Any, **described: Any) -> Callable[[View], View]:
@@ -67,7 +67,7 @@ class Blueprint(flask_smorest.Blueprint):
         return _only_document(super().alt_response(*args, **described))
 
     def add_url_rule(self, rule: str, endpoint: str | None = None, view_func: Any = None, **options: Any) -> None:
-        """Registers the view, guarded: it refuses a query or a body that it does not declare."""
+        """Registers the view. It refuses a query or body that the view does not declare."""
         super().add_url_rule(rule, endpoint or view_func.__name__, _strict(view_func), **options)
 
 
@@ -82,7 +82,7 @@ def _only_document(decorate: Callable[[View], View]) -> Callable[[View], View]:
 def _strict(view: View) -> View:
     apidoc = getattr(view, "_apidoc", {})
     declared = {parameter["in"] for parameter in apidoc.get("arguments", {}).get("parameters", ())}
-    # A body that is not a JSON object is documented by hand; its view reads it.
+    # A body that is not a JSON object is documented by hand, and read by its view.
     has_body = "json" in declared or "requestBody" in apidoc.get("manual_doc", {})
     has_query = "query" in declared
     nothing = Nothing()
@@ -91,7 +91,7 @@ def _strict(view: View) -> View:
     def strict(*args: Any, **kwargs: Any) -> Any:
         request = request_ctx.request
         if kwargs and "\x00" in request.environ["PATH_INFO"]:
-            raise NotFound  # no identifier or name holds U+0000, and PostgreSQL refuses it
+            raise NotFound  # no identifier or name contains U+0000, and PostgreSQL rejects it
         if not has_query and request.query_string:
             load(nothing, read_query(request, nothing))
         if not has_body and request.method not in ("GET", "HEAD", "OPTIONS"):

@@ -1,4 +1,4 @@
-"""Bodies: JSON objects of limited size, and large ones in a file."""
+"""Reads bodies: JSON objects of limited size, and large bodies into a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def install(app: Flask) -> None:
 
 
 def read_object(request: Request) -> dict[str, Any] | None:
-    """The body's JSON object, None if there is no body.
+    """Returns the JSON object in the body; None without a body.
 
     Raises RequestEntityTooLarge, UnsupportedMediaType, BadRequest, Malformed (not JSON) and Invalid (not an object).
     """
@@ -42,18 +42,19 @@ def read_object(request: Request) -> dict[str, Any] | None:
 
 
 def whole_body(request: Request, most_bytes: int) -> bytes:
-    """The raw body. Raises RequestEntityTooLarge above `most_bytes`, and BadRequest for one that did not come whole."""
+    """Returns the raw body. Raises RequestEntityTooLarge, and BadRequest if it is incomplete."""
     request.max_content_length = _read_limit(most_bytes)
-    raw = _read_to_end(request.get_data)  # keeps the body: its bytes are part of an idempotency key's fingerprint
+    raw = _read_to_end(request.get_data)  # keeps the body, which is part of an idempotency key's fingerprint
     _check_length(request, len(raw), most_bytes)
     return raw
 
 
 @contextmanager
 def spooled_body(request: Request, most_bytes: int) -> Iterator[IO[bytes]]:
-    """The raw body in a file, positioned at its end. Above MAX_BODY_BYTES the file is on disk, however slow the upload.
+    """Reads the raw body into a file, positioned at its end. Above MAX_BODY_BYTES, it is on disk.
 
-    Raises RequestEntityTooLarge above `most_bytes`, BadRequest, and Unavailable if the disk is full.
+    So a slow upload does not take up memory. Raises RequestEntityTooLarge above `most_bytes`, BadRequest, and
+    Unavailable if the disk is full.
     """
     request.max_content_length = _read_limit(most_bytes)
     with SpooledTemporaryFile(MAX_BODY_BYTES) as body:
@@ -61,17 +62,17 @@ def spooled_body(request: Request, most_bytes: int) -> Iterator[IO[bytes]]:
             while part := _read_to_end(partial(request.stream.read, _PART_BYTES)):
                 body.write(part)
             body.flush()
-        except OSError as error:  # of the file: one of the connection has become a BadRequest
+        except OSError as error:  # from the file: errors of the connection have become a BadRequest
             _log.error("body.not_kept", error=str(error))
             with suppress(OSError):
-                body.close()  # leaving the `with` block would flush again, and fail again
+                body.close()  # otherwise, leaving the `with` block would flush and fail again
             raise Unavailable("There is no room for the body at this moment. Try again shortly.") from error
         _check_length(request, body.tell(), most_bytes)
         yield body
 
 
 def _read_limit(most_bytes: int) -> int:
-    # werkzeug silently truncates a chunked body at its limit. One byte more shows that the body exceeds ours.
+    # werkzeug silently truncates a chunked body at its limit. One more byte shows that the body exceeds ours.
     return most_bytes + 1
 
 
@@ -80,7 +81,7 @@ def _read_to_end(read: Callable[[], T]) -> T:
         return read()
     except HTTPException:
         raise
-    except Exception as error:  # gunicorn's own, for malformed chunks or a lost connection
+    except Exception as error:  # gunicorn's errors, for malformed chunks or a lost connection
         raise BadRequest("The body could not be read completely.") from error
 
 

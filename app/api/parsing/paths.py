@@ -1,4 +1,4 @@
-"""Paths: how routes are found, and the types of their variables."""
+"""Paths: finds routes, and converts their variables."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from functools import partial
 from flask import Flask, Request
 from werkzeug.routing import BaseConverter, MapAdapter, PathConverter
 
-_NOWHERE = "/\0"  # no route matches it
+_NOWHERE = "/\0"  # matches no route
 _WORKSPACE, _SHORT = "/api/v1/workspaces/<workspace>/", "/api/v1/"
 
 
 class Rest(PathConverter):
-    """The rest of a path, which may begin with a slash: a tag's name may."""
+    """The rest of a path. It may begin with a slash, because a tag's name may."""
 
     regex = ".+"
     part_isolating = False
 
 
 class Identifier(BaseConverter):
-    """One part of a path, except the last one of routes of their own, such as `contacts/import`."""
+    """One segment of a path, except last segments of other routes, such as `contacts/import`."""
 
     regex = "(?!(?:import|counts?)$)[^/]+"
-    part_isolating = True  # werkzeug would not infer it from this regex, and would try all rules one by one
+    part_isolating = True  # werkzeug cannot infer it from this regex, and would try all rules one by one
 
 
 def install(app: Flask) -> None:
     """Makes `app` find its routes by path and method alone."""
     app.url_map.strict_slashes = False
-    # Otherwise `//` is redirected, to an address built from the Host header.
+    # Otherwise, `//` would be redirected to an address built from the Host header.
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"path": Rest, "default": Identifier}
     app.create_url_adapter = partial(_adapter, app)  # type: ignore[method-assign]
 
 
 def shorten(app: Flask) -> None:
-    """Gives every route of `app` below a workspace a second address without it, for the token's own workspace."""
+    """Gives every route below a workspace a second address without it, for the token's own workspace."""
     for rule in list(app.url_map.iter_rules()):
         if rule.rule.startswith(_WORKSPACE):
             methods = (rule.methods or set()) - {"HEAD", "OPTIONS"}
@@ -43,7 +43,7 @@ def shorten(app: Flask) -> None:
 
 
 def _adapter(app: Flask, request: Request | None) -> MapAdapter | None:
-    """Flask's, without evaluating the request's Host header, which no route depends on."""
+    """Like Flask's, but ignores the Host header, which no route depends on."""
     if request is None:
         return None
     # werkzeug would read `//api` as `/api`. A proxy that restricts `/api` does not, so its rules could be bypassed.

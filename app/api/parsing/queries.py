@@ -1,4 +1,4 @@
-"""Queries: the parameters in a request's address."""
+"""Reads the parameters in a request's address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.errors import Fault, Invalid, pointer_to
 
 
 def read_query(request: Request, schema: marshmallow.Schema) -> dict[str, Any]:
-    """The parameters by name; those that are lists in `schema` are lists. Raises Invalid if another is repeated."""
+    """Returns the parameters by name; lists for list fields. Raises Invalid for other repeated ones."""
     if not request.query_string:
         return {}
     given = request.args.to_dict(flat=False)

@@ -1,4 +1,4 @@
-// The widget of a web chat: a button, and a panel with the messages. Strangers' text is only ever set as text.
+// The widget of a web chat: a button, and a panel with the messages. Other people's text is only ever set as text.
 
 const script = document.currentScript;
 const labels = {
@@ -113,7 +113,7 @@ function render() {
       item = { look, node: made };
       shown.set(key, item);
     }
-    // Only what is new or out of place is touched: screen readers read what is touched.
+    // Only new or misplaced messages are touched, because screen readers read whatever is touched.
     if ((before ? before.nextSibling : list.firstChild) !== item.node) list.insertBefore(item.node, before ? before.nextSibling : list.firstChild);
     before = item.node;
   }
@@ -146,7 +146,7 @@ function render() {
   if (isSeen && unread) session.read();
 }
 
-// Whether it is open, or when it opens, by the visitor's clock. Nothing once the hours that the script has are over.
+// Whether support is open, or when it opens, in the visitor's local time. Nothing after the script's last hours.
 function opening() {
   const now = Date.now() / 60000;
   const [begins] = config.hours?.find(([, ends]) => ends > now) || [];
@@ -154,7 +154,7 @@ function opening() {
   return begins <= now ? labels.open_now : `${labels.back} ${new Date(begins * 60000).toLocaleString([], { weekday: "long", hour: "numeric", minute: "2-digit" })}`;
 }
 
-// The buttons of the latest message that has some, until the visitor has written anything since.
+// The buttons of the latest message that has some, until the visitor writes.
 function offer(all) {
   const last = all.findLast((each) => each.direction === "in" || each.buttons?.length);
   const buttons = (!session.isBlocked && last?.buttons) || [];
@@ -187,7 +187,7 @@ function sentAt(at) {
   return make("time", { dateTime: at.toISOString(), title: at.toLocaleString(), textContent: at.toLocaleString([], { dateStyle: isToday ? undefined : "medium", timeStyle: "short" }) });
 }
 
-// Only plain ASCII becomes a link, so that no letters can pretend to be others.
+// Only plain ASCII becomes a link, so that no letter can imitate another.
 function linked(content) {
   const paragraph = make("p", { dir: "auto" });
   for (const part of content.split(/(https?:\/\/[!-~]+)/)) {
@@ -219,7 +219,7 @@ function toggle(isOpen) {
 
 async function showOlder() {
   if (!session.hasOlder) return;
-  // Screen readers must not read the whole page of messages aloud.
+  // Otherwise screen readers would read the whole page of messages aloud.
   log.setAttribute("aria-live", "off");
   await session.older();
   setTimeout(() => log.setAttribute("aria-live", "polite"), 1000);
@@ -230,7 +230,7 @@ log.onscroll = () => log.scrollTop < 60 && showOlder();
 launcher.onclick = () => toggle(true);
 close.onclick = () => toggle(false);
 root.addEventListener("keydown", (event) => {
-  // The page's own shortcuts must not hear what is typed here.
+  // The page's own shortcuts must not react to keys typed here.
   event.stopPropagation();
   if (event.key === "Escape" && session.isOpen) toggle(false);
   if (event.key === "Enter" && event.target === text && !event.shiftKey && !event.isComposing) {
@@ -238,7 +238,7 @@ root.addEventListener("keydown", (event) => {
     form.requestSubmit();
   }
 });
-// Characters as the server counts them: an emoji is one.
+// Counts characters as the server does: an emoji is one.
 const excess = () => [...text.value.trim()].length - config.mostCharacters;
 function measure() {
   const over = excess();
@@ -259,7 +259,7 @@ form.onsubmit = (event) => {
   event.preventDefault();
   const said = text.value.trim();
   if (!said) return;
-  // The text stays, and below it stands why.
+  // The text stays, with the reason below it.
   if (excess() > 0) return tell(labels.failed);
   text.value = problem = "";
   measure();
@@ -280,7 +280,7 @@ window.Bellhop = {
   open: () => toggle(true),
   close: () => toggle(false),
 };
-// Beside the body, so that its transforms and filters do not move what is fixed to the window.
+// Placed beside the body, so that the body's transforms and filters do not move fixed elements.
 const place = () => {
   host.dir = document.body.dir;
   document.documentElement.append(host);

@@ -1,5 +1,5 @@
-// The session of a web chat: what is stored in the browser, and what is sent and fetched. It knows nothing of the page.
-// Nothing is stored, here or at the server, before the first message or its file.
+// The session of a web chat: storage in the browser, sending and fetching. It does not depend on the page. Nothing is
+// stored, here or on the server, before the first message or its file.
 
 const STORE = `bellhop-chat:${config.channel}`;
 const HOME = `${config.base}/chat/${config.channel}`;
@@ -45,7 +45,7 @@ class Session {
     try {
       this.state = { ...NOTHING, ...JSON.parse(localStorage.getItem(STORE)) };
     } catch {
-      // No storage here: the session lasts as long as the page.
+      // Without storage, the session lasts as long as the page.
     }
   }
 
@@ -85,7 +85,7 @@ class Session {
     this.listen();
   }
 
-  // A Content-Security-Policy refuses every request of its kind: only the page's author can change that.
+  // A Content-Security-Policy refuses all requests of a kind: only the page's author can change that.
   noteRefusal({ disposition, effectiveDirective: directive, blockedURI: address }) {
     const origin = [HOME, STREAM].map((each) => new URL(each).origin).find((each) => address.startsWith(each));
     if (!origin || disposition !== "enforce") return;
@@ -93,7 +93,7 @@ class Session {
     if (!this.refusals.has(refusal)) console.error(refusal);
     this.refusals.add(refusal);
     if (directive !== "connect-src") return;
-    // Some browsers name the origin alone.
+    // Some browsers report only the origin.
     const isOf = (place) => address.startsWith(place) || place.startsWith(address);
     this.isBlocked ||= isOf(HOME);
     this.isStreamBlocked ||= isOf(STREAM);
@@ -118,7 +118,7 @@ class Session {
       this.isOffline = isAway;
       this.changed();
     }
-    // A token that ended: what waits to be sent begins another session.
+    // The token has expired: waiting messages begin another session.
     if (answer.status === 401 && sent && sent === this.state.token) {
       this.begin();
       this.save({ token: null, key: null });
@@ -140,7 +140,7 @@ class Session {
     const done = navigator.locks ? navigator.locks.request(STORE, work) : work();
     done.finally(() => {
       this.isFlushing = false;
-      // Written in the moment after the last look.
+      // For messages written just after the last check.
       if (this.state.outbox.some((each) => !each.failed)) this.flush();
     });
   }
@@ -182,7 +182,7 @@ class Session {
     this.flush();
   }
 
-  // Says why the file was not sent, by the name of a label; nothing if it was.
+  // Returns the label of the reason why the file was not sent; nothing if it was.
   async attach(file) {
     if (file.size > config.mostBytes) return "large";
     const key = this.state.key || random();
@@ -202,13 +202,13 @@ class Session {
     const answer = await this.ask("/messages");
     if (!answer.ok || token !== this.state.token) return;
     const { messages, unread } = await answer.json();
-    // The answer to an earlier request may come last, and would hide what is new.
+    // The response to an earlier request may arrive last, and would hide newer messages.
     if (at < this.latest) return;
     this.latest = at;
     this.unread = unread;
     const ids = new Set(messages.flatMap((each) => [each.id, each.client_id]));
     const first = messages[0]?.at;
-    // Older ones than the server has shown stay unless some between are missing, and what it has not processed.
+    // Keeps messages older than the server's page, unless some in between are missing, and unprocessed ones.
     const adjoins = this.messages.some((each) => each.id && ids.has(each.id));
     const older = adjoins ? this.messages.filter((each) => each.id && !ids.has(each.id) && each.at <= first) : [];
     if (!older.length) this.hasOlder = messages.length === PAGE;
@@ -243,7 +243,7 @@ class Session {
     this.ask("/typing", {});
   }
 
-  // The stream only says that there is something new, so a lost event costs nothing.
+  // The stream only says that there is something new, so a lost event does no harm.
   async listen() {
     if (this.isListening) return;
     this.isListening = true;

@@ -1,5 +1,5 @@
-"""Automations: definitions and their steps, published versions, runs, and what carries runs out.
+"""Automations: definitions and their steps, published versions, runs, and their execution.
 
-The API and pages call `automations`, `publications`, `controls`, `simulations` and `runs`; workers call `executions`
-(whose `interpreter` carries out the steps) and `http_requests`.
+The API and pages call `automations`, `publications`, `controls`, `simulations` and `runs`. Workers call `executions`
+(whose `interpreter` takes the steps) and `http_requests`.
 """

@@ -1,4 +1,4 @@
-"""Automations: drafts, published versions, starts, and control over all runs of one."""
+"""Automations: drafts, published versions, starts, and control over all runs of an automation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from app.models.sets import Key
 STATUSES = ("draft", "published", "unpublished", "paused")
 REENTRY = ("every", "after_finish", "once")
 QUOTA = Quota(Automation, 1_000, "automations")
-MOST_COUNTED = 100_000  # runs, by a dry run
+MOST_COUNTED = 100_000  # runs counted by a dry run, at most
 _KEPT_OUT = {
     "after_finish": "This contact is in the automation already and may enter it again when that run has ended.",
     "once": "This contact has been in the automation and may enter it only once.",
 }
-# What requests and responses say of the fields.
+# Descriptions and examples of the fields, for the API's documentation.
 ABOUT_NAME = {"description": "For people; it need not be unique.", "example": "Welcome new customers"}
 EXAMPLE = {
     "triggers": [{"event": "tag.added", "tag": "vip"}],
@@ -57,7 +57,7 @@ ABOUT_REENTRY = {
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
-    """The keys that `start` gets from its unit."""
+    """Returns the keys that `start` needs in its unit."""
     contact_id = payload["contact_id"]
     enrolment_id = Enrolment.id_of(contact_id, payload["automation_id"])
     return [
@@ -74,7 +74,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the fields given. A definition is that of the draft; all else counts at once. Raises NotFound."""
+    """Changes the given fields: a definition in the draft, the rest at once. Raises NotFound."""
     automation = Automation.find(change.workspace_id, change.target)
     _set(automation, **change.payload)
     if automation.status != "draft" and change.payload.keys() & {"exits", "goal"}:
@@ -83,9 +83,10 @@ def update(change: Change) -> Effect:
 
 
 def publish(change: Change) -> Effect:
-    """Freezes the draft as the next version, with which runs begin from now on. A paused automation stays paused.
+    """Publishes the draft as the next version, which new runs use. A paused automation stays paused.
 
-    Raises NotFound; Invalid if it starts one that does not exist; Conflict if they would start each other in a loop.
+    Raises NotFound; Invalid if the draft names an automation, channel or segment that does not exist; Conflict if
+    automations would start each other in a loop.
     """
     automation = Automation.find(change.workspace_id, change.target)
     publications.publish(automation, change.actor_id)
@@ -93,7 +94,7 @@ def publish(change: Change) -> Effect:
 
 
 def restore(change: Change) -> Effect:
-    """Makes an earlier version the draft again. Raises NotFound, also if there is no such version."""
+    """Makes an earlier version the draft again. Raises NotFound, also for an unknown version."""
     automation = Automation.find(change.workspace_id, change.target)
     version = find_version(automation, change.payload["version"])
     if version is None:
@@ -103,18 +104,18 @@ def restore(change: Change) -> Effect:
 
 
 def find_version(automation: Automation, number: int) -> AutomationVersion | None:
-    """The version of the automation with that number; None if there is none."""
+    """Returns the automation's version with that number; None if there is none."""
     found: AutomationVersion | None = AutomationVersion.get_or_none(automation_id=automation.id, number=number)
     return found
 
 
 def unpublish(change: Change) -> Effect:
-    """Refuses starts from now on; runs go on, also those that a pause holds.
+    """Refuses starts from now on. Existing runs continue, also those that a pause holds.
 
     Raises NotFound, and Conflict if no version is published.
     """
     automation = Automation.find(change.workspace_id, change.target)
-    if automation.version is None and change.progress is None:  # an earlier version did it in parts
+    if automation.version is None and change.progress is None:  # an earlier release did it in parts
         raise Conflict("This automation is not published.")
     _end_publication(automation)
     return Effect("changed", "automation", automation.id)
@@ -130,9 +131,9 @@ def pause(change: Change) -> Effect:
 
 
 def resume(change: Change) -> Effect:
-    """Ends a pause: runs that it holds go on. Raises NotFound, Conflict."""
+    """Ends a pause: held runs continue. Raises NotFound, Conflict."""
     automation = Automation.find(change.workspace_id, change.target)
-    if automation.status != "paused" and change.progress is None:  # as above
+    if automation.status != "paused" and change.progress is None:  # see `unpublish`
         raise Conflict(f"Only a paused automation can be resumed. This one is {_state(automation)}.")
     if automation.status == "paused":
         _set(automation, status="published")
@@ -140,7 +141,7 @@ def resume(change: Change) -> Effect:
 
 
 def delete(change: Change) -> Effect | None:
-    """Cancels the automation's runs, then deletes it, in parts. The history of its runs stays. Raises NotFound."""
+    """Cancels the automation's runs, then deletes it, in parts. Keeps run history. Raises NotFound."""
     automation = Automation.find(change.workspace_id, change.target)
     if change.progress is None:
         _end_publication(automation)
@@ -154,10 +155,10 @@ def delete(change: Change) -> Effect | None:
 
 
 def start(change: Change) -> Effect:
-    """Begins a run for a contact. Raises NotFound, Invalid if there is no such contact, AutomationNotPublished.
+    """Starts a run for a contact.
 
-    If `reentry` keeps the contact out, the effect has a refusal that names the other run, and the new one is recorded
-    as cancelled.
+    Raises NotFound, AutomationNotPublished, and Invalid if there is no such contact. If `reentry` keeps the contact
+    out, the effect is a refusal that names the other run, and the new run is recorded as cancelled.
     """
     unit, automation_id = change.unit, change.payload["automation_id"]
     version, reentry, goal = published(unit, change.workspace_id, automation_id)
@@ -181,7 +182,10 @@ def start(change: Change) -> Effect:
 
 
 def check_start(workspace_id: str, automation_id: str, contact_id: str) -> None:
-    """Refuses a start that nothing in the queue can make possible. Raises NotFound, Invalid, AutomationNotPublished."""
+    """Refuses impossible starts, queued writes considered.
+
+    Raises NotFound, Invalid, AutomationNotPublished.
+    """
     values = {"workspace_id": workspace_id, "automation_id": automation_id, "contact_id": contact_id}
     [(is_there, is_published, has_contact, pending)] = rows(sql.prepared("check_start"), values)
     if not (is_there or "automations.create" in pending):
@@ -199,12 +203,12 @@ def cancel_runs(change: Change) -> Effect | None:
 
 
 def count_runs(workspace_id: str, automation_id: str, filters: Mapping[str, Any]) -> int:
-    """How many runs `cancel_runs` would cancel now, counted up to MOST_COUNTED. Raises NotFound."""
+    """Counts the runs that `cancel_runs` would cancel now, up to MOST_COUNTED. Raises NotFound."""
     return bulk_changes.count(controls.chosen(Automation.find(workspace_id, automation_id), filters), MOST_COUNTED)
 
 
 class WarningSchema(ResponseBody):
-    """What an automation may do, or has done, that is hardly meant."""
+    """Something that the automation may do, or has done, probably unintentionally."""
 
     pointer = fields.String(metadata=about("RFC 6901; '' for the automation.", example="/definition/steps/1/tag"))
     detail = fields.String(metadata=about("A sentence.", example="This may cause 'tag.added', which …"))
@@ -249,26 +253,26 @@ class AutomationVersionSchema(ResponseBody):
 
 
 def represent(automation: Automation) -> dict[str, Any]:
-    """The automation as the API shows it."""
+    """Returns the automation as in the API."""
     return {**represent_all([automation])[0], "warnings": warnings.of(automation)}
 
 
 def represent_all(automations: Sequence[Automation]) -> list[dict[str, Any]]:
-    """Automations as the API shows them; their counts are read by one statement."""
+    """Returns automations as in the API. Reads their counts in one statement."""
     runs = counts.runs_by_status([automation.id for automation in automations])
     return [AutomationSchema.of(automation, runs=runs[automation.id]) for automation in automations]
 
 
 def represent_version(version: AutomationVersion) -> dict[str, Any]:
-    """A published version as the API shows it."""
+    """Returns a published version as in the API."""
     return AutomationVersionSchema.of(version, version=version.number)
 
 
 def published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry, Mapping[str, Any] | None]:
-    """The published version of an automation, who may enter it, and its goal; read once in a unit.
+    """Returns the published version of an automation, its `reentry` and its goal. Cached in the unit.
 
-    Automations change only in the workspace's writes, so never while other writes of it are in a unit. Raises NotFound,
-    AutomationNotPublished.
+    This is safe, because automations change only in writes of their workspace, and other writes of it are never in the
+    same unit. Raises NotFound, AutomationNotPublished.
     """
     published = "SELECT version, reentry, goal FROM automations WHERE id = %s AND workspace_id = %s"
     found = unit.noted(("automation", automation_id), lambda: rows(published, (automation_id, workspace_id)))

@@ -1,6 +1,7 @@
-"""Bulk changes: change many runs of an automation in small transactions, each run once, never waiting for a lock.
+"""Bulk changes: change many runs of an automation in small transactions, each run once.
 
-A bulk change goes through the identifiers of the runs, in ascending order. Its caller keeps the position between parts.
+Never waits for locks. A bulk change goes through the runs by identifier, in ascending order. The caller keeps the
+position between parts.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from app.models.contacts import Contact
 from app.models.runs import UNFINISHED, Run
 from app.models.sets import Key
 
-# The most runs that one transaction changes, and holds locks on.
+# The most runs that one transaction changes, and locks.
 PART = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Unfinished runs of an automation: of these statuses, from one identifier to another, of one contact if given.
+    """Unfinished runs of an automation, by status, range of identifiers, and contact if given.
 
-    `first_id` is inclusive, `last_id` exclusive. `waiting_in`, a version and a step of it: all those that wait there.
+    `first_id` is inclusive, `last_id` exclusive. `waiting_in`: (version, step); selects only runs that wait in that
+    step.
     """
 
     workspace_id: str
@@ -39,11 +41,11 @@ class Choice:
 
     @property
     def statement(self) -> str:
-        """The query for the next of them."""
+        """The query for the next chosen runs."""
         return _WAITING if self.waiting_in else _CHOSEN[self.contact_id is not None]
 
     def has(self, run: Run) -> bool:
-        """Whether the run is chosen, as it is now."""
+        """Whether the run, in its current state, is chosen."""
         return (
             run.automation_id == self.automation_id
             and run.status in self.statuses
@@ -54,10 +56,10 @@ class Choice:
 
 
 def go_on(change: Change, choice: Choice, after: str, alter: Callable[[Unit, Run], object]) -> str | None:
-    """Alters the next chosen runs after that identifier; returns the one to go on after, None if that was the end.
+    """Alters the next chosen runs after the identifier `after`.
 
-    Locks each run's contact before the run. If another transaction holds one, the next part begins with its run; raises
-    Busy if none could be altered.
+    Returns the identifier to continue after; None at the end. Locks each run's contact before the run. If another
+    transaction has locked one, the next part starts with its run. Raises Busy if no run could be altered.
     """
     unit, found = change.unit, rows(choice.statement, _values(choice, after, PART))
     if not found:
@@ -74,12 +76,12 @@ def go_on(change: Change, choice: Choice, after: str, alter: Callable[[Unit, Run
 
 
 def count(choice: Choice, most: int) -> int:
-    """How many runs are chosen now, counted up to `most`."""
+    """Counts the runs chosen now, up to `most`."""
     return int(rows(f"SELECT count(*) FROM ({choice.statement}) AS chosen", _values(choice, "", most))[0][0])
 
 
 def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) -> Iterator[Key]:
-    """The keys to read once the contact is locked. While another transaction has it, its runs must not be locked."""
+    """Yields the keys to read once the contact is locked. Its runs must not be locked before it."""
     if unit.is_free(sets.key(Contact, choice.workspace_id, "id", contact_id)):
         yield sets.key(Run, choice.workspace_id, "id", run_id)
         yield sets.key(Enrolment, choice.workspace_id, "id", Enrolment.id_of(contact_id, choice.automation_id))
@@ -88,7 +90,10 @@ def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) ->
 def _has_altered(
     unit: Unit, choice: Choice, run_id: str, contact_id: str, alter: Callable[[Unit, Run], object]
 ) -> bool:
-    """Alters the run if it is still among the chosen; False if another transaction holds what that needs."""
+    """Alters the run if it is still chosen.
+
+    Returns False if another transaction has locked what it needs.
+    """
     try:
         with unit.attempt():
             unit.get(Contact, choice.workspace_id, "id", contact_id)
@@ -114,7 +119,8 @@ def _values(choice: Choice, after: str, limit: int) -> dict[str, Any]:
     }
 
 
-# The next runs, by whether the contact is given: in pairs, so that no other order than the index's will do.
+# The next runs, with or without a contact. Whole index tuples are compared, so that the planner walks the index in
+# order.
 _CHOSEN = {
     False: """
         SELECT next.id, next.contact_id FROM unnest(%(statuses)s::text[]) AS state(status) CROSS JOIN LATERAL (
@@ -134,7 +140,7 @@ _CHOSEN = {
     """,
 }
 
-# The next runs that wait in a step, in the order of the index that has only these.
+# The next runs that wait in a step, in the order of the index that contains only waiting runs.
 _WAITING = """
     SELECT id, contact_id FROM runs
     WHERE workspace_id = %(workspace_id)s AND automation_id = %(automation_id)s AND version = %(version)s

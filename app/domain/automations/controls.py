@@ -1,9 +1,8 @@
-"""Controls of all runs of an automation: cancelling them, and releasing those that a pause held.
+"""Controls all runs of an automation: cancels them, and releases runs held by a pause.
 
-A cancellation is a mark on the automation first, under which no run takes another step, and then a bulk change of the
-runs. A transaction that read the automation before the mark was there has locked its runs' contacts by then: the change
-comes back to them until it has ended. A run that such a transaction holds for a pause that is over is released by the
-next pass.
+A cancellation first puts a mark on the automation, which keeps its runs from taking further steps, and then changes the
+runs in bulk. A transaction that read the automation before the mark has locked its runs' contacts by then, so the
+change waits for it. If such a transaction holds a run for a pause that is over, the next pass releases that run.
 """
 
 from __future__ import annotations
@@ -24,12 +23,15 @@ from app.lib import ids
 from app.models.automations import Automation
 from app.models.runs import UNFINISHED, Run
 
-# That a pause holds any run, whether or not it is over.
+# Whether a pause holds any run, even a pause that is over.
 IS_ANY_HELD = "EXISTS (SELECT FROM runs WHERE reason = 'pause' AND due_at IS NULL)"
 
 
 def chosen(automation: Automation, filters: Mapping[str, Any]) -> Choice:
-    """The unfinished runs that match `contact_id`, `status`, `since` and `until`, and are older than `before`."""
+    """Returns the unfinished runs that match `contact_id`, `status`, `since` and `until`.
+
+    Only runs older than `before`.
+    """
     since, until = _bound(filters.get("since")), _bound(filters.get("until"))
     return Choice(
         automation.workspace_id,
@@ -42,7 +44,7 @@ def chosen(automation: Automation, filters: Mapping[str, Any]) -> Choice:
 
 
 def cancel(change: Change, automation: Automation) -> bool:
-    """Cancels the next of the runs that the payload selects; returns whether that was all. Raises Busy."""
+    """Cancels the next runs that the payload selects; returns whether none are left. Raises Busy."""
     is_through = _cancel_part(change, automation, chosen(automation, change.payload))
     if is_through:
         _mark(automation, _others(change, automation))
@@ -50,23 +52,22 @@ def cancel(change: Change, automation: Automation) -> bool:
 
 
 def cancel_all(change: Change, automation: Automation) -> bool:
-    """Cancels the next runs of an automation that is being deleted; like `cancel`.
+    """Like `cancel`, for all runs of an automation that is being deleted.
 
-    The mark stays: a transaction that saw the automation published may still begin a run.
+    The mark stays, because a transaction that saw the automation published may still start a run.
     """
     return _cancel_part(change, automation, Choice(automation.workspace_id, automation.id))
 
 
 def is_cancelled(automation: Automation, run: Run) -> bool:
-    """Whether a cancellation under way chooses the run."""
+    """Whether a cancellation in progress covers the run."""
     return any(_choice(automation.workspace_id, automation.id, mark).has(run) for mark in automation.cancellations)
 
 
 def release_held(limit: int = 1_000) -> int:
-    """Makes runs due that a pause holds though their automation is not paused; returns how many.
+    """Makes runs due that a pause holds although their automation is not paused; returns how many.
 
-    Up to `limit` of a workspace at a time. The step that each takes next ends its hold. A run that is locked is left to
-    the next call.
+    Takes up to `limit` of a workspace at a time. The next step of each run ends its hold. Skips locked runs.
     """
     owners = [owner for (owner,) in rows(sql.prepared("release_held", _RELEASE), {"limit": limit})]
     for owner in set(owners):
@@ -75,7 +76,7 @@ def release_held(limit: int = 1_000) -> int:
 
 
 def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool:
-    """Marks what is to be cancelled, in the first part; then goes on with the others."""
+    """Puts the mark in the first part; cancels runs in the others."""
     if change.progress is None or "after" not in change.progress:
         _mark(automation, [*_others(change, automation), _mark_of(change, choice)])
         change.keep(after="")
@@ -87,7 +88,7 @@ def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool
 
 
 def _others(change: Change, automation: Automation) -> list[Mapping[str, Any]]:
-    """The marks of other calls: of those that broke, which may be replayed."""
+    """Returns the marks of other jobs, which have failed and may be replayed."""
     return [mark for mark in automation.cancellations if mark["job_id"] != change.cause.job_id]
 
 
@@ -100,7 +101,7 @@ def _choice(workspace_id: str, automation_id: str, mark: Mapping[str, Any]) -> C
 
 
 def _mark(automation: Automation, marks: Sequence[Mapping[str, Any]]) -> None:
-    # Automations change only in the workspace's writes, one transaction at a time.
+    # Automations change only in writes of their workspace, one transaction at a time.
     Automation.update(cancellations=marks).where(Automation.id == automation.id).execute()
 
 
@@ -109,7 +110,7 @@ def _cancel(automation_name: str, unit: Unit, run: Run) -> None:
 
 
 def _bound(at: str | datetime | None) -> str | None:
-    """The lowest identifier of a run whose time, in milliseconds, is that time or later."""
+    """Returns the lowest identifier of a run created at that time (in milliseconds) or later."""
     if at is None:
         return None
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
@@ -118,8 +119,8 @@ def _bound(at: str | datetime | None) -> str | None:
 
 _MARKED = ("statuses", "contact_id", "first_id", "last_id")
 
-# Goes from one automation with such runs to the next: those that are paused may have many. It takes one automation of
-# a workspace, so that no workspace delays another's, and some workspaces, so that no statement is long.
+# Goes from one automation with such runs to the next, because paused ones may have many. Takes one automation of each
+# workspace, so that no workspace delays others, and only some workspaces, so that the statement stays short.
 _RELEASE = """
     WITH RECURSIVE holding AS (
         SELECT min(automation_id) AS id FROM runs WHERE reason = 'pause' AND due_at IS NULL

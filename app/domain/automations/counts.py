@@ -1,7 +1,7 @@
-"""Counts of automations: runs by status, starts that were refused, and what `version_counts` reads of versions.
+"""Counts of automations: runs by status, refused starts, and the input of `version_counts`.
 
-A transaction appends what it changes; the scheduler adds that up. A read costs the same however many runs there are,
-and is exact: it includes what has not been added up yet. Runs stay counted when their rows are deleted.
+Transactions append changes; the scheduler adds them up. A read costs the same for any number of runs, and is exact,
+because it includes changes that have not been added up. Runs stay counted when their rows are deleted.
 """
 
 from __future__ import annotations
@@ -18,38 +18,41 @@ from app.lib.schemas import ResponseBody
 from app.models.runs import STATUSES
 
 RunCountsSchema = ResponseBody.from_dict({status: fields.Integer() for status in STATUSES}, name="RunCountsSchema")
-# How long the runs of a version are counted by the hour of their creation; from then on by the day.
+# How many days runs of a version are counted by hour of creation. Older runs are counted by day.
 HOURS_KEPT_DAYS = 7
-# The key of the count of a step's entries in logs that have warnings.
+# The key of the count of a step's log entries with warnings.
 WARNED = "warned"
 IS_ANY_NEW = "EXISTS (SELECT FROM automation_deltas)"
 
 
 def fold(limit: int = 10_000) -> int:
-    """Adds up to `limit` changes to their counts; returns how many. Safe to run concurrently.
+    """Adds up to `limit` changes to the counts; returns how many. Safe to run concurrently.
 
-    Drops those of automations that have been deleted.
+    Drops changes of deleted automations.
     """
     [(folded,)] = rows(_FOLD, {"limit": limit, **_kept()})
     return int(folded)
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` counts by the hour, and as many by the day, that are too old; returns how many."""
+    """Deletes up to `limit` expired hourly counts, and as many daily ones; returns how many."""
     old = "grain = %s AND starts_at < %s"
     kept = _kept().items()
     return sum(delete_some("run_counts", old, "grain, starts_at", each, limit, key="ctid") for each in kept)
 
 
 def first_offered() -> tuple[datetime, datetime]:
-    """The first hour, and the first day, of which the counts of versions can be asked for; both begin a day (UTC)."""
+    """Returns the first hour and the first day that counts are offered for. Both start a day in UTC."""
     midnight = clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
     days = settings().history_retention_days
     return midnight - timedelta(days=min(days, HOURS_KEPT_DAYS)), midnight - timedelta(days=days)
 
 
 def of(automation_ids: Collection[str], keys: Sequence[str] | None = None) -> dict[str, dict[str, int]]:
-    """Every count of these automations, or those with these keys, from one snapshot; without what is not there."""
+    """Returns the counts of the automations (only `keys`, if given) from one snapshot.
+
+    Counts that do not exist are left out.
+    """
     found: dict[str, dict[str, int]] = {automation_id: {} for automation_id in automation_ids}
     for automation_id, key, amount in rows(_READ, {"ids": list(automation_ids), "keys": keys and list(keys)}):
         found[automation_id][key] = amount
@@ -57,29 +60,29 @@ def of(automation_ids: Collection[str], keys: Sequence[str] | None = None) -> di
 
 
 def runs_by_status(automation_ids: Collection[str]) -> dict[str, dict[str, int]]:
-    """For each of these automations, the number of runs in every status."""
+    """Returns the number of runs in every status, for each automation."""
     counted = of(automation_ids, STATUSES)
     return {id: {status: counts.get(status, 0) for status in STATUSES} for id, counts in counted.items()}
 
 
 def refused(automation_id: str) -> dict[str, int]:
-    """How many starts were refused, by reason: `reentry` or `depth`; without reasons that there were none for."""
+    """Returns how many starts were refused by reason (`reentry`, `depth`), without zeros."""
     counted = of([automation_id])[automation_id]
     return {key.removeprefix("refused:"): amount for key, amount in counted.items() if key.startswith("refused:")}
 
 
 def warned(automation_id: str, version: int) -> dict[str, int]:
-    """For each step of the version: how many of its entries in logs have warnings, if any."""
+    """Returns how many log entries of each step have warnings, without zeros."""
     return dict(rows(_WARNED, {"id": automation_id, "version": version, "key": WARNED}))
 
 
 def _kept() -> dict[str, datetime]:
-    """The oldest time of the counts to keep, by their grain: a day more than is offered, as clocks differ."""
+    """Returns the oldest time to keep by grain: a day more than is offered, as clocks differ."""
     hour, day = first_offered()
     return {"hour": hour - timedelta(days=1), "day": day - timedelta(days=1)}
 
 
-# In the order of their keys, so that two schedulers that change the same counts do not deadlock.
+# In the order of keys, so that two schedulers changing the same counts do not deadlock.
 _FOLD = """
     WITH taken AS (
         DELETE FROM automation_deltas

@@ -1,7 +1,7 @@
-"""Executions: claims due runs and carries out their steps, those of many runs in one transaction.
+"""Executions: claims due runs and takes their steps, many runs per transaction.
 
-What a step changes, its log entry and the run's new place are written in the same transaction, and only under the
-claim and the contact's lock. So a step takes effect once, and the steps of a contact's runs never overlap.
+A step's changes, its log entry and the run's new position are written in one transaction, and only under the claim and
+the contact's lock. So a step takes effect once, and steps of one contact's runs never overlap.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from app.models.sets import Key
 
 log = structlog.get_logger(__name__)
 
-# Runs that one transaction carries out.
+# The most runs that one transaction executes.
 BATCH = 100
-# The pause before retrying runs whose contacts another transaction holds.
+# The pause before retrying runs whose contacts another transaction has locked.
 BUSY_SECONDS = 0.005
-# A run fails when this many workers have died of it, each while it worked on this run alone.
+# A run fails after so many workers have died while working on it alone.
 MOST_DEATHS = 3
-# Which workspaces have kept this process busy lately, and the threads for those that have for long.
+# Which workspaces have used much CPU in this process lately, and the threads reserved for these.
 _TURNS, _ROOM = Turns(), Room()
 _BROKEN = "A fault of Bellhop's stopped this run. Support can see why."
 
 
 def work(*workspace_ids: str) -> None:
-    """Carries out the due runs of these workspaces, together, until none is left or the slice is over.
+    """Executes the due runs of these workspaces, until none are left or the time slice is over.
 
-    Those of heavy ones come last, apart from the others, and only if there is a thread for them.
+    Heavy workspaces come last, separately, and only if a thread is free for them.
     """
     heavy = [each for each in workspace_ids if _TURNS.is_heavy(each)]
     mailbox.serve_shared(MAIL, [each for each in workspace_ids if each not in heavy], BATCH, _work_on)
@@ -55,7 +55,7 @@ def work(*workspace_ids: str) -> None:
             mailbox.serve_shared(MAIL, heavy, BATCH, _work_on)
         finally:
             if turned_away := _ROOM.leave():
-                mailbox.hear(MAIL, *turned_away)  # or the flags of their bells would keep them from ringing
+                mailbox.hear(MAIL, *turned_away)  # otherwise the flags of their bells would suppress the ring
                 for workspace_id in turned_away:
                     mailbox.ring(MAIL, workspace_id)
 
@@ -73,7 +73,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
-    """For runs whose last worker recorded no outcome: a run that kills its worker shows itself."""
+    """Executes runs one at a time if their last worker recorded no outcome: it may have died of one."""
     busy = []
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):
@@ -82,7 +82,7 @@ def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
 
 
 def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
-    """Carries the runs on in one transaction, each as far as it gets; returns those that another transaction holds."""
+    """Executes the runs in one transaction, each as far as possible; returns those that are locked."""
     batch, began = _TURNS.ordered(batch), time.time()
     with transaction():
         light = {claimed.owner for claimed in batch if not _TURNS.is_heavy(claimed.owner)}
@@ -100,7 +100,7 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
 
 
 def _give_up(claimed: Claimed, error: Exception) -> Interpreter | Exception | None:
-    """Fails a run whose changes cannot be written; nothing of them stays."""
+    """Fails a run whose changes cannot be written. None of them are kept."""
     log.error("run.not_written", run=claimed.id, exc_info=error)
     [result] = batches.run([partial(_carry_on, claimed, is_hopeless=True)], [_contact(claimed)], in_order=False)
     return result
@@ -111,9 +111,9 @@ def _contact(claimed: Claimed) -> Key:
 
 
 def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
-    """Reads the runs whose contacts are locked, with their enrolments and, where a step needs it, their conversations.
+    """Reads the runs whose contacts are locked, with enrolments and, if needed, conversations.
 
-    A run whose contact another transaction has must not be locked: that one may wait for it.
+    A run whose contact another transaction has locked must not be locked: that transaction may be waiting for it.
     """
     ours = [claimed for claimed in batch if unit.is_free(_contact(claimed))]
     keys = [sets.key(Run, claimed.owner, "id", claimed.id) for claimed in ours]
@@ -126,9 +126,9 @@ def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
 
 
 def _automations(wanted: Collection[str]) -> Mapping[tuple[str, str], Automation | None]:
-    """The automations, by their keys among a unit's notes.
+    """Returns the automations by their keys in a unit's notes.
 
-    Call it when the unit has locked the contacts: a cancellation comes back to runs whose contacts are locked.
+    Call it when the unit has locked the contacts: a cancellation waits for runs whose contacts are locked.
     """
     columns = (Automation.id, Automation.workspace_id, Automation.name, Automation.status, Automation.cancellations)
     found = Automation.select(*columns).where(Automation.id.in_(list(wanted)))
@@ -142,9 +142,10 @@ def _automation(automation_id: str) -> tuple[str, str]:
 def _carry_on(
     claimed: Claimed, unit: Unit, *, was_light: bool = False, is_hopeless: bool = False
 ) -> Interpreter | None:
-    """Carries the run on; returns None if it has changed since it was claimed.
+    """Continues the run; returns None if it has changed since it was claimed.
 
-    Raises Busy, also where the workspace has become heavy since the batch began: the thread is for others.
+    Raises Busy if something is locked, or if the workspace has become heavy since the batch began, because the thread
+    is for others.
     """
     if was_light and _TURNS.is_heavy(claimed.owner):
         raise Busy

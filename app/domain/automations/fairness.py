@@ -1,7 +1,7 @@
-"""Fairness: workspaces whose runs compute for long wait for one another, and the others not for them.
+"""Fairness: workspaces whose runs need much CPU time wait for each other; others do not wait.
 
-In a batch with runs of several workspaces, those that have computed least lately go first. Workspaces that have
-computed for long lately share few of a process's threads.
+In a batch of several workspaces, those with the least recent CPU time go first. Workspaces with much of it share a few
+of a process's threads.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from app import bounds
 from app.bounds import Places
 from app.mailbox import Claimed
 
-# How long computing counts, at least; at most twice as long.
+# How long CPU time counts: at least this long, at most twice.
 SPAN_SECONDS = 10.0
-# Runs that compute for less count for nothing, however many they are.
+# Shorter runs do not count, however many there are.
 LEAST_SECONDS = 0.01
-# A workspace that has computed for longer within this time is heavy.
+# A workspace with more CPU time than this within the span is heavy.
 HEAVY_SECONDS = 0.1
 
 
 class Turns:
-    """The seconds of CPU that each workspace has computed for lately in this process, by runs that did for long."""
+    """The recent CPU seconds of each workspace in this process, from long runs only."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,7 +35,7 @@ class Turns:
 
     @contextmanager
     def of(self, workspace_id: str) -> Iterator[None]:
-        """Counts the seconds of CPU that the block takes, if they are many."""
+        """Adds the CPU time of the block, if it is long."""
         began = time.thread_time()
         try:
             yield
@@ -49,19 +49,19 @@ class Turns:
                     self._latest[workspace_id] += seconds  # type: ignore[assignment]
 
     def is_heavy(self, workspace_id: str) -> bool:
-        """Whether the workspace has computed for long lately."""
+        """Whether the workspace has used much CPU time recently."""
         with self._lock:
             return self._latest[workspace_id] + self._before[workspace_id] > HEAVY_SECONDS
 
     def ordered(self, batch: Sequence[Claimed]) -> list[Claimed]:
-        """The batch, by what their workspaces have computed; of one workspace, as they were."""
+        """Sorts the batch by the workspaces' CPU time. Stable within a workspace."""
         with self._lock:
             seconds = {each.owner: self._latest[each.owner] + self._before[each.owner] for each in batch}
         return sorted(batch, key=lambda each: seconds[each.owner])
 
 
 class Room:
-    """The threads for heavy workspaces. A workspace that comes in vain is named to a thread that leaves."""
+    """The threads for heavy workspaces. Remembers the workspaces that found no free thread."""
 
     def __init__(self) -> None:
         self._places = Places(bounds.RUNS_HEAVY)
@@ -69,7 +69,7 @@ class Room:
         self._turned_away: set[str] = set()
 
     def enter(self, *workspace_ids: str) -> bool:
-        """Takes a thread for these workspaces; False if there is none."""
+        """Takes a thread for these workspaces; False if none is free."""
         with self._lock:
             has_entered = self._places.take(None)
             if not has_entered:
@@ -77,7 +77,7 @@ class Room:
             return has_entered
 
     def leave(self) -> set[str]:
-        """Gives the thread back; returns the workspaces that have come in vain since one was given back last."""
+        """Releases the thread. Returns the workspaces that found no free thread since the last release."""
         with self._lock:
             self._places.leave(None)
             turned_away, self._turned_away = self._turned_away, set()

@@ -1,8 +1,8 @@
-"""HTTP requests of runs: mail of a workspace, sent under one key until a response is final, then handed to the run.
+"""HTTP requests of runs: a workspace's mail, retried under one key until a response is final.
 
-A row of `run_requests` is there exactly as long as its run waits for the response, but for those of runs that ended
-meanwhile, which are dropped when they are claimed. A run gets as its answer: `status` (null: there was no response),
-`body` (text), `is_whole`, `duration_ms`, `attempts` and `error` (null, or `code` and `detail`).
+A row of `run_requests` exists exactly while its run waits for the response; rows of runs that ended meanwhile are
+dropped when they are claimed. The run's answer has `status` (null: no response), `body` (text), `is_whole`,
+`duration_ms`, `attempts` and `error` (null, or `code` and `detail`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from app.outbound import Answer
 
 
 class Carried(NamedTuple):
-    """What a claimed request brings along. `tries`: the attempts made before."""
+    """What a claimed request brings along. `tries`: earlier attempts."""
 
     run_id: str
     key: UUID
@@ -35,21 +35,21 @@ MAIL = Mail(table="run_requests", owner="workspace_id", queue="run-requests", ca
 WAITING = Waiting(MAIL, "next_attempt_at")
 
 TIMEOUT_SECONDS = 30.0
-# An attempt may wait for a connection, and its outcome must be recorded.
+# The attempt's time limit, plus the wait for a connection and the time to record the outcome.
 LEASE_SECONDS = TIMEOUT_SECONDS + 10
-# Before the second and the third attempt.
+# The pauses before the second and the third attempt.
 PAUSES_SECONDS = (1.0, 10.0)
-# Bytes kept of a response's body.
+# The most bytes of a response's body that are kept.
 MOST_BYTES = 65_536
-# Of a process, and of a workspace in a process.
+# The most requests in progress: in a process, and of each workspace in it.
 MOST_UNDER_WAY, MOST_EACH = 400, 20
-# The run does not wait for the request any more.
+# The run no longer waits for the request.
 _UNWANTED = """NOT EXISTS (
     SELECT FROM runs WHERE runs.id = mail.run_id AND runs.wait = mail.wait AND runs.waits_for = 'response')"""
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
-    """Claims up to that many due requests of each workspace. Drops those whose run does not wait for them any more."""
+    """Claims up to that many due requests of each workspace. Drops those that no run waits for."""
     claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
     dropped = mailbox.drop(MAIL, claimed, _UNWANTED)
     metrics.RUN_REQUESTS.labels("dropped").inc(len(dropped))
@@ -58,10 +58,10 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
 
 
 def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Hands final responses to their runs and puts the other requests off.
+    """Passes final responses to their runs, and schedules retries of the other requests.
 
-    Returns the outcomes that have to be recorded later, because another transaction has locked their run. Safe to
-    repeat: an outcome counts once, under the claim that it was made with.
+    Returns the outcomes to record later, because another transaction has locked their run. Safe to repeat: an outcome
+    counts once, and only under the claim it was made with.
     """
     final = request_attempts.put_off(WAITING, outcomes, PAUSES_SECONDS)
     locked = _hand_over(final) if final else set()
@@ -78,7 +78,7 @@ def _request(carried: Carried) -> Request:
 
 
 def _hand_over(outcomes: Sequence[Outcome]) -> set[str]:
-    """Makes runs that wait for these responses due, with their answers; returns the requests whose runs are locked."""
+    """Makes the waiting runs due, with their answers; returns the requests whose runs are locked."""
     answers = [json.dumps(answer_of(each.answer, each.claimed.carried.tries + 1)).decode() for each in outcomes]
     claims = {"ids": [each.claimed.id for each in outcomes], "claims": [each.claimed.claim for each in outcomes]}
     found = rows(sql.load("hand_over_responses"), claims | {"answers": answers})
@@ -88,10 +88,10 @@ def _hand_over(outcomes: Sequence[Outcome]) -> set[str]:
 
 
 def answer_of(answer: Answer, attempts: int) -> dict[str, Any]:
-    """What a run gets as the answer to its request."""
+    """Returns the run's answer for a response."""
     return {
         "status": answer.status,
-        # PostgreSQL's text holds no NUL; a server may send what it likes.
+        # PostgreSQL's text cannot hold NULs, which a server may send.
         "body": encodings.text_of(answer.body, dict(answer.headers).get("content-type")).replace("\0", ""),
         "is_whole": answer.is_whole,
         "duration_ms": answer.duration_ms,

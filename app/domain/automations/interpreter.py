@@ -1,4 +1,4 @@
-"""Interpreter: carries a run through the steps of its program, in memory, until it waits or ends."""
+"""Interpreter: takes a run through its program's steps, in memory, until it waits or ends."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from app.lib import ids
 from app.lib.templates import Budget
 from app.models.runs import Run, RunRequest, RunStep
 
-# Steps that a run takes in one transaction.
+# The most steps that a run takes in one transaction.
 MOST_AT_ONCE = 50
 MOST_UNBROKEN = 250  # steps without a wait
 MOST_STEPS = 10_000
-# Warnings of one entry of a log, and characters of a name in one.
+# The most warnings in one log entry, and the most characters of a name in a warning.
 MOST_WARNINGS, LONGEST_NAME = 10, 200
-# After these waits the step begins anew; after all others it resumes.
+# After these waits, the step starts over; after all others, it resumes.
 _ANEW = ("quiet_hours", "member", "file")
 
 
 class Interpreter(Moment):
-    """Carries one run on. It is the `Moment` of each step that the run takes."""
+    """Executes one run. It is the `Moment` of every step that the run takes."""
 
     def __init__(self, unit: Unit, run: Run, automation_name: str, *, is_simulated: bool = False) -> None:
         super().__init__(unit, run, is_simulated=is_simulated)
-        self.taken: list[tuple[str, str]] = []  # the kind and the status of each entry of the log
+        self.taken: list[tuple[str, str]] = []  # the kind and status of each log entry
         self.ended_as: str | None = None
         self.has_begun = False  # in this transaction
         self._automation_name = automation_name
 
     def go(self, program: Program) -> None:
-        """Takes steps until the run waits, ends, or has taken MOST_AT_ONCE, and puts it into the unit.
+        """Takes steps until the run waits, ends, or has taken MOST_AT_ONCE. Puts the run into the unit.
 
-        In a unit that has lasted long, it takes one.
+        In a unit that has run for long, takes only one step.
         """
         self._talks = program.talks and not self.is_simulated
         if self.run.started_at is None:
@@ -54,7 +54,7 @@ class Interpreter(Moment):
                 self._finish("completed")
                 return
             step = program.steps[self.run.step]
-            # What happens to the contact after the step before counts, so a wait for it begins at once.
+            # An event right after the previous step must count, so a wait for an event starts at once.
             is_enough = self.taken and (len(self.taken) >= MOST_AT_ONCE or self.unit.is_long)
             if is_enough and step.kind != "wait_for_event":
                 break
@@ -65,17 +65,17 @@ class Interpreter(Moment):
             run_states.ring(self.run.workspace_id)
 
     def hold(self) -> None:
-        """Holds the run where it is, for as long as its automation is paused."""
+        """Holds the run at its position while its automation is paused."""
         self._put(status="held", reason="pause", due_at=None)
 
     def fail(self, code: FailureCode, text: str) -> None:
-        """Ends the run as failed, at the step that it had reached and does not take."""
+        """Fails the run at the step that it has reached but does not take."""
         if self.run.step is not None and self.run.waits_for is None:
             self._count("entered")
         self._fail(code, text)
 
     def _start(self, program: Program) -> None:
-        # A run that replays another may begin with a later step.
+        # A run that replays another may start at a later step.
         self.run.step = self.run.step or program.first
         self.run.started_at = self.now
         self.has_begun = True
@@ -83,7 +83,7 @@ class Interpreter(Moment):
         run_states.record(self.unit, started, "automation.started", self._automation_name)
 
     def _take(self, step: Step) -> bool:
-        """Takes a step, or the rest of it; returns whether the run goes on."""
+        """Takes or resumes a step; returns whether the run continues."""
         self.step = step
         self._budget = Budget(bounds.COMPUTING_PER_STEP.most)
         resumes = self.run.waits_for is not None and self.run.waits_for not in _ANEW
@@ -136,7 +136,7 @@ class Interpreter(Moment):
         self._set(wait.run_fields)
         self.run.wait += 1
         self.run.unbroken = 0
-        self.run.deaths = 0  # it got past the step that may have killed workers
+        self.run.deaths = 0  # it has passed the step that may have killed workers
         self.run.waits_for, self.run.resume_at = wait.waits_for, wait.until
         status = {"response": "running", "member": "held"}.get(wait.waits_for, "waiting")
         self._put(status=status, due_at=None)

@@ -1,4 +1,4 @@
-"""Starts for a list of contacts: a run for each, in parts, with an exact account of what became of each start."""
+"""Starts runs for a list of contacts, in parts, and accounts for each start exactly."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from app.models.contacts import Contact
 from app.models.jobs import Job
 
 MOST_CONTACTS = 1_000
-# What becomes of a start: its run has begun, `reentry` kept the contact out, or the contact is gone.
+# The outcomes of a start: its run has begun, `reentry` kept the contact out, or the contact is gone.
 BEGUN, REFUSED, GONE = "begun", "refused", "gone"
 
 
 def start_list(change: Change) -> Effect | None:
-    """Begins a run for each contact of `contact_ids`, once, in parts; see `account`. Raises NotFound, Busy.
+    """Starts a run for each contact in `contact_ids`, once, in parts; see `account`.
 
-    Raises AutomationNotPublished, also halfway.
+    Raises NotFound, Busy, and AutomationNotPublished, even halfway.
     """
     unit, workspace_id, automation_id = change.unit, change.workspace_id, change.target
     version, reentry, goal = automations.published(unit, workspace_id, automation_id)
@@ -57,7 +57,7 @@ def start_list(change: Change) -> Effect | None:
 
 
 def account(job: Job) -> Mapping[str, int]:
-    """What has become of the starts of the list so far: how many by BEGUN, REFUSED and GONE."""
+    """Returns the outcomes of the list's starts so far: counts of BEGUN, REFUSED and GONE."""
     progress: dict[str, Any] = job.progress or {}
     return {name: progress.get(name, 0) for name in (BEGUN, REFUSED, GONE)}
 

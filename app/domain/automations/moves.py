@@ -1,7 +1,7 @@
-"""Moves: runs of one version that go on with another, where the step they wait in is still the same.
+"""Moves: runs of one version continue with another, where the step that they wait in is the same.
 
-A run is moved while it waits in a step that the other version has too, with the same identifier and kind: the wait goes
-on as it was, and the steps after it are those of the other version. All other runs keep their version.
+A run is moved while it waits in a step that the other version has, too, with the same identifier and kind. The wait
+continues, followed by the other version's steps. All other runs keep their version.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from app.models.runs import UNFINISHED, Run
 
 
 def move_runs(change: Change) -> Effect | None:
-    """Moves the runs that wait, in parts, from the version `from_version` to the published `to_version`.
+    """Moves waiting runs from version `from_version` to the published `to_version`, in parts.
 
-    Each is moved once, and takes no step by it. Raises NotFound, Invalid for versions that are the same, Busy, and
-    Conflict if the other version is not the published one when the move begins.
+    Moves each run once; none takes a step by this. Raises NotFound, Busy, Invalid for equal versions, and Conflict if
+    `to_version` is not published when the move begins.
     """
     automation = Automation.find(change.workspace_id, change.target)
     source, target = change.payload["from_version"], change.payload["to_version"]
@@ -45,7 +45,7 @@ def move_runs(change: Change) -> Effect | None:
 
 
 def common_steps(automation_id: str, one: int, other: int) -> list[str]:
-    """The steps that two versions have, with the same kind, in the order of their names. Raises NotFound."""
+    """Returns the steps that two versions share, with the same kind, sorted. Raises NotFound."""
     theirs = programs.program_of(automation_id, other).steps
     return sorted(
         step.id
@@ -55,9 +55,9 @@ def common_steps(automation_id: str, one: int, other: int) -> list[str]:
 
 
 def count(automation: Automation, source: int, target: int) -> tuple[int, int]:
-    """How many runs of the version can be moved now, and how many unfinished ones of it cannot.
+    """Counts the version's runs that can be moved now, and its other unfinished runs.
 
-    Raises NotFound, and Invalid for versions that are the same.
+    Raises NotFound, and Invalid for equal versions.
     """
     _refuse_same(source, target)
     counted: dict[str, Any] = version_counts.read(automation, source)
@@ -72,7 +72,7 @@ def _refuse_same(source: int, target: int) -> None:
 
 
 def _move(target: int, unit: Unit, run: Run) -> None:
-    """Makes it a run of that version, in the counts as well: it has left the other one, and waits in this."""
+    """Moves the run to the version, also in the counts: it leaves the old and waits in the new one."""
     run_states.count(unit, run, run.status, -1)
     run_states.count_step(unit, run, "waiting", -1)
     moved = unit.put(run.altered(version=target))

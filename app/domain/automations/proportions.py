@@ -1,4 +1,4 @@
-"""Proportions: how sure a share is that was counted, and whether two of them differ."""
+"""Proportions: confidence intervals of shares and of their differences."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ FEWEST_RUNS, FEWEST_GOALS = 30, 5
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    """How many of a whole, such as runs that reached the goal out of all runs."""
+    """A part of a whole, such as runs that reached the goal out of all runs."""
 
     part: int
     whole: int
 
     @property
     def share(self) -> float:
-        """The share, from 0 to 1; 0 of nothing is 0."""
+        """The share, from 0 to 1; 0 if the whole is 0."""
         return self.part / self.whole if self.whole else 0.0
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Wilson's interval for the true share (Wilson, 1927); from 0 to 1 if nothing was counted."""
+        """Returns Wilson's interval for the true share (Wilson, 1927); (0, 1) if nothing was counted."""
         if not self.whole:
             return 0.0, 1.0
         z, n, p = z_of(confidence), self.whole, min(self.share, 1.0)
@@ -32,12 +32,12 @@ class Proportion:
 
 
 def z_of(confidence: float) -> float:
-    """How many standard deviations an interval with that confidence reaches to each side."""
+    """Returns how many standard deviations an interval of that confidence extends to each side."""
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def difference(one: Proportion, other: Proportion, confidence: float = 0.95) -> tuple[float, float]:
-    """The interval for how much larger the share of one is (Newcombe, 1998, method 10)."""
+    """Returns the interval of the difference between two shares (Newcombe, 1998, method 10)."""
     (low, high), (other_low, other_high) = one.interval(confidence), other.interval(confidence)
     p, q = min(one.share, 1.0), min(other.share, 1.0)
     below = math.hypot(p - low, other_high - q)
@@ -45,7 +45,7 @@ def difference(one: Proportion, other: Proportion, confidence: float = 0.95) -> 
 
 
 def has_enough(*compared: Proportion) -> bool:
-    """Whether there are enough runs, and goals in all, to compare at all."""
+    """Whether there are enough runs, and enough goals in total, for a comparison."""
     goals = sum(each.part for each in compared)
     misses = sum(each.whole - each.part for each in compared)
     return all(each.whole >= FEWEST_RUNS for each in compared) and min(goals, misses) >= FEWEST_GOALS

@@ -1,4 +1,4 @@
-"""Publications: versions of automations, and what each automation listens to."""
+"""Publications: an automation's versions, and the events that it listens to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_CHANNEL = "There is no such channel in this workspace."
 NO_SEGMENT = "There is no such segment in this workspace."
 # The most rows that one transaction removes.
 PART = 1_000
-# The tables of an automation besides its runs and their logs.
+# An automation's tables, besides those of runs and their logs.
 _TABLES = (
     *("enrolments", "automation_deltas", "automation_counts", "run_counts"),
     *("automation_versions", "automation_listeners", "waiting_starts", "timed_triggers", "schedules"),
@@ -34,8 +34,8 @@ _TABLES = (
 def publish(automation: Automation, published_by: str | None) -> None:
     """Makes the draft the next version. A paused automation stays paused.
 
-    Raises Invalid if it names an automation, a channel or a segment that does not exist, and Conflict if it closes a
-    loop, or if the workspace has too many triggers by time.
+    Raises Invalid if the draft names an automation, a channel or a segment that does not exist. Raises Conflict if it
+    closes a loop, or if the workspace has too many triggers by time.
     """
     _check_named(automation, Automation, definitions.started, NO_AUTOMATION)
     _check_named(automation, Channel, definitions.channels, NO_CHANNEL)
@@ -60,7 +60,7 @@ def publish(automation: Automation, published_by: str | None) -> None:
 
 
 def listen(automation: Automation) -> None:
-    """Makes the automation listen to the triggers of its published version, if it has one, and to its present exits."""
+    """Makes the automation listen to its published version's triggers and to its current exits."""
     definition = {}
     if automation.version is not None:
         number = AutomationVersion.number == automation.version
@@ -69,9 +69,12 @@ def listen(automation: Automation) -> None:
 
 
 def remove_part(automation: Automation) -> bool:
-    """Removes some of what belongs to the automation, in the end itself; returns whether all is gone. Raises Busy."""
+    """Deletes some of the automation's rows, finally itself; returns whether all are gone.
+
+    Raises Busy.
+    """
     for table in _TABLES:
-        # Rows that another transaction has locked are left to the next part.
+        # The next part deletes rows that another transaction has locked.
         if delete_some(table, "automation_id = %s", "automation_id", (automation.id,), PART, key="ctid"):
             return False
         if rows(f"SELECT 1 FROM {table} WHERE automation_id = %s LIMIT 1", (automation.id,)):
@@ -113,7 +116,7 @@ def _check_timed(automation: Automation) -> None:
 
 
 def _published_starters(automation: Automation) -> dict[str, Any]:
-    """The published definitions that start other automations, except the automation's own, by automation."""
+    """Returns other automations' published definitions that start automations, by automation."""
     found = rows(
         """
         SELECT automations.id, automation_versions.definition FROM automations

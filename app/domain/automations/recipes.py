@@ -1,4 +1,4 @@
-"""Recipes: automations to begin with, which the guides show and pages offer as templates."""
+"""Recipes: example automations that the guides show and the pages offer as templates."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FILE = Path(__file__).with_suffix(".json")
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """An automation to begin with: what it does in a sentence, and what one has to fill in.
+    """An example automation: a sentence about it, and what the user must fill in.
 
-    `body`: what creates it over the API. It may name members, segments and automations that no workspace has.
+    `body`: the API body that creates it. It may name members, segments and automations that do not exist.
     """
 
     id: str
@@ -30,18 +30,18 @@ class Recipe:
     body: Mapping[str, Any]
 
     def read(self) -> Imported:
-        """The automation as an import has it."""
+        """Returns the automation like an imported one."""
         return automation_files.read(self.body)
 
 
 @cache
 def all_recipes() -> Sequence[Recipe]:
-    """All recipes, in the order of the guides."""
+    """Returns all recipes, in the order of the guides."""
     return tuple(Recipe(**each) for each in json.loads(_FILE.read_bytes()))
 
 
 def find(recipe_id: str) -> Recipe:
-    """The recipe. Raises NotFound."""
+    """Returns the recipe. Raises NotFound."""
     for each in all_recipes():
         if each.id == recipe_id:
             return each

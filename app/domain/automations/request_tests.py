@@ -1,4 +1,4 @@
-"""Tests of requests: the request of one step, sent once and for real because somebody asks for it."""
+"""Tests of requests: sends the request of one step once, for real, at a user's command."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from app.outbound import Answer, Outbound
 
 log = structlog.get_logger(__name__)
 
-# Somebody waits for it.
+# Short, because the user waits for it.
 TIMEOUT_SECONDS = 10.0
 _RATES = bounds.Rates()
 
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What came of it. `saved`: what `steps.<id>` would have; `error`: a sentence, None after a success."""
+    """The result. `saved`: what `steps.<id>` would contain; `error`: a sentence, None on success."""
 
     error: str | None
     status: int | None = None
@@ -45,10 +45,10 @@ class Tested:
 
 
 def send(automation: Automation, definition: Mapping[str, Any], step_id: str, contact: Contact | None) -> Tested:
-    """Sends the request of the step for the contact (None: one without data), with a sample of what starts a run.
+    """Sends the step's request for the contact (None: an empty one), with a sample event.
 
-    The draft must be able to run. The addresses that it may be sent to are those of runs. Raises Conflict, also once
-    the workspace has tested as many as it may in a minute, and Overloaded.
+    The draft must be able to run. The same addresses are allowed as for runs. Raises Overloaded, and Conflict, also
+    above the tests per minute of a workspace.
     """
     if seconds := _RATES.take(automation.workspace_id, bounds.TESTED_REQUESTS_PER_WORKSPACE):
         raise Conflict(f"Too many requests were tested in this workspace. Try again in {seconds} seconds.")

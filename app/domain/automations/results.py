@@ -1,6 +1,6 @@
 """Results of automations: conversion by version and by arm, and where runs leave.
 
-All of it is read from counts, so it costs the same however many runs there are.
+Reads only counts, so the cost does not depend on the number of runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Arm:
 class Verdict:
     """Whether shares differ. `kind`: `too_few`, `different` or `open`.
 
-    `better`, `worse` and the interval of how much better, from 0 to 1, are those of the clearest pair.
+    `better`, `worse`, and the interval of their difference (0 to 1) are of the clearest pair.
     """
 
     kind: str
@@ -44,9 +44,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """Where runs leave a version: of those that entered a step, how many failed in it, and how many came no further.
+    """Where runs leave a version: how many entered a step, failed in it, or went no further.
 
-    `late`: how many waited in vain there; `gone`: those that were cancelled in it, by an exit too.
+    `late`: how many timed out there; `gone`: how many were cancelled in it, also by an exit.
     """
 
     step: str
@@ -58,7 +58,7 @@ class Leaving:
 
 @replica.may_read
 def by_version(automation: Automation) -> list[Arm]:
-    """The latest MOST_VERSIONS versions, newest first, with all their runs."""
+    """Returns the latest MOST_VERSIONS versions, newest first, with all their runs."""
     latest = automation.latest_version
     numbers = list(range(latest, max(latest - MOST_VERSIONS, 0), -1))
     values = {"id": automation.id, "versions": numbers, "keys": [*STATUSES, "goals"]}
@@ -73,7 +73,7 @@ def by_version(automation: Automation) -> list[Arm]:
 
 
 def arms_of(counted: Mapping[str, Any]) -> dict[str, list[Arm]]:
-    """The arms of each split of a version, from its counts."""
+    """Returns the arms of each split, from a version's counts."""
     return {
         step: [
             Arm(name, Proportion(min(passed["arm_goals"][name], taken), taken))
@@ -85,7 +85,7 @@ def arms_of(counted: Mapping[str, Any]) -> dict[str, list[Arm]]:
 
 
 def compare(arms: Sequence[Arm]) -> Verdict:
-    """Whether any two arms differ; of several pairs, each has to be as much clearer (Bonferroni)."""
+    """Returns whether any two arms differ, with Bonferroni's correction for several pairs."""
     compared = [arm for arm in arms if arm.goals.whole]
     if len(compared) < 2 or not proportions.has_enough(*(arm.goals for arm in compared)):
         return Verdict("too_few")
@@ -97,7 +97,7 @@ def compare(arms: Sequence[Arm]) -> Verdict:
 
 
 def leavings(counted: Mapping[str, Any]) -> list[Leaving]:
-    """Where runs leave a version, in the order of its counts."""
+    """Returns where runs leave a version, in the order of its counts."""
     return [
         Leaving(
             step,

@@ -1,4 +1,4 @@
-"""The history of runs: what they keep of a contact, and for how long."""
+"""The history of runs: what they store of a contact, and for how long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.models.runs import Run, RunStep
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
-    """Everything stored about a contact's runs, oldest first, with their logs, some at a time."""
+    """Yields everything stored about a contact's runs, with logs, oldest first, read in batches."""
     for batch in batches("SELECT id FROM runs WHERE contact_id = %s ORDER BY id", (contact_id,)):
         logs = defaultdict(list)
         for entry in RunStep.select().where(RunStep.run_id.in_(batch)).order_by(RunStep.run_id, RunStep.number):
@@ -29,9 +29,9 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
 
 
 def erase(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
-    """Takes the data of their contact, which is deleted, out of these runs, and cancels those that have not finished.
+    """Erases the data of a deleted contact from these runs, and cancels unfinished ones.
 
-    The caller has locked the runs. Their logs are left to `erase_log`. Raises Busy if a request of theirs is under way.
+    The caller has locked the runs. `erase_log` erases their logs. Raises Busy if one of their requests is in progress.
     """
     rows(_ERASE, (list(run_ids),))
     requests = "SELECT id FROM run_requests WHERE run_id = ANY(%s) FOR UPDATE SKIP LOCKED"
@@ -42,14 +42,14 @@ def erase(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
 
 
 def erase_log(run_ids: Sequence[str], limit: int) -> int:
-    """Deletes up to `limit` entries of these runs' logs; returns how many."""
+    """Deletes up to `limit` log entries of these runs; returns how many."""
     return count(_ERASE_LOG, (list(run_ids), limit))
 
 
 def forget_old(limit: int = 5_000) -> int:
-    """Deletes up to `limit` runs that finished before HISTORY_RETENTION_DAYS; returns how many. Safe concurrently.
+    """Deletes up to `limit` runs that finished before HISTORY_RETENTION_DAYS; returns how many.
 
-    A run stays while its log may be there, which goes with its partition, and until it has been billed.
+    Safe to run concurrently. Keeps runs whose log partition may exist, and runs that have not been billed.
     """
     ended_before = now() - timedelta(days=settings().history_retention_days)
     if pieces := partitions.existing(partitions.RUN_STEPS):
@@ -59,7 +59,7 @@ def forget_old(limit: int = 5_000) -> int:
 
 
 def _billed_below() -> str:
-    """The lowest identifier of a run that may not have been billed."""
+    """Returns the lowest identifier of a run that may not have been billed."""
     counted = rows("SELECT counted_until FROM usage_progress WHERE meter = 'runs'")
     return ids.bound("run", counted[0][0]) if counted else ""
 

@@ -1,4 +1,4 @@
-"""Spans of runs: one for each transaction that carries a run on."""
+"""Spans of runs: one for each transaction that continues a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from app.models.runs import Run
 
 
 def add_all(carried_on: Sequence[Interpreter], began: float) -> None:
-    """Adds spans of runs that one transaction has carried on since `began`; nothing if tracing is off.
+    """Adds the spans of runs that one transaction has continued since `began`, if tracing is on.
 
-    The first of a run is named by the run alone: events, messages and further runs know it as their cause.
+    The identifier of a run's first span depends only on the run, so that events, messages and further runs can refer to
+    it.
     """
     if tracing.spans is None:
         return

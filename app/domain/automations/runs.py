@@ -1,4 +1,4 @@
-"""Runs: one contact's way through an automation, as members and the API see and control it."""
+"""Runs: one contact's path through an automation, as members and the API see and control it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ from app.models.jobs import Job
 from app.models.runs import Run, RunStep
 from app.models.sets import Key
 
-LONGEST_LOG = 1_000  # entries that the API shows
-# Kinds of writes that begin the run that is their resource.
+LONGEST_LOG = 1_000  # log entries that the API shows
+# The kinds of writes whose resource is the run that they start.
 _BEGINNINGS = ("automations.start", "runs.replay")
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
-    """The key that a verb of this module gets first: a run is locked after its contact, never before."""
+    """Returns the first key that verbs of this module need: a run is locked only after its contact."""
     return [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
 
 
 def cancel(change: Change) -> Effect:
-    """Cancels the run; does nothing if it is cancelled already. Raises NotFound, and Conflict if it has ended."""
+    """Cancels the run; does nothing if it is cancelled already.
+
+    Raises NotFound, and Conflict if the run has ended.
+    """
     run = _locked(change, change.target)
     refuse_ended(run)
     if run.status != "cancelled":
@@ -41,7 +44,7 @@ def cancel(change: Change) -> Effect:
 
 
 def resume(change: Change) -> Effect:
-    """Lets a run go on that a member's message holds. Raises NotFound, and Conflict if none does."""
+    """Resumes a run that a member's message holds. Raises NotFound, and Conflict if none holds it."""
     run = _locked(change, change.target)
     if run.status != "held" or run.waits_for != "member":
         raise Conflict(_not_held(run))
@@ -50,10 +53,10 @@ def resume(change: Change) -> Effect:
 
 
 def replay(change: Change) -> Effect:
-    """Begins a new run like one that has ended: of its version, with its variables, event and saved results.
+    """Starts a copy of an ended run: its version, variables, event and saved results.
 
-    It begins at the step `from_step`, if given. `reentry` does not matter. Raises NotFound, Invalid,
-    AutomationNotPublished, and Conflict if the run has not ended or its contact is gone.
+    Starts at the step `from_step`, if given. Ignores `reentry`. Raises NotFound, Invalid, AutomationNotPublished, and
+    Conflict if the run has not ended or its contact is gone.
     """
     run = _locked(change, change.payload["run_id"])
     if not run.is_finished:
@@ -85,20 +88,20 @@ def replay(change: Change) -> Effect:
 
 
 def refuse_ended(run: Run) -> None:
-    """Raises Conflict if the run has ended in another way than by being cancelled."""
+    """Raises Conflict if the run has ended, unless it was cancelled."""
     if run.status in ("completed", "failed"):
         raise Conflict(f"This run has {run.status} and cannot be cancelled.")
 
 
 def check_step(run: Run, step: str | None) -> None:
-    """Raises Invalid unless the run's version has that step; None stands for the first."""
+    """Raises Invalid if the run's version has no such step. None means the first step."""
     if step is not None and step not in programs.program_of(run.automation_id, run.version).steps:
         raise Invalid(Fault("/from_step", f"Version {run.version} of this automation has no step '{step}'."))
 
 
 def find(workspace_id: str, run_id: str) -> Run:
-    """The run; if its start is accepted and has not taken effect, as it will begin. Raises NotFound."""
-    # A start that takes effect between the first two looks is found by the third.
+    """Returns the run; if its start is still queued, the run as it will begin. Raises NotFound."""
+    # If a start takes effect between the first two lookups, the third finds the run.
     for look in (_begun, _accepted, _begun):
         if ids.is_id(run_id, "run") and (run := look(workspace_id, run_id)) is not None:
             return run
@@ -131,12 +134,12 @@ class LogEntrySchema(ResponseBody):
 
 
 def represent_step(step: RunStep) -> dict[str, Any]:
-    """An entry of a run's log as the API shows it."""
+    """Returns a run's log entry as in the API."""
     return LogEntrySchema.of(step, id=step.step)
 
 
 def _locked(change: Change, run_id: str) -> Run:
-    """The run, locked after its contact. Raises NotFound, Busy."""
+    """Returns the run, locked after its contact. Raises NotFound, Busy."""
     unit, workspace_id = change.unit, change.workspace_id
     unit.get(Contact, workspace_id, "id", change.payload["contact_id"])
     run = unit.get(Run, workspace_id, "id", run_id)
@@ -146,7 +149,7 @@ def _locked(change: Change, run_id: str) -> Run:
 
 
 def _automation(run: Run) -> Automation:
-    """The run's automation, without its definition. Raises NotFound."""
+    """Returns the run's automation, without its definition. Raises NotFound."""
     columns = (Automation.id, Automation.name, Automation.version, Automation.goal)
     found = Automation.select(*columns).where(Automation.id == run.automation_id).first()
     if found is None:
@@ -166,7 +169,7 @@ def _begun(workspace_id: str, run_id: str) -> Run | None:
 
 
 def _accepted(workspace_id: str, run_id: str) -> Run | None:
-    """The run that a queued write will begin."""
+    """Returns the run that a queued write will start."""
     is_queued = (Job.resource_id == run_id) & Job.kind.in_(_BEGINNINGS) & Job.due_at.is_null(False)
     job = Job.in_workspace(workspace_id).where(is_queued).first()
     if job is None:

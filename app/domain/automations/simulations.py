@@ -1,4 +1,4 @@
-"""Simulations: what a run of a draft would do for a contact, without doing it."""
+"""Simulations: what a run of a draft would do for a contact, without side effects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.models.runs import Run, RunStep
 from app.models.sets import Key
 from app.outbound import Reason, answered, failed
 
-# Of one simulation. Another way is only begun as long as all of them together have fewer entries in their logs.
+# Limits of one simulation. A further path is started only while all paths have fewer log entries than this.
 MOST_WAYS, MOST_ENTRIES = 16, 2_000
 TIMED_OUT = "timed_out"
 _OFFERING = ("send_message", "ask")
@@ -31,7 +31,7 @@ _OVERSPENT = "The templates take more than {:,} steps together: too many for one
 
 
 class Rehearsal(Unit):
-    """A unit that locks nothing and is never written: it has the rows given, and for the rest there is nothing."""
+    """A unit without locks that is never written. It contains only the given rows."""
 
     def __init__(self, given: Iterable[OwnedModel]) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Rehearsal(Unit):
 
     @property
     def is_long(self) -> bool:
-        """Whether its templates have taken as many steps as those of one simulation may."""
+        """Whether its templates have used up the computing of one simulation."""
         return self.computed > bounds.COMPUTING_PER_SIMULATION.most
 
     @property
@@ -49,22 +49,22 @@ class Rehearsal(Unit):
         return clock.now()
 
     def read(self, keys: Iterable[Key]) -> None:
-        """Finds nothing besides what was given."""
+        """Finds nothing except the given rows."""
         self._stored |= {key: self._stored.get(key) for key in keys}
 
     def log(self) -> list[RunStep]:
-        """The entries of logs that would have been written."""
+        """Returns the log entries that would have been written."""
         return [row for row in self._appended if isinstance(row, RunStep)]
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a simulation is given.
+    """The input of a simulation.
 
-    `event` is the body of the event that starts the run. Each wait for a reply gets the next of `replies`, a text or
-    the `button_id` of a press, and times out when there is none left. `responses` are a `status` and a `body`, any
-    JSON, by the step that sends a request; `events` the bodies of events, by the step that waits for one. None among
-    them is a wait that times out. Where one is missing, a simulation goes `both_ways`, or `stops` with a waiting run.
+    `event`: the body of the event that starts the run. Each wait for a reply takes the next of `replies` (a text, or
+    the `button_id` of a press), and times out when none are left. `responses`: a `status` and a JSON `body`, by step;
+    `events`: bodies of events, by step. None makes a wait time out. If one is missing, the simulation takes
+    `both_ways`, or `stops` with a waiting run.
     """
 
     variables: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """The outcome of a wait that nothing was given for: first `answered` or `happened`, then TIMED_OUT."""
+    """The assumed outcome of a wait without input: first `answered` or `happened`, then TIMED_OUT."""
 
     step: str
     outcome: str
@@ -86,7 +86,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way that a draft may take: the run as it ended, its log, and what the way rests on."""
+    """A path that a draft may take: the final run, its log, and the assumptions."""
 
     run: Run
     log: list[RunStep]
@@ -94,10 +94,10 @@ class Way:
 
 
 def simulate(automation: Automation, contact: Contact | None, given: Given) -> tuple[list[Way], bool]:
-    """Runs the automation's draft for the contact (None: one without data); returns its ways, and whether more follow.
+    """Simulates the draft for the contact; returns paths, and whether there are more.
 
-    There is one way, unless `given` asks for both. Waits are over at once. Raises Invalid for what is given to a step
-    that does not wait for it, and Overloaded.
+    `contact`: None for an empty one. There is one path, unless `given` asks for both. Waits end at once. Raises
+    Overloaded, and Invalid for input to a step that does not wait for it.
     """
     with bounds.alone(automation.workspace_id):
         simulation = _Simulation(automation, contact or blank_contact(automation.workspace_id), given)
@@ -111,7 +111,7 @@ def simulate(automation: Automation, contact: Contact | None, given: Given) -> t
 
 
 def _next(assumed: Sequence[Assumption]) -> list[str]:
-    """The outcomes that the next way begins with: it turns where the second one has not been tried; [] at the end."""
+    """Returns the outcomes that the next path starts with: the last untried one turned; [] at the end."""
     for place in range(len(assumed) - 1, -1, -1):
         if assumed[place].outcome != TIMED_OUT:
             return [*(each.outcome for each in assumed[:place]), TIMED_OUT]
@@ -119,7 +119,7 @@ def _next(assumed: Sequence[Assumption]) -> list[str]:
 
 
 class _Simulation:
-    """A draft, whom it runs for, and what it is given. `computed`: steps of templates, in all ways so far."""
+    """A draft, its contact, and its input. `_computed`: computing of templates in all paths so far."""
 
     def __init__(self, automation: Automation, contact: Contact, given: Given) -> None:
         self._automation, self._contact, self._given = automation, contact, given
@@ -127,7 +127,7 @@ class _Simulation:
         self._computed = 0
 
     def check(self) -> None:
-        """Raises Invalid for what is given to a step that does not wait for it."""
+        """Raises Invalid for input to a step that does not wait for it."""
         faults = [
             Fault(pointer_to(field, name), f"The draft has no step with this 'id' that {does}.")
             for field, kind, does in _GIVEN
@@ -138,7 +138,10 @@ class _Simulation:
             raise Invalid(*faults)
 
     def take(self, turns: Sequence[str]) -> Way:
-        """The way that begins with these outcomes of waits that nothing is given for, and goes on with the first."""
+        """Returns the path that starts with these outcomes of waits without input.
+
+        Further waits without input get their first outcome.
+        """
         automation, assumed, replies = self._automation, list[Assumption](), list(self._given.replies)
         run = Run(
             id=ids.new("run"),
@@ -170,7 +173,7 @@ class _Simulation:
         return Way(run, unit.log(), assumed)
 
     def _is_open(self, run: Run, replies: Sequence[object]) -> bool:
-        """Whether the run waits for something that is not given."""
+        """Whether the run waits for something without input."""
         of_steps = {"response": self._given.responses, "event": self._given.events}
         step = str(run.step)
         return (run.waits_for == "reply" and not replies) or step not in of_steps.get(str(run.waits_for), {step: None})
@@ -183,7 +186,10 @@ class _Simulation:
         turns: Sequence[str],
         assumed: list[Assumption],
     ) -> Mapping[str, Any] | None:
-        """What the run gets for its wait; None: its time comes. Uses up `replies`, and adds to `assumed`."""
+        """Returns the answer to the run's wait; None for a timeout.
+
+        Consumes `replies`; extends `assumed`.
+        """
         given, step = self._given, str(run.step)
         if run.waits_for == "reply" and replies:
             reply = replies.pop(0)
@@ -218,7 +224,7 @@ def _came_not(run: Run) -> Mapping[str, Any] | None:
 
 
 def _reply(log: Sequence[RunStep], given: str | Mapping[str, str]) -> dict[str, str | None]:
-    """The reply; the text of a press is the button's label, or its identifier if no message offers it."""
+    """Returns the reply. The text of a press is the button's label, or its identifier if not offered."""
     if isinstance(given, str):
         return {"text": given, "button_id": None}
     pressed = given["button_id"]
@@ -232,16 +238,16 @@ def _answered(status: int, body: bytes) -> Mapping[str, Any]:
 
 
 def blank_contact(workspace_id: str) -> Contact:
-    """A contact without any data, which is not stored."""
+    """Returns an empty contact, which is not stored."""
     now = clock.now()
     made = {"tags": [], "custom_fields": {}, "created_at": now, "updated_at": now}
     return Contact(id=ids.new("con"), workspace_id=workspace_id, **made)
 
 
-# What a run waits for that can come or not, and the outcome if it comes.
+# Waits with two outcomes, and the outcome if it happens.
 _FIRST = {"response": "answered", "event": "happened"}
 OUTCOMES = (*_FIRST.values(), TIMED_OUT)
-# The fields of `Given` whose members are by step: the kind of step, and what it does.
+# Members of `Given` by step: the kind of step, and what it does.
 _GIVEN = (
     ("responses", "http_request", "sends a request"),
     ("events", "wait_for_event", "waits for an event"),

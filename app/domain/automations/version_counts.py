@@ -1,7 +1,7 @@
-"""Counts of a version of an automation: its runs by status, and how they passed each step.
+"""Counts of an automation's version: its runs by status, and how they passed each step.
 
-Runs are chosen by when they were created: by the hour lately, by the day (UTC) before that. All that is counted of a
-run belongs to that hour, whenever it happens. A read costs the same however many runs there are, and is exact.
+Runs are selected by creation: recent ones by hour, older ones by day (UTC). Everything counted of a run belongs to that
+hour, whenever it happens. A read costs the same for any number of runs, and is exact.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class VersionCountsSchema(ResponseBody):
 def read(
     automation: Automation, version: int | None = None, since: datetime | None = None, until: datetime | None = None
 ) -> dict[str, Any]:
-    """The counts as the API shows them: of the published version, or else the latest, if none is given.
+    """Returns the counts as in the API: of the given, the published or the latest version.
 
-    Raises NotFound if there is no such version, and Invalid for times of which there are no exact counts.
+    Raises NotFound for an unknown version, and Invalid for times without exact counts.
     """
     _check(since, until)
     number = automation.version or automation.latest_version or None if version is None else version
@@ -97,7 +97,7 @@ def read(
 
 
 def unfinished(automation_id: str, versions: Collection[int]) -> dict[int, int]:
-    """How many runs of each of these versions have not finished, without versions that have none."""
+    """Returns how many runs of each version have not finished, without zeros."""
     values = {"id": automation_id, "versions": list(versions), "keys": list(UNFINISHED)}
     return {version: amount for version, amount in rows(_UNFINISHED, values) if amount}
 
@@ -144,7 +144,7 @@ def _check(since: datetime | None, until: datetime | None) -> None:
 
 
 def _from(name: str, amount: str) -> str:
-    """The counts of runs created at the time of that name or later, as `amount`; none if it is null."""
+    """Returns SQL for the counts of runs created at that time or later; none if it is null."""
     at = f"%({name})s::timestamptz"
     day = f"date_trunc('day', {at} + interval '1 day' - interval '1 microsecond', 'UTC')"
     of_version = f"SELECT step, key, {amount} FROM run_counts WHERE automation_id = %(id)s AND version = %(version)s"

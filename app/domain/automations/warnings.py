@@ -1,4 +1,4 @@
-"""Warnings of an automation: what its draft can do when it is published, and what its runs have done."""
+"""Warnings of an automation: what its draft may do once published, and what its runs have done."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from app.errors import Fault
 from app.lib import json
 from app.models.automations import Automation
 
-# Automations that a chain is sought among.
+# How many automations are searched for chains.
 MOST_FOLLOWED = 50
 MOST_WARNINGS = 20
 _MISSING = "In version {}, names in the step '{}' printed nothing, {:,} times. The logs of runs tell which."
 
-# The hosts that nobody can have (RFC 2606), which guides and templates show.
+# Reserved example hosts (RFC 2606), which guides and templates use.
 _EXAMPLE = re.compile(r"https?://((?:[a-z0-9-]+\.)*example(?:\.(?:com|net|org))?)(?!\.?[a-z0-9-])", re.IGNORECASE)
 _IS_EXAMPLE = "The address of {} is only an example. Put in your own before you publish."
 
 
 def of(automation: Automation) -> list[dict[str, Any]]:
-    """The warnings of an automation that exists. They are bounded, and so is what they cost."""
+    """Returns the warnings of a stored automation. Their number and cost are bounded."""
     warnings = []
     if automation.reentry != "once":
         followed = _followed(automation)
@@ -47,9 +47,9 @@ def of(automation: Automation) -> list[dict[str, Any]]:
 
 
 def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
-    """The example addresses in requests and texts of a definition, which may be incomplete; MOST_WARNINGS at most.
+    """Returns the example addresses in the definition's requests and texts: at most MOST_WARNINGS.
 
-    The pointers are into the definition.
+    The pointers are into the definition, which may be incomplete.
     """
     found = [
         Fault(f"{placed.pointer}/{name}", _IS_EXAMPLE.format(host.lower()))
@@ -61,7 +61,7 @@ def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
 
 
 def _of_runs(automation: Automation) -> list[dict[str, Any]]:
-    """Steps of the latest version in whose texts names printed nothing."""
+    """Returns a warning for each step of the latest version whose texts had names without a value."""
     warned = counts.warned(automation.id, automation.latest_version)
     return [
         {"pointer": "", "detail": _MISSING.format(automation.latest_version, step, amount), "chain": []}
@@ -70,7 +70,7 @@ def _of_runs(automation: Automation) -> list[dict[str, Any]]:
 
 
 def _followed(automation: Automation) -> Mapping[str, Mapping[str, Any]]:
-    """The published definitions that the draft may start, directly or through others; MOST_FOLLOWED at most."""
+    """Returns published definitions that the draft may start, even indirectly, up to MOST_FOLLOWED."""
     found: dict[str, Mapping[str, Any]] = {}
     newest = [automation.definition]
     for _ in range(MOST_DEPTH):

@@ -70,7 +70,7 @@ class ChannelCreate(RequestBody):
 
 
 class ChannelPatch(RequestBody):
-    """The body that changes a channel."""
+    """The body of PATCH on a channel. Settings are merged, not replaced."""
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **_NAME})
     settings = fields.Dict(

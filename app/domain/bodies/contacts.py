@@ -65,7 +65,7 @@ class ContactFields(RequestBody):
 
     @post_load
     def without_empty_custom_fields(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """The body without custom fields that are "", which count as not given, too."""
+        """Drops custom fields that are "": like other empty fields, they count as not given."""
         if "" not in (given := data.get("custom_fields", {})).values():
             return data
         return data | {"custom_fields": {name: value for name, value in given.items() if value != ""}}
@@ -93,19 +93,19 @@ class ContactUpsert(ContactFields):
 
 
 class ImportedContact(ContactUpsert):
-    """A contact in a file that a person imports, which may be one that was exported: `id` then finds it again."""
+    """A contact in an imported file. In a file that was exported before, `id` finds the contact again."""
 
     id = fields.String()
 
     @validates("id")
     def is_of_a_contact(self, value: str, **_: Any) -> None:
-        """Raises ValidationError unless the value can be the identifier of a contact."""
+        """Raises ValidationError if the value cannot be the identifier of a contact."""
         if not ids.is_id(value, "con"):
             raise ValidationError("This is not the ID of a contact, which begins with con_.")
 
     @validates_schema
     def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless an identifier is given that is not null, or an `id`."""
+        """Raises ValidationError if there is no `id`, and no other identifier that is not null."""
         if "id" not in data:
             super().needs_an_identifier(data)
 

@@ -17,7 +17,7 @@ _BAD_TEXT = "The text contains a character that cannot be stored (U+0000 or half
 
 # marshmallow takes ten times as long for an unknown field as for a known one.
 _MANY = 1_000
-# The most unknown fields of an object for which the nearest known ones are looked up.
+# For more unknown fields than this in one object, the nearest known names are not looked up.
 _MOST_NAMED = 20
 
 
@@ -83,7 +83,7 @@ def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:
 
 
 def _names_in(shape: object) -> Iterable[str]:
-    """The names of the fields that the schema, or a field that holds its objects, takes."""
+    """Returns the names of the fields that a schema, or the objects in a field, can have."""
     schema = shape.schema if isinstance(shape, fields.Nested) else shape
     return schema.load_fields if isinstance(schema, marshmallow.Schema) else ()
 

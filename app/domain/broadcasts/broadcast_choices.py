@@ -33,7 +33,10 @@ _EARLIEST = timezone(timedelta(hours=14))
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The contacts that a broadcast would be for. `looked_at`: of how many of them it is known who is left out."""
+    """The contacts that a broadcast would be for.
+
+    `looked_at`: how many of the contacts `left_out` accounts for.
+    """
 
     count: int
     is_complete: bool

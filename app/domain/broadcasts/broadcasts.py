@@ -123,7 +123,10 @@ def refuse_move(broadcast: Broadcast, wanted: str) -> None:
 
 
 def check_time(send_at: datetime | None) -> None:
-    """Raises Invalid for a time that lies too far ahead or more than a day back. A later one means: at once."""
+    """Raises Invalid if `send_at` is MOST_DAYS or more ahead, or more than a day in the past.
+
+    A time within the past day means "now".
+    """
     if send_at is not None and clock.now() - send_at > timedelta(days=1):
         raise Invalid(Fault("/send_at", "This time has passed. Leave it out to send at once."))
     if send_at is not None and (send_at - clock.now()).days >= MOST_DAYS:

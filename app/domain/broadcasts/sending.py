@@ -158,7 +158,10 @@ class SendMessage:
 
 
 def render(message: Mapping[str, Any], contact: Contact, timezone: str) -> tuple[str | None, Any]:
-    """The text and the template of a message for the contact. `timezone`: the workspace's. Raises TemplateError."""
+    """Renders the text and the template of a message for a contact. Raises TemplateError.
+
+    `timezone`: the workspace's, for contacts without one.
+    """
     text, template = message.get("text"), message.get("template")
     if "{" not in f"{text}{template}":
         return text, template

@@ -1,4 +1,4 @@
-"""The disks of MEDIA_DIR and of the temporary directory: their room, whether they can be written, and which it is."""
+"""The disks of MEDIA_DIR and of temporary files: free space, and whether they can be written."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from app.lib import files
 
 log = structlog.get_logger(__name__)
 
-# One of these at a time: a network disk that hangs must not hold up all threads of `web`.
+# Allows one attempt at a time: a network disk that hangs must not block all threads of `web`.
 _trying = threading.Lock()
 _PATIENCE_SECONDS = 2.0
-# The file that tells the directories of machines apart, which may all have the same path.
+# The file that identifies a MEDIA_DIR: the directories of several machines may all have the same path.
 MARK = ".bellhop"
 
 
 def check_room() -> None:
-    """Raises Unavailable while a disk that files are written to is nearly full, or does not say."""
+    """Raises Unavailable if a disk for files is nearly full, or its free space is unknown."""
     try:
         free = free_bytes()
     except OSError as error:
@@ -38,12 +38,12 @@ def check_room() -> None:
 
 
 def free_bytes() -> int:
-    """How many bytes are free under MEDIA_DIR, or where it will be made, and where bodies wait: the fewer of both.
+    """Returns how many bytes are free for files under MEDIA_DIR or for temporary ones: the fewer.
 
-    Raises OSError.
+    If MEDIA_DIR does not exist yet, its nearest existing parent counts. Raises OSError.
     """
     place = Path(settings().media_dir).absolute()
-    while not os.path.exists(place):  # unlike Path.exists, no error where we may not look
+    while not os.path.exists(place):  # unlike Path.exists, does not raise without permission
         place = place.parent
     free = {
         name: shutil.disk_usage(path).free for name, path in (("media", place), ("temporary", tempfile.gettempdir()))
@@ -54,7 +54,10 @@ def free_bytes() -> int:
 
 
 def try_writing() -> None:
-    """Writes a file under MEDIA_DIR, which it makes, and deletes it. Raises OSError, which names the directory."""
+    """Writes and deletes a file under MEDIA_DIR, which is created if it is missing.
+
+    Raises OSError, which names the directory.
+    """
     directory = Path(settings().media_dir).absolute()
     if not _trying.acquire(timeout=_PATIENCE_SECONDS):
         raise _refused(directory, TimeoutError("does not answer"))
@@ -70,9 +73,9 @@ def try_writing() -> None:
 
 
 def mark() -> str:
-    """What the mark of MEDIA_DIR says, which is made if there is none; "" while another process writes it.
+    """Returns the mark of MEDIA_DIR, and creates it if there is none.
 
-    Raises OSError.
+    Returns "" while another process is writing it. Raises OSError.
     """
     directory = Path(settings().media_dir).absolute()
     files.make_directory(directory)
@@ -86,7 +89,7 @@ def mark() -> str:
 
 
 def tell_mark() -> None:
-    """Has this process say in which directory it keeps files, for the check that there is only one."""
+    """Reports this process's MEDIA_DIR mark, for the check that all processes share one directory."""
     try:
         presence.tell("files", mark())
     except OSError as error:

@@ -61,7 +61,7 @@ def store(
         if length == 0:
             raise Invalid(Fault("", "The file is empty."))
     except BaseException:
-        with suppress(OSError):  # in a directory that cannot be written: both are deleted when they expire
+        with suppress(OSError):  # If the directory cannot be written, the row and the file stay until they expire.
             delete_files([upload_id])
         raise
     count(

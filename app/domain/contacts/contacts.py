@@ -35,9 +35,9 @@ def needs(workspace_id: str, payload: Mapping[str, Any], contact_id: str | None)
 
 
 def ways_to_find(workspace_id: str, name: str, value: str) -> list[Key]:
-    """The keys of contacts with that identifier, as it is given first: a phone number may be written in several ways.
+    """Returns the keys under which contacts with the identifier may be stored, the given form first.
 
-    A contact may gain the identifier if none of them is another's.
+    A phone number can have two forms. A contact may take the identifier only if no other contact has any of them.
     """
     values = phones.ways_to_write(value) if name == "phone" else [value]
     return [sets.key(Contact, workspace_id, name, each) for each in values]
@@ -47,11 +47,11 @@ def upsert(change: Change) -> Effect:
     """Changes the contact that the first matching identifier finds, or creates it; adds tags, merges custom fields.
 
     Identifiers after the one that matches are changed on the contact; those before it are filled in. A phone number
-    that is only written in another way stays as it is. Raises Conflict if the contact has a different value for an
-    identifier before the one that matches, or if another contact has one of the identifiers.
+    that differs only in its form stays as it is. Raises Conflict if the contact has a different value for an identifier
+    before the one that matches, or if another contact has one of the identifiers.
 
-    An `id`, which only files have, comes before them, if this workspace has that contact. Raises Invalid if it has not,
-    and no identifier is given.
+    An `id`, which only imported files have, is looked up before all identifiers. If no contact has it, the identifiers
+    decide; without any, raises Invalid.
     """
     holders = _holders(change)
     own_id = change.payload.get("id")
@@ -123,7 +123,7 @@ def set_fields(change: Change, contact: Contact, **fields: Any) -> Contact:
 
 
 def holder(unit: Unit, workspace_id: str, name: str, value: str) -> Contact | None:
-    """The contact with that identifier, locked, however it is written; None if there is none. Raises Busy."""
+    """Returns the contact with the identifier in any of its forms, locked; None if none has it. Raises Busy."""
     found = [unit.get(Contact, *key[1:]) for key in ways_to_find(workspace_id, name, value)]
     return next((each for each in found if each is not None), None)
 
@@ -204,7 +204,7 @@ def _identifiers(payload: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _holders(change: Change) -> dict[str, Contact | None]:
-    """For each identifier given, the contact that has it, however it is written."""
+    """Maps each given identifier to the contact that has it, in any of its forms."""
     given = _identifiers(change.payload).items()
     return {name: holder(change.unit, change.workspace_id, name, value) for name, value in given}
 

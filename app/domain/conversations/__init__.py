@@ -1,6 +1,6 @@
-"""Talking with contacts: conversations, messages, and their way out through a channel.
+"""Conversations with contacts: their messages, and how these are sent through a channel.
 
-`messages` queues and receives; `sendings` claims due messages and `sending_outcomes` records their outcomes;
-`message_statuses` says what a message can become, and when it is `unknown`; `recipients` finds whom one is for;
-`quiet_hours` and `opt_outs` say when nothing is sent.
+`messages` queues and receives messages. `sendings` claims due messages, and `sending_outcomes` records their outcomes.
+`message_statuses` defines the changes of status, and when a message is `unknown`. `recipients` finds the recipient of a
+message. `quiet_hours` and `opt_outs` decide when nothing is sent.
 """

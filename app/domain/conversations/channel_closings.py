@@ -1,4 +1,4 @@
-"""Closings of channels: deletes a channel, closes its conversations and ends its messages and files."""
+"""Deletes a channel: closes its conversations, and ends its messages and files."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from app.models.channels import Channel
 
 # The most rows of a table that one transaction changes.
 PART = 200
-# How long after its deletion messages and files may still be added to a channel, or be in progress.
+# How long after a channel's deletion messages and files may still be added to it, or be in progress.
 _DELETED = "SELECT id FROM channels WHERE deleted_at > now() - interval '1 day'"
 IS_ANY_DELETED = f"EXISTS ({_DELETED})"
 DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before this could be sent."}
 
 
 def delete(change: Change) -> Effect | None:
-    """Marks the channel deleted, then closes its conversations and ends its scheduled messages, in parts.
+    """Deletes the channel, then closes its conversations and ends its scheduled messages, in parts.
 
-    `end_waiting` ends its other messages and its files. The provider is asked to end the connection.
-    Raises NotFound, Busy.
+    `end_waiting` ends its other messages and its files. The provider is asked to end the connection. Raises NotFound,
+    Busy.
     """
     if change.progress is None:
         _begin(change, Channel.find(change.workspace_id, change.target))
@@ -45,9 +45,10 @@ def delete(change: Change) -> Effect | None:
 
 
 def end_waiting(limit: int = PART) -> int:
-    """Fails messages that wait for channels deleted lately, and gives up files to be fetched; returns how many.
+    """Fails waiting messages and files of recently deleted channels; returns how many.
 
-    A message that a worker is sending is left to it while its lease lasts, and is `unknown` if the worker died.
+    A message that a worker is sending is left to the worker while its lease lasts; it becomes `unknown` if the worker
+    died.
     """
     ended = 0
     for (channel_id,) in rows(_DELETED):
@@ -76,7 +77,7 @@ def _begin(change: Change, channel: Channel) -> None:
 
 
 def _close_some(change: Change, after: str) -> str | None:
-    """Closes the next open conversations after that one; returns the last one closed, None if there were no more."""
+    """Closes the next open conversations after `after`; returns the last one, None if none was left."""
     found = rows(
         """
         SELECT id, contact_id FROM conversations
@@ -88,7 +89,7 @@ def _close_some(change: Change, after: str) -> str | None:
 
 
 def _end_messages(channel_id: str, limit: int) -> int:
-    """Only the first unfinished message of a conversation is mail; those behind it fail with it."""
+    """Ends the first messages of conversations: only those are mail; those behind fail with them."""
     with transaction():
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (channel_id, limit))]
         if not talks:

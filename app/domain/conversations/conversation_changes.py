@@ -1,4 +1,4 @@
-"""Changes of conversations by members and the API: status, assignee, labels, snoozes, and that it was read."""
+"""Changes to conversations by members and the API: status, assignee, labels, snoozes, reading."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.models.sets import Key
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> list[Key]:
-    """The keys that `update` gets from its unit; the payload names the contact that the conversation had last."""
+    """Returns the keys that `update` reads from its unit, with the contact that the payload names."""
     contact = sets.key(Contact, workspace_id, "id", payload["contact_id"])
     return [contact, sets.key(Conversation, workspace_id, "id", str(conversation_id))]
 
@@ -54,10 +54,10 @@ def update(change: Change) -> Effect:
 def change_some(
     change: Change, found: Sequence[tuple[str, str]], verb: Callable[[Change, Contact, Conversation], object]
 ) -> str | None:
-    """Applies the verb to these conversations, identifiers with that of the contact, up to one that others hold.
+    """Applies the verb to these (conversation, contact) identifiers, up to one locked by others.
 
-    For verbs without `needs`. Returns the last one that it was applied to; None if there are none. Raises Busy if
-    others hold the first.
+    For verbs without `needs`. Returns the last conversation that was changed; None if there are none. Raises Busy if
+    others have locked the first.
     """
     unit, workspace_id = change.unit, change.workspace_id
     unit.read(sets.key(Contact, workspace_id, "id", contact_id) for _, contact_id in found)
@@ -80,7 +80,7 @@ def change_some(
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Raises Invalid for an assignee that the workspace does not have, and a time that no snooze can end at."""
+    """Raises Invalid for an assignee outside the workspace, and for an impossible time of a snooze."""
     snoozes.check(payload.get("snoozed_until"))
     assignee_id = payload.get("assignee_id")
     if assignee_id is not None and not members.exists(workspace_id, assignee_id):

@@ -1,7 +1,7 @@
-"""Counts of a workspace's open conversations: all, unassigned, snoozed, waiting, and by label and assignee.
+"""Counts of open conversations: all, unassigned, snoozed, waiting, by label and by assignee.
 
-A trigger of the database notes what each transaction changes; the scheduler adds that up. A read costs the same however
-many conversations there are, and is exact: it includes what has not been added up yet.
+A database trigger records the changes of each transaction; the scheduler adds them up. Reading costs the same for any
+number of conversations, and is exact: it includes the changes that have not been added up yet.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from app.domain.work import deltas
 from app.lib.schemas import ResponseBody, about
 
 IS_ANY_NEW = "EXISTS (SELECT FROM conversation_deltas)"
-# Of a workspace that has more labels, the counts show the first.
+# If a workspace has more labels, the counts show the first ones.
 MOST_LABELS = 1_000
-# In SQL, the open conversations of a member; of their workspace and identifier.
+# In SQL: how many open conversations a member has. Filled in with the workspace and the member's identifier.
 OPEN_OF = """(
     SELECT coalesce(sum(amount), 0)::bigint FROM (
         SELECT amount FROM conversation_counts WHERE workspace_id = {0} AND key = 'assignee:' || {1}
@@ -33,7 +33,7 @@ def fold(limit: int = 10_000) -> int:
 
 
 def of(workspace_id: str) -> dict[str, Any]:
-    """The counts as the API shows them, from one snapshot; the first MOST_LABELS labels by name."""
+    """Returns the counts as in the API, from one snapshot; the first MOST_LABELS labels by name."""
     found = _amounts(workspace_id)
     return {
         **{key: found.get(key, 0) for key in _PLAIN},
@@ -43,9 +43,10 @@ def of(workspace_id: str) -> dict[str, Any]:
 
 
 def of_views(workspace_id: str, member_id: str | None) -> dict[str, Any]:
-    """The counts of the views of the inbox, of which all but `snoozed` and `waiting` leave out snoozed conversations.
+    """Returns the counts of the inbox's views.
 
-    `mine` is there for a member. `labels` as in `of`.
+    All but `snoozed` and `waiting` exclude snoozed conversations. With a member, `mine` is included. `labels` is as in
+    `of`.
     """
     found = _amounts(workspace_id)
     views = {
@@ -60,7 +61,7 @@ def of_views(workspace_id: str, member_id: str | None) -> dict[str, Any]:
 
 
 def of_members(workspace_id: str, member_ids: Iterable[str]) -> dict[str, int]:
-    """How many open conversations each member has, in one snapshot."""
+    """Returns how many open conversations each member has, from one snapshot."""
     query = f"SELECT member.id, {OPEN_OF} FROM unnest(%s::text[]) AS member(id)"
     return dict(rows(query.format("%s", "member.id"), (workspace_id, workspace_id, list(member_ids))))
 
@@ -82,11 +83,10 @@ def _amounts(workspace_id: str) -> dict[str, int]:
 
 
 def _by(found: dict[str, int], kind: str) -> dict[str, int]:
-    """The amounts of one kind, by name."""
     return {key.removeprefix(f"{kind}:"): amount for key, amount in found.items() if key.startswith(f"{kind}:")}
 
 
-# Labels lie between 'label:' and 'label;'. Of changes, only those up to the last one that is read are added.
+# Label keys lie between 'label:' and 'label;'. Only changes to labels up to the last one read are added.
 _READ = """
     WITH labels AS MATERIALIZED (
         SELECT key, amount FROM conversation_counts

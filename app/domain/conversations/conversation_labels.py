@@ -18,7 +18,10 @@ TOO_MANY = f"A conversation has at most {MOST_LABELS} labels."
 
 
 def replace(change: Change, contact: Contact, conversation: Conversation, labels: Iterable[str]) -> Conversation:
-    """Gives the conversation these labels and no others. Does nothing if it has them. Raises Invalid for too many."""
+    """Replaces the conversation's labels. Does nothing if it has them already.
+
+    Raises Invalid for too many.
+    """
     before, after = set(conversation.labels), set(labels)
     if len(after) > MOST_LABELS:
         raise Invalid(Fault("/labels", TOO_MANY))

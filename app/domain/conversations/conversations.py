@@ -1,4 +1,4 @@
-"""Conversations: the one that a contact talks in, who it is assigned to, and the runs that a member's message holds.
+"""Conversations: which one a contact uses, its assignee, and the runs that a member holds.
 
 Callers of functions that change a conversation have locked its contact.
 """
@@ -33,7 +33,7 @@ STATUSES = ("open", "closed")
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
-    """Reads the conversations that `of_run` will return for these runs, in three statements for any number of them."""
+    """Reads the conversations that `of_run` will return for these runs, in three statements in all."""
     unit.notes |= _latest(run.contact_id for run in runs if run.conversation_id is None)
     wanted = [(run, run.conversation_id or unit.notes[_latest_of(run.contact_id)]) for run in runs]
     unit.read(sets.key(Conversation, run.workspace_id, "id", found) for run, found in wanted if found)
@@ -41,7 +41,7 @@ def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
 
 
 def prefetch_most_recent(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
-    """Reads the conversations that `most_recent` will return for these contacts, in three statements for all."""
+    """Reads what `most_recent` will return for these contacts, in three statements in all."""
     latest = _latest(contact_ids)
     unit.notes |= latest
     unit.read(sets.key(Conversation, workspace_id, "id", found) for found in latest.values() if found)
@@ -49,7 +49,7 @@ def prefetch_most_recent(unit: Unit, workspace_id: str, contact_ids: Collection[
 
 
 def of_run(unit: Unit, run: Run) -> Conversation | None:
-    """The conversation in which the run takes place: the one it has begun in, or the contact's most recent one."""
+    """Returns the run's conversation: the one it has begun in, or else the contact's most recent one."""
     own: Conversation | None = None
     if run.conversation_id is not None:
         own = unit.get(Conversation, run.workspace_id, "id", run.conversation_id)
@@ -57,7 +57,7 @@ def of_run(unit: Unit, run: Run) -> Conversation | None:
 
 
 def most_recent(unit: Unit, workspace_id: str, contact_id: str) -> Conversation | None:
-    """The contact's conversation with the latest message, open or closed; None if it has none."""
+    """Returns the contact's conversation with the latest message, open or closed; None if none."""
     if _latest_of(contact_id) not in unit.notes:
         unit.notes |= _latest([contact_id])
     found = unit.notes[_latest_of(contact_id)]
@@ -65,7 +65,7 @@ def most_recent(unit: Unit, workspace_id: str, contact_id: str) -> Conversation 
 
 
 def on_channel(unit: Unit, contact: Contact, channel_ids: Collection[str]) -> Conversation | None:
-    """The contact's most recent conversation on one of the channels, open or closed; None if it has none."""
+    """Returns the contact's latest conversation on one of the channels, open or closed; None if none."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or latest.channel_id in channel_ids:
         return latest
@@ -89,7 +89,7 @@ def open_on(
 ) -> Conversation:
     """Opens a conversation with the contact, which becomes its most recent one.
 
-    `referral` is the advertisement that the contact comes from. With `is_quiet` the conversation is closed until the
+    `referral`: the advertisement that led the contact here. With `is_quiet`, the conversation stays closed until the
     contact writes, and no event is recorded.
     """
     conversation = Conversation(
@@ -109,13 +109,13 @@ def open_on(
 
 
 def open_for(change: Change, contact: Contact, channel_id: str) -> Conversation:
-    """The contact's most recent conversation on the channel, reopened if it is closed; a new one if there is none."""
+    """Returns the contact's most recent conversation on the channel, reopened, or else a new one."""
     found = on_channel(change.unit, contact, [channel_id])
     return reopen(change, contact, found) if found else open_on(change, contact, channel_id)
 
 
 def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
-    """Opens the conversation again. Does nothing if it is open."""
+    """Reopens the conversation. Does nothing if it is open."""
     if conversation.status == "open":
         return conversation
     reopened = alter(change.unit, conversation, status="open")
@@ -124,7 +124,7 @@ def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conv
 
 
 def close(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
-    """Closes the conversation, and lets the runs go on that a member's message holds. Does nothing if it is closed."""
+    """Closes the conversation and releases its held runs. Does nothing if it is closed."""
     if conversation.status == "closed":
         return conversation
     ended = dict.fromkeys(("held_at", "snoozed_until", "waiting_since"))
@@ -142,9 +142,9 @@ def assign(
     assignee_id: str | None,
     by: Mapping[str, str] | None = None,
 ) -> Conversation:
-    """Assigns the conversation to the member; None removes the assignee. Raises Invalid for an unknown member.
+    """Assigns the conversation to the member; None removes the assignee.
 
-    `by`: who assigns it, with `type` and `id`, if that is not the change's author.
+    Raises Invalid for an unknown member. `by` is who assigns it (`type`, `id`), if not the change's author.
     """
     if assignee_id is not None:
         member = (conversation.workspace_id, assignee_id)
@@ -160,13 +160,13 @@ def assign(
 
 
 def touch(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
-    """Notes that a message has been added now, which makes it the contact's most recent conversation."""
+    """Records that a message was added now, which makes this the contact's most recent conversation."""
     unit.notes[_latest_of(conversation.contact_id)] = conversation.id
     return alter(unit, conversation, last_message_at=unit.now, **fields)
 
 
 def answer(unit: Unit, conversation: Conversation) -> Conversation:
-    """Notes that somebody, not an automation, has written to the contact, who does not wait any more."""
+    """Records that somebody, not an automation, answered the contact, who no longer waits."""
     if conversation.waiting_since is None:
         return conversation
     first_answered_at = conversation.first_answered_at or unit.now
@@ -174,7 +174,7 @@ def answer(unit: Unit, conversation: Conversation) -> Conversation:
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Gives the conversation to the contact, whose most recent one it becomes if it has the latest message."""
+    """Gives the conversation to the contact, as the most recent one if it has the latest message."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or is_later(conversation, latest):
         unit.notes[_latest_of(contact.id)] = conversation.id
@@ -182,18 +182,21 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def is_later(conversation: Conversation, than: Conversation) -> bool:
-    """Whether its latest message, or its beginning if it has none, is not before that of the other."""
+    """Whether the conversation's latest message, or else its creation, is not before that of `than`."""
     one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
     return bool(one >= other)
 
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
-    """Puts the conversation with these fields."""
+    """Stores the conversation with these fields changed."""
     return unit.put(conversation.altered(**fields))
 
 
 def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Run]:
-    """The contact's unfinished runs, locked, that meet the SQL condition; and any run that the unit has changed."""
+    """Returns the contact's unfinished runs that meet the SQL condition, locked.
+
+    Also returns all runs that the unit has changed.
+    """
     stored = rows(
         f"SELECT id FROM runs WHERE contact_id = %s AND finished_at IS NULL AND {condition}",
         (conversation.contact_id,),
@@ -204,7 +207,10 @@ def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Ru
 
 
 def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
-    """The conversation and its contact, both locked. Raises NotFound, also if the contact was deleted, and Busy."""
+    """Returns the contact and the conversation, both locked.
+
+    Raises NotFound, also if the contact was deleted, and Busy.
+    """
     unit, workspace_id = change.unit, change.workspace_id
     conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
     if conversation is None:
@@ -213,7 +219,7 @@ def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
 
 
 def hold_runs(unit: Unit, conversation: Conversation) -> Conversation:
-    """Holds the contact's runs until the conversation is closed, also those that were released before."""
+    """Holds the contact's runs until the conversation is closed, also runs released before."""
     conversation = alter(unit, conversation, held_at=unit.now)
     for run in runs_that(unit, conversation, "is_released"):
         if run.contact_id == conversation.contact_id and run.is_released:
@@ -222,18 +228,18 @@ def hold_runs(unit: Unit, conversation: Conversation) -> Conversation:
 
 
 def tell_typing(conversation: Conversation, author: dict[str, str]) -> None:
-    """Shows the other members, and in a web chat the visitor, that the author is typing. Needs no lock."""
+    """Shows other members, and a web chat's visitor, that the author is typing. Needs no lock."""
     realtime.typing(conversation.workspace_id, conversation.id, author, conversation.channel_id, conversation.peer)
 
 
 def record(change: Change, kind: str, contact: Contact, conversation: Conversation, **further: Any) -> None:
-    """Records an event of the conversation; `further` are members of its data."""
+    """Records an event of the conversation; `further` is added to its data."""
     data = {"contact": contacts.represent(contact), "conversation": represent(conversation), **further}
     change.events.record(kind, data, contact.id)
 
 
 def erase(conversation_ids: Sequence[str]) -> None:
-    """Closes these conversations, whose contact is deleted. Records no event; `contact.deleted` covers it."""
+    """Closes these conversations of a deleted contact. Records no event; `contact.deleted` covers it."""
     rows("DELETE FROM read_receipts WHERE conversation_id = ANY(%s)", (list(conversation_ids),))
     rows(
         """
@@ -279,7 +285,7 @@ represent = ConversationSchema.of
 
 
 def _latest(contact_ids: Iterable[str]) -> Mapping[tuple[str, str], str | None]:
-    """The most recent conversation of each contact, as it is stored, by its key among a unit's notes."""
+    """Returns the stored most recent conversation of each contact, by its key in a unit's notes."""
     wanted = sorted(set(contact_ids))
     if not wanted:
         return {}

@@ -1,4 +1,4 @@
-"""Due messages: scheduled ones whose time has come are queued, each exactly once."""
+"""Queues scheduled messages whose time has come, each exactly once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BROKEN = {"code": "error", "detail": "Bellhop could not send this."}
 
 
 class _Due(NamedTuple):
-    """A message whose time has come."""
+    """A scheduled message whose time has come."""
 
     id: str
     workspace_id: str
@@ -45,16 +45,17 @@ class _Due(NamedTuple):
 
 
 def queue_some() -> int:
-    """Queues messages whose time has come until none is left or the slice is over; returns how many.
+    """Queues due scheduled messages until none is left or the time slice is over; returns how many.
 
-    Run it twice a second. Each workspace gets as much of a slice as any other. Two callers at once queue each once.
+    Run it twice a second. Each workspace gets an equal part of a slice. Safe to run concurrently: each message is
+    queued once.
     """
     owners = (owner for (owner,) in rows(sql.prepared("find_owners_of_due_messages", _OWNERS)))
     return equal_parts.serve(owners, _queue_due)
 
 
 def _queue_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
-    """Queues the first due messages of these workspaces; returns how many of each it has done."""
+    """Queues the first due messages of these workspaces; returns how many were queued per workspace."""
     found = rows(sql.prepared("find_due_messages", _DUE), {"owners": sql.array(workspace_ids), "each": each})
     batch = [_Due(*row) for row in found]
     if not batch:
@@ -63,7 +64,7 @@ def _queue_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
         tasks = [partial(_queue, due, number) for number, due in enumerate(batch)]
         needed = [key for due in batch for key in due.needs]
         results = batches.run(tasks, needed, then=partial(_read_further, batch), in_order=False)
-        # A fault of Bellhop's: trying again would meet it again.
+        # An error of Bellhop, which would occur again with another attempt.
         _give_up([due for due, result in zip(batch, results, strict=True) if _is_broken(due, result)])
     done = (due for due, result in zip(batch, results, strict=True) if result and not isinstance(result, Busy))
     return Counter(due.workspace_id for due in done)
@@ -75,7 +76,10 @@ def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
 
 
 def _queue(due: _Due, number: int, unit: Unit) -> bool:
-    """Queues the message if its time has come, as if it were written now; returns whether. Raises NotFound, Busy."""
+    """Queues the message as if it were written now; returns False if its time has not come.
+
+    Raises NotFound, Busy.
+    """
     change = Change(due.workspace_id, {}, due.id, "messages.queue", None, Cause(None, uuid4().hex), unit)
     message = unit.get(Message, due.workspace_id, "id", due.id)
     if message is None or message.send_at is None or message.send_at > unit.now:
@@ -86,7 +90,7 @@ def _queue(due: _Due, number: int, unit: Unit) -> bool:
         conversation = conversations.reopen(change, contact, conversation)
     if message.author["type"] == "member":
         conversation = conversations.hold_runs(unit, conversation)
-    # Those that are queued together go out in the order of their times.
+    # Messages that are queued together are sent in the order of their times.
     queued_at = unit.now + timedelta(microseconds=number)
     queued = message.altered(status="queued", send_at=None, created_at=queued_at)
     messages.queue_draft(change, contact, conversation, queued)
@@ -107,7 +111,7 @@ def _give_up(broken: Sequence[_Due]) -> None:
         sending_outcomes.tell([message_id for (message_id,) in ended])
 
 
-# The workspaces with scheduled messages, one after the other.
+# Finds the workspaces with scheduled messages, one after the other.
 _OWNERS = """
     WITH RECURSIVE owner(id, earliest) AS (
         (SELECT workspace_id, send_at FROM messages WHERE send_at IS NOT NULL

@@ -1,4 +1,4 @@
-"""Interrupted messages: those that were being sent when their channel ceased to be connected, and whose worker died."""
+"""Settles messages whose worker died and whose channel was disconnected while they were sent."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from app.mailbox import Claimed
 
 # Time for claims that had begun when the channel was stopped.
 GRACE_SECONDS = 20.0
-# Channels, and messages of each, that one pass handles.
+# The most channels, and the most messages per channel, that one pass handles.
 PART = 200
 
 
 def settle() -> int:
-    """Makes messages `unknown` that no worker sends any more, in channels that are not connected; returns how many.
+    """Makes abandoned messages of channels that are not connected `unknown`; returns how many.
 
-    Claims do the same in channels that are. Each channel is looked into once after it was stopped, as its backlog may
-    be large: when all leases on its messages must have ended.
+    Abandoned are messages that no worker sends any more. Claims do the same in connected channels. Each channel is
+    checked once after it was stopped, when all leases on its messages must have ended, because its backlog may be
+    large.
     """
     stopped = rows(
         """

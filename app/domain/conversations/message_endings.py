@@ -1,4 +1,7 @@
-"""Endings of messages that wait: by hand, or with their channel. The next one of their conversation is due then."""
+"""Ends waiting messages, by hand or with their channel.
+
+The next message of their conversation becomes due.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ CANCELLED = {"code": "cancelled", "detail": "The operator cancelled the message 
 
 
 def cancel(message_ids: Sequence[str]) -> set[str]:
-    """Fails those of the messages that are queued, whether or not their channel is connected; returns which.
+    """Fails those of the messages that are queued; returns which.
 
-    One that a worker is sending is not queued. One whose conversation is locked is left as it is, too.
+    Their channel need not be connected. A message that a worker is sending is not queued. A message whose conversation
+    is locked is skipped, too.
     """
     with transaction():
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (list(message_ids),))]
@@ -30,10 +34,10 @@ def cancel(message_ids: Sequence[str]) -> set[str]:
 def end(
     talks: Sequence[str], chosen: str, parameters: Sequence[Any], only: str, failure: Mapping[str, Any]
 ) -> list[tuple[str, str, str]]:
-    """Ends the messages that the query `chosen` finds, if `only` holds when they are locked; none that is locked.
+    """Ends the messages that the query `chosen` finds, if `only` holds once they are locked.
 
-    They are in the conversations `talks`, which the present transaction has locked. Returns identifier, workspace and
-    new status of each.
+    Messages that others have locked are skipped. They belong to the conversations `talks`, which the current
+    transaction has locked. Returns the identifier, workspace and new status of each.
     """
     ended = rows(_END.format(chosen=chosen, only=only), (json.dumps(failure).decode(), *parameters))
     rows(_BRING_UP, (list(talks),))
@@ -56,7 +60,7 @@ _END = f"""
     RETURNING id, workspace_id, status
 """
 
-# Where more were behind than one part takes.
+# For when more messages were behind than one part ends.
 _BRING_UP = """
     UPDATE messages SET due_at = now(), is_behind = false
     FROM unnest(%s::text[]) AS talk(id) CROSS JOIN LATERAL (

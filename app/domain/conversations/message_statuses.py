@@ -1,12 +1,15 @@
-"""Statuses of messages: what raises one, what ends one, and every way in which a message becomes `unknown`.
+"""Statuses of messages: what raises one, what ends a message, and how it becomes `unknown`.
 
-A claim makes a message `sending`, and commits that before a byte leaves. From then on only the provider knows whether
-it was sent, so Bellhop never sends it again by itself. It becomes `unknown`
+A claim makes a message `sending` and commits that before the first byte is sent. From then on only the provider knows
+whether it was sent, so Bellhop never sends it again by itself. It becomes `unknown`
 
-- if the provider's answer does not say what came of it, or none comes: the verdict is UNKNOWN (`app/channels`);
+- if the provider's answer does not reveal the outcome, or none arrives: the verdict is UNKNOWN (`app/channels`);
+
 - if its worker dies: INTERRUPTED, by the next claim or, in a channel that is not connected, `interrupted_messages`;
+
 - if its outcome cannot be recorded: UNRECORDED;
-- if nobody works on it any more and its channel or contact is deleted: ENDING.
+
+- if no worker sends it any more and its channel or contact is deleted: ENDING.
 
 A receipt settles it (`may_rise`), and a member or the API may send it again (`may_be_sent_again`).
 """
@@ -21,7 +24,7 @@ from app.models.conversations import Message
 
 Status = Literal["received", "scheduled", "queued", "sending", "sent", "delivered", "read", "failed", "unknown"]
 
-# The kind of event that goes with a status.
+# The kind of event that is recorded for a status.
 EVENTS = {
     "received": "message.received",
     "sent": "message.sent",
@@ -29,7 +32,7 @@ EVENTS = {
     "read": "message.read",
     "failed": "message.failed",
 }
-# The next status of a message that is `sending`. `record_sendings.sql` keeps one that a receipt has raised already.
+# The next status of a `sending` message. `record_sendings.sql` keeps one that a receipt has already raised.
 OF_OUTCOMES: Mapping[Outcome, Status] = {
     Outcome.SENT: "sent",
     Outcome.FAILED: "failed",
@@ -42,14 +45,14 @@ INTERRUPTED = Verdict(
 )
 UNRECORDED = Verdict(Outcome.UNKNOWN, code="error", detail="Bellhop could not record what the provider answered.")
 
-# In an UPDATE: ends messages on which no worker may work any more, by a new claim. Others keep their status.
+# In an UPDATE: ends messages that no worker may send any more, with a new claim. Other messages keep their status.
 ENDING = """
     status = CASE WHEN status IN ('scheduled', 'queued') THEN 'failed' WHEN status = 'sending' THEN 'unknown'
         ELSE status END,
     send_at = NULL, is_behind = false, due_at = NULL, leased_until = NULL, claim = claim + 1
 """
 IS_ENDED_BY_IT = "status IN ('scheduled', 'queued', 'sending')"
-# Why messages failed whose contact was deleted.
+# The failure of messages whose contact was deleted.
 ERASED = '{"code": "erased", "detail": null}'
 
 # A delivered message has not failed; a failed one may have been delivered after all.
@@ -57,11 +60,11 @@ _RANKS = ("queued", "sending", "unknown", "sent", "failed", "delivered", "read")
 
 
 def may_rise(message: Message, status: str) -> bool:
-    """Whether a receipt with that status says more than is known of the message."""
+    """Whether a receipt with that status says more than is known about the message."""
     is_on_its_way = message.direction == "out" and message.status != "scheduled"
     return is_on_its_way and _RANKS.index(status) > _RANKS.index(message.status)
 
 
 def may_be_sent_again(message: Message) -> bool:
-    """Whether a member or the API may have the message sent again."""
+    """Whether a member or the API may send the message again."""
     return message.direction == "out" and message.status in ("failed", "unknown")

@@ -45,13 +45,13 @@ TEMPLATE_TOO_LONG = f"The texts of the template are longer than {MOST_TEMPLATE_B
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
-    """Reads what the steps of these runs need to send messages, in four statements for any number of runs."""
+    """Reads what the steps of these runs need to send messages, in four statements in all."""
     conversations.prefetch(unit, runs)
     recent_texts.prefetch(unit, {run.contact_id for run in runs})
 
 
 def prefetch_for(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
-    """The same for messages to these contacts, each in its most recent conversation."""
+    """Reads the same for messages to these contacts, each in its most recent conversation."""
     conversations.prefetch_most_recent(unit, workspace_id, contact_ids)
     recent_texts.prefetch(unit, contact_ids)
 
@@ -68,9 +68,9 @@ def check(text: str) -> None:
 
 
 def check_content(kind: ChannelKind, text: str | None, *, has_template: bool, files: int, buttons: int) -> None:
-    """Raises Invalid for what a message on this kind of channel cannot say.
+    """Raises Invalid for content that this kind of channel cannot send.
 
-    One with files or a template needs no text; one with buttons does.
+    A message with files or a template needs no text; one with buttons does.
     """
     if text is not None or buttons or not (has_template or files):
         check(text or "")
@@ -78,9 +78,10 @@ def check_content(kind: ChannelKind, text: str | None, *, has_template: bool, fi
 
 
 def queue(change: Change, contact: Contact, conversation: Conversation, text: str | None, **content: Any) -> Message:
-    """Queues a message to the contact, behind those that the conversation has. `content` is as for `draft`.
+    """Queues a message to the contact, behind the conversation's other messages.
 
-    Raises Invalid. The message is `failed` at once if it may not be sent, and `sent` if the channel has no provider.
+    `content` is as in `draft`. The message is `failed` at once if it may not be sent, `sent` without a provider.
+    Raises Invalid.
     """
     return queue_draft(change, contact, conversation, draft(change.unit, conversation, text, **content))
 
@@ -99,9 +100,9 @@ def draft(
     expires_at: datetime | None = None,
     broadcast_id: str | None = None,
 ) -> Message:
-    """A message to the contact that is not stored yet. Raises Invalid for what its channel does not take.
+    """Returns a message to the contact that is not stored yet.
 
-    `attachments` are files that the message `message_id` has claimed.
+    Raises Invalid for content its channel refuses. `attachments` are files that the message `message_id` has claimed.
     """
     kind = channels.kind_of(channels.seen_by(unit, conversation.channel_id))
     check_content(kind, text, has_template=bool(template), files=len(attachments), buttons=len(buttons))
@@ -116,7 +117,7 @@ def draft(
 
 
 def queue_draft(change: Change, contact: Contact, conversation: Conversation, message: Message) -> Message:
-    """Queues the message, as `queue` does; returns it as it is then."""
+    """Queues the message, as `queue` does; returns it as stored."""
     unit = change.unit
     queued = _set_off(change, contact, conversations.touch(unit, conversation), message)
     if message.text is not None:
@@ -134,7 +135,7 @@ def create(change: Change) -> Effect:
 
 
 def drafted(change: Change, conversation: Conversation) -> Message:
-    """The draft of the payload, which claims its files. Raises Invalid, Busy."""
+    """Returns a draft of the payload's message, which claims its files. Raises Invalid, Busy."""
     payload, expires_at = change.payload, change.payload.get("expires_at")
     return draft(
         change.unit,
@@ -152,7 +153,7 @@ def drafted(change: Change, conversation: Conversation) -> Message:
 
 
 def resend(change: Change) -> Effect:
-    """Queues a message again that failed or whose outcome is unknown. Raises NotFound, Conflict, Busy."""
+    """Queues a failed message, or one of unknown outcome, again. Raises NotFound, Conflict, Busy."""
     unit = change.unit
     message = unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
@@ -166,7 +167,7 @@ def resend(change: Change) -> Effect:
 
 
 def tell(recorder: Recorder, contact: Contact, conversation: Conversation, message: Message) -> None:
-    """Records the event that goes with the message's status, if there is one."""
+    """Records the event for the message's status, if there is one."""
     if (kind := message_statuses.EVENTS.get(message.status)) is not None:
         data = {
             "contact": contacts.represent(contact),
@@ -185,9 +186,9 @@ def receive(
     conversation: Conversation | None = None,
     **fields: Any,
 ) -> Message:
-    """Stores a message from the contact, and gives it to the run that waits for it, if any. Raises Busy.
+    """Stores a message from the contact, and gives it to the run that waits for it, if any.
 
-    It is in that `conversation`, or else in an open one on the channel. `fields` are further columns of the message.
+    Raises Busy. Without a `conversation`, an open one on the channel is used. `fields` are columns of the message.
     """
     unit = change.unit
     conversation = conversation or conversations.open_for(change, contact, channel_id)
@@ -202,7 +203,7 @@ def receive(
 
 
 def erase(message_ids: Sequence[str]) -> None:
-    """Takes what was written out of these messages; when, in which direction and by whom stays.
+    """Removes the content of these messages; their time, direction and author stay.
 
     Messages that have not been sent fail. The outcome of one that is being sent is not recorded.
     """
@@ -220,7 +221,7 @@ def erase(message_ids: Sequence[str]) -> None:
 
 
 def forget_payloads(limit: int = 1_000) -> int:
-    """Empties up to `limit` provider's documents that are older than PAYLOADS_KEPT_DAYS; returns how many."""
+    """Deletes up to `limit` provider documents older than PAYLOADS_KEPT_DAYS. Returns how many."""
     return count(
         """
         UPDATE messages SET provider_payload = NULL
@@ -277,12 +278,12 @@ class MessageSchema(ResponseBody):
 
 
 def represent(message: Message) -> dict[str, Any]:
-    """The message as the API shows it."""
+    """Returns the message as in the API."""
     return MessageSchema.of(message, attachments=media.shown(message.attachments), buttons=message.buttons or [])
 
 
 def _set_off(change: Change, contact: Contact, conversation: Conversation, message: Message) -> Message:
-    """Puts the message where it begins: into the conversation's outbox, or at its end if nothing is to be sent."""
+    """Stores the message in its first status: queued, or finished if nothing is to be sent."""
     unit = change.unit
     channel = channels.seen_by(unit, conversation.channel_id)
     kind = channels.kind_of(channel)
@@ -296,7 +297,7 @@ def _set_off(change: Change, contact: Contact, conversation: Conversation, messa
         is_deleted=channel.deleted_at is not None,
     )
     if refusal is None and not kind.has_provider and conversation.peer is None:
-        refusal = sending_checks.NO_ADDRESS  # channels with a provider say so when the message is sent
+        refusal = sending_checks.NO_ADDRESS  # channels with a provider report this when the message is sent
     if refusal is None and not message.is_automated:
         conversation = conversations.answer(unit, conversation)
     fields: Mapping[str, Any]

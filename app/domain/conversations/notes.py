@@ -1,6 +1,6 @@
-"""Notes: what members and automations write about a conversation, for members alone.
+"""Notes: what members and automations write about a conversation, visible to members only.
 
-No event, webhook or template has them, and of live streams only those of members.
+They are part of no event, webhook or template, and only of members' live streams.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOO_MANY = f"A conversation has at most {MOST_NOTES:,} notes. Delete one first."
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], note_id: str | None) -> list[Key]:
-    """The keys that a verb of this module gets from its unit."""
+    """Returns the keys that a verb of this module reads from its unit."""
     if "conversation_id" not in payload:
         return [sets.key(Note, workspace_id, "id", str(note_id))]
     return [
@@ -44,7 +44,10 @@ def needs(workspace_id: str, payload: Mapping[str, Any], note_id: str | None) ->
 
 
 def create(change: Change) -> Effect:
-    """Adds the note of the payload. Raises NotFound if the contact is deleted, Conflict and Busy."""
+    """Adds the payload's note.
+
+    Raises NotFound if the contact was deleted, Conflict for too many notes, and Busy.
+    """
     payload = change.payload
     _, conversation = conversations.hold(change, payload["conversation_id"])
     if not has_room(change.unit, conversation):
@@ -73,7 +76,10 @@ def add(
     mentions: Sequence[str] = (),
     note_id: str | None = None,
 ) -> Note:
-    """Adds a note, and notifies the members that it mentions except its author. The unit has locked the contact."""
+    """Adds a note, and notifies the mentioned members except its author.
+
+    The unit has locked the contact.
+    """
     note = Note(
         id=note_id or ids.new("nte"),
         workspace_id=conversation.workspace_id,
@@ -92,12 +98,15 @@ def add(
 
 
 def has_room(unit: Unit, conversation: Conversation) -> bool:
-    """Whether the conversation, whose contact the unit has locked, can have another note."""
+    """Whether the conversation can have another note. The unit has locked its contact."""
     return _number(unit, conversation.id) < MOST_NOTES
 
 
 def check(conversation: Conversation, mentions: Sequence[str]) -> None:
-    """Raises Invalid for a mention of somebody who is no member, and Conflict where no queued write makes room."""
+    """Raises Invalid for a mention of a non-member, and Conflict if there is no room for a note.
+
+    A queued deletion counts as room.
+    """
     workspace_id = conversation.workspace_id
     known = members.existing(workspace_id, mentions)
     unknown = [number for number, each in enumerate(mentions) if each not in known]
@@ -108,7 +117,7 @@ def check(conversation: Conversation, mentions: Sequence[str]) -> None:
 
 
 def read_text(text: str) -> str:
-    """The text of a note. Raises ValueError for one that is too long, or that has nothing to read."""
+    """Returns a note's text. Raises ValueError if it is too long, has U+0000 or only spaces."""
     if len(text) > MOST_CHARACTERS or not text.strip() or "\0" in text:
         raise ValueError(f"A note has 1 to {MOST_CHARACTERS:,} characters, none of them U+0000, and more than spaces.")
     return text
@@ -127,7 +136,7 @@ represent = NoteSchema.of
 
 
 def _number(unit: Unit, conversation_id: str) -> int:
-    """How many notes the conversation has in this unit."""
+    """Returns how many notes the conversation has in this unit."""
     return unit.noted(_number_of(conversation_id), partial(_stored, conversation_id))
 
 

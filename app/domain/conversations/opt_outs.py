@@ -10,7 +10,7 @@ from typing import Literal
 from app.domain.work.units import Unit
 from app.models.workspaces import Workspace
 
-# By language. A word counts only if it is the whole message, so none of these is one that a shop may ask for.
+# By language. A word counts only if it is the whole message, so it must not be a word that a shop may ask for.
 STOP: Mapping[str, tuple[str, ...]] = {
     "ar": ("توقف", "إيقاف", "إلغاء الاشتراك"),
     "bg": ("стоп", "отписване"),
@@ -41,7 +41,7 @@ STOP: Mapping[str, tuple[str, ...]] = {
     "vi": ("dừng", "hủy đăng ký"),
     "zh": ("停止", "退订", "退訂", "取消订阅", "取消訂閱"),
 }
-# Everyday words: as the answer to a question, they say nothing about messages.
+# Everyday words. In an answer to a question, they do not opt out.
 AMBIGUOUS = (
     *("توقف", "إيقاف", "διακοπή", "abbestellen", "alto", "baja", "lopeta", "arrêt", "הסר", "הסרה", "עצור"),
     *("रोकें", "बंद करें", "berhenti", "ferma", "停止", "중지", "stoppen", "wypisz", "rezygnuję"),
@@ -55,11 +55,12 @@ _COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
 
 
 def wish_of(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool = False) -> Wish | None:
-    """The wish that the whole text is; None for any other message. A workspace's own words replace those of STOP.
+    """Returns the wish that the text as a whole expresses; None for any other message.
 
-    `is_answer`: the contact pressed a button, or a run waits for the reply. Then an ambiguous word is no wish.
+    A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button, or a run
+    waits for the reply. Everyday words are then ignored.
     """
-    # No list has a longer one, and most messages are longer.
+    # No list has a longer word, and most messages are longer.
     if not text or len(text) > 100:
         return None
     said = _plain(text)
@@ -82,7 +83,7 @@ def _plain_words(words: Iterable[str]) -> frozenset[str]:
 
 
 def _plain(text: str) -> str:
-    """The text folded, and without what surrounds words: spaces, punctuation, invisible signs."""
+    """Folds the text and strips spaces, punctuation and invisible characters around its words."""
     if command := _COMMAND.fullmatch(text.strip()):
         text = command[1]
     kept = [" " if each.isspace() else each for each in unicodedata.normalize("NFKC", text) if _is_visible(each)]
@@ -103,9 +104,9 @@ def _is_of_word(character: str) -> bool:
 
 
 def _bare(character: str) -> str:
-    """The character of a decomposed text as a plain keyboard has it; nothing for an accent, a hamza or a tatweel.
+    """Returns a decomposed character as on a plain keyboard; "" for an accent, a hamza or a tatweel.
 
-    Signs that make another syllable, such as the vowels of Hindi and the voicing of Japanese, are kept.
+    Keeps marks that change the syllable, such as Hindi vowels and Japanese voicing marks.
     """
     kind = unicodedata.combining(character)
     if kind >= _FIRST_ACCENT or kind in _POINTS or character in _HAMZA_AND_TATWEEL:
@@ -114,13 +115,13 @@ def _bare(character: str) -> str:
     return latin[1].lower() if latin else character
 
 
-# Combining classes: accents above, below and through letters; and the points of Hebrew, Arabic and Syriac.
+# Combining classes: accents above, below and through letters, and the points of Hebrew, Arabic and Syriac.
 _FIRST_ACCENT = 200
 _POINTS = range(10, 37)
 _HAMZA_AND_TATWEEL = "\u0621\u0640"
 # Letters that Unicode does not decompose, such as đ, ł and the dotless i.
 _LATIN = re.compile("LATIN SMALL LETTER (?:DOTLESS )?([A-Z])(?: WITH .*)?")
-# Without accents it would be "đúng", which is yes.
+# Without its accents, this word would match "đúng" (yes).
 _EXACT = ("dừng",)
 _BUILT_IN_STOP = _plain_words(word for words in STOP.values() for word in words)
 _BUILT_IN_START = _plain_words(START)

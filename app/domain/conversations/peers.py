@@ -1,4 +1,4 @@
-"""Peers: those at a provider whom a contact's conversations on a channel are with.
+"""Peers: the accounts at a provider with which a contact's conversations on a channel are held.
 
 Callers of these functions have locked the contact.
 """
@@ -16,12 +16,12 @@ from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 
-# The most conversations that go on with another address; what is older is hardly written in.
+# The most conversations that are continued with another address; older ones are rarely used.
 LATEST = 500
 
 
 class Peer(NamedTuple):
-    """One of the accounts that a contact has at a channel's provider, by the address where answers go."""
+    """An account of a contact at a channel's provider; `peer` is the address that answers go to."""
 
     workspace_id: str
     contact_id: str
@@ -30,7 +30,7 @@ class Peer(NamedTuple):
 
 
 def prefetch(unit: Unit, wanted: Sequence[Peer]) -> None:
-    """Reads the conversations that `conversation_with` will return for these, in two statements for all of them."""
+    """Reads what `conversation_with` will return for these peers, in two statements in all."""
     unit.notes |= _latest_with(wanted)
     found = [(peer.workspace_id, unit.notes[peer]) for peer in wanted]
     unit.read(sets.key(Conversation, workspace_id, "id", each) for workspace_id, each in found if each)
@@ -45,10 +45,10 @@ def conversation_with(
     reopens: bool | None,
     referral: Mapping[str, Any] | None = None,
 ) -> Conversation:
-    """The conversation in which a message from or to the peer belongs.
+    """Returns the conversation that a message from or to the peer belongs to.
 
-    It is the latest one with that peer on the channel. If that is closed, it is reopened (`reopens`), or followed by a
-    new one (not `reopens`), or stays as it is (None). It keeps the `referral`, if there is one. Raises Busy.
+    This is the latest conversation with the peer on the channel. If it is closed and `reopens` is true, it is reopened;
+    if false, a new one follows it; if None, it stays closed. Stores `referral` in it unless None. Raises Busy.
     """
     unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
     if sought not in unit.notes:
@@ -71,12 +71,12 @@ def conversation_with(
 
 
 def followed_by(unit: Unit, conversation: Conversation) -> str | None:
-    """The closed conversation that this one, which the unit has opened, follows; None if there is none."""
+    """Returns the closed conversation that this new one follows; None if there is none."""
     return unit.notes.get(("followed by", conversation.id))
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Gives the conversation to the contact, among whose conversations with the same peer it takes its place."""
+    """Gives the conversation to the contact, in order with the contact's others with the same peer."""
     sought = Peer(contact.workspace_id, contact.id, conversation.channel_id, conversation.peer or "")
     if sought not in unit.notes:
         unit.notes |= _latest_with([sought])
@@ -88,7 +88,7 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def readdress(unit: Unit, contact: Contact, channel_id: str, formers: Collection[str], peer: str) -> None:
-    """Has the contact's LATEST conversations with the former peers continued with this one. Raises Busy."""
+    """Changes the peer of the contact's LATEST conversations with the former peers. Raises Busy."""
     found = rows(
         """
         SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s AND peer = ANY(%s)
@@ -104,7 +104,7 @@ def readdress(unit: Unit, contact: Contact, channel_id: str, formers: Collection
 
 
 def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:
-    """The latest conversation with each peer, as it is stored; one without a peer may be with any."""
+    """Returns the stored latest conversation with each peer; one without a peer may be with any."""
     if not wanted:
         return {}
     found = rows(

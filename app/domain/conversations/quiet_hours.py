@@ -1,4 +1,4 @@
-"""Quiet hours: when automations send nothing, by the contact's clock."""
+"""Quiet hours: when automations send nothing, in the contact's local time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _KEEP = f"{_FIND} FOR SHARE SKIP LOCKED"
 
 
 def end_for(unit: Unit, contact: Contact) -> datetime | None:
-    """When the quiet hours end that the contact has now; None if it has none. Reads the workspace once per unit.
+    """Returns when the contact's current quiet hours end; None if it has none now.
 
-    They cannot change until the transaction ends, so a change finds what waits for their end. Raises Busy.
+    Reads the workspace once per unit. The hours cannot change until the transaction ends, so that a change finds the
+    runs that wait for their end. Raises Busy.
     """
     found = unit.noted(("quiet hours", contact.workspace_id), lambda: rows(_FIND, (contact.workspace_id,)))
     ends = _end(unit, contact, found)
@@ -32,11 +33,11 @@ def end_for(unit: Unit, contact: Contact) -> datetime | None:
 
 
 def end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datetime | None:
-    """When the quiet hours end in which `at` lies; None if it lies in none.
+    """Returns when the quiet hours around `at` end; None if `at` is outside of them.
 
-    `hours` are `{"from": "21:00", "to": "08:00"}`; if both are equal, there are none. They follow the clock of the
-    first time zone that exists, or UTC. A time that the clock skips counts as in RFC 5545 (3.3.5). Of a time that it
-    shows twice, the first begins the hours and the second ends them.
+    `hours` are `{"from": "21:00", "to": "08:00"}`; if both are equal, there are no quiet hours. They follow the local
+    time of the first time zone that exists, or UTC. A local time that is skipped counts as in RFC 5545 (3.3.5). If a
+    local time occurs twice, the hours begin at the first and end at the second.
     """
     begins, ends = time.fromisoformat(hours["from"]), time.fromisoformat(hours["to"])
     if begins == ends:

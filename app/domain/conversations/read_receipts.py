@@ -1,7 +1,7 @@
-"""Read receipts: tell a contact, through the channel's provider, that the latest message was read. A courtesy only.
+"""Read receipts: tell a contact, through the provider, that the latest message was read.
 
-With some providers the contact's app waits for the same after a press of a button. A row is mail of its channel until
-the provider has answered. One that cannot be sent is dropped, never shown.
+They are best effort. With some providers the contact's app waits for one after a button was pressed. A row is mail of
+its channel until the provider has responded. A receipt that cannot be sent is dropped silently.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from app.models.read_receipts import ReadReceipt
 
 
 class Carried(NamedTuple):
-    """What a claimed receipt brings along. `provider_id`: of the message that was read; `tries`: made before."""
+    """The further fields of a claimed receipt.
+
+    `provider_id` is that of the message that was read; `tries` counts earlier attempts.
+    """
 
     conversation_id: str
     provider_id: str
@@ -41,12 +44,12 @@ LEASE_SECONDS = TIMEOUT_SECONDS + 10
 PAUSES_SECONDS = (2.0, 30.0)
 # Of a provider's response.
 MOST_BYTES = 4_096
-# Of a process, and of a channel in a process.
+# Per process, and per channel in a process.
 MOST_UNDER_WAY, MOST_EACH = 100, 10
 
 
 def add(unit: Unit, conversation: Conversation) -> None:
-    """Queues a receipt for the contact's latest message, if the provider has given it an identifier."""
+    """Queues a receipt for the contact's latest message that has a provider's identifier."""
     found = rows(
         """
         SELECT provider_id FROM messages
@@ -60,7 +63,7 @@ def add(unit: Unit, conversation: Conversation) -> None:
 
 
 def queue(unit: Unit, conversation: Conversation, provider_id: str) -> None:
-    """Queues a receipt for this message, or this press of a button."""
+    """Queues a receipt for this message, or for this press of a button."""
     receipt = ReadReceipt(
         id=ids.new("rdr"),
         workspace_id=conversation.workspace_id,
@@ -75,7 +78,7 @@ def queue(unit: Unit, conversation: Conversation, provider_id: str) -> None:
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
-    """Claims up to that many due receipts of each channel.
+    """Claims up to the given number of due receipts per channel.
 
     Drops those that cannot be sent: of channels without such receipts, or that are not connected.
     """
@@ -87,7 +90,9 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
 
 
 def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Drops the receipts that were sent or are given up, and puts the others off; none is left for later.
+    """Drops the receipts that were sent or given up, and postpones the others.
+
+    Returns no outcome for later.
 
     Safe to repeat.
     """
@@ -97,7 +102,7 @@ def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _requests(claimed: Sequence[Claimed]) -> dict[str, Request]:
-    """The requests that send these receipts, by identifier; none for one that cannot be sent."""
+    """Returns the requests that send these receipts, by identifier, without those not sendable."""
     wanted = {each.owner for each in claimed}
     is_connected = (Channel.state == "connected") & Channel.deleted_at.is_null()
     accounts = {

@@ -15,12 +15,12 @@ from app.lib import ids
 
 # How long a sent text counts as recent.
 RECENT = timedelta(minutes=5)
-# Identical texts that automations and broadcasts send to a contact in that time.
+# The most identical texts that automations and broadcasts send to a contact within that time.
 MOST_IDENTICAL = 20
 
 
 def prefetch(unit: Unit, contact_ids: Iterable[str]) -> None:
-    """Counts what was sent to these contacts, in one statement."""
+    """Counts the texts recently sent to these contacts, in one statement."""
     since = unit.now - RECENT
     counted = rows(
         """
@@ -36,14 +36,14 @@ def prefetch(unit: Unit, contact_ids: Iterable[str]) -> None:
 
 
 def count(unit: Unit, contact_id: str, text: str) -> int:
-    """How often the text has been sent to the contact in the last five minutes."""
+    """Returns how often the text has been sent to the contact in the last five minutes."""
     if ("sent", contact_id) not in unit.notes:
         prefetch(unit, {contact_id})
     return unit.notes.get(_sent(contact_id, text), 0)  # type: ignore[no-any-return]
 
 
 def add(unit: Unit, contact_id: str, text: str) -> None:
-    """Notes that the text is sent to the contact now."""
+    """Records that the text is sent to the contact now."""
     unit.notes[_sent(contact_id, text)] = count(unit, contact_id, text) + 1
 
 

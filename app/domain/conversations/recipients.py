@@ -1,4 +1,4 @@
-"""Recipients: the contact and the conversation that an outgoing message is for, found or opened.
+"""Recipients: finds or opens the contact and the conversation of an outgoing message.
 
 `find` needs a unit, in which it locks the contact.
 """
@@ -29,13 +29,13 @@ _NO_CONVERSATION = "This contact has no conversation, and no connected channel o
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
-    """The keys that `find` gets first from its unit, as far as the payload names them."""
+    """Returns the keys that `find` reads first from its unit, as far as the payload names them."""
     named = ((Contact, payload.get("contact_id")), (Conversation, payload.get("conversation_id")))
     return [sets.key(model, workspace_id, "id", value) for model, value in named if value is not None]
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Raises Invalid for what would be wrong even after all queued writes."""
+    """Raises Invalid for content that would be wrong even after all queued writes."""
     media.check_uploads(workspace_id, upload_ids(payload))
     kind = _kind_for(workspace_id, payload)
     if kind is not None:
@@ -45,9 +45,9 @@ def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
 
 
 def find(change: Change) -> tuple[Contact, Conversation]:
-    """The contact, locked, and the conversation; opens one where the channel allows it.
+    """Returns the contact, locked, and the conversation; opens one if the channel allows it.
 
-    One that is closed is opened again, unless the message is sent later. Raises NotFound, Invalid, Conflict, Busy.
+    A closed conversation is reopened, unless the message is scheduled. Raises NotFound, Invalid, Conflict, Busy.
     """
     payload = change.payload
     if "conversation_id" in payload:
@@ -60,23 +60,23 @@ def find(change: Change) -> tuple[Contact, Conversation]:
 
 
 def latest(unit: Unit, contact: Contact, *, channel_id: str | None, kind: str | None) -> Conversation | None:
-    """The contact's latest conversation on that channel, or on any of that kind, if it is connected."""
+    """Returns the contact's latest conversation on that channel or kind of channel, if connected."""
     return conversations.on_channel(unit, contact, offered(unit, contact.workspace_id, channel_id, kind))
 
 
 def open_first(
     change: Change, contact: Contact, *, channel_id: str | None = None, kind: str | None = None
 ) -> Conversation | None:
-    """A conversation with a contact that has none yet, on the newest channel where one may write first; None: nowhere.
+    """Opens a conversation on the newest channel that allows writing first; None if there is none.
 
-    Only on that channel, or on one of that kind, if given. A web chat and a Telegram bot are not among these: they
-    reach only people who have written there.
+    The contact has no conversation yet. Only on that channel, or on one of that kind, if given. A web chat and a
+    Telegram bot never allow it: they reach only people who have written there.
     """
     return _open_on_one_of(change, contact, offered(change.unit, contact.workspace_id, channel_id, kind).values())
 
 
 def opening(contact: Contact, among: Iterable[Channel]) -> tuple[Channel, str] | None:
-    """The first of the channels on which a conversation may be opened, and the address of the contact there."""
+    """Returns the first channel on which the contact may be written to first, and its address there."""
     for channel in among:
         kind = channels.kind_of(channel)
         if kind.may_open and contact.phone is not None:
@@ -85,9 +85,9 @@ def opening(contact: Contact, among: Iterable[Channel]) -> tuple[Channel, str] |
 
 
 def offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | None = None) -> Mapping[str, Channel]:
-    """The connected channels that are meant, all if neither is given, newest first, by their identifiers.
+    """Returns the connected channels that match, newest first, by identifier.
 
-    They are read once per unit, and chosen once for all contacts.
+    All match if neither is given. They are read once per unit, and filtered once for all contacts.
     """
 
     def choose() -> dict[str, Channel]:
@@ -98,24 +98,24 @@ def offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | N
 
 
 def connected(workspace_id: str) -> list[Channel]:
-    """The connected channels, newest first."""
+    """Returns the connected channels, newest first."""
     is_connected = (Channel.state == "connected") & Channel.deleted_at.is_null()
     return list(Channel.in_workspace(workspace_id).where(is_connected).order_by(Channel.id.desc()))
 
 
 def open_on(change: Change, contact: Contact, channel: Channel, peer: str, *, is_quiet: bool = False) -> Conversation:
-    """Opens a conversation with the contact at that address; `is_quiet` as in `conversations.open_on`."""
+    """Opens a conversation with the contact at `peer`; `is_quiet` is as in `conversations.open_on`."""
     opened = conversations.open_on(change, contact, channel.id, is_quiet=is_quiet)
     return conversations.alter(change.unit, opened, peer=peer)
 
 
 def upload_ids(payload: Mapping[str, Any]) -> list[str]:
-    """The uploads that a message's body names."""
+    """Returns the identifiers of the uploads in a message's body."""
     return [each["upload_id"] for each in payload.get("attachments", ())]
 
 
 def _kind_for(workspace_id: str, payload: Mapping[str, Any]) -> ChannelKind | None:
-    """The kind of channel that the message goes out on, as far as that is known now. Raises Invalid."""
+    """Returns the kind of channel that sends the message; None if not known yet. Raises Invalid."""
     if "conversation_id" in payload:
         return channels.kind_of(
             Channel.get_by_id(Conversation.find(workspace_id, payload["conversation_id"]).channel_id)
@@ -131,7 +131,7 @@ def _kind_for(workspace_id: str, payload: Mapping[str, Any]) -> ChannelKind | No
 
 
 def _of_contact(change: Change) -> tuple[Contact, Conversation]:
-    """The contact's latest conversation, on the channel if one is given; a new one if there is none."""
+    """Returns the contact's latest conversation, on a given channel or kind, or opens one."""
     unit, payload = change.unit, change.payload
     contact = contacts.find_named(change.workspace_id, payload["contact_id"], unit)
     wanted: list[Channel] | None = None
@@ -147,13 +147,13 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
         return contact, found
     opened = _open_on_one_of(change, contact, connected(change.workspace_id) if wanted is None else wanted)
     if opened is None:
-        # The request is right; it is the contact's state that may change.
+        # The request is valid; the contact's state may change.
         raise Conflict(_NOT_FIRST if wanted else _NO_CONVERSATION)
     return contact, opened
 
 
 def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversation]:
-    """The conversation with the recipient that `to` names on the channel."""
+    """Returns the conversation with the recipient `to` on the channel."""
     unit, workspace_id, kind = change.unit, change.workspace_id, channels.kind_of(channel)
     recipient = _read(kind, to)
     identity = identities.find(unit, workspace_id, kind.name, recipient)
@@ -176,13 +176,13 @@ def _open_on_one_of(change: Change, contact: Contact, among: Iterable[Channel]) 
 
 
 def _with_phone(change: Change, phone: str) -> Contact:
-    """The contact with that phone number, created if there is none."""
+    """Returns the contact with that phone number, created if there is none."""
     made = contacts.upsert(replace(change, payload={"phone": phone}))
     return contacts.find(change.workspace_id, made.resource_id, change.unit)
 
 
 def _read(kind: ChannelKind, to: str) -> str:
-    """The identifier of `to` at the provider. Raises Invalid."""
+    """Returns the provider's identifier of `to`. Raises Invalid."""
     try:
         return kind.recipient(to)
     except ValueError as error:

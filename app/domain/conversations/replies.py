@@ -1,7 +1,8 @@
-"""Replies: each inbound message reaches one run at most, and of the runs in a conversation one at most waits for it.
+"""Replies: each inbound message reaches at most one run.
 
-Callers of these functions have locked the contact. So of a reply and a timeout the first wins: both only make the run
-due, and the run is read again under the lock before it goes on.
+At most one run per conversation waits for a reply. Callers of these functions have locked the contact. Of a reply and a
+timeout the first one therefore wins: both only make the run due, and the run is read again under the lock before it
+continues.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from app.models.runs import Run
 
 
 def take(unit: Unit, conversation: Conversation, message: Message) -> Message:
-    """Gives a new message to the run that waits for a reply in the conversation; returns it with that run's identifier.
+    """Gives a new message to the run that waits for a reply in the conversation.
 
-    The run is due once the transaction commits. The message is returned as it is if no run waits. Raises Busy.
+    Returns the message with the run's identifier. The run is due once the transaction commits. If no run waits, the
+    message is unchanged. Raises Busy.
     """
     run = _waiting(unit, conversation)
     if run is None:
@@ -33,14 +35,14 @@ def take(unit: Unit, conversation: Conversation, message: Message) -> Message:
 
 
 def is_awaited(unit: Unit, conversation: Conversation) -> bool:
-    """Whether a run waits for a reply in the conversation. Raises Busy."""
+    """Whether a run is waiting for a reply in the conversation. Raises Busy."""
     return _waiting(unit, conversation) is not None
 
 
 def expect(unit: Unit, conversation: Conversation, run: Run) -> None:
-    """Lets the run wait for the next reply in the conversation.
+    """Makes the run wait for the next reply in the conversation.
 
-    An older run that waits for it is due instead, with an answer that names the newer one. Raises Busy.
+    An older run that waits for it becomes due instead, with an answer that names the newer run. Raises Busy.
     """
     older = _waiting(unit, conversation)
     if older is not None and older.id != run.id:
@@ -49,11 +51,11 @@ def expect(unit: Unit, conversation: Conversation, run: Run) -> None:
 
 
 def arrived(unit: Unit, conversation: Conversation, run: Run) -> Message | None:
-    """The first message since the run's latest prompt that no run has taken; the run takes it."""
-    # Nothing can have come in since this unit queued the prompt: it has the contact.
+    """Gives the run the first message since its latest prompt that no run has taken; returns it."""
+    # No message can have arrived since this unit queued the prompt, because it has locked the contact.
     if run.prompted is None or unit.is_new(Message, run.workspace_id, run.prompted):
         return None
-    # Identifiers are of the clocks of several machines; the times are the database's.
+    # Identifiers come from the clocks of several machines; the times are the database's.
     found = rows(
         """
         SELECT id FROM messages WHERE conversation_id = %s AND id > %s AND direction = 'in' AND run_id IS NULL
@@ -67,14 +69,14 @@ def arrived(unit: Unit, conversation: Conversation, run: Run) -> Message | None:
 
 
 def answer_of(message: Message) -> Mapping[str, Any]:
-    """The answer that a run gets, from which its step makes its result."""
+    """Returns the answer that a run gets, from which its step makes its result."""
     at = timestamp(message.created_at)
     answer = {"text": message.text, "button_id": message.button_id, "message_id": message.id, "at": at}
     return answer if message.data is None else {**answer, "data": message.data}
 
 
 def _waiting(unit: Unit, conversation: Conversation) -> Run | None:
-    """The run that waits for a reply in the conversation and does not have one yet."""
+    """Returns the run that waits for a reply in the conversation and has no answer yet, if any."""
     if conversation.waiting_run_id is None:
         return None
     run = unit.get(Run, conversation.workspace_id, "id", conversation.waiting_run_id)

@@ -1,6 +1,6 @@
-"""Scheduled messages: written now and queued at their time, unless somebody deletes them or the contact writes before.
+"""Scheduled messages: queued at their time, unless they are deleted or the contact writes before.
 
-A conversation counts its scheduled messages, so its contact's lock is theirs.
+A conversation counts its scheduled messages, so the lock on its contact covers them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ REPLIED = {"code": "replied", "detail": "The contact wrote before this was sent.
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], message_id: str | None) -> list[Key]:
-    """The keys that `update` and `delete` get from their unit, as far as the payload names them."""
+    """Returns the keys that `update` and `delete` read from their unit, as far as known."""
     return [*recipients.needs(workspace_id, payload, None), sets.key(Message, workspace_id, "id", str(message_id))]
 
 
 def keys_of(workspace_id: str, message_id: str, conversation_id: str, contact_id: str) -> list[Key]:
-    """The keys of a message's contact, of its conversation and of itself."""
+    """Returns the keys of a message's contact, of its conversation and of the message itself."""
     return [
         sets.key(Contact, workspace_id, "id", contact_id),
         sets.key(Conversation, workspace_id, "id", conversation_id),
@@ -80,7 +80,7 @@ def delete(change: Change) -> Effect:
 
 
 def check(send_at: datetime | None) -> None:
-    """Raises Invalid for a time that has passed or lies too far ahead; None is always valid."""
+    """Raises Invalid for a time that is past or too far ahead; None is always valid."""
     now = clock.now()
     if send_at is not None and not now < send_at <= now + timedelta(days=MOST_DAYS):
         raise Invalid(Fault("/send_at", f"Give a time that is to come, within {MOST_DAYS} days."))
@@ -94,9 +94,9 @@ def check_change(message: Message, payload: Mapping[str, Any]) -> None:
 
 
 def cancel(change: Change, conversation_id: str) -> None:
-    """Fails what is scheduled in the conversation, and is to be cancelled now that the contact has written.
+    """Fails the conversation's scheduled messages that a reply of the contact cancels.
 
-    Asks the database nothing if nothing is scheduled. Raises Busy.
+    Makes no query if nothing is scheduled. Raises Busy.
     """
     unit, workspace_id = change.unit, change.workspace_id
     conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
@@ -109,7 +109,10 @@ def cancel(change: Change, conversation_id: str) -> None:
 
 
 def end_some(change: Change, channel_id: str, failure: Mapping[str, Any], limit: int) -> int:
-    """Fails up to `limit` scheduled messages of the channel; returns how many. Raises Busy if none of them is free."""
+    """Fails up to `limit` scheduled messages of the channel; returns how many.
+
+    Raises Busy if others have locked all of them.
+    """
     unit = change.unit
     found = rows(_OF_CHANNEL, (change.workspace_id, channel_id, limit))
     keys = [keys_of(change.workspace_id, *each) for each in found]
@@ -125,7 +128,10 @@ def end_some(change: Change, channel_id: str, failure: Mapping[str, Any], limit:
 
 
 def _hold(change: Change) -> tuple[Conversation, Message]:
-    """The scheduled message and its conversation, locked with the contact. Raises NotFound, Conflict, Busy."""
+    """Returns the conversation and the scheduled message, locked with the contact.
+
+    Raises NotFound, Conflict, Busy.
+    """
     message = change.unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
         raise NotFound
@@ -138,14 +144,14 @@ def _fail(change: Change, message_id: str, failure: Mapping[str, Any]) -> None:
     message = unit.get(Message, change.workspace_id, "id", message_id)
     if message is None or message.status != "scheduled":
         return
-    with suppress(NotFound):  # deleting its contact ends it as well
+    with suppress(NotFound):  # deleting the contact also ends the message
         contact, conversation = conversations.hold(change, message.conversation_id)
         failed = unit.put(message.altered(status="failed", send_at=None, failure=dict(failure)))
         messages.tell(change.events, contact, count(unit, conversation, -1), failed)
 
 
 def _take_room(unit: Unit, conversation: Conversation) -> None:
-    """Counts another message of the conversation. Raises Conflict if it or its workspace has no room for one."""
+    """Counts another scheduled message. Raises Conflict at the conversation's or workspace's limit."""
     if conversation.scheduled >= MOST_OF_CONVERSATION:
         raise Conflict(f"A conversation has at most {MOST_OF_CONVERSATION} scheduled messages. Delete one first.")
     of_workspace = ("scheduled messages", conversation.workspace_id)
@@ -157,7 +163,7 @@ def _take_room(unit: Unit, conversation: Conversation) -> None:
 
 
 def count(unit: Unit, conversation: Conversation, more: int) -> Conversation:
-    """Adds to the number of the conversation's scheduled messages."""
+    """Adds `more` to the conversation's number of scheduled messages."""
     return conversations.alter(unit, conversation, scheduled=conversation.scheduled + more)
 
 

@@ -1,4 +1,7 @@
-"""Whether a message may be sent: checked when it is queued, and again when it is claimed, which may be much later."""
+"""Whether a message may be sent.
+
+Checked when it is queued, and again when it is claimed, which may be much later.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from app.errors import Fault, Invalid
 
 EXPIRED = Verdict(Outcome.FAILED, code="expired", detail="The message expired before it could be sent.")
 OPTED_OUT = Verdict(Outcome.FAILED, code="opted_out", detail="The contact has opted out of messages.")
-# How long members may answer somebody who opted out and writes all the same: who asks wants an answer.
+# How long members may answer a contact who has opted out and then writes: that contact expects an answer.
 ANSWERED_WITHIN = timedelta(hours=24)
 NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
 
 
 def check_size(kind: ChannelKind, text: str, files: int, buttons: int = 0) -> None:
-    """Raises Invalid if the text is longer, or if there are more files or buttons, than the kind of channel takes."""
+    """Raises Invalid for too long a text, or too many files or buttons, for the kind of channel."""
     if files > kind.most_files:
         raise Invalid(Fault("/attachments", f"On this channel a message has at most {_files(kind.most_files)}."))
     most_buttons = kind.most_buttons_beside_file
@@ -37,7 +40,10 @@ def check_template(kind: ChannelKind, template: Mapping[str, Any] | None) -> Non
 
 
 def is_answer(author: Mapping[str, str], asked_at: datetime | None, now: datetime) -> bool:
-    """Whether a message is a member's answer to a contact who wrote at `asked_at`, which opting out does not stop."""
+    """Whether opting out does not stop the message: a member answers a contact who wrote recently.
+
+    `asked_at`: when the contact last wrote; None if unknown or if that message opted out.
+    """
     return author["type"] == "member" and asked_at is not None and asked_at > now - ANSWERED_WITHIN
 
 
@@ -50,7 +56,10 @@ def refusal(
     is_expired: bool,
     is_deleted: bool = False,
 ) -> Verdict | None:
-    """Why nothing may be sent to the contact; None if it may. `is_open`: the contact wrote within the kind's window."""
+    """Returns why nothing may be sent to the contact; None if it may.
+
+    `is_open`: the contact wrote within the kind's window.
+    """
     if is_deleted:
         return Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel has been deleted.")
     if opted_out:

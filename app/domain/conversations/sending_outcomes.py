@@ -1,4 +1,4 @@
-"""Outcomes of sendings: recorded under the claim they were made with, together with their events."""
+"""Records the outcomes of sendings under the claim they were made with, and their events."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _PAUSING = (Outcome.LATER, Outcome.UNKNOWN)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
-    """Records the outcomes of messages, and makes those due that waited behind finished ones.
+    """Records the outcomes of messages, and makes the messages due that waited behind finished ones.
 
-    Never waits for a row lock: returns the sendings that have to be recorded later, because another transaction has
-    locked their message or conversation; and in how many seconds the channels of the others have a message that is due.
-    Safe to repeat: an outcome counts once, under the claim that it was made with.
+    Never waits for a row lock. Returns the sendings to record later, because another transaction has locked their
+    message or conversation; and for each other channel the seconds until a message is due. Safe to repeat: an outcome
+    counts once, under the claim that it was made with.
     """
     if not sendings:
         return [], {}
-    # First, so that nobody claims more of a channel that is throttled, fails or refuses our credentials.
+    # First, so that no worker claims more of a channel that is throttled, fails or refuses our credentials.
     _pause([each for each in sendings if each.verdict.outcome in _PAUSING and each.verdict.pauses == "channel"])
     _require_reauthorization([each for each in sendings if each.verdict.outcome is Outcome.UNAUTHORIZED])
     blocked = [each for each in sendings if each.verdict.is_opt_out]
@@ -57,13 +57,13 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
 
 
 def tell(sent_ids: Sequence[str]) -> None:
-    """Records an event for each of these messages, unless its contact is gone and its data with it."""
+    """Records an event for each of these messages, unless its contact was deleted."""
     if not sent_ids:
         return
     sent = list(Message.select().where(Message.id.in_(sent_ids)))
     wanted = Conversation.id.in_({message.conversation_id for message in sent})
     talks = {each.id: each for each in Conversation.select().where(wanted)}
-    # After a merge a conversation has the contact at once, its messages a little later.
+    # A merge moves a conversation to its contact at once, the conversation's messages a little later.
     their_ids = {each.contact_id for each in talks.values()}
     people = {each.id: each for each in Contact.select().where(Contact.id.in_(their_ids))}
     recorders: dict[str, Recorder] = {}
@@ -100,10 +100,10 @@ def _require_reauthorization(refused: Iterable[Sending]) -> None:
 
 
 def _lock_conversations(conversation_ids: Collection[str]) -> set[str]:
-    """Locks what is free of these conversations; returns them, and those that are gone.
+    """Locks the free ones of these conversations; returns them, and those that no longer exist.
 
-    A message that is queued meanwhile takes its place by what it finds in the conversation. The next statement sees all
-    that was queued before the locks.
+    A message that is queued meanwhile finds its place from the conversation's row. The next statement sees all messages
+    that were queued before the locks.
     """
     wanted = list(conversation_ids)
     lock = "SELECT id FROM conversations WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
@@ -138,12 +138,12 @@ def _record(sendings: Sequence[Sending]) -> list[tuple[Any, ...]]:
 
 
 def _note_blocked(sendings: Iterable[Sending]) -> None:
-    """The provider says that these contacts have blocked us, which is noted like what they tell us themselves."""
+    """Records that contacts have blocked us, as if the provider had reported it by itself."""
     for each in sendings:
         channel = Channel.get_or_none(Channel.id == each.claimed.owner)
         if channel is not None and each.to is not None:
             key = f"blocked:{each.claimed.id}:{each.claimed.claim}"
-            # The contact's identifier may differ from the address that messages go to.
+            # The contact's identifier may differ from the address that messages are sent to.
             known = rows(_IDENTIFIERS, (each.conversation_id, channel.kind, each.to))
             sender = known[0][0] if known else each.to
             arrivals.store(channel, [Blocked(key, sender, clock.now(), is_blocked=True)])
@@ -156,10 +156,10 @@ _IDENTIFIERS = """
 
 
 def _failure(verdict: Verdict) -> str | None:
-    """Why the message failed or is unknown; of one that its provider puts off, what it fails with in the end."""
+    """Returns why the message failed or is unknown; for a postponed one, its failure in the end."""
     code, detail = verdict.code or "error", verdict.detail
     if verdict.outcome is Outcome.LATER:
-        if verdict.code is None:  # we put it off, not the provider
+        if verdict.code is None:  # Bellhop postponed it, not the provider
             return None
         code, detail = "expired", f"The provider did not take it for a day. {detail or ''}".rstrip()
     elif verdict.outcome not in (Outcome.FAILED, Outcome.UNKNOWN):

@@ -1,6 +1,6 @@
-"""Sendings: claims due messages, each with all that its provider's request needs.
+"""Claims due messages, each with everything that its provider's request needs.
 
-A claim commits the status `sending` before a byte leaves (`message_statuses`).
+A claim commits the status `sending` before the first byte is sent (`message_statuses`).
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ log = structlog.get_logger(__name__)
 
 # The deadline of a request to a provider. A request that prepares the message may take as long again.
 TIMEOUT_SECONDS = 15.0
-# Long enough for both requests, a wait for a connection before each, and the recording.
+# Long enough for both requests, a wait for a connection before each, and recording the outcome.
 LEASE_SECONDS = 2 * TIMEOUT_SECONDS + 10
-# A rate is reached although clocks and busy processes are late: up to these times are caught up.
+# A rate is reached even with late clocks and busy processes: a delay up to these times is caught up.
 CHANNEL_SLACK_SECONDS, CONVERSATION_SLACK_SECONDS = 0.1, 0.02
-# A channel that has reached its rate is looked into no more often than this; slots it missed are claimed together.
+# A channel that has reached its rate is checked no more often than this; missed slots are claimed together.
 CLOSED_SECONDS = 0.05
-# The pause after a fault that only the operator can mend.
+# The pause after a fault that only the operator can fix.
 MEND_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """A claimed message. `at`: the Unix time of the claim."""
+    """A claimed message. `at` is the Unix time of the claim."""
 
     claimed: Claimed
     conversation_id: str
@@ -54,9 +54,10 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """The outcome of a claimed message. `at`: when it was claimed to be sent; None if no request was made.
+    """The outcome of a claimed message.
 
-    `rate` is that of the conversation; `to` and `credentials` are those that were used.
+    `at`: when it was claimed to be sent; None if no request was made. `rate` is that of the conversation; `to` and
+    `credentials` are those that were used.
     """
 
     claimed: Claimed
@@ -69,7 +70,7 @@ class Sending:
 
 
 class _Row(NamedTuple):
-    """A row of `claim_messages`. One without an `id` says when to look into the channel again."""
+    """A row of `claim_messages`. A row without an `id` says when to check the channel again."""
 
     id: Any
     channel_id: str
@@ -91,12 +92,12 @@ class _Row(NamedTuple):
 
 
 def slack_of(rate: Rate, least_seconds: float) -> float:
-    """How many seconds of a rate may be caught up."""
+    """Returns how many seconds of a rate may be caught up."""
     return max(least_seconds, (rate.burst - 1) / rate.per_second)
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Sending]:
-    """Claims up to that many due messages of each channel, as far as its state, pause and rate allow."""
+    """Claims up to the given number of due messages per channel, as its state, pause and rate allow."""
     rates = {name: kind.channel_rate for name, kind in KINDS.items() if kind.channel_rate is not None}
     found = rows(
         sql.prepared("claim_messages"),
@@ -150,7 +151,7 @@ def _made(row: _Row, found: tuple[ChannelKind, Account] | None) -> Dispatch | Se
 
 
 def _refusal(kind: ChannelKind, row: _Row) -> Verdict | None:
-    """Why a message that was valid when queued may not be sent now."""
+    """Returns why a message that was valid when queued may not be sent now; None if it may."""
     if row.opted_out is None or not (row.text or row.template or row.attachments):
         return Verdict(Outcome.FAILED, code="gone", detail="The contact was deleted before the message was sent.")
     is_open = not row.is_window_closed

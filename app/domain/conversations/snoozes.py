@@ -1,6 +1,6 @@
-"""Snoozes: an open conversation that waits for a time, and wakes then, or earlier if the contact writes.
+"""Snoozes: an open conversation is set aside until a time, or until the contact writes before.
 
-Verbs expect that the contact is locked.
+Callers of the verbs have locked the contact.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from app.models.conversations import Conversation
 log = structlog.get_logger(__name__)
 
 MOST_DAYS = 365
-# Conversations of a workspace that a pass wakes, and those that one transaction does.
+# The most conversations of a workspace that a pass wakes, and the most that one transaction wakes.
 EACH, PART = 50, 200
 IS_ANY_OVER = "EXISTS (SELECT FROM conversations WHERE snoozed_until <= now())"
 _CLOSED = "Only an open conversation can be snoozed. This one is closed."
 
 
 def snooze(change: Change, contact: Contact, conversation: Conversation, until: datetime) -> Conversation:
-    """Snoozes an open conversation, or changes until when. Raises Conflict if it is closed."""
+    """Snoozes an open conversation, or changes its time. Raises Conflict if it is closed."""
     if conversation.status != "open":
         raise Conflict(_CLOSED)
     if conversation.snoozed_until == until:
@@ -54,18 +54,18 @@ def wake(change: Change, contact: Contact, conversation: Conversation) -> Conver
 
 
 def check(until: datetime | None) -> None:
-    """Raises Invalid for a time that has passed or lies too far ahead; None is always valid."""
+    """Raises Invalid for a time that is past or too far ahead; None is always valid."""
     if until is not None and not is_possible(until, clock.now()):
         raise Invalid(Fault("/snoozed_until", f"Give a time that is to come, within {MOST_DAYS} days, or null."))
 
 
 def is_possible(until: datetime, now: datetime) -> bool:
-    """Whether a conversation can be snoozed until then."""
+    """Whether a conversation can be snoozed until that time."""
     return now < until <= now + timedelta(days=MOST_DAYS)
 
 
 def wake_some() -> int:
-    """Wakes conversations whose time has come, of each workspace up to EACH; returns how many. Run it each second."""
+    """Wakes due conversations, up to EACH per workspace; returns how many. Run it each second."""
     due, woken = rows(_DUE, {"each": EACH}), 0
     for first in range(0, len(due), PART):
         part = due[first : first + PART]
@@ -85,7 +85,10 @@ def wake_some() -> int:
 
 
 def _wake(workspace_id: str, conversation_id: str, unit: Unit) -> bool:
-    """Wakes the conversation if its time has come. Raises NotFound if its contact was deleted, which ends it anyway."""
+    """Wakes the conversation if its time has come; returns whether.
+
+    Raises NotFound if its contact was deleted.
+    """
     change = Change(workspace_id, {}, conversation_id, "conversations.wake", None, Cause(None, uuid4().hex), unit)
     contact, conversation = conversations.hold(change, conversation_id)
     if conversation.snoozed_until is None or conversation.snoozed_until > unit.now:
@@ -94,7 +97,7 @@ def _wake(workspace_id: str, conversation_id: str, unit: Unit) -> bool:
     return True
 
 
-# The workspaces with snoozed conversations, one after the other; of each, what is due first.
+# Finds the workspaces with snoozed conversations, one after the other, and the first due ones of each.
 _DUE = """
     WITH RECURSIVE owner(id, earliest) AS (
         (SELECT workspace_id, snoozed_until FROM conversations WHERE snoozed_until IS NOT NULL

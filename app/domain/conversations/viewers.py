@@ -1,4 +1,4 @@
-"""Viewers: who looks at a conversation now. Kept in Redis for as long as it is true; lost with it."""
+"""Viewers: the members who are viewing a conversation now. Kept in Redis only, until they expire."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.models.conversations import Conversation
 log = structlog.get_logger(__name__)
 
 LOOKS_SECONDS = 30
-# Whoever says so again within this time is shown as before.
+# A viewer who is reported again within this time is not announced again.
 SHOWN_EVERY_SECONDS = 5
 
-# Two sorted sets by the millisecond in which the look ends: of those who look at the conversation, and of all looks in
-# the workspace, which are only counted.
+# Two sorted sets by the millisecond in which a view ends: the viewers of the conversation, and all views in the
+# workspace, which are only counted.
 _LOOK = """
     local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -50,9 +50,9 @@ _BOUNDS = {"conversation": bounds.VIEWERS_PER_CONVERSATION, "workspace": bounds.
 
 
 def look(conversation: Conversation, author: dict[str, str]) -> None:
-    """Shows the members that the author (`type` and `id`) looks at the conversation, for LOOKS_SECONDS.
+    """Shows members that the author (`type`, `id`) is viewing the conversation, for LOOKS_SECONDS.
 
-    Not if as many look as may. Needs no lock, never waits long, never raises.
+    Does nothing at the limits of viewers. Needs no lock, never waits long, never raises.
     """
     who = f"{author['type']}:{author['id']}"
     keys = [_key(conversation), f"viewers:{conversation.workspace_id}"]
@@ -77,7 +77,10 @@ def look(conversation: Conversation, author: dict[str, str]) -> None:
 
 
 def of(conversation: Conversation) -> list[dict[str, Any]]:
-    """The current viewers of the conversation, by the time at which they expire. Empty while Redis is away."""
+    """Returns the conversation's current viewers, by the time at which they expire.
+
+    Returns none while Redis is unavailable.
+    """
     try:
         seconds, microseconds = bells.flags().time()
         now = seconds * 1000 + microseconds // 1000

@@ -1,4 +1,4 @@
-"""Changes of a workspace's settings, and of when runs begin or go on by its clock and quiet hours."""
+"""Changes to a workspace's settings, and to the runs that its time zone and quiet hours affect."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _WAITS = "workspace_id = %s AND waits_for = 'quiet_hours' AND resume_at IS NOT N
 
 
 def update(change: Change) -> Effect | None:
-    """Changes the given fields of the workspace; if its quiet hours change, what waits for their end decides again.
+    """Changes the given fields of the workspace.
 
-    In parts: None if more such runs are left. Raises Busy.
+    After a change of quiet hours, the runs that wait for their end check them again. In parts: returns None if more
+    such runs are left. Raises Busy.
     """
     if change.progress is None:
         workspaces.update(change)
@@ -32,7 +33,10 @@ def update(change: Change) -> Effect | None:
 
 
 def _wake_some(workspace_id: str) -> bool:
-    """Makes the next runs due; returns whether that was all. Raises Busy if others hold all that are left."""
+    """Makes the next runs due; returns whether none is left.
+
+    Raises Busy if others have locked all that are left.
+    """
     woken = count(
         f"""
         UPDATE runs SET due_at = now(), resume_at = NULL WHERE id = ANY(ARRAY(

@@ -1,4 +1,4 @@
-"""Spans of delivery attempts, and the header that names one to the receiver."""
+"""Spans of delivery attempts, and the header that names a span to the receiver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.outbound import Answer
 
 
 class Sent(Protocol):
-    """A delivery that is sent."""
+    """A delivery being sent."""
 
     @property
     def claimed(self) -> Claimed:
@@ -21,22 +21,22 @@ class Sent(Protocol):
 
     @property
     def trace_id(self) -> str:
-        """The request that the event follows from; empty if it follows from none."""
+        """The trace of the request that caused the event; "" if none did."""
 
     @property
     def address(self) -> str:
-        """The address of the endpoint."""
+        """The endpoint's address."""
 
 
 def header(sent: Sent) -> dict[str, str]:
-    """The header of an attempt that is made now; none if tracing is off."""
+    """Returns the trace header of an attempt made now; {} if tracing is off."""
     if tracing.spans is None:
         return {}
     return {"traceparent": tracing.traceparent(_trace_of(sent), _span_of(sent))}
 
 
 def add(attempts: Iterable[tuple[Sent, datetime, Answer]]) -> None:
-    """Adds the spans of attempts, each with when it was made and its answer; nothing if tracing is off."""
+    """Adds the spans of attempts: (delivery, start, answer). Does nothing if tracing is off."""
     if tracing.spans is None:
         return
     for sent, at, answer in attempts:
@@ -52,7 +52,7 @@ def add(attempts: Iterable[tuple[Sent, datetime, Answer]]) -> None:
                 "http.request.method": "POST",
                 "http.request.resend_count": sent.claimed.carried.tries or None,
                 "http.response.status_code": answer.status,
-                # Not the whole address: it may contain a password or a key.
+                # Only the host: the address may contain a password or a key.
                 "server.address": target.hostname,
                 "server.port": target.port or (443 if target.scheme == "https" else 80),
                 "bellhop.delivery.id": sent.claimed.id,

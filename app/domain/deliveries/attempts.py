@@ -1,4 +1,4 @@
-"""Attempts: claims due deliveries, with all that a request needs, and records the outcomes."""
+"""Attempts: claims due deliveries, loads what their requests need, and records the outcomes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from app.outbound import Answer
 
 log = structlog.get_logger(__name__)
 
-Claims = set[tuple[str, int]]  # identifiers of deliveries, each with the number it was claimed under
+Claims = set[tuple[str, int]]  # identifiers of deliveries, each with its claim's number
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """A claimed delivery with all that one attempt needs."""
+    """A claimed delivery, with everything that an attempt needs."""
 
     claimed: Claimed
     trace_id: str
@@ -36,17 +36,17 @@ class Dispatch:
     secrets: tuple[str, ...]
     body: bytes
     is_probe: bool = False
-    is_ordered: bool = False  # nothing else goes to its endpoint until it is recorded
+    is_ordered: bool = False  # nothing else may be sent to its endpoint until its outcome is recorded
 
     def headers(self) -> dict[str, str]:
-        """The headers of an attempt that is made now."""
+        """The request headers, signed with the current time: call this just before sending."""
         signature = signatures.sign(self.secrets, int(clock.now().timestamp()), self.body)
         return headers_of(self.claimed.id, signature) | attempt_spans.header(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A completed attempt, or a fault of our own, after which the delivery waits for `pause_seconds`."""
+    """An outcome. After a fault of our own, the delivery is tried again in `pause_seconds`."""
 
     dispatch: Dispatch
     at: datetime
@@ -61,13 +61,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Found[Dispatch, Outcome]):
-    """What a claim found. `restrained`: those of the endpoints that are probed, have a limit or want order."""
+    """What a claim found. `restrained`: the endpoints that `claim_restrained` served or told to wait."""
 
     restrained: Collection[str] = ()
 
 
 def headers_of(delivery_id: str, signature: str) -> dict[str, str]:
-    """The headers of a delivery's requests (public API, part 6), without those of every request."""
+    """The headers that a webhook adds to those of every outbound request (public API, part 6)."""
     return {
         "Content-Type": "application/json",
         "User-Agent": "Bellhop-Webhooks/1",
@@ -77,9 +77,10 @@ def headers_of(delivery_id: str, signature: str) -> dict[str, str]:
 
 
 def claim_all(lane: Mail, rooms: Mapping[str, int], unsure: Collection[str]) -> Batch:
-    """Claims what `claim` and `claim_restrained` do: up to the room of each endpoint.
+    """Claims up to `rooms` deliveries of each endpoint, restrained or not.
 
-    Most endpoints are not restrained. Only those of the `unsure` are looked at closer that had nothing as such.
+    Most endpoints are not restrained, so `claim` runs first. `claim_restrained` runs only for those of the `unsure`
+    endpoints that `claim` found nothing for.
     """
     dispatches = claim(lane, rooms)
     found = {dispatch.claimed.owner for dispatch in dispatches}
@@ -88,7 +89,7 @@ def claim_all(lane: Mail, rooms: Mapping[str, int], unsure: Collection[str]) -> 
     dispatches += restrained
     return Batch(
         dispatches,
-        # Of an endpoint whose deliveries cannot be sent, more would only be leased.
+        # Counts dispatches, not claims: if deliveries cannot be sent, claiming more would only lease them.
         more=mailbox.may_have_more(rooms, [dispatch.claimed for dispatch in dispatches]),
         pauses={owner: Pause(seconds, is_closed=True) for owner, seconds in pauses.items()},
         restrained={*pauses, *(dispatch.claimed.owner for dispatch in restrained)},
@@ -96,16 +97,16 @@ def claim_all(lane: Mail, rooms: Mapping[str, int], unsure: Collection[str]) -> 
 
 
 def claim(lane: Mail, rooms: Mapping[str, int]) -> list[Dispatch]:
-    """Claims due deliveries of endpoints that are active, in that lane and not restrained: up to the room of each."""
+    """Claims due deliveries of active, unrestrained endpoints in the lane: up to `rooms` of each."""
     return _dispatches(mailbox.claim(lane, rooms, lanes.lease_seconds()))
 
 
 def claim_restrained(lane: Mail, rooms: Mapping[str, int]) -> tuple[list[Dispatch], dict[str, float]]:
-    """Claims what those of the endpoints in that lane that are probed, have a limit or want order may get now.
+    """Claims due deliveries of restrained endpoints in the lane: probed, rate-limited or ordered ones.
 
-    Over all processes an endpoint has one probe under way at a time, no more attempts than its limit allows, and one
-    delivery under way if it wants order: the first that is not finished.
-    Also returns in how many seconds to look again, for those that may have more to send then.
+    Across all processes, an endpoint has at most one probe in flight and no more attempts than its limit allows. An
+    ordered endpoint has one delivery in flight: the oldest that is not finished. Also returns how many seconds to wait
+    before looking again, by endpoint, for those that may have more then.
     """
     wanted = {"ids": sql.array(rooms), "rooms": sql.array(rooms.values()), "is_slow": lane is lanes.SLOW}
     found = rows(sql.prepared("claim_restrained"), wanted | {"lease_seconds": lanes.lease_seconds()})
@@ -120,10 +121,10 @@ def claim_restrained(lane: Mail, rooms: Mapping[str, int]) -> tuple[list[Dispatc
 
 
 def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Logs the attempts, moves their deliveries on and counts the endpoints' failures, all in one transaction.
+    """Logs attempts, updates deliveries and counts the endpoints' failures, all in one transaction.
 
-    Never waits for a row lock: returns the outcomes that have to be recorded later, because somebody else has locked
-    their delivery or endpoint. Safe to repeat: an outcome is recorded under the claim it was made with, once.
+    Never waits for a row lock. Returns the outcomes to record later, because another transaction has locked their
+    delivery or endpoint. Safe to repeat: an outcome is recorded once, and only under the claim it was made with.
     """
     if not outcomes:
         return []
@@ -142,12 +143,12 @@ def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _record_failing(outcomes: Sequence[Outcome], failing: set[str]) -> tuple[Claims, set[str]]:
-    """The same as `_record`, and counts the failures of the endpoints that have any among the outcomes."""
+    """Like `_record`, and counts the failures. Leaves out endpoints that somebody else has locked."""
     free = {endpoint.id: endpoint for endpoint in Endpoint.lock_free(failing)}
-    # An endpoint that is gone has no row that could be locked.
+    # The endpoints that exist but could not be locked. Deleted ones have no row, and their outcomes are recorded.
     locked = {id for (id,) in rows("SELECT id FROM endpoints WHERE id = ANY(%s)", (list(failing - free.keys()),))}
     ready = [o for o in outcomes if o.claimed.owner not in locked]
-    # Read before the attempts are recorded, so that none is put off for an endpoint that is stopped meanwhile.
+    # Read under the lock, before recording: a stopped endpoint must not get another retry scheduled.
     states = {id: free[id].state if id in free else "deleted" for id in failing}
     unrecorded, answering = _record(ready, states)
     counted = defaultdict(list)
@@ -163,7 +164,7 @@ def _record_failing(outcomes: Sequence[Outcome], failing: set[str]) -> tuple[Cla
 
 
 def _dispatches(claims: Sequence[Claimed]) -> list[Dispatch]:
-    """What is claimed, ready to be sent."""
+    """Loads what the claimed deliveries' requests need. Fails those whose event has been deleted."""
     if not claims:
         return []
     endpoints = _by_id("find_targets", {claimed.owner for claimed in claims})
@@ -184,7 +185,7 @@ def _by_id(query: str, wanted: Collection[str]) -> dict[str, Sequence[Any]]:
 
 
 def _give_up(bodiless: Sequence[Claimed]) -> None:
-    # One that somebody else has locked is claimed again when its lease ends.
+    # Skips deliveries that another transaction has locked: they are claimed again when their lease ends.
     count(
         """
         UPDATE deliveries SET status = 'failed', due_at = NULL, leased_until = NULL, last_error = %s
@@ -204,16 +205,17 @@ def _dispatch(claimed: Claimed, event: Sequence[Any], endpoint: Sequence[Any]) -
     try:
         secrets = tuple(vault.decrypt(keys, bytes(sealed)) for sealed in sealed_secrets if sealed)
     except InvalidToken:
-        # The operator's mistake, not the receiver's: nothing is counted, and the delivery is claimed again later.
+        # This is the operator's fault, not the receiver's. Nothing is counted, and the delivery will be claimed again.
         log.error("delivery.secret_unreadable", delivery=claimed.id, endpoint=claimed.owner, remedy="check SECRET_KEY")
         return None
     return Dispatch(claimed, trace_id, address, secrets, body.encode())
 
 
 def _record(outcomes: Sequence[Outcome], states: Mapping[str, str]) -> tuple[Claims, set[str]]:
-    """Records what it can; `states` are those of the endpoints that have failures among the outcomes.
+    """Records the outcomes whose rows are not locked.
 
-    Returns the claims under which nothing was recorded, and the endpoints that were probed and have answered.
+    `states`: the state of each endpoint with failures. Returns the claims that were not recorded, and the endpoints
+    that answered a probe.
     """
     if not outcomes:
         return set(), set()
@@ -227,7 +229,7 @@ def _record(outcomes: Sequence[Outcome], states: Mapping[str, str]) -> tuple[Cla
 
 
 def _still_held(claims: Claims) -> Claims:
-    """Those of the claims that are still held: their outcomes count as soon as they can be recorded."""
+    """The claims that are still ours, so that their outcomes have to be recorded later."""
     if not claims:
         return set()
     query = """
@@ -238,7 +240,7 @@ def _still_held(claims: Claims) -> Claims:
 
 
 def _next(outcome: Outcome) -> tuple[str, float | None]:
-    """The status that follows, and in how many seconds to try again. Held instead where the endpoint is stopped."""
+    """The next status, and the seconds until a retry, which is dropped if the endpoint is stopped."""
     if outcome.answer.ok:
         return "delivered", None
     if outcome.answer.is_ours:
@@ -262,7 +264,7 @@ def _columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
         "ats": [o.at.timestamp() for o in outcomes],
         "durations": [o.answer.duration_ms for o in outcomes],
         "answers": [o.answer.status for o in outcomes],
-        # PostgreSQL's text holds no NUL; a receiver may send what it likes.
+        # PostgreSQL's text cannot hold NULs, which a receiver may send.
         "bodies": [o.answer.body.decode("utf-8", "replace").replace("\0", "\ufffd") for o in outcomes],
     }
 

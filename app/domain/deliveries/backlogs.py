@@ -1,4 +1,4 @@
-"""Backlogs: what an endpoint has not got, and how much of it waits, is held, or has failed."""
+"""Backlogs: an endpoint's undelivered deliveries: how many wait, are held, or have failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.models.deliveries import Delivery
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Deliveries by what they wait for; `retrying` are those of the `waiting` that wait for their next attempt."""
+    """Counts of deliveries by state. `retrying`: those of the `waiting` that wait for a retry."""
 
     waiting: Count
     retrying: Count
@@ -21,7 +21,7 @@ class Backlog:
 
 
 def of(endpoint_id: str, most: int) -> Backlog:
-    """The endpoint's backlog: counted among its newest `most` pending deliveries, and as many held or failed ones."""
+    """Counts the endpoint's backlog, among its newest `most` pending and `most` held or failed ones."""
     counted = rows(_COUNTED, {"endpoint_id": endpoint_id, "limit": most + 1})
     [(waiting, retrying, ended, held, failed)] = counted
     many_wait, many_ended = waiting > most, ended > most
@@ -34,13 +34,13 @@ def of(endpoint_id: str, most: int) -> Backlog:
 
 
 def newest(endpoint_id: str, limit: int) -> Sequence[Delivery]:
-    """The newest of the endpoint's deliveries that it has not got, cancelled ones left out."""
+    """Returns the endpoint's newest undelivered deliveries, without cancelled ones."""
     found = [id for (id,) in rows(_NEWEST, {"endpoint_id": endpoint_id, "limit": limit})]
     return list(Delivery.select().where(Delivery.id.in_(found)).order_by(Delivery.id.desc())) if found else []
 
 
 def _part(columns: str, is_pending: str) -> str:
-    # In pairs, so that no order but the index's will do.
+    # Whole index tuples are compared, so that the planner walks the index in order.
     return f"""
         SELECT {columns} FROM deliveries
         WHERE (endpoint_id, (status = 'pending')) >= (%(endpoint_id)s, {is_pending})

@@ -1,4 +1,4 @@
-"""Causes: what an error code of an attempt means, and what to do about it. docs/outbound.md has every sentence."""
+"""Causes: explains the error codes of attempts, and what to do. docs/outbound.md lists them all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Two sentences or so for a support person: what an attempt failed of, and who does what now."""
+    """An explanation for support staff: why an attempt failed, and who has to do what."""
 
     meaning: str
     remedy: str
@@ -89,7 +89,7 @@ _BROKEN = Cause(
 
 
 def explain(error_code: str, status: int | None = None) -> Cause:
-    """The cause of that code; of `status`, by the receiver's status code."""
+    """Returns the cause for an error code; for the code `status`, by the receiver's status."""
     if error_code == "status" and status is not None:
         return _STATUSES.get(status) or (_BROKEN if status >= 500 else CAUSES["status"])
     return CAUSES[error_code]

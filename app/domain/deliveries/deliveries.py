@@ -1,4 +1,4 @@
-"""Deliveries: events on their way to endpoints; shown, resent and erased."""
+"""Deliveries: shows, resends and erases events on their way to endpoints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_ENDPOINT = "The workspace has no such endpoint."
 
 
 def resend(change: Change) -> Effect:
-    """Sends the delivery `delivery_id` at once: as a new one if it was delivered, else under its own identifier.
+    """Sends the delivery `delivery_id` at once, as a new one if it was delivered.
 
     Does nothing if it is due already. Raises NotFound, and Conflict if an attempt is in progress or it cannot be sent.
     """
@@ -52,10 +52,10 @@ def resend(change: Change) -> Effect:
 
 
 def create(change: Change) -> Effect:
-    """Sends the event `event_id` to the endpoint `endpoint_id`, whether or not that is subscribed to its kind.
+    """Sends the event `event_id` to the endpoint `endpoint_id`, even if it is not subscribed.
 
     The change's target is the new delivery. Raises NotFound for the event, Invalid for an unknown endpoint, and
-    Conflict for a stopped one and for an event whose body is gone.
+    Conflict if the endpoint is stopped or the event's body has been deleted.
     """
     event = find_sendable(change.workspace_id, change.payload["event_id"])
     endpoint = Endpoint.in_workspace(change.workspace_id).where(Endpoint.id == change.payload["endpoint_id"]).first()
@@ -80,7 +80,7 @@ def create(change: Change) -> Effect:
 
 
 def find_sendable(workspace_id: str, event_id: str) -> Event:
-    """Raises NotFound, and Conflict for an event whose body is gone."""
+    """Returns the event. Raises NotFound, and Conflict if its body has been deleted."""
     event = events.find(workspace_id, event_id)
     if event.body is None:
         raise Conflict(BODY_GONE)
@@ -88,7 +88,7 @@ def find_sendable(workspace_id: str, event_id: str) -> Event:
 
 
 def find_resendable(workspace_id: str, delivery_id: str) -> Delivery:
-    """The delivery. Raises NotFound, and Conflict if it can never be sent again."""
+    """Returns the delivery. Raises NotFound, and Conflict if it can never be sent again."""
     delivery = Delivery.find(workspace_id, delivery_id)
     if delivery.status == "cancelled":
         raise Conflict("This delivery was cancelled because its endpoint was deleted.")
@@ -136,14 +136,14 @@ class DeliveryWithAttemptsSchema(DeliverySchema):
 
 
 def represent(delivery: Delivery) -> dict[str, Any]:
-    """The delivery as lists show it."""
-    # While an attempt is under way it is the end of its lease, which may come without an outcome.
+    """Returns the delivery as lists show it."""
+    # During an attempt, this is the end of its lease, which may pass without an outcome.
     due_at = delivery.due_at and max(delivery.due_at, delivery.leased_until or delivery.due_at)
     return DeliverySchema.of(delivery, next_attempt_at=delivery.next_attempt_at or due_at)
 
 
 def represent_whole(delivery: Delivery) -> dict[str, Any]:
-    """With the body, as text, and every attempt."""
+    """Like `represent`, with the body as text and every attempt."""
     event = Event.get_or_none(Event.id == delivery.event_id)
     return represent(delivery) | {
         "body": bytes(event.body).decode() if event else None,
@@ -152,7 +152,7 @@ def represent_whole(delivery: Delivery) -> dict[str, Any]:
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
-    """The deliveries that speak of a contact, oldest first, with every attempt, some at a time."""
+    """Yields the deliveries about a contact with their attempts, oldest first, read in batches."""
     for batch in batches("SELECT id FROM deliveries WHERE contact_id = %s ORDER BY id", (contact_id,)):
         attempts = defaultdict(list)
         for attempt in Attempt.of(*batch):
@@ -162,10 +162,10 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
 
 
 def erase(delivery_ids: Sequence[str]) -> None:
-    """Takes what receivers answered to these deliveries out of the log, and where they redirected us to.
+    """Removes receivers' answers to these deliveries, and targets of redirects, from the log.
 
-    The caller has locked the deliveries, so that no sender claims them or records attempts, and has erased the
-    bodies of their events. An attempt under way no longer counts: it is made again, with what is left.
+    The caller has locked the deliveries, so that no sender claims them or records attempts, and has erased the bodies
+    of their events. The outcome of an attempt in progress no longer counts: it is repeated with the erased body.
     """
     rows("UPDATE deliveries SET leased_until = NULL WHERE id = ANY(%s) AND leased_until IS NOT NULL", (delivery_ids,))
     redirects = "SELECT DISTINCT status FROM attempts WHERE delivery_id = ANY(%s) AND error_code = 'redirect'"

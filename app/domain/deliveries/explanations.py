@@ -1,4 +1,4 @@
-"""Explanations: the state of a delivery and its next step, in plain words."""
+"""Explanations: a delivery's state and next step, in plain words."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from app.models.endpoints import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What happened, what comes next, and when that is due if it has a time.
+    """What happened, what comes next, and when; `at` is None without a time.
 
-    `is_moving`: whether it may change within seconds.
+    `is_moving`: whether the state may change within seconds.
     """
 
     happened: str
@@ -26,7 +26,7 @@ class Explanation:
 
 
 def of(delivery: Delivery, endpoint: Endpoint | None) -> Explanation:
-    """The explanation of a delivery; `endpoint` is None if it has been removed."""
+    """Explains the delivery. `endpoint`: None if its row has been removed."""
     match delivery.status:
         case "delivered":
             return _delivered(delivery)

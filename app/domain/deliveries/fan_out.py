@@ -1,7 +1,7 @@
-"""Fan-out: writes events with the deliveries that follow from them.
+"""Fan-out: writes events, and the deliveries that follow from them.
 
-While these are few, and no runs have been left to follow, they are made in the transaction that records the events.
-Otherwise the events are mail, which `fan_out_parts` takes.
+A few deliveries are made in the transaction that records the events, unless runs were left to follow. Otherwise the
+events become mail for `fan_out_parts`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from app.lib import ids
 from app.mailbox import Mail
 
 MAIL = Mail(table="events", owner="workspace_id", queue="fan-outs", order="id", exclusive=True)
-# Deliveries that one transaction makes.
+# The most deliveries that one transaction makes.
 PART = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """An endpoint, as far as it decides which deliveries are made."""
+    """An endpoint, with what decides about its deliveries."""
 
     id: str
     kinds: Collection[str]
@@ -36,13 +36,13 @@ class Subscriber:
     is_ordered: bool
 
     def wants(self, kind: str) -> bool:
-        """Whether it gets events of this kind."""
+        """Whether it is subscribed to this kind of event."""
         return "*" in self.kinds or kind in self.kinds
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A delivery that is to be made."""
+    """A delivery to make."""
 
     id: str
     event: Happening
@@ -50,9 +50,9 @@ class Wanted:
 
 
 def write(recorder: Recorder, *, but: str | None = None) -> None:
-    """Writes what has been recorded, in the present transaction; bells for what follows ring when it commits.
+    """Writes the recorded events in the current transaction. Bells ring when it commits.
 
-    Of what follows at once, the endpoint `but` gets nothing.
+    Endpoint `but` gets none of the deliveries made at once.
     """
     if not (happened := recorder.take()):
         return
@@ -76,7 +76,7 @@ def write(recorder: Recorder, *, but: str | None = None) -> None:
 
 
 def subscribers_of(workspace_id: str) -> list[Subscriber]:
-    """The endpoints of a workspace, in the order of their identifiers."""
+    """Returns the workspace's endpoints, ordered by identifier."""
     found = rows(
         """
         SELECT id, events, state, slow_until, created_at, ordered FROM endpoints
@@ -93,7 +93,7 @@ def _count(happened: Sequence[Happening], subscribers: Sequence[Subscriber]) -> 
 
 
 def _would_overtake(workspace_id: str, happened: Sequence[Happening], subscribers: Sequence[Subscriber]) -> bool:
-    """Whether deliveries made now would go before those of earlier events to an endpoint that wants order."""
+    """Whether deliveries made now would overtake those of earlier events to an ordered endpoint."""
     if not any(
         subscriber.is_ordered and subscriber.wants(event.kind) for subscriber in subscribers for event in happened
     ):
@@ -103,19 +103,19 @@ def _would_overtake(workspace_id: str, happened: Sequence[Happening], subscriber
 
 
 def _addressed(happened: Sequence[Happening], subscribers: Sequence[Subscriber]) -> list[Wanted]:
-    """The deliveries of events that are for one endpoint alone, whether or not it wants the kind."""
+    """Returns the deliveries of events for a single endpoint, subscribed or not."""
     by_id = {subscriber.id: subscriber for subscriber in subscribers}
     only = [(event, *event.only) for event in happened if event.only is not None]
     return [Wanted(id, event, by_id[endpoint_id]) for event, endpoint_id, id in only if endpoint_id in by_id]
 
 
 def wanted_by(subscribers: Iterable[Subscriber], event: Happening) -> list[Wanted]:
-    """The deliveries that follow from an event, as far as these endpoints want it."""
+    """Returns the deliveries of an event to those of the endpoints that are subscribed to it."""
     return [Wanted(ids.new("dlv"), event, subscriber) for subscriber in subscribers if subscriber.wants(event.kind)]
 
 
 def make(workspace_id: str, wanted: Sequence[Wanted]) -> None:
-    """Writes the deliveries down, held where the endpoint is stopped, and rings for the others after the commit."""
+    """Inserts the deliveries, held if the endpoint is stopped. Rings for the others after the commit."""
     if not wanted:
         return
     count(

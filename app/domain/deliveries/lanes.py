@@ -1,4 +1,4 @@
-"""Lanes: slow endpoints have a queue and processes of their own, so that they delay no others."""
+"""Lanes: slow endpoints have a separate queue and processes, so that they do not delay others."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from app.database import count, rows
 from app.lib import clock
 from app.mailbox import Mail, Waiting
 
-# A lease that ends before its attempt is recorded only means a second attempt.
+# The time to record an outcome. If a lease ends earlier, the only harm is a second attempt.
 RECORDING_SECONDS = 5
-SLOW_SECONDS = 60.0  # how long an endpoint stays in the slow lane after its last slow answer
+SLOW_SECONDS = 60.0  # how long an endpoint stays in the slow lane after a slow answer
 
 
 class Carried(NamedTuple):
-    """What a claimed delivery brings along. `tries`: the attempts made on the present schedule."""
+    """What a claimed delivery brings along. `tries`: attempts made in the current schedule."""
 
     event_id: str
     kind: str
     tries: int
 
 
-# The endpoint wants no order, or its first delivery may be sent now.
+# The endpoint is unordered, or its oldest unfinished delivery is due and not leased.
 _IS_IN_ORDER = """(NOT endpoints.ordered OR (
     SELECT due_at <= now() AND (leased_until > now()) IS NOT TRUE FROM deliveries
     WHERE (endpoint_id, (status = 'pending')) >= (endpoints.id, true)
@@ -41,7 +41,7 @@ def _lane(queue: str, condition: str) -> Mail:
         queue=queue,
         order="due_at",
         carries=Carried,
-        # Waiting for a probe, for a limit or for the one in front is not worker lag.
+        # Waiting for a probe, a rate limit or the previous delivery is not worker lag.
         owners="LEFT JOIN LATERAL (SELECT * FROM endpoints WHERE id = mail.endpoint_id LIMIT 1) AS endpoints ON true",
         paused_until="CASE WHEN endpoints.state <> 'active' THEN now() ELSE endpoints.probe_at END",
         paced_until=f"""CASE WHEN endpoints.ordered AND {_IS_IN_ORDER} IS NOT TRUE THEN now()
@@ -59,20 +59,20 @@ SLOW = _lane("slow-deliveries", "endpoints.slow_until > now()")
 
 
 def lease_seconds() -> float:
-    """How long a claim lasts: the deadline of an attempt, and the time to record its outcome."""
+    """Returns how long a claim lasts: an attempt's deadline plus the time to record its outcome."""
     return settings().webhook_timeout_seconds + RECORDING_SECONDS
 
 
 def of(slow_until: datetime | None) -> Mail:
-    """The lane of an endpoint that counts as slow until then."""
+    """Returns the lane of an endpoint that counts as slow until then."""
     return SLOW if slow_until is not None and slow_until > clock.now() else FAST
 
 
 def ring(endpoint_ids: Collection[str]) -> None:
-    """Rings for each of the endpoints that may be served now, in its present lane.
+    """Rings for those of the endpoints that may be served now, in their lanes.
 
-    Skips endpoints that are stopped, whose next probe is not due yet, or whose limit is used up, and ordered ones whose
-    first delivery waits or is in progress.
+    Skips endpoints that are stopped, that wait for a probe or their rate limit, and ordered ones whose first delivery
+    waits or is in progress.
     """
     lanes = f"""
         SELECT id, slow_until FROM endpoints
@@ -84,9 +84,9 @@ def ring(endpoint_ids: Collection[str]) -> None:
 
 
 def slow_down(endpoint_ids: Collection[str]) -> None:
-    """Moves slow endpoints to the slow lane, or keeps them in it.
+    """Moves slow endpoints to the slow lane, or extends their time in it.
 
-    Never waits: an endpoint whose row is locked stays where it is until its next slow answer.
+    Never waits: an endpoint whose row is locked keeps its lane until its next slow answer.
     """
     count(
         """
@@ -100,7 +100,7 @@ def slow_down(endpoint_ids: Collection[str]) -> None:
 
 
 def speed_up(endpoint_ids: Collection[str]) -> None:
-    """Moves endpoints that have recovered back. Never waits: one whose row is locked stays for a while longer."""
+    """Moves recovered endpoints back to the fast lane. Never waits: skips locked rows."""
     count(
         """
         UPDATE endpoints SET slow_until = NULL WHERE id IN (
@@ -111,5 +111,5 @@ def speed_up(endpoint_ids: Collection[str]) -> None:
     )
 
 
-# Retries; each joins the lane that its endpoint is in when it falls due.
+# Retries. Each joins its endpoint's lane when it falls due.
 WAITING = Waiting(FAST, "next_attempt_at", ring)

@@ -1,7 +1,7 @@
-"""Batches of replays: each sends some of the deliveries of a replay, and records the outcome of each.
+"""Batches of replays: each sends some of a replay's deliveries, and records their outcomes.
 
-A batch is one transaction of bounded size: the deliveries it sends, a row for each it came to, and the replay's
-progress, which is also its place: `sent` and `skipped` together.
+A batch is one transaction of bounded size. It writes the deliveries that it sends, a row for each delivery that it
+reached, and the replay's progress. The sum of `sent` and `skipped` is also its position.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from app.models.replays import Replay
 
 log = structlog.get_logger(__name__)
 
-# Deliveries that a batch looks at although it may send fewer: those that it skips use up no limit.
+# How many deliveries a batch looks at, even if it may send fewer: skipped ones do not count towards the limit.
 LEAST_LOOKED_AT = 50
-# How long to wait while another transaction changes the next delivery.
+# The pause while another transaction has locked the next delivery.
 PAUSE_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A delivery that is locked. `claim`: of now."""
+    """A locked delivery. `claim`: its current number of claims."""
 
     id: str
     status: str
@@ -45,7 +45,7 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The outcome of a delivery: it is sent unless there is a reason not to."""
+    """The outcome of a delivery: it is sent unless there is a `reason` not to."""
 
     delivery_id: str
     status: str = ""
@@ -54,12 +54,12 @@ class _Row:
 
 
 def work(replay_id: str) -> None:
-    """Goes on with the replay until it has ended, or waits for somebody or its limit, or the slice is over."""
+    """Continues the replay until it ends, has to wait, or the time slice is over."""
     mailbox.serve(MAIL, replay_id, 1, _go_on)
 
 
 def _go_on(claimed: Sequence[Claimed]) -> None:
-    """Does one batch of the replay, all or nothing."""
+    """Does one batch of the replay, atomically."""
     with transaction():
         if not mailbox.holding(MAIL, claimed):
             log.warning("replay.not_held", replay=claimed[0].id)
@@ -79,9 +79,9 @@ def _go_on(claimed: Sequence[Claimed]) -> None:
 
 
 def _next(replay: Replay, room: int) -> list[_Row]:
-    """Locks the next deliveries, up to the first that somebody else has locked, or that there is no room for.
+    """Locks the next deliveries, up to the first one that is locked or exceeds `room`.
 
-    It never waits: a sender that records attempts locks several as well, in its own order.
+    Never waits: senders lock several deliveries, too, in another order.
     """
     part, place = divmod(replay.sent + replay.skipped, PART)
     look_at = max(room, LEAST_LOOKED_AT)
@@ -111,7 +111,7 @@ def _next(replay: Replay, room: int) -> list[_Row]:
 
 
 def _lock(delivery_ids: Sequence[str]) -> dict[str, _Chosen]:
-    """Locks those that no other transaction has locked."""
+    """Locks the deliveries that no other transaction has locked."""
     found = rows(
         """
         SELECT id, status, claim, event_id, endpoint_id, (leased_until > clock_timestamp()) IS TRUE
@@ -124,17 +124,17 @@ def _lock(delivery_ids: Sequence[str]) -> dict[str, _Chosen]:
 
 
 class _Judge:
-    """Why deliveries cannot be sent, if so."""
+    """Decides whether deliveries can be sent."""
 
     def __init__(self, deliveries: Sequence[_Chosen]) -> None:
-        # The rows are not locked: who records attempts locks them before deliveries. What is sent to an endpoint that
-        # stops at this moment is held by the sweep that follows.
+        # Reads the endpoints without locks: senders lock endpoints before deliveries. If an endpoint stops at this
+        # moment, the following sweep holds what is sent here.
         owners = list({each.endpoint_id for each in deliveries})
         self._states: Mapping[str, str] = dict(rows("SELECT id, state FROM endpoints WHERE id = ANY(%s)", (owners,)))
         self._kept = resends.with_bodies({each.event_id for each in deliveries})
 
     def reason(self, delivery: _Chosen, claim: int) -> str | None:
-        """`claim`: of the moment in which the delivery was chosen."""
+        """Returns why the delivery cannot be sent, or None. `claim`: its claims when it was chosen."""
         if delivery.status == "delivered" and delivery.claim != claim:
             return "delivered"
         state = self._states.get(delivery.endpoint_id, "deleted")
@@ -148,7 +148,7 @@ class _Judge:
 
 
 def _send(batch: Sequence[_Row]) -> dict[str, str]:
-    """Sends those without a reason not to; returns what each of them is sent as."""
+    """Sends the rows without a reason; maps them to the identifiers that they are sent under."""
     sent = [Resent(row.delivery_id, row.status) for row in batch if row.reason is None]
     return dict(zip([each.id for each in sent], resends.send_again(sent), strict=True))
 
@@ -169,7 +169,7 @@ def _save_rows(replay: Replay, batch: Sequence[_Row], sent_as: Mapping[str, str]
 
 
 def _save(replay: Replay, sent: int, skipped: int) -> None:
-    """Moves the replay on; it ends, or waits for somebody after its canary, or for its limit."""
+    """Records progress. The replay ends, waits after its canary, or waits for its limit."""
     done = replay.sent + replay.skipped + sent + skipped
     values: dict[str, Any] = {"id": replay.id, "sent": sent, "skipped": skipped, "catch_up": paces.CATCH_UP_SECONDS}
     values |= {"is_last": done == replay.count, "waits": replay.state == "canary" and sent > 0}

@@ -1,4 +1,4 @@
-"""Choices: which deliveries a replay is about, counted for a preview or written down for the replay."""
+"""Choices: selects the deliveries of a replay, counted for a preview or stored for the replay."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.database import rows, transaction
 from app.errors import Conflict
 from app.lib import ids
 
-# A filter without statuses selects deliveries that have not arrived and will not without a replay.
+# Without statuses, a filter selects deliveries that will not arrive without a replay.
 DEFAULT_STATUSES = ("failed", "held")
 STATUSES = ("failed", "held", "pending", "delivered")
-# If the last attempt ended with one of these errors, the receiver may have the delivery all the same.
+# After one of these errors, the receiver may have got the delivery nevertheless.
 UNCERTAIN = ("timeout", "reset")
-# Why a delivery is left out, or skipped once a replay is under way; the last three only then.
+# Why a delivery is left out of a replay, or skipped during one. The last three occur only during one.
 REASONS: Mapping[str, str] = {
     "endpoint_stopped": "Its endpoint is stopped. Enable that first.",
     "endpoint_deleted": "Its endpoint was deleted.",
@@ -30,10 +30,10 @@ REASONS: Mapping[str, str] = {
     "sent_meanwhile": "It was sent again since the replay began, by somebody else, and failed again.",
     "expired": "The delivery itself is gone: its retention period is over.",
 }
-# Deliveries in a part, which is what one transaction of a replay comes to at most.
+# The number of deliveries in a part, and the most that one transaction of a replay reaches.
 PART = 500
 SAMPLE = 10
-# A count is exact or not given at all. A million deliveries take about a third of this.
+# Counts are exact, or are refused after this time. A million deliveries take about a third of it.
 LONGEST_SECONDS = 15
 TOO_MANY = (
     f"So many deliveries match that they cannot be counted in {LONGEST_SECONDS} seconds. Narrow the filter, for "
@@ -46,8 +46,8 @@ BUSY = "Another preview of this workspace is being counted. Try again when it ha
 class Preview:
     """The deliveries that a replay would send now.
 
-    `left_out`: how many more match and cannot be sent, by reason. `sample`: identifiers of the first that would go out.
-    `may_arrive_twice`: how many of the `count` may have arrived before.
+    `left_out`: how many more match but cannot be sent, by reason. `sample`: identifiers of the first ones.
+    `may_arrive_twice`: how many of `count` may have arrived before.
     """
 
     count: int
@@ -57,15 +57,15 @@ class Preview:
 
 
 def whole(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The filter with all its members; None: not given."""
+    """Returns the filter with all its members; None for those not given."""
     filters = {name: given.get(name) for name in (*_CONDITIONS, "since", "until")}
     return filters | {"statuses": filters["statuses"] or list(DEFAULT_STATUSES)}
 
 
 def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> Preview:
-    """Counts exactly what would go out if the endpoints `enabling` were enabled first.
+    """Counts exactly what would be sent if the endpoints `enabling` were enabled first.
 
-    Raises Conflict if that takes too long, or while another preview of the workspace is counted.
+    Raises Conflict if counting takes too long, or while another preview of the workspace is running.
     """
     chosen, parameters = _chosen(workspace_id, given, enabling)
     with transaction(), _in_time():
@@ -76,9 +76,10 @@ def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[st
 
 
 def untried(workspace_id: str, given: Mapping[str, Any]) -> int:
-    """Counts the held deliveries that a filter by cause leaves out because no attempt has given them a cause.
+    """Counts the held deliveries that a filter by cause misses, because no attempt has given them a cause.
 
-    0 if the filter has no cause, or no held deliveries. Raises Conflict if counting takes too long.
+    Returns 0 if the filter has no cause or does not include held deliveries. Raises Conflict if counting takes too
+    long.
     """
     filters = whole(given)
     if "held" not in filters["statuses"] or not any(filters[name] for name in _CAUSES):
@@ -90,10 +91,10 @@ def untried(workspace_id: str, given: Mapping[str, Any]) -> int:
 
 
 def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> int:
-    """Writes down, for this replay, all that a preview counts in this moment; returns how many deliveries that is.
+    """Stores the deliveries that a preview would count now, for the replay; returns how many.
 
-    It is one statement, so no delivery that changes meanwhile is in it twice or half. Raises Conflict if it takes too
-    long.
+    One statement, so that concurrent changes cannot make it count a delivery twice or partly. Raises Conflict if it
+    takes too long.
     """
     chosen, parameters = _chosen(workspace_id, given)
     with _in_time():
@@ -103,7 +104,10 @@ def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> i
 
 @contextmanager
 def _in_time() -> Iterator[None]:
-    """Inside a transaction, which an error undoes: no statement of this block takes longer than it may."""
+    """Limits each statement in the block to LONGEST_SECONDS. Raises Conflict above that.
+
+    Call it inside a transaction, which the error rolls back.
+    """
     rows(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
     try:
         yield
@@ -117,7 +121,7 @@ def _in_time() -> Iterator[None]:
 def _chosen(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> tuple[str, list[Any]]:
     filters = whole(given)
     conditions = {sql: filters[name] for name, sql in _CONDITIONS.items() if filters[name] is not None}
-    # By the time exactly, and by identifiers roughly, for the index and the choice of partitions.
+    # Compares the time exactly, and the identifier roughly, so that the index and partition pruning work.
     for name, sign, side in (("since", ">=", -1), ("until", "<", 1)):
         if filters[name] is not None:
             at = datetime.fromisoformat(filters[name])
@@ -137,12 +141,12 @@ _CONDITIONS = {
     "status_codes": "deliveries.last_status = ANY(%s)",
 }
 
-# The fields of a filter that choose by the last attempt, which a delivery may not have had.
+# Fields of a filter that select by the last attempt. A delivery without attempts matches none of them.
 _CAUSES = ("error_codes", "status_codes")
 
 _ONE_AT_A_TIME = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 
-# The body of each is looked up by itself: in a join, the planner may prefer to read all events there are.
+# Looks up each body separately: with a join, the planner might read all events.
 _CHOSEN = """
     SELECT deliveries.id, deliveries.claim, deliveries.last_error_code,
         deliveries.status = 'delivered' OR deliveries.last_error_code = ANY(%s) AS may_arrive_twice,

@@ -1,7 +1,7 @@
-"""Replays: deliveries of a workspace, chosen by a filter and sent again under its control, each with its outcome.
+"""Replays: sends a workspace's deliveries again that a filter selects, and records each outcome.
 
-What a replay is about is written down when it is made (`replay_choices`), so nothing that happens afterwards adds to
-it. `replay_batches` works through it. A delivery that was claimed or sent since then is skipped.
+`replay_choices` stores the selection at the start, so that later deliveries are not added. `replay_batches` works
+through it. A delivery that was claimed or sent in the meantime is skipped.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from app.mailbox import Mail, Waiting
 from app.models.deliveries import Delivery
 from app.models.replays import OUTCOMES, STATES, Replay, ReplayPart
 
-# The mailbox of each is its own, so that no replay waits for another one's limit, pause or canary.
+# Each replay is a mailbox of its own, so that none waits for another's limit, pause or canary.
 MAIL = Mail(table="replays", owner="id", queue="replays", order="id", exclusive=True)
 WAITING = Waiting(MAIL, "wakes_at")
 MOST_PER_SECOND = 1_000
 MOST_FATES = 10_000
-# The states from which each of these can be reached; in it already, nothing changes.
+# The states from which each state can be reached. Entering the current state changes nothing.
 _FROM = {"paused": ("canary", "running"), "running": ("canary", "paused"), "aborted": ("canary", "running", "paused")}
 
 
 def create(change: Change) -> Effect:
-    """Begins a replay of the deliveries that `filter` selects now. The change's target is the replay.
+    """Starts a replay of the deliveries that `filter` selects now. The change's target is the replay.
 
-    With `canary` it sends one and waits. Raises Conflict if so many match that they cannot be counted.
+    With `canary`, it sends one delivery and waits. Raises Conflict if the matches cannot be counted in time.
     """
     payload = change.payload
     chosen = replay_choices.write_down(change.workspace_id, payload["filter"], change.target)
@@ -62,34 +62,40 @@ def create(change: Change) -> Effect:
 
 
 def pause(change: Change) -> Effect:
-    """Sends nothing more until it goes on. Raises NotFound, and Conflict if the replay has ended."""
+    """Pauses the replay. Raises NotFound, and Conflict if it has ended."""
     return _move(change, "paused")
 
 
 def go_on(change: Change) -> Effect:
-    """Continues after a pause, or with the rest after the canary. Raises NotFound, and Conflict if it has ended."""
+    """Continues after a pause, or with the rest after the canary.
+
+    Raises NotFound, and Conflict if the replay has ended.
+    """
     effect = _move(change, "running")
     database.after_commit(partial(mailbox.ring, MAIL, change.target))
     return effect
 
 
 def abort(change: Change) -> Effect:
-    """Ends the replay; deliveries it has not reached are unchanged. Raises NotFound, and Conflict if it is done."""
+    """Aborts the replay. Deliveries that it has not reached are unchanged.
+
+    Raises NotFound, and Conflict if the replay is done.
+    """
     effect = _move(change, "aborted")
     ReplayPart.delete().where(ReplayPart.replay_id == change.target).execute()
     return effect
 
 
 def refuse_ended(replay: Replay, wanted: str) -> None:
-    """Raises Conflict if the replay has ended in another state than the wanted one."""
+    """Raises Conflict if the replay has ended in a state other than `wanted`."""
     if replay.is_finished and replay.state != wanted:
         raise Conflict(f"This replay is {replay.state}.")
 
 
 def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] = ()) -> dict[str, Any]:
-    """The deliveries that a replay with this filter would send now, as the API shows them. Raises Conflict.
+    """Previews the deliveries that a replay with this filter would send now, as in the API.
 
-    Counts as if the endpoints `enabling` were enabled first.
+    Counts as if the endpoints `enabling` were enabled first. Raises Conflict.
     """
     found = replay_choices.preview(workspace_id, given, enabling)
     sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
@@ -98,9 +104,9 @@ def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] 
 
 
 def fates(replay: Replay) -> dict[str, int] | None:
-    """What became of the deliveries that it has sent: how many there are by their status now.
+    """Counts the deliveries that the replay has sent, by their status now.
 
-    None if it has sent more than MOST_FATES, which would take long to look up.
+    Returns None if it has sent more than MOST_FATES, which would take too long to count.
     """
     if replay.sent > MOST_FATES:
         return None
@@ -108,9 +114,9 @@ def fates(replay: Replay) -> dict[str, int] | None:
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` rows of replays that began before history is kept, and a replay without any; how many.
+    """Deletes up to `limit` rows of an expired replay, and a replay without any; returns how many.
 
-    One that waits for somebody counts as well.
+    Also deletes replays that still wait for a decision.
     """
     oldest = rows(
         """
@@ -146,7 +152,7 @@ class ReplayPreviewSchema(ResponseBody):
 
 
 class ChosenSchema(ResponseBody):
-    """The filter of a replay with all its members."""
+    """A replay's filter, with all its members."""
 
     endpoint_ids = fields.List(fields.String(), allow_none=True)
     except_endpoint_ids = fields.List(fields.String(), allow_none=True)
@@ -192,7 +198,7 @@ class ReplayRowSchema(ResponseBody):
 
 
 def represent(replay: Replay) -> dict[str, Any]:
-    """The replay as the API shows it."""
+    """Returns the replay as in the API."""
     chosen = replay_choices.whole(replay.filter)
     times = {name: datetime.fromisoformat(chosen[name]) for name in ("since", "until") if chosen[name]}
     return ReplaySchema.of(replay, filter=chosen | times)
@@ -202,7 +208,7 @@ represent_row = ReplayRowSchema.of
 
 
 def _move(change: Change, state: str) -> Effect:
-    """Changes the state, under a lock that a batch under way holds until it has committed."""
+    """Changes the state. Waits for a batch in progress, which holds the lock until its commit."""
     found = rows(
         "SELECT state FROM replays WHERE id = %s AND workspace_id = %s FOR NO KEY UPDATE",
         (change.target, change.workspace_id),
@@ -218,7 +224,7 @@ def _move(change: Change, state: str) -> Effect:
 
 
 def _set_state(replay_id: str, state: str) -> None:
-    # A resumed replay keeps its limit and does not catch up.
+    # A resumed replay keeps its rate limit, and does not catch up.
     count(
         """
         UPDATE replays

@@ -1,4 +1,7 @@
-"""Reproductions: the request of a delivery, for people to read and to repeat by hand. No secret is in them."""
+"""Reproductions: a delivery's request, for reading and for repeating by hand.
+
+Contains no secrets.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from app.config import settings
 from app.domain.deliveries import attempts
 from app.outbound import wire_format
 
-# A placeholder: every attempt has a signature of its own.
+# A placeholder: every attempt has its own signature.
 SIGNATURE = "t=<unix time>,v1=<signature>"
-# A longer body is not a part of the command, which reads it from a file instead.
+# A longer body is not part of the command, which reads it from a file.
 LONGEST_INLINE = 16_000
 MEANINGS: Mapping[str, str] = {
     "Host": "The host of the endpoint's address.",
@@ -28,7 +31,7 @@ MEANINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The first line of a request, and its headers in the order in which they are sent."""
+    """The first line of a request, and its headers in order."""
 
     first_line: str
     headers: tuple[tuple[str, str], ...]
@@ -38,7 +41,10 @@ class Head:
 
 
 def head(delivery_id: str, address: str, body: bytes) -> Head | str:
-    """All that is sent before the body, by the code that sends it; or the sentence why the address is refused."""
+    """Returns everything sent before the body, or the sentence why the address is refused.
+
+    Uses the code that sends deliveries.
+    """
     target = wire_format.read_target(address, settings().webhook_allowed_networks)
     if isinstance(target, str):
         return target
@@ -49,9 +55,9 @@ def head(delivery_id: str, address: str, body: bytes) -> Head | str:
 
 
 def command(delivery_id: str, address: str, body: bytes) -> str:
-    """Commands for a POSIX shell with curl and openssl that send the body once more, signed with $SECRET.
+    """Returns POSIX shell commands (curl, openssl) that send the body again, signed with $SECRET.
 
-    A body of more than LONGEST_INLINE bytes is read from `body.json`.
+    A body longer than LONGEST_INLINE bytes is read from `body.json`.
     """
     own = {**wire_format.HEADERS, **attempts.headers_of(delivery_id, "")}
     del own["X-Service-Signature"]

@@ -1,4 +1,4 @@
-"""Resends: sends deliveries at once that have ended, are held, or wait for their retry."""
+"""Resends: sends deliveries at once that have ended, are held, or wait for a retry."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from dataclasses import dataclass
 from app.database import count, rows
 from app.lib import ids
 
-# The condition on a delivery with one of the statuses of a resend. A pending one has to wait for its retry: one that is
-# due or in progress goes out without a resend.
+# Excludes pending deliveries that do not wait for a retry: they are due or in progress, and are sent anyway.
 RESENDABLE = "(deliveries.status <> 'pending' OR deliveries.next_attempt_at IS NOT NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """A delivery to send, locked by the present transaction: one that RESENDABLE holds for."""
+    """A delivery to send, for which RESENDABLE holds. The current transaction has locked it."""
 
     id: str
     status: str
 
 
 def send_again(deliveries: Sequence[Resent]) -> list[str]:
-    """Makes the deliveries due, in this order; returns the identifiers they are sent under, in the same order.
+    """Makes the deliveries due, in this order; returns the identifiers that they are sent under.
 
-    A failed or held delivery starts the retry schedule again, and the numbers of its attempts continue. One that waits
-    for its retry becomes due, its schedule unchanged. One that was delivered stays as it is, and a new delivery of the
-    same event is made.
+    A failed or held delivery restarts its retry schedule; its attempts are numbered on. A delivery that waits for a
+    retry becomes due, with its schedule unchanged. A delivered one stays as it is, and a new delivery of its event is
+    made.
     """
     new_ids = {each.id: ids.new("dlv") for each in deliveries if each.status == "delivered"}
-    # A microsecond for each keeps their order.
+    # One microsecond apart, to keep the order.
     ranks = {each.id: rank for rank, each in enumerate(deliveries)}
     _again([each.id for each in deliveries if each.id not in new_ids], ranks)
     _anew(new_ids, ranks)
@@ -37,7 +36,7 @@ def send_again(deliveries: Sequence[Resent]) -> list[str]:
 
 
 def with_bodies(event_ids: Collection[str]) -> set[str]:
-    """Those of the events whose bodies are kept, so that their deliveries can be sent."""
+    """The events that still exist, body included: only their deliveries can be sent."""
     return {id for (id,) in rows("SELECT id FROM events WHERE id = ANY(%s)", (list(event_ids),))}
 
 
@@ -57,7 +56,7 @@ def _again(again: Sequence[str], ranks: dict[str, int]) -> None:
 
 def _anew(new_ids: dict[str, str], ranks: dict[str, int]) -> None:
     if new_ids:
-        # Their number of claims says to a replay that chose them before that they were sent meanwhile.
+        # The increased claim tells a replay that chose them earlier that they were sent in the meantime.
         count("UPDATE deliveries SET claim = claim + 1 WHERE id = ANY(%s)", (list(new_ids),))
         count(
             """

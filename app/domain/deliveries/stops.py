@@ -1,4 +1,4 @@
-"""Stops: counts the failures of endpoints; an endpoint that keeps failing is probed, then stopped and reported."""
+"""Stops: counts endpoints' failures, and probes, stops and reports endpoints that keep failing."""
 
 from __future__ import annotations
 
@@ -20,22 +20,20 @@ from app.outbound import Answer
 
 log = structlog.get_logger(__name__)
 
-# Consecutive failures after which attempts at an endpoint go out one at a time.
+# After so many consecutive failures, an endpoint is probed: one attempt at a time.
 PROBED_AFTER = 5
-# The pause before the next of these, as a part of the time for which the endpoint has been failing, and the least one.
+# The pause before the next probe: this share of the outage so far, but at least LEAST_PAUSE_SECONDS.
 PAUSE_PART = 0.2
 LEAST_PAUSE_SECONDS = 1.5
-# The desk waits while these are counted, and it serves all endpoints.
+# The desk, which serves all endpoints, waits while these are counted.
 MOST_COUNTED = 10_000
 
 
 def count_outcomes(endpoint: Endpoint, outcomes: Sequence[tuple[Answer, bool]]) -> None:
-    """Counts completed attempts, (answer, whether it was a probe) in their order; probes or stops a failing endpoint.
+    """Counts completed attempts, (answer, whether it was a probe), in order.
 
-    A fault of our own is not counted.
-
-    Runs inside the transaction that records the attempts and has locked `endpoint`. Counts nothing for an endpoint
-    that is not active any more.
+    Probes or stops endpoints. Does not count faults on our side. Runs in the transaction that records the attempts and
+    has locked `endpoint`. Does nothing if the endpoint is no longer active.
     """
     for answer, is_probe in outcomes:
         if endpoint.state != "active":
@@ -54,7 +52,7 @@ def count_outcomes(endpoint: Endpoint, outcomes: Sequence[tuple[Answer, bool]]) 
 def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
     is_gone = answer.status == 410
     if endpoint.probe_at is not None and not (is_probe or is_gone):
-        # It was under way when the probing began. A whole window of these must not stop an endpoint that restarts.
+        # It was in flight when probing began. Otherwise, a full window of these would stop an endpoint that restarts.
         return
     endpoint.consecutive_failures += 1
     if endpoint.consecutive_failures == 1 or endpoint.failing_since is None:
@@ -65,29 +63,29 @@ def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
         _stop(endpoint, "The receiver answered 410 Gone.")
     elif endpoint.consecutive_failures >= threshold:
         metrics.ENDPOINTS_STOPPED.labels("failures").inc()
-        # Omit the redirect's target: it may hold contact data, and reasons are never erased.
+        # Omits the redirect's target: it may contain contact data, and reasons are never erased.
         _stop(endpoint, f"{threshold} attempts in a row failed. The last: {answer.error_without_target}")
     else:
         endpoint.probe_at = _next_probe(endpoint)
 
 
 def _next_probe(endpoint: Endpoint) -> SQL | None:
-    """When the next probe may go out to an endpoint that has failed; None while it is not probed.
+    """Returns when the next probe may be sent to a failing endpoint; None if it is not being probed.
 
-    The pause grows with the outage and not with the number of failures, so that it takes hours to stop an endpoint,
-    however much is sent to it, and a receiver that is back is found soon after a short outage.
+    The pause grows with the outage, not with the number of failures. So it takes hours until an endpoint is stopped,
+    however much is sent to it, and a short outage is found to be over soon.
     """
     longest = settings().probe_pause_seconds
     if endpoint.consecutive_failures < PROBED_AFTER or not longest:
         return None
-    # The statement that this becomes part of sees the row as it was before.
+    # In the UPDATE that this becomes part of, `failing_since` has its old value.
     since = "now()" if isinstance(endpoint.failing_since, SQL) else "failing_since"
     pause = f"least(%s, greatest(%s, %s * extract(epoch FROM now() - {since})))"
     return SQL(f"now() + {pause} * interval '1 second'", (longest, LEAST_PAUSE_SECONDS, PAUSE_PART))
 
 
 def represent(endpoint: Endpoint, held: int) -> dict[str, Any]:
-    """The `data` of an `endpoint.stopped` event."""
+    """Returns the `data` of an `endpoint.stopped` event."""
     return {
         "endpoint": {
             "id": endpoint.id,
@@ -112,7 +110,10 @@ def _stop(endpoint: Endpoint, reason: str) -> None:
 
 
 def _count_unfinished(endpoint_id: str) -> int:
-    """How many deliveries the stop holds, among `MOST_COUNTED` that have not arrived: pending ones, then the newest."""
+    """Counts the deliveries that the stop holds, among the first MOST_COUNTED undelivered ones.
+
+    Counts pending ones first, then the newest.
+    """
     counted = """
         SELECT count(*) FROM (
             SELECT status FROM deliveries

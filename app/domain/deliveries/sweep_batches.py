@@ -1,4 +1,4 @@
-"""Batches of sweeps: each changes some deliveries of an endpoint in one transaction, and moves its sweep past them."""
+"""Batches of sweeps: each changes some of an endpoint's deliveries, and advances the sweep."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from app.models.sweeps import Sweep
 
 log = structlog.get_logger(__name__)
 
-# Deliveries that one transaction looks at.
+# How many deliveries one transaction looks at.
 BATCH = 500
-# How long to wait while another transaction changes the next delivery.
+# The pause while another transaction has locked the next delivery.
 PAUSE_SECONDS = 0.01
 
 
 def work(endpoint_id: str) -> None:
-    """Goes on with the endpoint's sweeps, oldest first, until none is left or the slice is over."""
+    """Continues the endpoint's sweeps, oldest first, until none are left or the time slice is over."""
     mailbox.serve(MAIL, endpoint_id, 1, _go_on)
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Deliveries that are locked, oldest first, how many more have no bodies, and where the walk then stands."""
+    """Locked deliveries, oldest first. `skipped`: how many more have no body; `position`: after them."""
 
     deliveries: Sequence[Resent]
     skipped: int
@@ -41,7 +41,7 @@ class _Batch:
 
 
 def _go_on(claimed: Sequence[Claimed]) -> None:
-    """Does one batch of the sweep, all or nothing."""
+    """Does one batch of the sweep, atomically."""
     with transaction():
         if not mailbox.holding(MAIL, claimed):
             log.warning("sweep.not_held", sweep=claimed[0].id, endpoint=claimed[0].owner)
@@ -60,16 +60,16 @@ def _go_on(claimed: Sequence[Claimed]) -> None:
 
 
 def _is_wanted(sweep: Sweep) -> bool:
-    # The row is not locked: who records attempts locks it before deliveries. An endpoint that changes meanwhile has
-    # another sweep to come, which puts right what this one did too late.
+    # Reads the endpoint without a lock: senders lock endpoints before deliveries. If the endpoint changes meanwhile,
+    # another sweep follows and corrects this one.
     state = rows("SELECT state FROM endpoints WHERE id = %s", (sweep.endpoint_id,))
     return (state[0][0] if state else "deleted") in WANTED_IN[sweep.action]
 
 
 def _next(sweep: Sweep) -> _Batch:
-    """Locks the next deliveries, up to the first that somebody else has locked.
+    """Locks the next deliveries, up to the first one that another transaction has locked.
 
-    It never waits: a sender that records attempts locks several as well, in its own order.
+    Never waits: senders lock several deliveries, too, in another order.
     """
     looked_at = _look(sweep)
     matching = [id for id, matches in looked_at if matches]
@@ -88,13 +88,13 @@ def _next(sweep: Sweep) -> _Batch:
 
 
 def _look(sweep: Sweep) -> list[tuple[str, bool]]:
-    """The next deliveries in the index, and whether the sweep is about them.
+    """Returns the next deliveries in the index, and whether the sweep applies to each.
 
-    So many whether or not they match: a batch costs the same however few do.
+    Reads a fixed number, so that a batch costs the same however few match.
     """
     chosen, parameters = choice(sweep.action, sweep.statuses, sweep.kinds, sweep.since, sweep.until)
     bounds = (sweep.endpoint_id, sweep.position, sweep.endpoint_id, sweep.last_id, sweep.position, sweep.last_id)
-    # As in the condition of the index deliveries_undelivered; delivered ones are in that of all.
+    # The condition of the index deliveries_undelivered. Delivered ones are only in the index of all deliveries.
     condition = "true" if "delivered" in sweep.statuses else "status IN ('pending', 'held', 'failed')"
     ranges = [
         _RANGE.format(chosen=chosen, column=column, value=value, condition=condition)
@@ -107,14 +107,14 @@ def _look(sweep: Sweep) -> list[tuple[str, bool]]:
 
 
 def _walks(statuses: Collection[str]) -> list[tuple[str, str]]:
-    """The ways through an index that lead to these: what it has between `endpoint_id` and `id`, and the value of it."""
+    """Returns the index ranges of the statuses: columns between `endpoint_id` and `id`, and values."""
     if "delivered" in statuses:
         return [("", "")]  # deliveries_endpoint_page
     return [(" (status = 'pending'),", f" {is_pending},") for is_pending in sorted({s == "pending" for s in statuses})]
 
 
-# The bounds are said twice: with all columns for the index, so that no other order will do, and alone for the choice of
-# partitions.
+# States the bounds twice: with all index columns, so that the planner walks the index in order, and with the identifier
+# alone for partition pruning.
 _RANGE = """(
     SELECT id, created_at <= %s AND {chosen} AS matches FROM deliveries
     WHERE (endpoint_id,{column} id) > (%s,{value} %s) AND (endpoint_id,{column} id) <= (%s,{value} %s)
@@ -124,7 +124,7 @@ _RANGE = """(
 
 
 def _lock(sweep: Sweep, delivery_ids: Sequence[str]) -> list[Resent]:
-    """Locks those that no other transaction has locked and whose status still matches; returns them, oldest first."""
+    """Locks the deliveries that are free and still match; returns them, oldest first."""
     chosen, parameters = choice(sweep.action, sweep.statuses)
     locked = rows(
         f"""
@@ -137,8 +137,8 @@ def _lock(sweep: Sweep, delivery_ids: Sequence[str]) -> list[Resent]:
 
 
 def _with_bodies(deliveries: Sequence[Resent]) -> list[Resent]:
-    """Those of them that can be sent again."""
-    # In two steps: joined, the planner may prefer to read all events there are.
+    """Returns the deliveries whose event still exists."""
+    # In two steps: with a join, the planner might read all events.
     found = rows("SELECT id, event_id FROM deliveries WHERE id = ANY(%s)", ([each.id for each in deliveries],))
     event_of = dict(found)
     kept = resends.with_bodies({*event_of.values()})
@@ -164,7 +164,7 @@ def _save(sweep: Sweep, batch: _Batch) -> None:
     )
 
 
-# The actions of sweeps
+# The actions of sweeps.
 
 
 def _set_aside(status: str, deliveries: Sequence[Resent]) -> None:
@@ -174,7 +174,7 @@ def _set_aside(status: str, deliveries: Sequence[Resent]) -> None:
 
 def _release(deliveries: Sequence[Resent]) -> None:
     released = [delivery.id for delivery in deliveries]
-    # A microsecond for each keeps their order. An attempt that is under way still keeps its lease.
+    # One microsecond apart, to keep the order. An attempt in progress keeps its lease.
     count(
         """
         UPDATE deliveries SET status = 'pending', due_at = now() + place * interval '1 microsecond'
@@ -186,7 +186,7 @@ def _release(deliveries: Sequence[Resent]) -> None:
 
 
 _ACTIONS: Mapping[str, Callable[[Sequence[Resent]], object]] = {
-    # The lease stays: the outcome of an attempt under way is still recorded.
+    # The lease stays, so that the outcome of an attempt in progress is still recorded.
     "hold": partial(_set_aside, "held"),
     "cancel": partial(_set_aside, "cancelled"),
     "release": _release,

@@ -1,13 +1,13 @@
-"""Sweeps: long changes over the deliveries of an endpoint, in small transactions, exact and resumable.
+"""Sweeps: long changes of an endpoint's deliveries, in small transactions, exact and resumable.
 
-A sweep walks through the endpoint's deliveries in the order of their identifiers, from `position` to `last_id`. One
-transaction changes some of them and moves the position past them, so that however often a worker dies each is
-changed once and none is left out. The sweeps of an endpoint are mail in order: one worker at a time, oldest first.
+A sweep goes through the endpoint's deliveries by identifier, from `position` to `last_id`. Each transaction changes
+some of them and moves the position, so that every delivery is changed exactly once, even if workers die. An endpoint's
+sweeps are ordered mail: one worker at a time, oldest first.
 
-It is about the deliveries that were there when it began: no later than the last of them by identifier, and none made
-afterwards whose identifier is smaller because another machine's clock is behind. A delivery whose transaction was
-under way at that moment may be passed over; where that matters, for an endpoint that stops or is deleted, the
-scheduler finds it (`begin_missing`) and begins another.
+A sweep covers the deliveries that existed when it began: none after the last identifier, and none made later with a
+smaller identifier, because another machine's clock is behind. A delivery whose transaction was uncommitted at that
+moment may be missed. Where that matters, for stopped and deleted endpoints, the scheduler finds it (`begin_missing`)
+and starts another sweep.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from app.mailbox import Mail
 from app.models.sweeps import Sweep
 
 MAIL = Mail(table="sweeps", owner="endpoint_id", queue="sweeps", order="id", exclusive=True)
-# The states of the endpoint in which an action makes sense; in another the sweep ends where it is.
+# The endpoint's state that each action requires. In any other state, the sweep ends.
 WANTED_IN = {"hold": ("stopped",), "cancel": ("deleted",), "release": ("active",), "resend": ("active",)}
-# The sweep that an endpoint in such a state needs, and the statuses it changes, while the endpoint has mail.
+# The sweep that an endpoint with mail needs in each state, and the statuses that it changes.
 UNSERVED = {"stopped": ("hold", ["pending"]), "deleted": ("cancel", ["pending", "held"])}
 
 
@@ -49,13 +49,14 @@ def begin(
     job_id: str | None = None,
     sweep_id: str | None = None,
 ) -> str:
-    """Writes down, in the present transaction, what is to be done; a worker does it when that commits. Its identifier.
+    """Stores a sweep in the current transaction; a worker starts it after the commit.
 
-    It is about the deliveries that this transaction sees now. `since` is inclusive and `until` exclusive.
+    Returns its identifier. It covers the deliveries that this transaction sees now. `since` is inclusive, `until`
+    exclusive.
     """
     sweep_id = sweep_id or ids.new("swp")
-    # The time of the statement, not of the transaction: no delivery that is seen was made after it. And no equality,
-    # but the order of the index: the planner might look for the last delivery of all from the end instead.
+    # The statement's time, not the transaction's: no delivery that is visible was made after it. The order of the index
+    # instead of an equality: otherwise the planner might search all deliveries from the end.
     count(
         """
         INSERT INTO sweeps (id, workspace_id, endpoint_id, action, statuses, kinds, since, until, last_id, matched,
@@ -76,9 +77,10 @@ def begin(
 
 
 def begin_missing(endpoint_ids: Collection[str]) -> int:
-    """Begins a sweep for those of the endpoints, which all have mail, that are stopped or deleted; returns how many.
+    """Starts a sweep for each stopped or deleted endpoint among these; returns how many.
 
-    Their mail is what was made or put off for them at the moment of their end. Harmless if two do it at once.
+    All of them have mail, which was made or postponed while they were being stopped or deleted. Harmless if two
+    processes do it at once.
     """
     unserved = rows(
         """
@@ -96,14 +98,14 @@ def begin_missing(endpoint_ids: Collection[str]) -> int:
 
 
 def count_matching(endpoint_id: str, **filters: Any) -> int:
-    """How many deliveries a resend with these filters of `choice` would match now, with or without their bodies."""
+    """Counts the deliveries that a resend with these filters would match now, with or without a body."""
     chosen, parameters = choice("resend", **filters)
     counted = f"SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND {chosen}"
     return int(rows(counted, (endpoint_id, *parameters))[0][0])
 
 
 def count_resendable(endpoint_id: str, **filters: Any) -> tuple[int, int]:
-    """How many deliveries a resend would send now, and how many more match but have lost their bodies."""
+    """Counts the deliveries that a resend would send now, and those that match but have no body."""
     chosen, parameters = choice("resend", **filters)
     [counted] = rows(
         f"""
@@ -117,7 +119,7 @@ def count_resendable(endpoint_id: str, **filters: Any) -> tuple[int, int]:
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` sweeps that ended longer ago than history is kept; returns how many."""
+    """Deletes up to `limit` sweeps that ended before the retention period; returns how many."""
     is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
     return delete_some("sweeps", is_old, "finished_at", (days,), limit)
 
@@ -142,7 +144,7 @@ class SweepSchema(ResponseBody):
 
 
 def represent(sweep: Sweep) -> dict[str, Any]:
-    """The sweep as the API shows it."""
+    """Returns the sweep as in the API."""
     return SweepSchema.of(sweep, status="running" if sweep.finished_at is None else "finished", count=sweep.matched)
 
 
@@ -153,7 +155,7 @@ def choice(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> tuple[str, list[Any]]:
-    """The SQL condition on the deliveries that the action is about, and its parameters."""
+    """Returns the SQL condition for the action's deliveries, and its parameters."""
     conditions = {
         "deliveries.status = ANY(%s)": list(statuses),
         "deliveries.kind = ANY(%s)": kinds,

@@ -1,4 +1,4 @@
-"""Choices: which conversations a list of the inbox has, as people choose it, and whether it has a certain one."""
+"""Choices: the view and filters that define an inbox list, and which conversations are on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from app.database import rows
 from app.models.conversations import MOST_LOOKED_AT, Conversation
 
-# The lists that have a view, and that of a search, which has whatever was found.
+# The views of the inbox. SEARCH stands for the results of a search.
 AWAKE = ("mine", "unassigned", "all")
 VIEWS = (*AWAKE, "waiting", "snoozed", "closed")
 SEARCH = "search"
@@ -22,7 +22,7 @@ MOST_CHOSEN = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A view, `filters` with names of FILTERS, and the member whose conversations are `mine`."""
+    """What defines a list: a view, `filters` by name, and the member whose conversations `mine` shows."""
 
     view: str
     filters: Mapping[str, str] = field(default_factory=dict)
@@ -30,28 +30,28 @@ class Choice:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Choice:
-        """The choice that was stored as its `as_json`."""
+        """Restores a choice from what `as_json` returned."""
         return cls(stored.get("view", SEARCH), stored.get("filters", {}), stored.get("member_id"))
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """The choice, to be stored."""
+        """The choice as JSON, from which `of` restores it."""
         return asdict(self)
 
     @property
     def assignee_id(self) -> str | None:
-        """The member whose conversations it has, or NOBODY; None: everybody's."""
+        """The assignee whose conversations are on the list: NOBODY for unassigned ones, None for any."""
         if self.view == "mine":
             return self.member_id
         return NOBODY if self.view == "unassigned" else self.filters.get("assignee_id")
 
     @property
     def is_listed_whole(self) -> bool:
-        """Whether all conversations of the list can be counted and written down: not closed ones, nor a search."""
+        """Whether the whole list can be counted: an AWAKE view, or `waiting` or `snoozed` unfiltered."""
         return self.view in AWAKE or (self.view in ("waiting", "snoozed") and not self.filters)
 
     def has(self, conversation: Conversation) -> bool:
-        """Whether the list has the conversation, as it is now."""
+        """Whether the conversation, in its current state, is on the list. A search has every one."""
         if self.view == SEARCH:
             return True
         label, channel_id = self.filters.get("label"), self.filters.get("channel_id")
@@ -64,12 +64,15 @@ class Choice:
         )
 
     def count(self, workspace_id: str) -> int:
-        """How many conversations the list has. If narrowed, of the first MOST_LOOKED_AT of its view, as lists do."""
+        """How many conversations are on the list, up to MOST_CHOSEN.
+
+        As on the inbox pages, a label or channel filter is applied only to the first MOST_LOOKED_AT of the view.
+        """
         query, values = self._listed(workspace_id)
         return int(rows(f"SELECT count(*) FROM ({query}) AS listed", values)[0][0])
 
     def write_down(self, workspace_id: str, selection_id: str, part: int) -> int:
-        """Writes down all conversations of the list as parts of a selection; returns how many there are."""
+        """Stores the list's conversations as parts of a selection. Returns how many, like `count`."""
         query, values = self._listed(workspace_id)
         written = f"""
             WITH written AS (
@@ -90,7 +93,7 @@ class Choice:
         return {"waiting": is_open and waits, "snoozed": is_snoozed}.get(self.view, not is_open)
 
     def _listed(self, workspace_id: str) -> tuple[str, dict[str, Any]]:
-        """A query for the identifiers, and its values."""
+        """The query for the identifiers of the list's conversations, and its parameters."""
         condition, order = _LISTED[self.view if self.view in _LISTED else "awake"]
         values: dict[str, Any] = {"workspace_id": workspace_id, "assignee_id": self.assignee_id, **self.filters}
         if self.assignee_id is not None:
@@ -108,7 +111,7 @@ class Choice:
         return f"SELECT id FROM ({looked_at}) AS looked_at WHERE {' AND '.join(narrowed) or 'true'}", values
 
 
-# As the lists of the views, in the order of their indexes.
+# The condition and order of each view: the same as on the inbox pages, so that the same indexes serve both.
 _LISTED = {
     "awake": (
         "status = 'open' AND snoozed_until IS NULL",

@@ -28,7 +28,8 @@ from app.models.selections import Selection, SelectionPart
 PART = 100
 # The most that can be ticked one by one: those of a page.
 MOST_TICKED = 200
-# The most that are under way in a workspace: its own writes come between their parts, and each part takes its time.
+# The most selections that a workspace may have in progress. Each runs in parts, and delays the workspace's other
+# writes.
 MOST_UNFINISHED = 5
 
 Verb = Callable[[Change, Contact, Conversation, Mapping[str, Any]], Conversation]
@@ -42,9 +43,9 @@ def store(
     action: Mapping[str, Any],
     ticked: Sequence[str] | None,
 ) -> None:
-    """Stores a selection in the transaction that stores its job. `ticked`: identifiers; None: all of the choice.
+    """Stores a selection, in the transaction that stores its job. Raises Conflict above MOST_UNFINISHED.
 
-    Raises Conflict if the workspace has MOST_UNFINISHED already.
+    `ticked`: the identifiers of the conversations; None for all conversations of the choice.
     """
     is_other = (Job.id != job_id) & (Job.kind == "selections.apply") & Job.status.in_(["queued", "running"])
     if Job.in_workspace(workspace_id).where(is_other).count() >= MOST_UNFINISHED:

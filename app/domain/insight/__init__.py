@@ -1,1 +1,1 @@
-"""What happened, for people to look at: figures, trends, failures, queues, timelines, searches, live updates."""
+"""What happened, for people: figures, trends, failures, queues, timelines, searches, updates."""

@@ -1,6 +1,6 @@
-"""Checks: whether this installation has everything that it needs to work.
+"""Checks whether this installation has everything that it needs to work.
 
-Each returns a few words about what it found. It raises SettingsError, or the error of the server it asked.
+Each check returns a few words about what it found, or raises SettingsError or the error of the server it asked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from app.lib import clock, versions
 from app.logs import tracing
 from app.outbound import smtp
 
-# Schedules, leases and tokens go by one clock or the other. NTP keeps them within milliseconds.
+# Schedules, leases and tokens use either clock. With NTP, both agree within milliseconds.
 MOST_APART = timedelta(seconds=5)
 
 FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError, OSError)
@@ -35,7 +35,7 @@ FAILURES = (BellhopError, *DatabaseAway, *DatabaseRefuses, redis.RedisError, OSE
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a check, in a line."""
+    """The result of a check, in one line."""
 
     name: str
     is_good: bool
@@ -43,19 +43,22 @@ class Result:
 
 
 def check_settings() -> str:
-    """All settings are present and valid; later checks may use the database."""
+    """Checks that all settings are present and valid; later checks may use the database."""
     settings()
     database.connect()
     return "complete"
 
 
 def check_version() -> str:
-    """The version of this code. It is not wrong that others run beside it, which the checks of processes say."""
+    """Returns the version of this code.
+
+    Other versions running beside it are no fault; the checks of processes report them.
+    """
     return versions.running()
 
 
 def check_database() -> str:
-    """PostgreSQL can be used and takes writes, has our time, and a pooler has made the settings of sessions."""
+    """Checks that PostgreSQL is writable, its clock right, and the pooler's session settings ours."""
     [(version,)] = database.rows("SHOW server_version")
     found = dict(database.rows("SELECT name, current_setting(name) FROM unnest(%s) AS name", (list(database.SESSION),)))
     if found != database.SESSION:
@@ -78,7 +81,7 @@ def check_database() -> str:
 
 
 def check_replica() -> str:
-    """The replica responds, if there is to be one."""
+    """Checks that the replica responds, if one is configured."""
     try:
         seconds = replica.seconds_behind()
     except replica.Unfit as error:
@@ -87,7 +90,7 @@ def check_replica() -> str:
 
 
 def check_redis() -> str:
-    """Redis responds and takes writes."""
+    """Checks that Redis responds and accepts writes."""
     for client in bells.clients():
         try:
             client.set("check", "", ex=1)
@@ -97,7 +100,7 @@ def check_redis() -> str:
 
 
 def check_eviction() -> str:
-    """Redis keeps bells and limits until they end."""
+    """Checks that Redis keeps bells and limits until they expire."""
     for client in bells.clients():
         memory = client.info("memory")
         if memory["maxmemory"] and (policy := memory["maxmemory_policy"]) != "noeviction":
@@ -109,20 +112,20 @@ def check_eviction() -> str:
 
 
 def check_rabbitmq() -> str:
-    """RabbitMQ takes connections, if it carries the bells."""
+    """Checks that RabbitMQ accepts connections, if it carries the bells."""
     bells.brokers.ping()
     return "connected" if settings().broker_url.startswith("amqp") else "none"
 
 
 def check_migrations() -> str:
-    """No migration is pending."""
+    """Checks that no migration is pending."""
     if names := migrations.pending():
         raise SettingsError(f"{len(names)} pending ({names[0]} first): python -m app db upgrade")
     return "up to date"
 
 
 def check_secrets() -> str:
-    """SECRET_KEY decrypts all stored secrets."""
+    """Checks that SECRET_KEY decrypts all stored secrets."""
     if migrations.pending():
         raise SettingsError("run the migrations first")
     if row_id := secrets.unreadable():
@@ -134,7 +137,7 @@ def check_secrets() -> str:
 
 
 def check_jobs() -> str:
-    """Every accepted write is of a kind that some worker knows."""
+    """Checks that a worker knows the kind of every accepted write."""
     if migrations.pending():
         raise SettingsError("run the migrations first")
     if kinds := jobs.unknown():
@@ -144,7 +147,7 @@ def check_jobs() -> str:
 
 
 def check_files() -> str:
-    """Files can be written under MEDIA_DIR, and there is room for them."""
+    """Checks that files can be written under MEDIA_DIR, and that there is room for them."""
     disk.try_writing()
     free = disk.free_bytes()
     if free < bounds.LEAST_FREE.most:
@@ -153,7 +156,7 @@ def check_files() -> str:
 
 
 def check_sharing() -> str:
-    """All processes that have stored a file keep files in the same directory."""
+    """Checks that all processes that report a MEDIA_DIR use the same directory as this one."""
     here = disk.mark()
     apart = {each.host for each in presence.processes() if here and each.facts.get("files") not in (None, "", here)}
     if apart:
@@ -165,7 +168,7 @@ def check_sharing() -> str:
 
 
 def check_proxy() -> str:
-    """`web` and `realtime` are reached through a proxy only."""
+    """Checks that `web` and `realtime` are reached only through a proxy."""
     host, proxies = settings().listen_host, settings().trusted_proxies
     _check_base()
     if ip_address(host).is_loopback:
@@ -191,11 +194,11 @@ def _check_base() -> None:
 
 
 def check_forwarded() -> str:
-    """Requests pass as many proxies as TRUSTED_PROXIES says, as far as those tell that have arrived."""
+    """Checks that TRUSTED_PROXIES is the number of proxies of requests, if any process knows it."""
     told = [each.facts["forwarded"] for each in presence.processes() if "forwarded" in each.facts]
     proxies = settings().trusted_proxies
     for number in told:
-        # Without the header it came from this machine, or from a proxy that does not send it.
+        # 0 proves nothing: the request came from this machine, or through a proxy that sends no header.
         if 0 < number < proxies or number > proxies == 0:
             raise SettingsError(
                 f"X-Forwarded-For of most requests names {number}, but TRUSTED_PROXIES is {proxies},"
@@ -206,7 +209,7 @@ def check_forwarded() -> str:
 
 
 def check_traces() -> str:
-    """The packages that send traces are installed, and somebody listens for them, if they are wanted."""
+    """Checks that traces, if configured, have their packages and a server that accepts them."""
     if (endpoint := settings().otlp_endpoint) is None:
         return "off"
     if find_spec("opentelemetry") is None:
@@ -223,25 +226,25 @@ def check_traces() -> str:
 
 
 def check_mail() -> str:
-    """The server of SMTP_URL takes connections, and our password where it has one."""
+    """Checks that the server in SMTP_URL accepts connections, and our password if there is one."""
     if (url := settings().smtp_url) is None:
         return "SMTP_URL is not set, so no e-mail is sent"
     try:
-        with smtp.connected(timeout_seconds=2.0):  # the leading scheduler waits for it
+        with smtp.connected(timeout_seconds=2.0):  # short, because the leading scheduler waits for it
             return f"to {urlsplit(url).hostname}"
     except smtp.Away as error:
         raise SettingsError(f"nothing can be sent to SMTP_URL: {first_line(error)}") from error
 
 
 def check_names() -> str:
-    """No setting is misspelt, as far as can be guessed: one that is would have its default."""
+    """Checks that no setting looks misspelt. A misspelt one would silently keep its default."""
     if found := config.misspelt():
         raise SettingsError("; ".join(f"there is no setting {name}: is it {near}?" for name, near in found.items()))
     return "no setting looks misspelt"
 
 
 def check_process(process_type: str) -> Callable[[], str]:
-    """The check that a process of that type is running."""
+    """Returns the check that a process of that type is running."""
 
     def look() -> str:
         if not (found := [each for each in presence.processes() if each.type == process_type]):
@@ -276,7 +279,7 @@ CHECKS: dict[str, Callable[[], str]] = {
 
 
 def look(name: str) -> Result:
-    """Makes the check of that name, or `settings`, which comes before all others."""
+    """Runs the check of that name, or `settings`, which comes before all others."""
     check = check_settings if name == "settings" else CHECKS[name]
     try:
         return Result(name, True, check())
@@ -285,7 +288,10 @@ def look(name: str) -> Result:
 
 
 def look_at_all() -> list[Result]:
-    """Makes all checks but that of the settings. While Redis is away, its time-out is waited for once."""
+    """Runs all checks but that of the settings.
+
+    While Redis is unavailable, only one check waits for its timeout.
+    """
     results: dict[str, Result] = {}
     for name in CHECKS:
         is_unknown = name in ("eviction", "sharing", "forwarded", *presence.TYPES) and not results["redis"].is_good

@@ -1,4 +1,4 @@
-"""Failures, grouped by cause: what fails where, since when, how often, and how much of it waits for somebody now."""
+"""Failures, grouped by cause: what fails and where, since when, how often, what is unsolved."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Kind = Literal["delivery", "job", "run"]
 KINDS: tuple[Kind, ...] = ("delivery", "job", "run")
 Order = Literal["largest", "newest"]
 
-# The groups that failed last; more are not looked at.
+# The groups that failed last; older ones are not shown.
 MOST_GROUPS = 100
-# Of a range of one's own, the groups that failed after it began, and last: more are not looked at.
+# For a custom range, the groups that failed last after it began; older ones are not examined.
 MOST_LOOKED_AT = 2_000
-# Counting what a group has now stops here ("10,000+"), and earlier if there are many groups.
+# Counting a group's present failures stops at this number ("10,000+"), and earlier with many groups.
 MOST_COUNTED = 10_000
 MOST_COUNTED_TOGETHER = 500_000
-# A group that has failed within this time goes on, unless its endpoint is stopped or deleted.
+# A group is ongoing if it failed within this time, unless its endpoint is stopped or deleted.
 GOES_ON = timedelta(minutes=15)
 
 
@@ -29,11 +29,11 @@ GOES_ON = timedelta(minutes=15)
 class Group:
     """Failures with one cause.
 
-    `subject`: the endpoint, the kind of job or the automation, and `subject_name` what people know it by. `code` and
-    `status` are the cause; a `status` of None is none. `failed` attempts, jobs or runs in the window, `final` of them
-    the last of their delivery; `counts` are the former by step. `failed_now` and `held_now`: deliveries whose last
-    attempt had this cause, `counted_to` at most; None for jobs and runs, which stay failed. `untried_now`: deliveries
-    that the same endpoint holds and no attempt has reached, so that they have no cause.
+    `subject`: the endpoint, the kind of job or the automation; `subject_name`: its name for people. `code` and `status`
+    are the cause; `status` is None if there was no answer. `failed`: attempts, jobs or runs that failed in the window;
+    `final`: how many of these were the last attempt of their delivery; `counts`: `failed` by step. `failed_now` and
+    `held_now`: deliveries whose last attempt had this cause, `counted_to` at most; None for jobs and runs, which stay
+    failed. `untried_now`: deliveries that the endpoint holds without an attempt, and so without a cause.
     """
 
     id: int
@@ -57,10 +57,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The groups of a window that began at `since`, of which the counts have a value for each of `steps`.
+    """The groups of a window that began at `since`; their counts have one value for each of `steps`.
 
-    `until`: when the last step ends. `has_more`: there are others, which failed earlier. A number now that exceeds
-    `counted_to` stands for any such.
+    `until` is the end of the last step. `has_more`: there are other groups, which failed earlier. A present number
+    above `counted_to` means only that there are more.
     """
 
     since: datetime
@@ -73,7 +73,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """An endpoint that gets nothing, and how many deliveries are held for it, MOST_COUNTED at most."""
+    """A stopped endpoint, and how many deliveries are held for it, MOST_COUNTED at most."""
 
     endpoint_id: str
     workspace_id: str
@@ -101,10 +101,11 @@ def groups(
     at: datetime | None = None,
     is_past: bool = False,
 ) -> Groups:
-    """The failures in a window, of a workspace or (None) of all, grouped; the MOST_GROUPS that failed last.
+    """Returns the groups of failures in a window, of a workspace or (None) of all.
 
-    `at` is in its last step; `is_past`: that is over, or may be. What goes on comes first; then the largest, or that
-    which failed last. Takes a few statements, whose costs are those of the groups, however many failures they have.
+    Returns the MOST_GROUPS that failed last. `at` is in its last step; `is_past`: that step is over, or may be. Ongoing
+    groups come first; then the largest, or those that failed last. Takes a few statements, whose cost depends on the
+    groups, not on the number of failures.
     """
     at = at or now()
     since, steps = window.since(at), window.steps(at)
@@ -131,7 +132,10 @@ def groups(
 
 
 def last_failure(workspace_id: str | None = None, kind: Kind | None = None) -> datetime | None:
-    """When something failed last, of a workspace or of all, as far as it is kept. With a kind, of the newest causes."""
+    """Returns the time of the last kept failure, of a workspace or (None) of all; None if none.
+
+    With a kind, only the newest causes are searched.
+    """
     conditions = ["workspace_id = %(workspace_id)s"] if workspace_id is not None else []
     values = {"workspace_id": workspace_id, "kind": kind, "most": MOST_LOOKED_AT}
     [(found,)] = rows(_LAST.format(where=f"WHERE {' AND '.join(conditions)}" if conditions else ""), values)
@@ -139,7 +143,7 @@ def last_failure(workspace_id: str | None = None, kind: Kind | None = None) -> d
 
 
 def stopped(workspace_id: str | None = None, limit: int = 50) -> list[Stopped]:
-    """Endpoints that are stopped, of a workspace or of all: up to `limit`, those stopped last first."""
+    """Returns up to `limit` stopped endpoints, of a workspace or (None) of all, last stopped first."""
     of_workspace = "" if workspace_id is None else "AND endpoints.workspace_id = %(workspace_id)s"
     values = {"workspace_id": workspace_id, "limit": limit, "most": MOST_COUNTED + 1}
     found = [Stopped(*row) for row in rows(_STOPPED.format(of_workspace=of_workspace), values)]
@@ -174,7 +178,7 @@ def _counted(group_ids: Sequence[int], window: Window, since: datetime, until: d
 
 
 def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, int]]:
-    """For each of these groups of deliveries, how many are failed, held and untried now, `most` + 1 at most."""
+    """Counts the failed, held and untried deliveries of each group now, up to `most` + 1."""
     if not groups:
         return {}
     values = {
@@ -192,7 +196,7 @@ def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, in
 
 _NEWEST = "SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s"
 
-# Those of the same that failed before the range was over, too.
+# Those of the same groups that also failed before the end of the range.
 _NEWEST_IN = """
     SELECT * FROM (
         SELECT * FROM failure_groups WHERE {{conditions}} ORDER BY last_seen_at DESC LIMIT %(looked_at)s
@@ -228,7 +232,7 @@ _COUNTS = """
     GROUP BY group_id, step
 """
 
-# The condition is that of the index `deliveries_failures`, which has all that is read here; PostgreSQL uses the index
+# The condition is that of the index `deliveries_failures`, which has all columns read here; PostgreSQL uses the index
 # only if a query repeats its condition.
 _OF_GROUP = """
     SELECT id, state.status, found.number

@@ -1,7 +1,7 @@
-"""Figures: attempts, failures and writes by minute and hour, counted after the fact, each exactly once.
+"""Figures: attempts, failures and writes by minute and hour, each counted exactly once.
 
-Recording an outcome writes nothing for it. The scheduler reads what was recorded since the last time, slice by slice;
-the figures of a slice and the moment up to which it counted are stored in one transaction.
+They are counted afterwards. Recording an outcome writes no figures. The scheduler reads what was recorded since the
+last pass, slice by slice; it stores the figures of a slice and the time up to which it has counted in one transaction.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ BOUNDS_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_
 TABLES = ("delivery_minutes", "delivery_hours", "failure_minutes", "failure_hours", "job_minutes", "queue_minutes")
 
 MINUTE = timedelta(minutes=1)
-# The first pass of an installation looks this far back. Longer only costs: nothing is older where none was made.
+# How far back the first pass of a new installation looks. It has nothing older, so looking further only costs time.
 LOOKS_BACK = timedelta(hours=6)
-# A slice of a time with little in it is followed by a longer one, so that a pass catches up.
+# A slice with few rows is followed by a longer one, so that a pass catches up.
 SHORTEST_SLICE, LONGEST_SLICE = timedelta(seconds=1), timedelta(minutes=10)
 MANY_IN_A_SLICE = 50_000
-# A pass stops counting after this long; the next one goes on.
+# A pass stops counting after this time; the next one continues.
 SLICE_SECONDS = 0.25
-# A transaction shows up among the running ones a moment after its time was taken.
+# A transaction appears among the running ones a moment after its time was taken.
 LAG_SECONDS = 1.0
-# The writes accepted in a minute are counted when the minute is over, and once more after this time.
+# The writes accepted in a minute are counted when the minute is over, and again after this time.
 SETTLED_AFTER = timedelta(minutes=5)
 
 _OUTCOMES, _WRITES = "outcomes", "writes"
@@ -38,12 +38,12 @@ _OUTCOMES, _WRITES = "outcomes", "writes"
 def count_outcomes() -> int:
     """Counts attempts, failed jobs and failed runs that were not counted yet; returns how many.
 
-    Bounded in time. Safe to run concurrently: one of the callers counts. Nothing is missed that commits late, because
-    it never counts beyond the start of a transaction that is still running.
+    Bounded in time. Safe to run concurrently: one of the callers counts. It misses no late commits, because it never
+    counts beyond the start of a transaction that is still running.
     """
     _begin(_OUTCOMES)
     ends, length, counted = time.monotonic() + SLICE_SECONDS, MINUTE, 0
-    # Once, before any rows are read: what was running then is not counted, what was not is visible.
+    # Once, before any rows are read: transactions running then are not counted, all others are visible.
     until = settled()
     while (found := _count_slice(length, until)) is not None:
         counted += found
@@ -54,7 +54,7 @@ def count_outcomes() -> int:
 
 
 def settled() -> datetime:
-    """A moment before which everything is committed, whatever has not begun yet: figures count up to it."""
+    """Returns a time before which everything is committed: figures count up to it."""
     [(found,)] = rows(_SETTLED, (LAG_SECONDS,))
     return found  # type: ignore[no-any-return]
 
@@ -78,7 +78,10 @@ def count_writes() -> int:
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` figures of each kind that are older than 30 days; returns how many. Safe concurrently."""
+    """Deletes up to `limit` figures per table that are older than 30 days; returns how many.
+
+    Safe to run concurrently.
+    """
     before, timed = now() - KEPT, [("failure_groups", "last_seen_at"), *((table, "starts_at") for table in TABLES)]
     return sum(delete_some(table, f"{at} < %s", at, (before,), limit, key="ctid") for table, at in timed)
 
@@ -89,7 +92,7 @@ def _begin(name: str) -> None:
 
 
 def _count_slice(length: timedelta, settled: datetime) -> int | None:
-    """Counts a slice; None if there is nothing before `settled` or another scheduler is counting."""
+    """Counts a slice; returns how many rows, None if no slice is left or another scheduler counts."""
     with transaction():
         progress = "SELECT counted_until FROM figure_progress WHERE name = %s FOR UPDATE SKIP LOCKED"
         behind = rows(progress, (_OUTCOMES,))
@@ -99,7 +102,8 @@ def _count_slice(length: timedelta, settled: datetime) -> int | None:
         if settled <= since:
             return None
         until = min(since + length, settled)
-        # The planner expects few rows, which it would sort to group them; with many, that costs more than all the rest.
+        # The planner expects few rows, which it would sort to group them; with many, sorting costs more than all the
+        # rest.
         rows("SET LOCAL enable_sort = off")
         slice = {"since": since, "until": until, "bounds": sql.array(BOUNDS_MS)}
         [(found,)] = rows(sql.prepared("count_outcomes"), slice)
@@ -110,7 +114,7 @@ def _count_slice(length: timedelta, settled: datetime) -> int | None:
 def _uncounted_minutes() -> Iterator[datetime]:
     [(until, at)] = rows("SELECT counted_until, now() FROM figure_progress WHERE name = %s", (_WRITES,))
     minute = until.astimezone(UTC).replace(second=0, microsecond=0)
-    # A write becomes visible when its transaction commits, a moment after its identifier was made.
+    # A write becomes visible when its transaction commits, a moment after its identifier was created.
     while minute + MINUTE + timedelta(seconds=LAG_SECONDS) <= at:
         yield minute
         minute += MINUTE
@@ -120,8 +124,8 @@ def _count_writes_of(minute: datetime) -> int:
     return count(_WRITES_OF, (minute, ids.bound("job", minute), ids.bound("job", minute + MINUTE)))
 
 
-# Up to when everything is committed. Ours write soon after they begin and end within minutes, by the limits of every
-# session (`app/database`); others, like a backup, are not waited for.
+# The time up to which everything is committed. Bellhop's transactions write soon after they begin and end within
+# minutes, by the limits of every session (`app/database`); others, like a backup, are not waited for.
 _SETTLED = """
     SELECT least(now(), min(xact_start)) - %s * interval '1 second' FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()

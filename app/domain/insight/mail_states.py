@@ -1,4 +1,4 @@
-"""States of mail: how much of each kind is due, claimed, left by a worker that died, or waits for a later time."""
+"""States of mail: how much of each kind is due, claimed, left by a dead worker, or postponed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.domain.jobs import jobs
 from app.domain.triggers import run_states
 from app.mailbox import Mail
 
-# Counting stops here.
+# Counting stops at this number.
 MOST_COUNTED = 10_000
-MAILBOXES = 1_000  # looked at in one statement
+MAILBOXES = 1_000  # examined in one statement
 
-# Each with the column of those that wait for a later time, and the type of process that serves it. Both lanes of
-# deliveries are in one table.
+# Each kind with the column of postponed mail, and the type of process that serves it. Both lanes of deliveries are in
+# one table.
 KINDS: tuple[tuple[Mail, str | None, str], ...] = (
     (jobs.MAIL, None, "writes"),
     (fan_out.MAIL, None, "writes"),
@@ -40,11 +40,11 @@ KINDS: tuple[tuple[Mail, str | None, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The mail of a kind, by its queue. A number above MOST_COUNTED stands for any such number.
+    """The mail of a kind, by its queue.
 
-    `due`: may be claimed, or is; `oldest_seconds`: for how long the first that no worker has could have been claimed.
-    `claimed`: a worker has it. `suspect`: its lease has ended without an outcome. `later`: it waits for its time, and
-    is no mail yet.
+    Counts stop at MOST_COUNTED + 1, which means "more than MOST_COUNTED". `due`: may be claimed, or is;
+    `oldest_seconds`: for how long the first that no worker has could have been claimed. `claimed`: a worker has it.
+    `suspect`: its lease has ended without an outcome. `later`: it waits for its time, and is no mail yet.
     """
 
     queue: str
@@ -57,7 +57,7 @@ class State:
 
 
 def look() -> list[State]:
-    """The state of every kind of mail at this moment, of all workspaces."""
+    """Returns the current state of every kind of mail, of all workspaces."""
     return [_look_at(*kind) for kind in KINDS]
 
 

@@ -1,4 +1,7 @@
-"""Queues: how much is due in each, and for how long; sampled for everybody, looked up for one workspace."""
+"""Queues: how much mail is due in each, and for how long.
+
+All workspaces together are sampled each minute; a single workspace is looked up.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from app.domain.jobs import jobs
 from app.domain.triggers import run_states
 from app.mailbox import Mail
 
-# Counting stops here: "10,000+".
+# Counting stops at this number: "10,000+".
 MOST_COUNTED = 10_000
 MOST_MAILBOXES = 1_000
 
-# What the pages call each kind of mail.
+# The names of the kinds of mail on the pages.
 NAMES: Mapping[str, str] = {
     "jobs": "writes",
     "events": "fan-outs",
@@ -35,7 +38,7 @@ NAMES: Mapping[str, str] = {
     "slow_deliveries": "slow-deliveries",
 }
 _OF_WORKSPACES = (jobs.MAIL, fan_out.MAIL, run_states.MAIL, http_requests.MAIL)
-# Of these the mail of one workspace is found by an index.
+# For these kinds, an index finds the mail of one workspace.
 _COUNTED = ("writes", "fan-outs", "runs", "requests", "sweeps", "messages", "deliveries", "slow-deliveries")
 
 
@@ -43,8 +46,8 @@ _COUNTED = ("writes", "fan-outs", "runs", "requests", "sweeps", "messages", "del
 class Queue:
     """How much mail waits, and how long the oldest has been due.
 
-    For one workspace what is being worked on counts as well; a depth above MOST_COUNTED stands for any such number, and
-    the oldest is that of what was looked at.
+    For one workspace, claimed mail counts as well; a depth above MOST_COUNTED means only that there is more, and the
+    oldest is that of the mail examined.
     """
 
     name: str
@@ -54,7 +57,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A queue as it was in a minute."""
+    """The state of a queue in a minute."""
 
     starts_at: datetime
     depth: int
@@ -62,9 +65,9 @@ class Sample:
 
 
 def note(found: Iterable[Queue]) -> int:
-    """Notes the state of these queues for this minute; returns how many have something waiting.
+    """Stores the states of these queues for this minute; returns how many queues are not empty.
 
-    Safe to repeat: the last one counts.
+    Safe to repeat: the last state counts.
     """
     found = list(found)
     count(
@@ -80,7 +83,7 @@ def note(found: Iterable[Queue]) -> int:
 
 
 def samples(length: timedelta) -> dict[str, list[Sample]]:
-    """The samples of each queue of that time up to now, oldest first. A day at most, since each minute is a row."""
+    """Returns the samples of each queue in the last `length`, oldest first; at most of one day."""
     found: dict[str, list[Sample]] = {name: [] for name in NAMES.values()}
     query = """
         SELECT queue, starts_at, depth, oldest_seconds FROM queue_minutes
@@ -92,13 +95,16 @@ def samples(length: timedelta) -> dict[str, list[Sample]]:
 
 
 def of_workspace(workspace_id: str) -> list[Queue]:
-    """The workspace's mail in the busiest queues, at this moment; of the newest MOST_MAILBOXES of its endpoints."""
+    """Returns the workspace's current mail in the busiest queues.
+
+    Of its endpoints, the newest MOST_MAILBOXES are examined.
+    """
     counted = rows(_OF_WORKSPACE, {"workspace_id": workspace_id, "most": MOST_COUNTED + 1})
     found = {name: Queue(name, depth, seconds) for name, depth, seconds in counted}
     return [found.get(name, Queue(name, 0, 0.0)) for name in _COUNTED]
 
 
-# A pause of its endpoint is no fault of the queue's.
+# The pause of an endpoint does not count as a delay of the queue.
 _DUE_FOR = "max(extract(epoch FROM now() - greatest(due_at, probe_at, paced_until)))"
 
 

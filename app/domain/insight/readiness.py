@@ -1,4 +1,4 @@
-"""Readiness: whether PostgreSQL and MEDIA_DIR take what is written."""
+"""Readiness: whether PostgreSQL and MEDIA_DIR accept writes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from app.errors import first_line
 
 log = structlog.get_logger(__name__)
 
-# Anybody may ask, and each look writes a mebibyte.
+# Anybody may ask, and each check writes 1 MiB, so its result is reused for this long.
 KNOWN_FOR_SECONDS = 2.0
 
 _seen: tuple[float, list[str]] = (-KNOWN_FOR_SECONDS, [])
 
 
 def refusals() -> list[str]:
-    """A sentence for each of both that does not take what is written, as of two seconds ago at most."""
+    """A sentence for each store that refuses writes. Checks again after KNOWN_FOR_SECONDS."""
     global _seen
     at, sentences = _seen
     if time.monotonic() - at > KNOWN_FOR_SECONDS:

@@ -1,4 +1,4 @@
-"""Searches: finds what a pasted text names: an identifier, e-mail address, phone number, sale's reference or trace."""
+"""Searches for a pasted identifier, e-mail address, phone number, sale's reference or trace."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from app.lib import ids, normalization, phones
 
 MOST_FOUND = 20
 LONGEST = 255
-# Contacts are indexed for each workspace, so a search over all of them looks into one after the other.
+# Contacts are indexed per workspace, so a search over all of them queries one workspace after the other.
 MOST_WORKSPACES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A kind of thing that has identifiers: where it is kept, and what it is called.
+    """A type of resource with identifiers: its table and its name.
 
-    `title` and `parent` are SQL: what people know it by, and what it belongs to, if that shows it.
+    `title` and `parent` are SQL: the title that people know, and the resource that contains it, if its page shows it.
     """
 
     name: str
@@ -57,10 +57,10 @@ TYPES: Mapping[str, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something that the text names. `matched` says by what: `id`, `email`, `phone`, `external_id`,
-    `reference` or `trace`.
+    """Something that the text names.
 
-    `parent` is the identifier of what it belongs to, where its type has that.
+    `matched`: which attribute matched: `id`, `email`, `phone`, `external_id`, `reference` or `trace`. `parent`: the
+    identifier of its parent, for types that have one; otherwise None.
     """
 
     type: str
@@ -74,7 +74,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The resources found. `is_complete`: False if more match, or if not every workspace was searched."""
+    """The resources found.
+
+    `is_complete`: False if more match, or if not every workspace was searched.
+    """
 
     text: str
     found: Sequence[Found]
@@ -82,9 +85,9 @@ class Findings:
 
 
 def find(text: str, workspace_id: str | None = None) -> Findings:
-    """Everything in a workspace, or (None) in all, that has the text as its identifier: MOST_FOUND things at most.
+    """Returns what the text identifies in a workspace, or in all if None: at most MOST_FOUND.
 
-    Takes one statement for an identifier of ours, else six at most. What is in another workspace is not found.
+    Takes one statement for one of our own identifiers, otherwise up to six. Never finds another workspace's things.
     """
     text = text.strip().strip("\"'").strip()[:LONGEST]
     if not text or "\0" in text:
@@ -123,7 +126,7 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
 
 
 def _keys(text: str) -> dict[str, str | list[str]]:
-    """The identifiers of a contact that the text may be, by the name of the column; of a phone all ways to write it."""
+    """Maps columns to the identifiers of a contact that the text may be; for a phone, all its forms."""
     keys: dict[str, str | list[str]] = {"external_id": text}
     for name, read in _READ.items():
         try:

@@ -1,4 +1,4 @@
-"""Timelines: what happened to a contact, in one order: writes, events, deliveries, runs and their steps."""
+"""Timelines of contacts: writes, events, deliveries, runs and their steps, in one order."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from app.models.events import Event
 from app.models.jobs import Job
 from app.models.runs import Run, RunStep
 
-# Writes come with the events they caused, and steps with their runs.
+# Writes are included with the events they caused, and steps with their runs.
 SOURCES = ("events", "deliveries", "runs")
-# A timeline has the steps of this many unfinished runs, and of as many that began last.
+# A timeline includes the steps of this many unfinished runs, and of as many that began last.
 MOST_RUNS = 50
 _PLACE = re.compile(r"[0-7][0-9a-z]{25}[01]")
 # Without the body, which may be long.
@@ -28,10 +28,11 @@ _EVENT = (Event.id, Event.kind, Event.job_id, Event.run_id, Event.created_at)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that happened. `what`: write, event, delivery, run or step; `row`: the job, the event and so on.
+    """An entry of a timeline.
 
-    `place`: where it stands; those of newer entries sort higher. Identifiers are ordered by time, whatever their
-    prefix; a write stands directly below the first event that came of it, or the run.
+    `what`: write, event, delivery, run or step; `row`: the job, the event and so on. `place` orders the entries; newer
+    ones have higher places. Identifiers are ordered by time, whatever their prefix; a write is directly below the first
+    event or run that it caused.
     """
 
     place: str
@@ -43,9 +44,9 @@ class Entry:
 def newest(
     workspace_id: str, contact_id: str, after: str | None, limit: int, sources: Collection[str] = SOURCES
 ) -> list[Entry]:
-    """The first `limit` entries after the place `after`, newest first, in at most five statements.
+    """Returns the first `limit` entries after `after`, newest first, in at most five statements.
 
-    Writes that changed nothing are not among them. Those that failed are, while their payload names the contact.
+    Writes that changed nothing are excluded. Failed ones are included while their payload names the contact.
     """
     cursor = after if after and _PLACE.fullmatch(after) else None
     reader = _Reader(workspace_id, contact_id, cursor[:26] if cursor else "~", limit + 1)
@@ -65,7 +66,7 @@ def newest(
 
 
 def labels(workspace_id: str, entries: Iterable[Entry]) -> dict[str, str]:
-    """The addresses of the endpoints and the names of the automations that the entries mention, by identifier."""
+    """Returns the addresses of endpoints and names of automations in the entries, by identifier."""
     endpoint_ids = {entry.row.endpoint_id for entry in entries if entry.what == "delivery"}
     automation_ids = {entry.row.automation_id for entry in entries if entry.what == "run"}
     if not endpoint_ids and not automation_ids:
@@ -87,8 +88,8 @@ class _Reader:
     limit: int
 
     def newest(self, model: Any, prefix: str, *columns: Any) -> list[Any]:
-        """The newest rows of a table that has an index by contact."""
-        # In pairs, so that no order but the index's will do.
+        """Returns the newest rows of a table that has an index by contact."""
+        # Whole index tuples are compared, so that the planner reads the index in order.
         pair = Tuple(model.contact_id, model.id)
         found = model.select(*columns).where(
             model.workspace_id == self.workspace_id,
@@ -99,11 +100,11 @@ class _Reader:
         return list(found.order_by(model.contact_id.desc(), model.id.desc()).limit(self.limit))
 
     def steps(self) -> list[RunStep]:
-        """The newest entries of the logs of the contact's runs."""
+        """Returns the newest entries of the logs of the contact's runs."""
         return [RunStep(**dict(zip(_STEP, row, strict=True))) for row in rows(_STEPS, self._values())]
 
     def writes(self, first_results: Mapping[str, str]) -> list[Entry]:
-        """The jobs of these results, each below its own; and those that have none: waiting ones and failed ones."""
+        """Returns the jobs of these results, each below its own, and waiting and failed jobs."""
         found = rows(_JOBS, self._values() | {"job_ids": list(first_results)})
         jobs = [Job(**dict(zip(_JOB, row, strict=True))) for row in found]
         return [Entry(first_results.get(job.id) or _place(job.id), "write", job.created_at, job) for job in jobs]
@@ -121,7 +122,7 @@ class _Reader:
 
 
 def place_of(at: datetime) -> str:
-    """The lowest place that an entry of that time, or a later one, can have."""
+    """Returns the lowest place that an entry of that time, or a later one, can have."""
     return ids.bound("", at)[1:] + "0"
 
 
@@ -130,7 +131,7 @@ def _place(identifier: str) -> str:
 
 
 def _first_results(*results: Any) -> dict[str, str]:
-    """The place of each job that caused these: below the oldest of its results."""
+    """Returns the place of each job that caused these rows: below the oldest of its results."""
     newest_first = sorted(results, key=lambda row: _place(row.id), reverse=True)
     return {row.job_id: row.id.rpartition("_")[2] + "0" for row in newest_first if row.job_id}
 

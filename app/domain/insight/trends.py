@@ -1,4 +1,4 @@
-"""Trends: what happened over time, from the figures, in windows of an hour to thirty days."""
+"""Trends: figures over time, in windows of an hour to thirty days."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _SUMS = ", ".join(f"sum(buckets[{number}])" for number in range(1, len(BOUNDS_MS
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A span of time up to now, in steps; `grain` are the figures it is read from, which begin where its steps do."""
+    """A span of time up to now, in steps.
+
+    `grain` names the figures that it reads, which begin where its steps do.
+    """
 
     name: str
     title: str
@@ -25,11 +28,11 @@ class Window:
     grain: str
 
     def since(self, at: datetime) -> datetime:
-        """When the first step of a window that contains `at` begins."""
+        """Returns when the first step of a window that contains `at` begins."""
         return at - (at - datetime(2000, 1, 1, tzinfo=at.tzinfo)) % self.step - self.length
 
     def steps(self, at: datetime) -> list[datetime]:
-        """When each of its steps begins, the present one included."""
+        """Returns when each step begins, the current one included."""
         since = self.since(at)
         return [since + number * self.step for number in range(self.length // self.step + 1)]
 
@@ -44,8 +47,8 @@ WINDOWS: Mapping[str, Window] = {
     )
 }
 DEFAULT = WINDOWS["24h"]
-# Steps of a range of one's own: the first that makes no more than MOST_STEPS of it. The minutes of thirty days would
-# be read from 43,200 rows for each cause.
+# Steps of a custom range: the first that divides it into at most MOST_STEPS. The minutes of thirty days would be read
+# from 43,200 rows for each cause.
 MOST_STEPS = 75
 _STEPS = (
     *((timedelta(minutes=minutes), "minutes") for minutes in (1, 5)),
@@ -54,9 +57,9 @@ _STEPS = (
 
 
 def between(since: datetime, until: datetime) -> tuple[Window, datetime]:
-    """A window with all steps in which a part of that range is, and a time in its last step.
+    """Returns a window of all steps that overlap that range, and a time in its last step.
 
-    `until` is later than `since`. Of a longer range than figures are kept for, only the end is covered.
+    `until` is later than `since`. Of a range longer than figures are kept for, only the end is covered.
     """
     since = max(since, until - WINDOWS["30d"].length)
     for step, grain in _STEPS:
@@ -69,9 +72,9 @@ def between(since: datetime, until: datetime) -> tuple[Window, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Attempts in a step. `final`: those after which the delivery had failed.
+    """The attempts in one step of time. `final`: those after which the delivery had failed.
 
-    `buckets`: those that were answered, by their duration.
+    `buckets`: how many attempts got an answer, by duration.
     """
 
     starts_at: datetime
@@ -83,13 +86,13 @@ class Attempts:
 
     @property
     def failed(self) -> int:
-        """Attempts that did not deliver."""
+        """Returns the number of attempts that did not deliver."""
         return self.attempts - self.delivered
 
     def percentile_ms(self, share: float) -> float | None:
-        """The duration that this share of the answers did not exceed, estimated within its bucket; None: no answers.
+        """Estimates the duration that `share` of the answers did not exceed; None without answers.
 
-        Durations beyond the last bound count as that bound.
+        Interpolates within the bucket. Durations beyond the last bound count as that bound.
         """
         below, wanted = 0, share * sum(self.buckets)
         lower = 0
@@ -114,7 +117,7 @@ class Writes:
 def attempts(
     window: Window, workspace_id: str = "", endpoint_id: str = "", at: datetime | None = None
 ) -> list[Attempts]:
-    """The attempts of an endpoint, of a workspace or of all, for every step of the window; the last one is not over."""
+    """Returns the attempts of an endpoint, a workspace or all, per step; the last step is not over."""
     at = at or now()
     found = {
         starts_at: Attempts(starts_at, *counted)
@@ -133,18 +136,18 @@ def attempts(
 
 
 def attempts_of_workspaces(workspace_ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    """For each of these workspaces that had any within a day: its attempts, and those that failed."""
+    """Returns the attempts and failed attempts of the last day for each workspace that had any."""
     return _within_a_day("workspace_id", "workspace_id = ANY(%s) AND endpoint_id = ''", (list(workspace_ids),))
 
 
 def attempts_of_endpoints(workspace_id: str, endpoint_ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    """The same of endpoints of one workspace."""
+    """Returns the same for endpoints of one workspace."""
     chosen = (workspace_id, list(endpoint_ids))
     return _within_a_day("endpoint_id", "workspace_id = %s AND endpoint_id = ANY(%s)", chosen)
 
 
 def total(counted: Sequence[Attempts]) -> Attempts:
-    """The sum of these steps, of which there is at least one."""
+    """Returns the sum of these steps, of which there is at least one."""
     return Attempts(
         counted[0].starts_at,
         sum(each.attempts for each in counted),
@@ -157,7 +160,7 @@ def total(counted: Sequence[Attempts]) -> Attempts:
 
 @replica.may_read
 def writes(window: Window, workspace_id: str = "", at: datetime | None = None) -> list[Writes]:
-    """The writes of a workspace or of all, for every step of the window; the last one is not over."""
+    """Returns the writes of a workspace or of all, per step of the window; the last step is not over."""
     at = at or now()
     found = {
         starts_at: Writes(starts_at, *counted)

@@ -1,7 +1,7 @@
-"""Updates: what has changed since a place in a stream, exactly, in whatever order transactions commit.
+"""Updates: exactly the changes since a place in a stream, whatever the order of commits.
 
-Triggers note an update in the transaction of the change. A place is the snapshot of PostgreSQL whose transactions have
-been delivered, so that one that commits late is found however much others have been delivered before it.
+Triggers record an update in the transaction of the change. A place is the PostgreSQL snapshot whose transactions have
+been delivered, so that a late commit is found, no matter how many others were delivered before it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TIMELINE = re.compile(r"([0-9a-f]{1,16}/[0-9A-F]{1,8})?")
 
 
 class Forgotten(Exception):
-    """Updates after this place may have been deleted, or it is none that was ever given out."""
+    """Updates after this place may have been deleted, or the place was never given out."""
 
 
 class MissedTooMuch(Forgotten):
@@ -31,10 +31,11 @@ class MissedTooMuch(Forgotten):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a stream: everything that the snapshot `since` sees was delivered.
+    """A place in a stream: everything visible in the snapshot `since` was delivered.
 
-    Of what the snapshot `until` sees besides, if there is one, the updates up to `last` were delivered. Snapshots are
-    those of a timeline of PostgreSQL: after a standby took over that was behind, the same numbers mean others.
+    If there is a snapshot `until`, the updates that it sees besides, up to `last`, were delivered, too. Snapshots
+    belong to a PostgreSQL timeline: after a failover to a standby that lagged behind, the same numbers mean other
+    transactions.
     """
 
     timeline: str
@@ -48,7 +49,7 @@ class Place:
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """The place that `str` made this text of. Raises Forgotten for any other."""
+        """Returns the place that `str` converted to this text. Raises Forgotten for any other text."""
         timeline, _, numbers = text.partition(";")
         since, *rest = numbers.split(";")
         if not _TIMELINE.fullmatch(timeline) or not _SNAPSHOT.fullmatch(since):
@@ -62,7 +63,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A resource that changed. `place` is behind it; `actor_id`: who alone hears of it, as of their own jobs."""
+    """A changed resource. `place` is behind it.
+
+    `actor_id` is the only recipient, as for own jobs; None: all.
+    """
 
     place: Place
     workspace_id: str
@@ -73,15 +77,15 @@ class Update:
 
 
 def present() -> Place:
-    """The place behind everything that is committed."""
+    """Returns the place behind everything that is committed."""
     return Place(*rows("SELECT cluster_timeline(), pg_current_snapshot()::text")[0])
 
 
 def read(place: Place, limit: int) -> tuple[Sequence[Update], Place]:
-    """Up to `limit` updates after the place, of all workspaces, and the place behind them.
+    """Returns up to `limit` updates after the place, of all workspaces, and the place behind them.
 
-    A place within what became visible together goes up to the end of that; any other up to the present. An update
-    follows those of transactions that had committed when it was noted. Raises Forgotten.
+    A place within a batch that became visible together reads to the end of the batch; any other reads up to the
+    present. An update follows those of transactions that had committed when it was recorded. Raises Forgotten.
     """
     return _read(sql.prepared("read_updates"), place, place.until, limit)
 
@@ -89,15 +93,15 @@ def read(place: Place, limit: int) -> tuple[Sequence[Update], Place]:
 def read_missed(
     place: Place, until: Place, workspace_id: str, most: int, subject_ids: Sequence[str] | None = None
 ) -> Sequence[Update]:
-    """The updates of the workspace between two places, in the order of `read`; only about these subjects, if given.
+    """Returns the updates of the workspace between two places, in the order of `read`.
 
-    Raises Forgotten, and MissedTooMuch if there are more than `most`.
+    With `subject_ids`, only updates about these. Raises Forgotten, and MissedTooMuch if there are more than `most`.
     """
     if place.timeline != until.timeline:
         raise Forgotten
     missed: list[Update] = []
     while place != until:
-        # Not prepared: a plan that knows the workspace reads nothing of others.
+        # Not prepared: a plan that knows the workspace reads no updates of others.
         some, place = _read(
             sql.load("read_updates"), place, place.until or until.since, most + 1, workspace_id, subject_ids
         )
@@ -126,7 +130,7 @@ def _read(
     }
     try:
         found = rows(query, values)
-    except DataError as error:  # no snapshot, although it looks like one
+    except DataError as error:  # not a snapshot, although it looks like one
         raise Forgotten from error
     reached, is_forgotten = found[0][:2]
     if is_forgotten:
@@ -145,9 +149,9 @@ def _read(
 
 
 def forget_old(limit: int = 5_000, most_batches: int = 20) -> int:
-    """Deletes updates of transactions that had ended an hour ago, in batches; returns how many. Run it every minute.
+    """Deletes updates of transactions that ended an hour ago, in batches; returns how many.
 
-    So a place stays good for an hour, however long transactions are open. Safe to run concurrently.
+    Run it every minute. A place stays valid for an hour, however long transactions are open. Safe to run concurrently.
     """
     [(writing_seconds,)] = rows(sql.load("note_horizon"), {"kept": KEPT})
     [(reading_seconds,)] = rows(sql.load("oldest_snapshot"))

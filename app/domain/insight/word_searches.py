@@ -1,4 +1,4 @@
-"""Word searches: the contacts and messages of a workspace that have each word of a text, in any order."""
+"""Word searches: contacts and messages of a workspace with all words of a text, in any order."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from app.models.conversations import Message
 
 MOST_FOUND = 20
 LONGEST = 100
-# Of a text with more, the longest are looked for.
+# Of a text with more words, the longest are searched for.
 MOST_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The newest contacts and messages, MOST_FOUND of each at most; `has_more`: there are others."""
+    """The newest contacts and messages, at most MOST_FOUND of each; `has_more`: there are others."""
 
     contacts: Sequence[Contact]
     messages: Sequence[Message]
@@ -26,9 +26,9 @@ class Findings:
 
 
 def find(text: str, workspace_id: str, with_messages: bool) -> Findings:
-    """Contacts that have each word somewhere in a name or an identifier, and messages with a word that begins with it.
+    """Returns contacts with each word in a name or identifier, and messages with words that begin so.
 
-    Costs as much as a search in the list of contacts, and one in that of messages.
+    Costs as much as one search in the list of contacts and one in that of messages.
     """
     words = words_of(text)
     if not words:
@@ -42,7 +42,7 @@ def find(text: str, workspace_id: str, with_messages: bool) -> Findings:
 
 
 def words_of(text: str) -> list[str]:
-    """The words that are looked for; of one letter or digit alone, too much would be found."""
+    """Returns the words to search for, without single letters or digits, which would find too much."""
     if "\0" in text:
         return []
     words = {word for word in text[:LONGEST].split() if len(word) >= SHORTEST_SEARCH}

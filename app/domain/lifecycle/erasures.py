@@ -166,7 +166,6 @@ def _erase_kept_payloads(workspace_id: str, contact_id: str, known: Collection[s
 
 
 def _marks(workspace_id: str, contact_id: str, known: Collection[str]) -> dict[str, Any]:
-    """The parameters of _IS_KEPT."""
     written = [way for each in known for way in phones.ways_to_write(each)]
     return {"workspace_id": workspace_id, "id": contact_id, "known": written}
 
@@ -198,8 +197,8 @@ _TABLES = [
 _NEXT = "SELECT id FROM {table} WHERE {own} AND id > %(after)s ORDER BY id LIMIT %(limit)s"
 _OWN = {"enrolments": "id > %(id)s || '/' AND id < %(id)s || '0'"}
 
-# Only jobs that failed unexpectedly keep their payload. `known` are all identifiers that the contact ever had, phone
-# numbers in every way to write them.
+# Only jobs that failed unexpectedly keep their payload. `known`: all identifiers that the contact ever had, phone
+# numbers in all their forms.
 _IS_KEPT = """
     workspace_id = %(workspace_id)s AND status = 'failed' AND payload IS NOT NULL AND (
         resource_id = %(id)s OR payload->>'contact_id' = %(id)s

@@ -18,8 +18,8 @@ from app.lib.cells import unguarded
 
 PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
 CUSTOM = "custom_fields."
-# What a column can be imported as, besides: nothing, a full name, a custom field of the column's name, and what exports
-# have: our own identifier, all custom fields as an object in JSON.
+# Further targets of a column: nothing, a full name, a custom field named like the column; and two for exported files:
+# our own identifier, and all custom fields as a JSON object.
 NOTHING, NAME, FIELD, ID, FIELDS = "", "name", "custom_field", "id", "custom_fields"
 TARGETS: Sequence[str] = (
     *(NOTHING, "email", "phone", "external_id", NAME, "first_name", "last_name", "locale", "timezone"),
@@ -32,11 +32,11 @@ _DELIMITERS = ",;\t"
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
 _MOST_LINES_OF_NAMES = 50
 _REMARK = re.compile(r"\([^)]*\)")  # as in "Phone (with country code)"
-# A cell in quotation marks, and the mark that begins one which goes on in the next line.
+# A cell in quotation marks, and a quotation mark whose cell continues on the next line.
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
 _OPEN = re.compile(r'(?:^|[,;\t|])\s*"')
-# Names that other programs give their columns, of letters without accents and digits alone, in English, German,
-# French, Spanish and Portuguese.
+# Column names of other programs in English, German, French, Spanish and Portuguese, reduced to letters without accents
+# and digits.
 _GUESSES = {
     "email": """email emailaddress primaryemail workemail mail emailadresse adresseemail adressemail courriel
         correo correoelectronico direcciondecorreoelectronico enderecodeemail""",
@@ -102,9 +102,9 @@ class Mapping:
 
 
 def header(lines: Lines) -> tuple[list[str], str]:
-    """The names of the columns, which the first row has, and what separates them. Raises Invalid.
+    """Returns the names of the columns, from the first row, and the separator. Raises Invalid.
 
-    Spreadsheets may name the separator in a line before. Line breaks in a name are read as spaces.
+    Spreadsheets may put a line that names the separator before it. Line breaks in a name become spaces.
     """
     head = lines.read(LONGEST_LINE_BYTES)
     named = _NAMED_DELIMITER.fullmatch(head)
@@ -119,7 +119,10 @@ def header(lines: Lines) -> tuple[list[str], str]:
 
 
 def _whole_row(head: str, lines: Lines) -> str:
-    """The row that begins with the line `head`: it goes on while a quotation mark is open. Raises Invalid."""
+    """Returns the whole row that begins with the line `head`, which may have quoted line breaks.
+
+    Raises Invalid if a quotation mark is not closed within _MOST_LINES_OF_NAMES lines.
+    """
     row, number = head, lines.number
     for _ in range(_MOST_LINES_OF_NAMES):
         if not _OPEN.search(_QUOTED.sub("", row)):
@@ -142,7 +145,7 @@ def read(file: IO[bytes]) -> list[Column]:
 
 
 def _guesses(headers: Sequence[str], values: Sequence[Sequence[str]]) -> list[str]:
-    """What the columns are probably imported as. A column that bears a target's own name has it before all others."""
+    """Guesses the targets of the columns. A column whose name is the target's own goes before others."""
     targets = [_guess(header, few) for header, few in zip(headers, values, strict=True)]
     places = sorted(range(len(headers)), key=lambda place: headers[place] != targets[place])
     taken: set[str] = set()
@@ -151,7 +154,7 @@ def _guesses(headers: Sequence[str], values: Sequence[Sequence[str]]) -> list[st
             targets[place] = NOTHING
         taken |= {targets[place]} - {"tags", FIELD}
     if NAME in taken and taken & {"first_name", "last_name"}:
-        # Beside one part of the name, "Name", "Nom" or "Nombre" is the other part.
+        # Beside a column for one part of the name, "Name", "Nom" or "Nombre" means the other part.
         missing = [part for part in ("first_name", "last_name") if part not in taken]
         targets[targets.index(NAME)] = missing[0] if missing else NOTHING
     return targets

@@ -23,7 +23,7 @@ MOST_BYTES = 16 * 1024 * 1024
 LONGEST_LINE_BYTES = MAX_BODY_BYTES  # as for one contact
 PATIENCE_SECONDS = 5.0
 
-# Fields of an exported contact that nobody can set.
+# Fields of an exported contact that only Bellhop sets. They are ignored.
 WRITTEN_BY_US = ("created_at", "updated_at")
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def read(texts: Iterable[bytes]) -> Lines:
 
 
 def read_list(text: str) -> Lines:
-    """The good and the bad objects of a list in JSON, as exports write it. Raises Invalid like `read`.
+    """Reads a JSON list of contacts, as exports write it. Raises Invalid like `read`.
 
     Null counts as not given, like an empty cell of a table.
     """
@@ -64,9 +64,10 @@ def sort_out(
     *,
     leave_out: bool = False,
 ) -> Lines:
-    """Sorts the lines, each a number and what returns its contact or raises BellhopError.
+    """Sorts lines into good and bad: each is its number, and a function that returns its contact.
 
-    `leave_out`: a line with bad fields is imported without them if it still says whose it is.
+    A line whose function raises BellhopError is bad. With `leave_out`, a line with bad fields is imported without them
+    if it still identifies its contact.
     """
     sorted_out = Lines([], [], [])
     for number, contact in lines:
@@ -82,7 +83,7 @@ def sort_out(
 
 
 def _loaded(schema: ContactUpsert, contact: dict[str, Any], leave_out: bool) -> tuple[Any, Invalid | None]:
-    """The checked contact, and why fields of it were left out. Raises Invalid."""
+    """Returns the validated contact, and the error for which fields were left out, if any. Raises Invalid."""
     try:
         return load(schema, contact), None
     except Invalid as error:
@@ -96,7 +97,7 @@ def _loaded(schema: ContactUpsert, contact: dict[str, Any], leave_out: bool) -> 
 
 
 def _without(contact: dict[str, Any], pointers: Collection[str]) -> dict[str, Any]:
-    """The contact without the fields, custom fields and tags at these pointers."""
+    """Removes the fields, custom fields and tags at these pointers from a contact."""
     kept = {name: value for name, value in contact.items() if pointer_to(name) not in pointers}
     if "custom_fields" in kept:
         fields = kept["custom_fields"].items()

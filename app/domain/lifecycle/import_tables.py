@@ -19,22 +19,22 @@ from app.lib import json
 from app.lib.cells import tags, unguarded
 from app.lib.countries import international
 
-# As programs write them in English, German, French, Spanish and Portuguese.
+# Spellings used by other programs in English, German, French, Spanish and Portuguese.
 _TRUE = "true yes y 1 wahr ja vrai oui verdadero sí si verdadeiro sim"
 _FALSE = "false no n 0 falsch nein faux non falso não nao"
 _BOOLEANS = dict.fromkeys(_TRUE.split(), True) | dict.fromkeys(_FALSE.split(), False)
 
 
 def read(file: IO[bytes], mapping: import_columns.Mapping | None = None, country: str = "") -> imports.Lines:
-    """The good and the bad rows below the header, numbered as the lines of the file.
+    """Reads the good and bad rows below the header, by their line numbers in the file.
 
-    A bad cell is left out, unless it says who the contact is or whether it has opted out. `country`: whose numbers
-    phones without a country's code are.
+    A bad cell is left out, unless it identifies the contact or says whether it has opted out. `country`: the country of
+    phone numbers without a country code; "" if none.
 
     Columns: those of PLAIN, `opted_out`, `tags` (separated by semicolons or commas) and `custom_fields.<name>`; with a
-    mapping, any, as it says. An empty cell counts as not given. A row of several lines has the number of its first one.
-    Raises Invalid for a file that is no text, for columns that are unknown or not those of the mapping, and for no rows
-    or too many.
+    mapping, any columns that it maps. An empty cell counts as not given. A row of several lines has the number of its
+    first line. Raises Invalid if the file is not text, if columns are unknown or not those of the mapping, and if there
+    are no rows or too many.
     """
     with opened(file) as text:
         rows = _read(Lines(text), mapping, country)
@@ -57,7 +57,7 @@ def _read(lines: Lines, mapping: import_columns.Mapping | None, country: str) ->
 
 
 def lines_of(file: IO[bytes], numbers: Collection[int]) -> str:
-    """The names of the columns and the rows with these numbers, as they stand in the file. Raises Invalid."""
+    """Returns the header and the rows with these line numbers, unchanged. Raises Invalid."""
     with opened(file) as text:
         lines = Lines(text)
         _, delimiter = import_columns.header(lines)
@@ -83,7 +83,7 @@ def _is_known(name: str) -> bool:
 
 
 def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], str]]:
-    """The rows that are not empty: the number of the first line, the cells, and why they cannot be read, or ""."""
+    """Yields (number of the first line, cells, why they cannot be read or "") for rows that are not empty."""
     reader = csv.reader(lines, delimiter=delimiter)
     for count in range(MOST_LINES + 1):
         lines.begin_row()
@@ -98,7 +98,7 @@ def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], st
         if count == MOST_LINES:
             raise Invalid(Fault("", f"An import has at most {MOST_LINES:,} contacts."))
         if lines.is_over or (len(lines.row) > 1 and (reason or not _is_strict(lines.row, delimiter))):
-            # The quotation mark has swallowed the lines behind it. They are read as rows of their own.
+            # An unclosed quotation mark has swallowed the lines behind it. They are read again as separate rows.
             lines.go_back()
             reason = "a quotation mark is not closed"
         if reason or any(cells):
@@ -106,7 +106,7 @@ def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], st
 
 
 def _is_strict(row: Sequence[str], delimiter: str) -> bool:
-    """Whether a separator or the end follows every closing quotation mark."""
+    """Whether every closing quotation mark is followed by a separator or the end of the row."""
     try:
         next(csv.reader(row, delimiter=delimiter, strict=True))
     except csv.Error:
@@ -148,7 +148,7 @@ def _contact(columns: Sequence[str], country: str, cells: Sequence[str]) -> dict
 
 
 def _tags(cell: str) -> list[str]:
-    """The tags in the cell, which exports write as a list in JSON."""
+    """Splits a cell of tags, which exports write as a JSON list."""
     listed = _json(cell) if cell.startswith("[") else None
     if isinstance(listed, list) and all(isinstance(tag, str) for tag in listed):
         return listed

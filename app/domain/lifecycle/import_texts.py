@@ -1,4 +1,4 @@
-"""Import texts: the lines of a file that somebody imports, in whatever encoding it was saved."""
+"""Import texts: reads the lines of an imported file in whatever encoding it was saved."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from app.lib import encodings
 
 
 class Lines:
-    """An iterator over the lines of a text that knows the row it is in, and can go back within it."""
+    """An iterator over the lines of a text. It keeps the lines of the current row, and can go back in it."""
 
     def __init__(self, text: IO[str]) -> None:
         self._text = text
         self._ahead: list[str] = []
-        # How many lines have been read, and those of the present row.
+        # `number`: how many lines have been read. `row`: the lines of the current row.
         self.number = 0
         self.row: list[str] = []
-        # Whether more lines were wanted than there are.
+        # Whether a line was requested after the last one.
         self.is_over = False
 
     def __iter__(self) -> Lines:
@@ -33,7 +33,7 @@ class Lines:
         raise StopIteration
 
     def read(self, most: int = -1) -> str:
-        """The next line, or its first `most` characters; "" at the end."""
+        """Returns the next line, or its first `most` characters; "" at the end."""
         line = self._ahead.pop() if self._ahead else self._text.readline(most)
         if line:
             self.number += 1
@@ -41,11 +41,11 @@ class Lines:
         return line
 
     def begin_row(self) -> None:
-        """Forgets the lines before: the next one begins a row."""
+        """Starts a new row with the next line."""
         self.row = []
 
     def go_back(self) -> None:
-        """Makes the second line of the row the next one to read."""
+        """Goes back to the second line of the row, so that it is read next."""
         again = self.row[1:]
         self._ahead += reversed(again)
         self.number -= len(again)
@@ -54,7 +54,7 @@ class Lines:
 
 
 def first_sign(text: IO[str]) -> str:
-    """The first sign of the text that is no space, from its beginning; leaves it there."""
+    """Returns the first character that is not a space; "" if there is none. Rewinds the text."""
     found = text.read(1024).lstrip()[:1]
     text.seek(0)
     return found
@@ -62,11 +62,11 @@ def first_sign(text: IO[str]) -> str:
 
 @contextmanager
 def opened(file: IO[bytes], errors: str = "strict") -> Iterator[IO[str]]:
-    """The text of the file from its beginning. Raises Invalid if it cannot be decoded while it is read."""
+    """Opens the file as text, from its beginning. Raises Invalid if its text cannot be decoded."""
     text = io.TextIOWrapper(file, encodings.of_file(file), errors=errors, newline="")
     try:
         yield text
     except UnicodeDecodeError as error:
         raise Invalid(Fault("", "The file is not text in UTF-8. Save it as 'CSV UTF-8'.")) from error
     finally:
-        text.detach()  # it would close the file
+        text.detach()  # otherwise it would close the file

@@ -43,7 +43,7 @@ class Line:
 
 
 class Lines(NamedTuple):
-    """The good and the bad lines of an import, and the problems of good lines whose bad cells were left out."""
+    """Good and bad lines of an import. `left_out`: errors of lines imported without their bad cells."""
 
     good: list[Line]
     bad: list[Line]
@@ -159,7 +159,7 @@ def _failed(change: Change, number: int, error: Exception) -> Line:
 
 
 def _forget_left_out(import_id: str, numbers: Sequence[int]) -> None:
-    """Deletes what is said about cells of these lines: they fail as a whole."""
+    """Deletes the errors about cells of these lines, because the lines fail as a whole."""
     if numbers:
         count("DELETE FROM import_errors WHERE import_id = %s AND number = ANY(%s)", (import_id, numbers))
 

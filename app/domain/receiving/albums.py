@@ -1,4 +1,4 @@
-"""Albums: files that a contact sends together are one message, though the provider makes a message of each."""
+"""Albums: joins files that a contact sent together, each in a message of its own, into one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from app.database import rows
 from app.domain.work.units import Unit
 from app.models.conversations import Conversation, Message
 
-# The messages of a conversation among which the album's is looked for, the newest first.
+# How many of a conversation's newest messages are searched for the album's message.
 LOOKED_AT = 30
 
 
 def message_of(unit: Unit, conversation: Conversation, album: str | None) -> Message | None:
-    """The message that has the album's first file, locked; None if this is the first. Raises Busy."""
+    """Returns the message with the album's first file, locked; None if there is none. Raises Busy."""
     if album is None:
         return None
     name = _name(conversation, album)
@@ -31,7 +31,7 @@ def message_of(unit: Unit, conversation: Conversation, album: str | None) -> Mes
 
 
 def begin(unit: Unit, conversation: Conversation, message: Message) -> None:
-    """Notes that the unit has created the message of its album, if it is of one."""
+    """Notes in the unit that the message is its album's first, if it belongs to an album."""
     if message.album is not None:
         unit.notes[_name(conversation, message.album)] = message.id
 

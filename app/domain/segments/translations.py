@@ -27,8 +27,8 @@ _OPPOSITES = {"not_equals": "equals", "not_contains": "contains", "not_exists": 
 # What `str.strip` removes, of ASCII.
 _SPACES = r"E' \t\n\x0b\f\r\x1c\x1d\x1e\x1f'"
 _NUMBER = "'^[+-]?[0-9]{1,18}([.][0-9]{1,18})?$'"
-# Ranges of characters beyond ASCII that `comparisons.text` strips, leaves out, turns into ASCII or joins with a letter
-# of it. All others stay beyond it and on their own, so they match nothing in a value that is ASCII.
+# Ranges of non-ASCII characters that `comparisons.text` strips, drops, turns into ASCII or joins with an ASCII letter.
+# All other characters stay non-ASCII and separate, so they match nothing in an ASCII value.
 TURNING_ASCII = (
     "\x85\xa0\xa8\xaa\xad\xaf\xb2-\xb4\xb8-\xba\xbc-\xbe\xdf\u0130\u0132\u0133\u013f\u0140\u0149\u017f"
     "\u01c4-\u01cc\u01f1-\u01f3\u02b0\u02b2\u02b3\u02b7\u02b8\u02d8-\u02dd\u02e1-\u02e3\u0300-\u0304\u0306-\u030c"

@@ -6,8 +6,8 @@
   `not_contains` are the opposites of `equals` and `contains`.
 - If both values are numbers, or text that is a number, they are compared as numbers: "10" equals 10, and is greater
   than 9.
-- Other text is compared as a reader does, without regard to case, to spaces at its ends, to how a letter is encoded
-  (composed or not, in full width) and to signs that nobody sees. `contains` finds text inside text, `has_word` only
+- Other text is compared as a reader would: case, spaces at its ends, invisible characters and the encoding of a letter
+  (composed or not, full width) make no difference. `contains` finds text inside text, `has_word` only
   where no letter, digit or '_' stands before or after it.
 - `matches` finds a regular expression of RE2, without regard to case, in the first 1,000 characters; of a list, of all
   elements together.

@@ -26,11 +26,11 @@ def field_of(trigger: Trigger) -> str:
 
 
 def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fired_for: date | None) -> Coming | None:
-    """The first day after that time, of which there may be one a year; None if there is none.
+    """Returns the trigger's first day after `after`; None if there is none.
 
-    `value`: of the custom field; an RFC 3339 time, of which the day counts, or a date as `ask` reads it. The day for
-    which the trigger has fired does not come again; nor does its year, if the date comes every year. In years without a
-    29 February, that is the 28th.
+    `value`: the custom field's: an RFC 3339 time, of which the day counts, or a date that `ask` can read. A day for
+    which the trigger has fired is not repeated; for yearly triggers, neither is its year. Where a year has no 29
+    February, 28 February stands for it.
     """
     day, is_yearly = _day(value, zone), trigger.get("every") == "year"
     if day is None:

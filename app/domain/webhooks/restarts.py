@@ -1,4 +1,4 @@
-"""Restarts: replays that first enable the stopped endpoints that they send to, in one write."""
+"""Restarts: enables stopped endpoints and replays their deliveries, in one write."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from app.domain.work.changes import Change, Effect
 
 
 def create(change: Change) -> Effect:
-    """Enables the endpoints `enable_endpoint_ids`, if any, then begins the replay like `replays.create`.
+    """Enables the endpoints in `enable_endpoint_ids`, if any, then starts the replay like `replays.create`.
 
-    The audit log has an entry for each endpoint. Raises NotFound if one of them has been deleted, and Conflict like
-    `replays.create`; then no endpoint is enabled.
+    Adds an audit entry for each endpoint. Raises NotFound if one of them has been deleted, and Conflict like
+    `replays.create`; in both cases, no endpoint is enabled.
     """
     for endpoint_id in change.payload.get("enable_endpoint_ids", ()):
         endpoints.enable(replace(change, kind="endpoints.enable", resource_id=endpoint_id, payload={}))

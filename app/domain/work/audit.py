@@ -91,7 +91,10 @@ def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
 
 
 def staff_of(visit_ids: Collection[str]) -> dict[str, str]:
-    """The e-mail addresses of the support staff behind those visits. Only for other staff: customers see the ticket."""
+    """Maps visits to the e-mail addresses of their support staff.
+
+    Show them only to other staff: customers see the ticket instead.
+    """
     asked = "SELECT visits.id, email FROM visits JOIN accounts ON accounts.id = account_id WHERE visits.id = ANY(%s)"
     return dict(rows(asked, (list(set(visit_ids)),)))
 

@@ -1,1 +1,1 @@
-"""The editor of automations: forms on the picture of a draft, its working copy, and trials."""
+"""The editor of automations: the picture and forms of a draft (its working copy), and trials."""

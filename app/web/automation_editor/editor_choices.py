@@ -1,4 +1,4 @@
-"""What the editor's forms offer: selects, completions, and names of variables. All of it is bounded."""
+"""Choices in the editor's forms: options, completions and names of variables, all bounded."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from app.models.segments import Segment
 from app.web.access import workspace_id
 from app.web.inbox import inbox_pages
 
-# Of more of them, the latest can be chosen.
+# If there are more, only the newest can be chosen.
 MOST_CHOICES = 500
-# Those that came last, whose tags and custom fields complete what one types.
+# The newest contacts: their tags and custom fields complete what is typed.
 MOST_CONTACTS, MOST_COMPLETIONS, MOST_PEOPLE = 200, 300, 20
 MOST_VARIABLES = 400
 _SETTABLE = ("email", "phone", "external_id", "first_name", "last_name", "locale", "timezone", "opted_out")
@@ -34,22 +34,22 @@ _ZONES = (
 
 
 class Choices:
-    """The offers for one form. What its inputs do not need is never read."""
+    """The choices of one form. Reads only what its inputs need."""
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         self._definition = definition
         self._contacts: list[Contact] | None = None
 
     def options(self, name: str) -> Sequence[tuple[str, str]]:
-        """The identifiers and names that the select of that member offers."""
+        """The (identifier, name) options of the select for a member."""
         return _OPTIONS[name]()
 
     def completions(self, name: str) -> Sequence[str]:
-        """What completes an input with that list."""
+        """The completions of an input, by the name of its list."""
         return _COMPLETIONS[name](self)[:MOST_COMPLETIONS]
 
     def variables(self) -> list[str]:
-        """The names that templates and conditions of the steps can use, the contact's first."""
+        """Names that templates and conditions of the steps can use, those of steps and the contact first."""
         known = previews.paths(definitions.names(self._definition))
         named = {
             f"steps.{each.step['save_as']}" for each in step_trees.walk(self._definition) if each.step.get("save_as")
@@ -60,17 +60,17 @@ class Choices:
         return list(dict.fromkeys([*ordered, *known]))[:MOST_VARIABLES]
 
     def people(self) -> list[tuple[str, str]]:
-        """The latest contacts, with whom a text can be filled in."""
+        """The newest contacts, for which a text can be previewed."""
         return [(contact.id, contact_names.name_of(contact)) for contact in self.contacts()[:MOST_PEOPLE]]
 
     def contacts(self) -> list[Contact]:
-        """The contacts that came last."""
+        """The newest contacts, read once."""
         if self._contacts is None:
             self._contacts = Contact.newest(workspace_id(), {}, None, MOST_CONTACTS)
         return self._contacts
 
     def custom_fields(self) -> list[str]:
-        """The names of custom fields: of the latest contacts, and those that steps set."""
+        """The names of custom fields: of the newest contacts, and those that steps set."""
         found = {name for contact in self.contacts() for name in contact.custom_fields}
         for each in step_trees.walk(self._definition):
             name = each.step.get("field")
@@ -79,7 +79,7 @@ class Choices:
         return sorted(found)
 
     def tags(self) -> list[str]:
-        """The tags of the latest contacts, and those that the definition names."""
+        """The tags of the newest contacts, and those in the definition."""
         found = {tag for contact in self.contacts() for tag in contact.tags}
         named = [*(each.step for each in step_trees.walk(self._definition)), *self._definition.get("triggers", [])]
         found |= {each["tag"] for each in named if isinstance(each.get("tag"), str) and "{" not in each["tag"]}

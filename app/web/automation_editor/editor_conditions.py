@@ -1,4 +1,4 @@
-"""Conditions as rows of a form; what lies deeper than one level is a row of JSON."""
+"""Conditions as rows of a form. Anything nested deeper than one level is a row of JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.lib import json
 
 COLUMNS = ("field", "is", "as", "value", "json")
 MODES = (("all", "All of these hold"), ("any", "At least one holds"), ("none", "None of these holds"))
-# What a row compares with; "json" is only offered where it is in use.
+# What a row compares the field with. Conditions that a row cannot show are JSON.
 COMPARED = (("text", "the text"), ("number", "the number"), ("other", "the field"), ("days_ago", "days ago"))
 _ALONE = ("exists", "not_exists")
 Row = tuple[str, str, str, str, str]
@@ -18,7 +18,7 @@ BLANK: Row = ("", "equals", "text", "", "")
 
 
 def encode(condition: Any) -> tuple[str, list[Row]]:
-    """The mode and the rows that show the condition; None: there is none."""
+    """Returns the mode and the rows for a condition; no rows if it is None."""
     if condition is None:
         return "all", []
     if isinstance(condition, Mapping) and len(condition) == 1:
@@ -34,7 +34,10 @@ def encode(condition: Any) -> tuple[str, list[Row]]:
 
 
 def decode(mode: str, rows: Sequence[Row]) -> Any:
-    """The condition of the rows; None if there is none. Raises ValueError with a sentence."""
+    """Returns the condition that the rows stand for; None without rows.
+
+    Raises ValueError, with a sentence for the user.
+    """
     found = [_condition(row) for row in rows if not is_blank(row)]
     if not found:
         return None
@@ -44,7 +47,7 @@ def decode(mode: str, rows: Sequence[Row]) -> Any:
 
 
 def is_blank(row: Row) -> bool:
-    """Whether nothing was written into the row."""
+    """Whether nothing was entered in the row."""
     return not any(text.strip() for text in (row[0], row[3], row[4]))
 
 
@@ -63,7 +66,7 @@ def _row(condition: Any) -> Row:
 
 
 def _value(name: str, value: Any, comparison: str) -> tuple[str, str] | None:
-    """How the row has what is compared with: the sort and the text; None if it cannot."""
+    """Returns (type, text) for the value that a row compares with; None if a row cannot show it."""
     if name == "other":
         return ("other", value) if isinstance(value, str) else None
     if name == "days_ago" or (isinstance(value, (int, float)) and not isinstance(value, bool)):
@@ -73,7 +76,7 @@ def _value(name: str, value: Any, comparison: str) -> tuple[str, str] | None:
         is_plain = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
         text = ", ".join(value) if is_plain else ""
         return ("text", text) if value and is_plain and _listed(text) == value else None
-    # An input of one line has no line breaks, and a row that is not filled in is none.
+    # An input has no line breaks, and an empty value would make the row incomplete.
     return ("text", value) if isinstance(value, str) and value and not set(value) & {"\n", "\r"} else None
 
 
@@ -95,7 +98,7 @@ def _condition(row: Row) -> Any:
 
 
 def number(text: str) -> int | float:
-    """The number. Raises ValueError with a sentence."""
+    """Parses a number. Raises ValueError, with a sentence for the user."""
     try:
         found = json.loads(text.strip().replace(",", "."))
     except ValueError:

@@ -1,11 +1,11 @@
-"""Durations in words, as forms of the editor show and read them: "2 days", "1 hour 30 minutes"."""
+"""Durations in words, as the editor's forms show and read them: "2 days", "1 hour 30 minutes"."""
 
 from __future__ import annotations
 
 import re
 
 _UNITS = (("week", 604_800), ("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
-# How else people write the units.
+# Other spellings of the units.
 _SHORT = {
     "w": "week",
     "d": "day",
@@ -22,7 +22,7 @@ _UNKNOWN = "Write how long in words, such as “2 days” or “1 hour 30 minute
 
 
 def words(seconds: int) -> str:
-    """The duration in words, all of it: `90061` as 1 day 1 hour 1 minute 1 second."""
+    """Writes a duration in words, without rounding: `90061` is 1 day 1 hour 1 minute 1 second."""
     left, parts = seconds, []
     for name, size in _UNITS[1:]:
         number, left = divmod(left, size)
@@ -32,7 +32,7 @@ def words(seconds: int) -> str:
 
 
 def read(text: str) -> int:
-    """The seconds that the words mean. Raises ValueError with a sentence."""
+    """Reads a duration in words as seconds. Raises ValueError, with a sentence for the user."""
     given, at, seconds = text.strip().lower(), 0, 0
     while at < len(given):
         found = _PART.match(given, at)

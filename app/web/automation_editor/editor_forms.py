@@ -1,6 +1,6 @@
-"""Forms of the editor: a step or trigger as the fields of a form, and back without loss.
+"""Converts a step or trigger to the fields of a form and back, without loss.
 
-A form only changes what somebody changed in it: a member whose fields are as they were shown keeps its value.
+A member whose fields were not changed in the form keeps its value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from app.lib.plain_names import plain
 from app.web.automation_editor import editor_conditions, editor_durations
 from app.web.automation_editor.editor_inputs import Input, Spec
 
-# The values of each field of the form.
+# Maps the names of a form's fields to their values.
 Fields = Mapping[str, Sequence[str]]
 MOST_ROWS = 60
 LONGEST_SLUG = 40
@@ -26,14 +26,14 @@ _PRESSED = re.compile(r"(add|remove|up|down):([a-z_]{1,40})(?::(\d{1,2}))?")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a form says: the step or trigger, and what is wrong with its fields, by their names."""
+    """The result of reading a form: the step or trigger, and the errors by field."""
 
     value: dict[str, Any]
     errors: dict[str, str] = field(default_factory=dict)
 
 
 def fields_of(spec: Spec, given: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The fields that show it."""
+    """Returns the form's fields for a step or trigger."""
     shown: dict[str, list[str]] = {}
     for each in spec.inputs:
         for name, text in _encode(each, given.get(each.name, _NOTHING)):
@@ -42,7 +42,10 @@ def fields_of(spec: Spec, given: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def read(spec: Spec, fields: Fields, before: Mapping[str, Any]) -> Read:
-    """What the fields say of it, which was `before`. Members that the form does not have stay as they are."""
+    """Applies the fields to `before`, the step or trigger that the form showed.
+
+    Members without an input in the form keep their values.
+    """
     shown, value, errors = fields_of(spec, before), dict(before), dict[str, str]()
     for each in spec.inputs:
         if _fields(each, fields) == _fields(each, shown):
@@ -60,13 +63,13 @@ def read(spec: Spec, fields: Fields, before: Mapping[str, Any]) -> Read:
 
 
 def unknown(spec: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The members that the form has no input for."""
+    """Returns the members for which the form has no input."""
     names = {each.name for each in spec.inputs} | spec.kept | {"id", "kind"}
     return {name: value for name, value in given.items() if name not in names}
 
 
 def columns_of(each: Input) -> Sequence[str]:
-    """The columns of an input that has rows; none for another."""
+    """Returns the columns of an input with rows; none for other inputs."""
     if each.type == "condition":
         return editor_conditions.COLUMNS
     if each.type == "pairs":
@@ -75,7 +78,7 @@ def columns_of(each: Input) -> Sequence[str]:
 
 
 def pressed(spec: Spec, fields: Fields, button: str) -> dict[str, list[str]] | None:
-    """The fields after the press of a button that adds, removes or moves a row; None if it is none of these."""
+    """Applies a button that adds, removes or moves a row; None if it is another button."""
     found = _PRESSED.fullmatch(button)
     input_ = found and next((each for each in spec.inputs if each.name == found[2] and columns_of(each)), None)
     if not (found and input_):
@@ -99,14 +102,14 @@ def pressed(spec: Spec, fields: Fields, button: str) -> dict[str, list[str]] | N
 
 
 def rows_of(each: Input, fields: Fields) -> list[tuple[str, ...]]:
-    """The rows of an input, as many as its longest column has."""
+    """The rows of an input. Shorter columns are filled with ""."""
     columns = [list(fields.get(f"{each.name}.{column}", ()))[:MOST_ROWS] for column in columns_of(each)]
     count = max(map(len, columns), default=0)
     return list(zip(*(column + [""] * (count - len(column)) for column in columns), strict=True))
 
 
 def _encode(each: Input, value: Any) -> Iterator[tuple[str, str]]:
-    """The fields, with their texts, that show the value; as JSON if its input cannot show it."""
+    """Yields the fields that show the value. Values that the input cannot show are JSON."""
     if value is _NOTHING and each.type not in ("condition", "rows", "pairs"):
         yield each.name, ""
         return
@@ -119,7 +122,7 @@ def _encode(each: Input, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _plain(each: Input, value: Any) -> list[tuple[str, str]] | None:
-    """The same for a value that its input can show; None for any other."""
+    """Like `_encode`, for values that the input can show; None for others."""
     name, is_text = each.name, isinstance(value, str)
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     match each.type:
@@ -145,7 +148,7 @@ def _plain(each: Input, value: Any) -> list[tuple[str, str]] | None:
         case "choice":
             return [(name, "null" if value is None else value)] if is_text or value is None else None
         case "options":
-            # The days of a month are numbers.
+            # Days of the month are numbers.
             return [(name, value)] if is_text else None
     return [(name, _lines(value))] if is_text else None
 
@@ -176,7 +179,10 @@ def _columns(each: Input, rows: Sequence[Sequence[str]]) -> list[tuple[str, str]
 
 
 def _decode(each: Input, fields: Fields) -> Any:
-    """The value that the fields say; _NOTHING for none. Raises ValueError with a sentence."""
+    """Returns the value of the fields; _NOTHING if they are empty.
+
+    Raises ValueError, with a sentence for the user.
+    """
     text = _first(fields, each.name)
     if _first(fields, f"{each.name}.form") == "json":
         return _read_json(text) if text.strip() else _NOTHING
@@ -235,7 +241,7 @@ def _slug(label: str, taken: Sequence[str], otherwise: str) -> str:
 
 
 def _fields(each: Input, fields: Fields) -> list[Any]:
-    """The fields of one input, in a form in which two of them can be compared."""
+    """Returns the fields of an input in a normal form, for comparison."""
     if columns_of(each) and _first(fields, f"{each.name}.form") != "json":
         rows = [row for row in rows_of(each, fields) if any(text.strip() for text in _written(each, row))]
         return [_first(fields, f"{each.name}.mode") if len(rows) else "", *rows]
@@ -252,7 +258,7 @@ def _first(fields: Fields, name: str) -> str:
 
 
 def _lines(text: str) -> str:
-    """The text with the line ends that a form sends back."""
+    """Normalizes line ends, which browsers change."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

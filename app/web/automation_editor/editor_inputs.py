@@ -1,4 +1,4 @@
-"""Inputs of the editor's forms, made from the JSON Schemas of kinds of steps and of triggers."""
+"""Inputs of the editor's forms, derived from the JSON Schemas of steps and triggers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.web.automations import trigger_words
 
 Type = Literal["text", "line", "duration", "number", "flag", "options", "choice", "condition", "rows", "pairs", "value"]
 
-# What each member is called, where that is not its name.
+# Labels of members, if they differ from the member's name.
 _LABELS: Mapping[str, str] = {
     "timeout_seconds": "Wait at most",
     "within_seconds": "Within",
@@ -49,7 +49,7 @@ _LABELS: Mapping[str, str] = {
     "timezone": "Time zone",
     "address": "Address",
 }
-# Options in words.
+# Labels of options.
 _OPTIONS: Mapping[str, str] = {
     **trigger_words.EVENTS,
     "web_chat": "Web chat",
@@ -68,7 +68,7 @@ _OPTIONS: Mapping[str, str] = {
     "year": "Year",
 }
 _OPTIONS_OF = {"on_quiet": {"wait": "Wait for their end"}}
-# What its label says already, or what the schema says for people who write JSON.
+# Hints that replace the schema's description, which is written for people who write JSON. "" if the label is enough.
 _HINTS: Mapping[str, str] = {
     "text": "",
     "if": "",
@@ -88,9 +88,9 @@ _HINTS: Mapping[str, str] = {
     "save_as": "Another name for the result, by which later steps can use it.",
 }
 _CHOICES = ("automation_id", "assignee_id", "segment_id", "channel_id")
-# Texts of several lines.
+# Members with text of several lines.
 _LONG = ("text", "retry_text")
-# Members that most people leave alone.
+# Members that most people do not change. They are folded at first.
 _FURTHER = frozenset(
     {
         *("attachments", "template", "expires_at", "channel_id", "channel_kind", "on_quiet", "quiet_hours", "save_as"),
@@ -110,9 +110,10 @@ _TRIGGERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A part of a form for one member. `columns`: the members of each row; `options`: values with words.
+    """An input for one member. `columns`: the members of each row; `options`: (value, label).
 
-    `list`: what completes what one types. `is_template`: variables can be inserted. `is_further`: folded at first.
+    `list`: the name of its list of completions. `is_template`: variables can be inserted. `is_further`: folded at
+    first.
     """
 
     name: str
@@ -129,7 +130,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A form: what is edited, what about it, and its inputs. `kept`: members that have no input of their own."""
+    """A form: its title, description and inputs. `kept`: members without an input of their own."""
 
     title: str
     about: str
@@ -139,7 +140,7 @@ class Spec:
 
 @cache
 def of_kind(name: str) -> Spec:
-    """The form of a kind of step."""
+    """Returns the form for a kind of step."""
     kind = KINDS[name]
     inputs = [
         _input(each, schema, each in kind.templates, each in kind.conditions or each == "if", each in kind.required)
@@ -151,7 +152,7 @@ def of_kind(name: str) -> Spec:
 
 @cache
 def of_trigger(name: str) -> Spec:
-    """The form of a trigger, or of the goal, by the name of its schema."""
+    """Returns the form for a trigger or the goal, by the name of its schema."""
     schema = SCHEMAS[name]
     inputs = [
         _input(each, inner, False, each == "if", each in schema["required"])
@@ -161,12 +162,12 @@ def of_trigger(name: str) -> Spec:
 
 
 def sorts_of_triggers() -> Sequence[tuple[str, str]]:
-    """The sorts of triggers, by the names of their schemas, in words."""
+    """Returns (schema, label) for each type of trigger."""
     return tuple(_TRIGGERS.items())
 
 
 def sort_of(trigger: Mapping[str, Any]) -> str:
-    """The sort of a trigger."""
+    """Returns the schema of a trigger."""
     if "before" in trigger:
         return "BeforeTrigger"
     if "date" in trigger:
@@ -251,7 +252,7 @@ TITLES: Mapping[str, str] = {
     "http_request": "Send a request",
     "start_automation": "Start an automation",
 }
-# The menu of kinds.
+# The menu of kinds of steps, by group.
 GROUPS: Sequence[tuple[str, Sequence[str]]] = (
     ("Talk to the contact", ("send_message", "ask", "wait_for_reply")),
     ("Decide and wait", ("branch", "wait", "wait_for_event", "split", "repeat", "stop")),

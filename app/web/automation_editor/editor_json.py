@@ -1,4 +1,4 @@
-"""The draft as JSON, both ways, with the lines and pointers of what is wrong."""
+"""Edits the draft as JSON, with the line and pointer of each fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ blueprint = Blueprint("editor_json", __name__, url_prefix="/workspaces/<workspac
 @blueprint.get("/json")
 @page("automations.manage")
 def show(automation_id: str) -> str:
-    """The draft as JSON."""
+    """Shows the draft as JSON."""
     copy = editor_scenes.find(automation_id)
     return _form(copy, pretty(copy.definition), step_trees.print_of(copy.definition))
 
@@ -30,7 +30,7 @@ def show(automation_id: str) -> str:
 @blueprint.post("/json")
 @page("automations.manage")
 def save(automation_id: str) -> Answer:
-    """Replaces the draft by what was written as JSON."""
+    """Replaces the draft with the submitted JSON."""
     copy, given = editor_scenes.find(automation_id), typed("text", "base")
     text, base, now = given["text"], given["base"], step_trees.print_of(copy.definition)
     try:

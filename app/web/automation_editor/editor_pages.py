@@ -1,4 +1,4 @@
-"""Pages of the editor: the picture of the draft, and beside it the form that is open."""
+"""Pages of the editor: the picture of the draft, with the open form beside it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ blueprint = Blueprint("editor_pages", __name__, url_prefix="/workspaces/<workspa
 @blueprint.get("")
 @page("automations.manage")
 def show(automation_id: str) -> str:
-    """The picture, to be changed."""
+    """Shows the picture for editing."""
     return editor_scenes.render(editor_scenes.find(automation_id))
 
 
 @blueprint.get("/new")
 @page("automations.manage")
 def new(automation_id: str) -> str:
-    """The kinds of steps that can be added at a place."""
+    """Shows the kinds of steps that can be added at a place."""
     at = editor_scenes.place_of(request.args)
     place = editor_scenes.place_fields(at)
     return editor_scenes.render(
@@ -41,7 +41,7 @@ def new(automation_id: str) -> str:
 @blueprint.get("/step")
 @page("automations.manage")
 def show_step(automation_id: str) -> Answer:
-    """The form of a step."""
+    """Shows the form of a step."""
     copy = editor_scenes.find(automation_id)
     try:
         step = editor_scenes.step_asked_for(copy)
@@ -53,7 +53,7 @@ def show_step(automation_id: str) -> Answer:
 @blueprint.get("/delete")
 @page("automations.manage")
 def ask_delete(automation_id: str) -> Answer:
-    """What the removal of a step affects."""
+    """Shows what removing a step affects."""
     copy = editor_scenes.find(automation_id)
     try:
         step = editor_scenes.step_asked_for(copy)
@@ -69,7 +69,7 @@ def ask_delete(automation_id: str) -> Answer:
 @blueprint.get("/triggers")
 @page("automations.manage")
 def show_triggers(automation_id: str) -> str:
-    """What starts the automation, and the sorts of triggers that can be added."""
+    """Shows the automation's triggers, and the types that can be added."""
     copy = editor_scenes.find(automation_id)
     return editor_scenes.render(
         copy, "triggers", triggers=listed(copy.definition.get("triggers", [])), sorts=editor_inputs.sorts_of_triggers()
@@ -79,7 +79,7 @@ def show_triggers(automation_id: str) -> str:
 @blueprint.get("/trigger")
 @page("automations.manage")
 def show_trigger(automation_id: str) -> Answer:
-    """The form of a trigger: of the one with the fingerprint in the address, or of a new one of a sort."""
+    """Shows the form of a trigger: the one whose fingerprint is `base`, or a new one."""
     copy = editor_scenes.find(automation_id)
     base = request.args.get("base")
     for trigger in copy.definition.get("triggers", []):
@@ -92,7 +92,7 @@ def show_trigger(automation_id: str) -> Answer:
 
 
 def step_form(copy: Copy, step: Mapping[str, Any], **given: Any) -> str:
-    """The page with the form of a step; `given`: typed `fields`, `errors` and what else the form says."""
+    """Renders the form of a step. `given`: the typed `fields`, `errors` and anything else to show."""
     spec = editor_inputs.of_kind(step["kind"])
     own = step_trees.own(step)
     wrong = {
@@ -106,14 +106,14 @@ def step_form(copy: Copy, step: Mapping[str, Any], **given: Any) -> str:
 
 
 def trigger_form(copy: Copy, sort: str, trigger: Mapping[str, Any], base: str, **given: Any) -> str:
-    """The page with the form of a trigger."""
+    """Renders the form of a trigger."""
     spec = editor_inputs.of_trigger(sort)
     given = {"fields": editor_forms.fields_of(spec, trigger), "errors": {}, **given}
     return with_form(copy, "trigger", spec, trigger, base=base, sort=sort, **given)
 
 
 def changed_by(copy: Copy, step_id: str, base: str) -> dict[str, Any]:
-    """Who changed the step since it had that fingerprint, when, and what: members with both values."""
+    """Returns who changed the step since its fingerprint was `base`, when, and both values."""
     last = working_copies.last_change(copy.automation, step_id)
     before = working_copies.step_with(copy.automation, step_id, base)
     placed = next((each for each in step_trees.walk(copy.definition) if each.step["id"] == step_id), None)
@@ -127,7 +127,10 @@ def changed_by(copy: Copy, step_id: str, base: str) -> dict[str, Any]:
 
 
 def with_form(copy: Copy, panel: str, spec: Spec, value: Mapping[str, Any], **given: Any) -> str:
-    """The page with the form of `spec` in that panel; `given`: its `fields` and `errors`, and what else it says."""
+    """Renders the form of `spec` in a panel.
+
+    `given`: its `fields`, `errors` and anything else to show.
+    """
     fields, choices = given.pop("fields"), Choices(copy.definition)
     lists = {each.list for each in spec.inputs if each.list}
     if any(each.type == "condition" for each in spec.inputs):
@@ -148,11 +151,11 @@ def with_form(copy: Copy, panel: str, spec: Spec, value: Mapping[str, Any], **gi
 
 
 def _rows(each: Input, fields: editor_forms.Fields) -> list[tuple[str, ...]]:
-    """The rows of an input; a condition that is required begins with one."""
+    """The rows of an input. A required condition starts with a blank row."""
     rows = editor_forms.rows_of(each, fields)
     return rows or ([editor_conditions.BLANK] if each.type == "condition" and each.is_required else [])
 
 
 def listed(triggers: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], str]]:
-    """Triggers, each with its fingerprint."""
+    """Pairs triggers with their fingerprints."""
     return [(trigger, step_trees.print_of(trigger)) for trigger in triggers]

@@ -1,4 +1,4 @@
-"""What the editor changes besides the draft, and counts at once: exits and the goal."""
+"""Exits and the goal, which the editor changes outside the draft, with effect at once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from app.web.forms import Answer, errors_of, status_of, typed
 blueprint = Blueprint("editor_rules", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/edit")
 
 WEEK_SECONDS = 7 * 24 * 60 * 60
-# The sorts of triggers that exits and the goal are.
+# The schemas of exits and of the goal.
 _SORTS = {"exits": "Trigger", "goal": "Goal"}
 
 
 @blueprint.get("/rules")
 @page("automations.manage")
 def index(automation_id: str) -> str:
-    """What ends runs early, and what they are meant to lead to."""
+    """Shows what ends runs early, and the goal."""
     copy = editor_scenes.find(automation_id)
     exits = editor_pages.listed(copy.automation.exits)
     return editor_scenes.render(copy, "rules", exits=exits, goal=copy.automation.goal)
@@ -35,7 +35,7 @@ def index(automation_id: str) -> str:
 @blueprint.get("/rule")
 @page("automations.manage")
 def show(automation_id: str) -> Answer:
-    """The form of an exit, or of the goal."""
+    """Shows the form of an exit, or of the goal."""
     copy, which = editor_scenes.find(automation_id), _which(request.args.get("of"))
     base = step_trees.print_of(copy.automation.goal) if which == "goal" else request.args.get("base", "")
     return _form(copy, which, _before(copy, which, base), base)
@@ -64,7 +64,10 @@ def save_rule(automation_id: str) -> Answer:
 
 
 def _changed(copy: Copy, which: str, base: str, rule: Mapping[str, Any] | None) -> Any:
-    """The goal, or all exits, with the rule instead of the one with that fingerprint. Raises Invalid, Conflict."""
+    """Returns the goal, or all exits, with `rule` in place of the one with fingerprint `base`.
+
+    Raises Invalid, Conflict.
+    """
     if which == "goal":
         if base != step_trees.print_of(copy.automation.goal):
             raise Conflict(

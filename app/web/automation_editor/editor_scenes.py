@@ -1,4 +1,4 @@
-"""Scenes of the editor: what every page of it shows, whatever form is open beside the picture."""
+"""Scenes: what every page of the editor shows, whichever form is open."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from app.web.redirects import to
 
 FILL_IN = "Fill this in."
 VIEWS = ("picture", "list")
-# How the picture is looked at stays as one goes on.
+# Parameters of the view, which links keep.
 KEPT = ("view", "fold", "turn")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong in the draft, or doubtful.
+    """A fault or a warning in the draft.
 
-    `where`: its step in words; `field`: the member of it; `address`: its form.
+    `where`: the step, in words; `field`: its member; `address`: the form that can fix it.
     """
 
     where: str
@@ -49,7 +49,7 @@ class Problem:
 
 
 class Addresses:
-    """The addresses of the editor's forms, by pointers of the definition that the page shows."""
+    """Returns addresses of the editor's forms, by pointers into the definition."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy
@@ -59,19 +59,22 @@ class Addresses:
         self._paths: dict[str, str] = {}
 
     def add(self, place: str) -> str:
-        """Where a step is added that will have this pointer; it is named by its neighbours, which stay."""
+        """The form that adds a step at this pointer.
+
+        The place is named by its neighbours, because pointers may change.
+        """
         return self.of("new", **place_fields(self._places[place]))
 
     def open(self, pointer: str) -> str:
-        """The form of the step with this pointer, or of triggers, exits or the goal."""
+        """The form of the step at this pointer, or of the triggers, the exits or the goal."""
         if pointer in self._ids:
             return self.of("show_step", step=self._ids[pointer])
         return self.of("editor_rules.index") if pointer in ("/exits", "/goal") else self.of("show_triggers")
 
     def of(self, form: str, **parameters: str | None) -> str:
-        """The address of a form of this editor."""
+        """Returns the address of a form in this editor."""
         endpoint = form if "." in form else f"editor_pages.{form}"
-        # Made once: a picture of 500 steps has 2,000 addresses of the same few forms.
+        # Cached: a picture of 500 steps has 2,000 addresses of a few forms.
         if endpoint not in self._paths:
             self._paths[endpoint] = url_for(endpoint, workspace=workspace_id(), automation_id=self._copy.automation.id)
         query = {name: value for name, value in {**self._kept, **parameters}.items() if value is not None}
@@ -79,17 +82,17 @@ class Addresses:
 
 
 def place_fields(at: At) -> dict[str, str]:
-    """The fields that name a place in an address or a form."""
+    """Returns the fields that name a place, for an address or a form."""
     return {name: text for name, text in (("in", at.owner), ("list", at.name), ("after", at.after)) if text}
 
 
 def place_of(given: Mapping[str, str]) -> At:
-    """The place that fields name."""
+    """Returns the place that the fields name."""
     return At(given.get("in") or None, given.get("list") or "steps", given.get("after") or None)
 
 
 def find(automation_id: str) -> Copy:
-    """The working copy of the automation in the path. Raises NotFound."""
+    """Returns the working copy of the automation in the path. Raises NotFound."""
     return working_copies.current(Automation.find(workspace_id(), automation_id))
 
 
@@ -101,7 +104,7 @@ def render(
     marks: Mapping[str, Mark] | None = None,
     **given: Any,
 ) -> str:
-    """The page of the editor, with the panel of that name beside the picture; `given` is for the panel."""
+    """Renders the editor, with the named panel beside the picture. `given` goes to the panel."""
     automation, addresses = copy.automation, Addresses(copy)
     folding = foldings.read(sum(1 for _ in step_trees.walk(copy.definition)))
     drawn = layouts.draw(
@@ -159,7 +162,7 @@ def render(
 
 
 def copy_faults(copy: Copy) -> Sequence[Fault]:
-    """The faults of the copy, looked for once in a request."""
+    """Returns the faults of the copy, found once per request."""
     kept: dict[int, list[Fault]] = g.setdefault("editor_faults", {})
     if copy.revision not in kept:
         kept[copy.revision] = copy.faults
@@ -167,12 +170,12 @@ def copy_faults(copy: Copy) -> Sequence[Fault]:
 
 
 def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
-    """What keeps the draft from running, each with the form in which it is mended."""
+    """Returns what keeps the draft from running, each with the form that can fix it."""
     return _told(copy, [Fault(each.pointer, sentence_of(copy, each)) for each in copy_faults(copy)], addresses)
 
 
 def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Problem]:
-    """The faults, each with the form in which it is mended."""
+    """The faults, each with the address of the form that can fix it."""
     steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
     found = []
     for fault in faults:
@@ -188,7 +191,7 @@ def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Pro
 
 
 def sentence_of(copy: Copy, fault: Fault) -> str:
-    """What is wrong, for somebody who looks at a form and not at JSON."""
+    """Describes a fault for the user of a form, who does not see JSON."""
     owner = layouts.owner_of(fault.pointer)
     for placed in step_trees.walk(copy.definition):
         if placed.pointer == owner:
@@ -198,19 +201,19 @@ def sentence_of(copy: Copy, fault: Fault) -> str:
 
 
 def names_of(actor_ids: Collection[str]) -> dict[str, str]:
-    """The names of members, as far as they are known: what their e-mail addresses have before the @."""
+    """Returns the names of known members: the part of the e-mail address before the @."""
     found = audit.names_of(workspace_id(), actor_ids)
     return {actor_id: name.partition("@")[0] for actor_id, name in found.items()}
 
 
 def clipboard() -> Any:
-    """What the viewer has copied last; None if it was nothing."""
+    """Returns what the viewer copied last; None if nothing."""
     me = actor_id()
     return clipboards.of(workspace_id(), me) if me else None
 
 
 def contact_of(identifier: str) -> Contact | None:
-    """The contact of the workspace with that identifier; None if there is none."""
+    """Returns the contact with that identifier; None if there is none."""
     return (
         Contact.in_workspace(workspace_id()).where(Contact.id == identifier).first()
         if ids.is_id(identifier, "con")
@@ -219,30 +222,33 @@ def contact_of(identifier: str) -> Contact | None:
 
 
 def actor_id() -> str | None:
-    """Under whom the viewer's changes are recorded; None for staff who only look."""
+    """Returns the identifier to record the viewer's changes with; None for staff without a visit."""
     who = viewer()
     return who.actor_id if who.membership or who.visit else None
 
 
 def seen_of(copy: Copy) -> str:
-    """What tells whether the draft is still as a page shows it."""
+    """Returns a token that changes whenever the draft does."""
     return f"{copy.revision}-{step_trees.print_of(copy.definition)}"
 
 
 def back(copy: Copy, error: BellhopError) -> Response:
-    """Leads to the picture, which says what was refused."""
+    """Redirects to the picture, which shows the error."""
     flash(error.faults[0].detail if isinstance(error, Invalid) else error.detail, "error")
     return lead_to("editor_pages.show", copy)
 
 
 def lead_to(endpoint: str, copy: Copy, anchor: str | None = None, **parameters: str) -> Response:
-    """Leads to a page of the editor, with the picture as it is looked at."""
+    """Redirects to a page of the editor, and keeps the view of the picture."""
     kept = {name: request.args[name] for name in KEPT if request.args.get(name)}
     return to(endpoint, automation_id=copy.automation.id, _anchor=anchor, **kept, **parameters)
 
 
 def step_asked_for(copy: Copy) -> Mapping[str, Any]:
-    """The step that the address names, or else the first. Raises Conflict if it is gone, or if there is none."""
+    """Returns the step that the address names, or the first one.
+
+    Raises Conflict if it is gone, or if there are no steps.
+    """
     asked = request.values.get("step") or next((each.step["id"] for each in step_trees.walk(copy.definition)), None)
     if asked is None:
         raise Conflict("The draft has no steps.")

@@ -1,4 +1,4 @@
-"""Writes of the editor: each changes the working copy at once, and leads back to the picture."""
+"""Writes of the editor. Each changes the working copy at once and redirects to the picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ blueprint = Blueprint("editor_writes", __name__, url_prefix="/workspaces/<worksp
 @blueprint.post("/new")
 @page("automations.manage")
 def insert(automation_id: str) -> Response:
-    """Adds a step of a kind at a place, or what was copied or cut; leads to its form."""
+    """Adds a step of a kind, or the copied or cut steps, and redirects to the step's form."""
     copy, given = editor_scenes.find(automation_id), typed("kind", "in", "list", "after")
     at = editor_scenes.place_of(given)
     try:
@@ -42,7 +42,7 @@ def insert(automation_id: str) -> Response:
 @blueprint.post("/step")
 @page("automations.manage")
 def save_step(automation_id: str) -> Answer:
-    """Saves the form of a step; or changes its rows, fills in its text, copies, cuts or moves the step."""
+    """Saves the form of a step, changes its rows, previews it, or copies, cuts or moves the step."""
     copy, given = editor_scenes.find(automation_id), typed("do", "base", "new_id", "step")
     try:
         step = editor_scenes.step_asked_for(copy)
@@ -63,7 +63,7 @@ def save_step(automation_id: str) -> Answer:
         return editor_pages.step_form(copy, step, fields=fields, errors=read.errors, **shown), 422
     now = step_trees.print_of(own)
     is_typing = given["do"] == "autosave"
-    # A name is only changed when it is whole.
+    # The name is changed only on saving: while typing, it may be incomplete.
     name = step["id"] if is_typing else given["new_id"] or step["id"]
     made = {**read.value, "id": name, "kind": step["kind"]}
     if given["base"] not in ("", now) and _without_was(made) != own:
@@ -86,7 +86,10 @@ def save_step(automation_id: str) -> Answer:
 @blueprint.post("/delete")
 @page("automations.manage")
 def delete(automation_id: str) -> Answer:
-    """Removes a step with those inside it, unless somebody has changed one of them since the question."""
+    """Removes a step and those inside it.
+
+    Refuses if one of them was changed since the confirmation page.
+    """
     copy, given = editor_scenes.find(automation_id), typed("base", "step")
     try:
         step = editor_scenes.step_asked_for(copy)
@@ -127,21 +130,21 @@ def save_trigger(automation_id: str) -> Answer:
 @blueprint.post("/undo")
 @page("automations.manage")
 def undo(automation_id: str) -> Response:
-    """Takes the last change back."""
+    """Undoes the last change."""
     return _go(automation_id, working_copies.undo)
 
 
 @blueprint.post("/redo")
 @page("automations.manage")
 def redo(automation_id: str) -> Response:
-    """Makes the change again that was taken back."""
+    """Redoes the change that was undone last."""
     return _go(automation_id, working_copies.redo)
 
 
 @blueprint.post("/here")
 @page("automations.manage")
 def say_here(automation_id: str) -> Response:
-    """Notes that the viewer has the editor open, and says who else has, and how often the draft has changed."""
+    """Records that the viewer has the editor open. Returns who else has, and the draft's token."""
     copy = editor_scenes.find(automation_id)
     people = [who for who in editors.come(copy.automation.id, viewer().actor_id) if who != viewer().actor_id]
     names = editor_scenes.names_of(people)
@@ -182,7 +185,7 @@ def _paste(copy: Copy, at: step_trees.At) -> str:
 
 
 def _take_from(automation_id: str, step_id: str) -> None:
-    """Removes what was cut from the automation that it was in, if both are still there."""
+    """Removes a cut step from its former automation, if both still exist."""
     automation = Automation.get_or_none(Automation.id == automation_id, Automation.workspace_id == workspace_id())
     if automation is not None:
         source = working_copies.current(automation)
@@ -212,7 +215,10 @@ def _do(copy: Copy, step: Mapping[str, Any], do: str) -> Response:
 
 
 def edit(copy: Copy, done: str, change: working_copies.Change, *, is_typing: bool = False) -> Copy:
-    """Changes the working copy for the viewer. Raises what the change raises, and Invalid for bad text."""
+    """Changes the working copy on behalf of the viewer.
+
+    Raises what `change` raises, and Invalid for text that cannot be stored.
+    """
 
     def clean(definition: Mapping[str, Any]) -> Mapping[str, Any]:
         changed = change(definition)
@@ -232,7 +238,10 @@ def _go(automation_id: str, way: Any) -> Response:
 
 
 def _before(copy: Copy, step: Mapping[str, Any], base: str) -> Mapping[str, Any]:
-    """The step as the form showed it, as far as that is known: only what differs from that was changed in the form."""
+    """Returns the step as the form showed it, if it is known; otherwise as it is now.
+
+    Only members that differ from it were changed in the form.
+    """
     own = step_trees.own(step)
     if base in ("", step_trees.print_of(own)):
         return own
@@ -240,7 +249,7 @@ def _before(copy: Copy, step: Mapping[str, Any], base: str) -> Mapping[str, Any]
 
 
 def _previewed(copy: Copy, step: Mapping[str, Any]) -> dict[str, Any]:
-    """The text of the step filled in for the contact that was chosen."""
+    """Renders the step's text for the chosen contact."""
     contact = editor_scenes.contact_of(typed("contact_id")["contact_id"])
     text = step.get("text")
     if contact is None or not isinstance(text, str):
@@ -253,7 +262,7 @@ def _previewed(copy: Copy, step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_print(values: Any, its_print: str) -> Mapping[str, Any]:
-    """The one of these with that fingerprint; {} if there is none."""
+    """Returns the value with that fingerprint; {} if there is none."""
     return next((each for each in values if step_trees.print_of(each) == its_print), {})
 
 
@@ -265,7 +274,7 @@ def _without_was(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fields_sent() -> dict[str, list[str]]:
-    """The fields of the form, each with all its values."""
+    """Returns the form's fields, each with all its values."""
     return {name: typed_all(name) for name in request.form}
 
 

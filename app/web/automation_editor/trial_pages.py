@@ -1,4 +1,4 @@
-"""Trials on pages: a chat beside the picture that runs the draft. The page sends what was said so far again."""
+"""Trials: a chat beside the picture that runs the draft. Each request repeats the chat so far."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ blueprint = Blueprint("trial_pages", __name__, url_prefix="/workspaces/<workspac
 @blueprint.get("/try")
 @page("automations.manage")
 def show(automation_id: str) -> Answer:
-    """The chat at its beginning, for a contact without data and with the event that starts the automation."""
+    """Shows the chat at its start: with an empty contact, and the event that starts the automation."""
     copy = editor_scenes.find(automation_id)
     events = [each["event"] for each in copy.definition.get("triggers", []) if each.get("event") in EVENTS]
     return _answer(copy, Told(event=events[0] if events else ""))
@@ -32,7 +32,7 @@ def show(automation_id: str) -> Answer:
 @blueprint.post("/try")
 @page("automations.manage")
 def go_on(automation_id: str) -> Answer:
-    """The chat after what somebody did in it."""
+    """Shows the chat after the user's next move."""
     copy = editor_scenes.find(automation_id)
     given = typed("do", "contact_id", "variables", "event", "moves", "text", "step", "status", "body")
     told = Told(given["contact_id"], given["variables"], given["event"], trial_talks.read_moves(given["moves"]))

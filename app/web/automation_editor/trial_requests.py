@@ -1,4 +1,4 @@
-"""Tests of single requests, from the form of their step."""
+"""Tests a single HTTP request from the form of its step."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from app.web.forms import Answer, typed
 blueprint = Blueprint("trial_requests", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/edit")
 
 MOST_NAMES = 40
-# Characters of an answer that the page shows.
+# The longest part of an answer that the page shows, in characters.
 EXCERPT = 4_000
 
 
 @blueprint.post("/request")
 @page("automations.manage")
 def send(automation_id: str) -> Answer:
-    """Sends the request of a step, and shows what its server answers."""
+    """Sends the request of a step, and shows the server's answer."""
     copy, given = editor_scenes.find(automation_id), typed("contact_id")
     try:
         step = editor_scenes.step_asked_for(copy)
@@ -42,7 +42,7 @@ def send(automation_id: str) -> Answer:
 
 
 def _names(step: Any, tested: request_tests.Tested) -> list[tuple[str, str]]:
-    """The variables that the answer gives, each with its value in this one."""
+    """Returns the variables that the answer provides, with their values."""
     if not tested.saved or not isinstance(tested.saved.get("body"), (dict, list)):
         return []
     base = f"steps.{step['id']}.body"

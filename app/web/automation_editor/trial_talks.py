@@ -1,4 +1,4 @@
-"""Trials: what the editor's chat has been told so far, and what a run of the draft makes of it."""
+"""Trials: the moves in the editor's chat so far, and what a run of the draft makes of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Move = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the chat. `sort`: `out`, `in`, `note`, `bad` or `end`. `buttons`: what the last message offers."""
+    """A line of the chat. `sort`: `out`, `in`, `note`, `bad` or `end`. `buttons`: those to press now."""
 
     sort: str
     text: str
@@ -40,7 +40,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """What the chat shows. `waits_for`: `reply`, `response` or `event`, of which the trial asks; None: it has ended."""
+    """The content of the chat.
+
+    `waits_for`: the next move: `reply`, `response` or `event`; None at the end.
+    """
 
     lines: Sequence[Line]
     run: Run
@@ -51,7 +54,7 @@ class Talk:
 
 @dataclass
 class Told:
-    """What the trial is told. `moves`: what has happened so far, in order; `variables` is JSON as it was typed."""
+    """The input of a trial. `moves`: what has happened so far; `variables`: JSON as typed."""
 
     contact_id: str = ""
     variables: str = ""
@@ -60,7 +63,7 @@ class Told:
 
 
 def read_moves(text: str) -> list[Move]:
-    """The moves that the form sends again; none of them if they are not what it was sent."""
+    """Parses the moves that the form sends back; [] if they are invalid."""
     try:
         moves = json.loads(text) if len(text) <= MOST_BYTES else []
     except ValueError:
@@ -69,7 +72,7 @@ def read_moves(text: str) -> list[Move]:
 
 
 def move_of(do: str, given: Mapping[str, str]) -> Move | None:
-    """What somebody does in the chat; None if it is none of it. Raises Invalid."""
+    """Returns the move that the form makes; None if it makes none. Raises Invalid."""
     button, step = do.partition(":")[2], given["step"]
     match do.partition(":")[0]:
         case "say":
@@ -90,7 +93,7 @@ def move_of(do: str, given: Mapping[str, str]) -> Move | None:
 
 
 def talk(copy: Copy, contact: Contact | None, told: Told) -> Talk:
-    """Runs the draft, which has no faults, with what it is told. Raises Invalid, Overloaded."""
+    """Runs the draft, which must have no faults, with the moves so far. Raises Invalid, Overloaded."""
     steps = {placed.step["id"]: placed.step for placed in step_trees.walk(copy.definition)}
     given = Given(variables=_variables(told.variables), event=_event(copy, told.event), stops=True)
     given = replace(given, **_given(told.moves, steps, copy.automation.workspace_id))
@@ -125,7 +128,7 @@ def _given(moves: Sequence[Move], steps: Mapping[str, Any], workspace_id: str) -
 
 
 def _lines(entry: RunStep, step: Mapping[str, Any]) -> list[Line]:
-    """What an entry of the log shows in the chat."""
+    """Returns the chat's lines for a log entry."""
     given, output, text = entry.detail["input"], entry.detail["output"], entry.detail["text"]
     notes = entry.detail.get("warnings", ())
     if entry.status == "failed":
@@ -176,7 +179,7 @@ def _status(text: str) -> int:
 
 
 def _body(text: str) -> Any:
-    """JSON, or else the text as it is."""
+    """Parses the text as JSON; returns the text itself if it is not."""
     try:
         return json.loads(text)
     except ValueError:

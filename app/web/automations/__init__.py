@@ -1,1 +1,1 @@
-"""Pages of automations: the picture of a definition, its versions, and what its runs do."""
+"""Pages of automations: the picture of a definition, its versions, and its runs."""

@@ -1,4 +1,4 @@
-"""Forms of an automation: its name, who may enter it again, cancelling its runs, and deleting it."""
+"""Forms of an automation: its name and reentry, cancelling its runs, and deleting it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STATUSES = [("", "All that are under way"), *((each, each.capitalize()) for eac
 @blueprint.get("/settings")
 @page("automations.see")
 def show(automation_id: str) -> str:
-    """The settings of the automation."""
+    """Shows the automation's settings."""
     automation = Automation.find(workspace_id(), automation_id)
     return _settings(automation, {"name": automation.name, "reentry": automation.reentry or ""})
 
@@ -41,7 +41,7 @@ def show(automation_id: str) -> str:
 @blueprint.post("/settings")
 @page("automations.manage")
 def update(automation_id: str) -> Answer:
-    """Changes the name, and who may enter again."""
+    """Changes the name and the reentry."""
     automation = Automation.find(workspace_id(), automation_id)
     given = typed("name", "reentry")
     try:
@@ -57,7 +57,7 @@ def update(automation_id: str) -> Answer:
 @blueprint.get("/cancel-runs")
 @page("automations.manage")
 def ask_to_cancel(automation_id: str) -> str:
-    """How many runs the filters choose, before they are cancelled."""
+    """Shows how many runs match the filters, before they are cancelled."""
     automation = Automation.find(workspace_id(), automation_id)
     chosen = filters.read({"status": filters.one_of(UNFINISHED), "since": filters.time, "until": filters.time})
     return render_template(
@@ -73,7 +73,7 @@ def ask_to_cancel(automation_id: str) -> str:
 @blueprint.post("/cancel-runs")
 @page("automations.manage")
 def cancel_runs(automation_id: str) -> Response:
-    """Cancels the runs under way that the form's filters choose, and that had begun by now."""
+    """Cancels the unfinished runs that match the form's filters and have begun by now."""
     automation = Automation.find(workspace_id(), automation_id)
     body: dict[str, Any] = {"before": ids.new("run")}
     if status := request.form.get("status", ""):
@@ -90,7 +90,7 @@ def cancel_runs(automation_id: str) -> Response:
 @blueprint.post("/delete")
 @page("automations.manage")
 def delete(automation_id: str) -> Response:
-    """Deletes the automation, and cancels its runs."""
+    """Deletes the automation and cancels its runs."""
     automation = Automation.find(workspace_id(), automation_id)
     writes.tell(f"The automation {automation.name} was deleted.", "automations.delete", {}, automation.id)
     return to("automation_pages.index")
@@ -99,7 +99,7 @@ def delete(automation_id: str) -> Response:
 def _moment(name: str, text: str) -> str:
     try:
         return filters.time(text).isoformat()
-    except ValueError as error:  # nothing is cancelled that the reader has not seen counted
+    except ValueError as error:  # never cancel runs that were not counted on the page
         raise Invalid(Fault(f"/{name}", "This is no time.")) from error
 
 

@@ -1,4 +1,4 @@
-"""Automations: their list, and the page of one, with its picture and what may be done with it."""
+"""Automations: the list, and the page of each with its picture and actions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.web.redirects import to
 blueprint = Blueprint("automation_pages", __name__, url_prefix="/workspaces/<workspace>/automations")
 
 NOTHING_YET: Mapping[str, Any] = {"triggers": [], "steps": []}
-MOST_VERSIONS = 50  # that a select offers
+MOST_VERSIONS = 50  # the most versions that a select offers
 VIEWS = ("picture", "list")
 DRAFT = "draft"
 
@@ -33,7 +33,7 @@ DRAFT = "draft"
 @blueprint.get("")
 @page("automations.see")
 def index() -> str:
-    """The automations, newest first, or those whose name has what is searched for."""
+    """Lists the automations, newest first; with `q`, those whose name contains it."""
     given = lists.filters("q")
     found = lists.sliced(partial(Automation.newest, workspace_id(), given.get("q")))
     runs = counts.runs_by_status([each.id for each in found.rows])
@@ -43,14 +43,14 @@ def index() -> str:
 @blueprint.get("/new")
 @page("automations.manage")
 def new() -> str:
-    """The form of a new automation."""
+    """Shows the form of a new automation."""
     return render_template("automations/new.html", name="", errors={})
 
 
 @blueprint.post("/new")
 @page("automations.manage")
 def create() -> Answer:
-    """Creates an automation without steps, and leads to its editor."""
+    """Creates an automation without steps, and redirects to its editor."""
     given = typed("name")
     try:
         body = {"name": name_of(given["name"]), "definition": NOTHING_YET}
@@ -67,14 +67,14 @@ def create() -> Answer:
 @blueprint.get("/<automation_id>")
 @page("automations.see")
 def show(automation_id: str) -> str:
-    """The automation: its picture, with the counts of the version and the period that the address asks for."""
+    """Shows the picture of the automation, with the counts for the chosen version and period."""
     return shown(Automation.find(workspace_id(), automation_id))
 
 
 @blueprint.post("/<automation_id>/publish")
 @page("automations.manage")
 def publish(automation_id: str) -> Answer:
-    """Publishes the draft; if that is refused, shows why, at the steps that are to blame."""
+    """Publishes the draft. If that is refused, shows the reasons at the steps concerned."""
     automation = Automation.find(workspace_id(), automation_id)
     try:
         job = writes.submit(
@@ -90,26 +90,26 @@ def publish(automation_id: str) -> Answer:
 @blueprint.post("/<automation_id>/pause")
 @page("automations.manage")
 def pause(automation_id: str) -> Response:
-    """Holds the runs at their next steps."""
+    """Pauses the automation: its runs wait at their next steps."""
     return _change(automation_id, "automations.pause", "It is paused. Its runs wait at their next steps.")
 
 
 @blueprint.post("/<automation_id>/resume")
 @page("automations.manage")
 def resume(automation_id: str) -> Response:
-    """Lets the runs go on."""
+    """Resumes the automation's runs."""
     return _change(automation_id, "automations.resume", "It is published again, and its runs go on.")
 
 
 @blueprint.post("/<automation_id>/unpublish")
 @page("automations.manage")
 def unpublish(automation_id: str) -> Response:
-    """Lets no further run begin."""
+    """Unpublishes the automation: no new runs begin."""
     return _change(automation_id, "automations.unpublish", "Nothing starts it any more. Runs under way go on.")
 
 
 def name_of(typed_name: str) -> str:
-    """The name as it is stored. Raises Invalid."""
+    """Normalizes the name. Raises Invalid."""
     try:
         return normalization.name(typed_name)
     except ValueError as error:
@@ -117,12 +117,12 @@ def name_of(typed_name: str) -> str:
 
 
 def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
-    """The page of the automation. With `faults`, which point into the draft as the API does, that of its draft."""
+    """Renders the page of the automation; with `faults`, which point into the draft, the draft's."""
     version = None if faults else _chosen_version(automation)
     definition = automation.definition if version is None else version.definition
     since = step_figures.since()
     counted = None if version is None else version_counts.read(automation, version.number, since)
-    # The page of a refusal has no address that could be another.
+    # The page of a refusal has no address of its own, so its links cannot change the folding.
     folding = None if faults else foldings.read(layouts.count(definition.get("steps") or ()))
     drawn = layouts.draw(
         definition,
@@ -160,7 +160,7 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
 
 
 def by_step(said: Any) -> dict[str, list[str]]:
-    """Sentences by the pointer of their step, from pointers into an automation or its definition."""
+    """Groups sentences by the pointer of their step, from pointers into an automation or definition."""
     found: dict[str, list[str]] = defaultdict(list)
     for pointer, sentence in said:
         found[layouts.owner_of(pointer.removeprefix("/definition"))].append(sentence)
@@ -168,7 +168,7 @@ def by_step(said: Any) -> dict[str, list[str]]:
 
 
 def version_choices(automation: Automation) -> list[tuple[str, str]]:
-    """The draft and the latest versions, for a select."""
+    """Returns the draft and the newest versions as options of a select."""
     latest = automation.latest_version
     numbers = range(latest, max(latest - MOST_VERSIONS, 0), -1)
     named = [(str(each), f"Version {each}" + (", published" if each == automation.version else "")) for each in numbers]
@@ -176,14 +176,14 @@ def version_choices(automation: Automation) -> list[tuple[str, str]]:
 
 
 def is_changed(automation: Automation, version: AutomationVersion | None) -> bool:
-    """Whether the draft is another than the latest version; `version` is one that is read already, if any."""
+    """Whether the draft differs from the latest version. `version`: one that is already loaded."""
     if version is None or version.number != automation.latest_version:
         version = automations.find_version(automation, automation.latest_version)
     return version is not None and version.definition != automation.definition
 
 
 def _chosen_version(automation: Automation) -> AutomationVersion | None:
-    """The version that the address asks for, else the published one, else the latest; None for the draft."""
+    """Returns the version in the address, or the published one, or the latest; None for the draft."""
     asked = request.args.get("version", "")
     if asked == DRAFT:
         return None

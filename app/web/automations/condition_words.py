@@ -1,11 +1,11 @@
-"""Conditions of definitions in words, and the values that they name."""
+"""Writes conditions, and the fields that they name, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# Comparisons in words; what they compare with follows.
+# Operators in words, to be followed by the value.
 COMPARISONS: Mapping[str, str] = {
     "equals": "is",
     "not_equals": "is not",
@@ -22,7 +22,7 @@ COMPARISONS: Mapping[str, str] = {
     "matches": "matches",
     "one_of": "is one of",
 }
-# How long ago a time is, which is the other way round.
+# Operators on the age of a time, which are reversed.
 _AGO: Mapping[str, str] = {
     "greater_than": "less than",
     "less_than": "more than",
@@ -34,7 +34,10 @@ _MOST_SHOWN = 5  # of a list of values
 
 
 def condition(given: Mapping[str, Any]) -> str:
-    """The condition in words, without "if" before it. Raises KeyError and the like for one that has faults."""
+    """Writes the condition in words, without "if".
+
+    A condition with faults raises KeyError or similar.
+    """
     for name, between in (("all", " and "), ("any", " or ")):
         if name in given:
             parts = [_inner(each) for each in given[name]]
@@ -45,7 +48,7 @@ def condition(given: Mapping[str, Any]) -> str:
 
 
 def value_of(path: str) -> str:
-    """A value by its path, in words: `contact.email` as "the contact's email"."""
+    """Describes a field: `contact.email` as "the contact's email"."""
     root, _, rest = path.partition(".")
     parts = rest.split(".")
     if path == "trigger.event":
@@ -64,12 +67,12 @@ def value_of(path: str) -> str:
 
 
 def quoted(text: Any, longest: int = 40) -> str:
-    """The text in quotes, cut if it is long."""
+    """Puts the text in quotes, and truncates it."""
     return f"“{cut(str(text), longest)}”"
 
 
 def cut(text: str, longest: int) -> str:
-    """The text in one line, its beginning if it is long."""
+    """Puts the text on one line, and truncates it with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
 

@@ -1,4 +1,4 @@
-"""Differences between two definitions: which steps are new, gone, moved or changed, in words."""
+"""Differences between two definitions in words: steps added, removed, moved or changed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MARKS: Mapping[str, Mark] = {
     MOVED: Mark("Moved", "busy"),
     CHANGED: Mark("Changed", "warn"),
 }
-Field = tuple[str, str, str]  # its name, its value before, and after that
+Field = tuple[str, str, str]  # name, value before, value after
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What has become of a step; of one that has changed, its `fields`. `words` are those of the step as it is now."""
+    """What happened to a step. `words` describe it; `fields`: what changed in it."""
 
     what: str
     step_id: str
@@ -37,14 +37,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A step, and the list in which it stands: the step around it and the way; None and an empty one for the first."""
+    """A step, and the list that contains it: its outer step and branch, (None, "") at the top."""
 
     given: Given
     within: tuple[str | None, str]
 
 
 def between(old: Given, new: Given, names: Names) -> list[Difference]:
-    """The differences of the steps: those of the new definition in its order, then those that are gone."""
+    """Lists the differences: the new definition's steps in their order, then the removed ones."""
     before, after = _places(old), _places(new)
     moved = _moved(before, after)
     found = []
@@ -64,7 +64,7 @@ def between(old: Given, new: Given, names: Names) -> list[Difference]:
 
 
 def of_triggers(old: Given, new: Given, names: Names) -> list[tuple[str, str]]:
-    """The triggers that are new or gone, each with which of the two."""
+    """Returns the added and removed triggers, in words."""
     before, after = (
         [trigger_words.trigger(each, names) for each in given.get("triggers") or () if isinstance(each, dict)]
         for given in (old, new)
@@ -74,12 +74,15 @@ def of_triggers(old: Given, new: Given, names: Names) -> list[tuple[str, str]]:
 
 
 def marks_of(found: Sequence[Difference]) -> dict[str, Mark]:
-    """The marks for a picture, by step: a step that has moved and changed is marked as changed."""
+    """Returns the marks for a picture, by step.
+
+    A step that was moved and changed is marked as changed.
+    """
     return {each.step_id: _MARKS[each.what] for each in found}
 
 
 def _places(definition: Given) -> dict[str, _Place]:
-    """Every step of the definition by its identifier, in order."""
+    """Maps identifiers to steps, in the order of the definition."""
     found: dict[str, _Place] = {}
 
     def walk(steps: Sequence[Given], within: tuple[str | None, str]) -> None:
@@ -94,7 +97,7 @@ def _places(definition: Given) -> dict[str, _Place]:
 
 
 def _moved(before: Mapping[str, _Place], after: Mapping[str, _Place]) -> set[str]:
-    """Steps that stand in another list, or at another place among those that stayed in theirs."""
+    """Returns the steps that are in another list, or in another order within theirs."""
     common = [step_id for step_id in after if step_id in before]
     stayed = [step_id for step_id in common if before[step_id].within == after[step_id].within]
     moved = set(common) - set(stayed)
@@ -110,7 +113,7 @@ def _moved(before: Mapping[str, _Place], after: Mapping[str, _Place]) -> set[str
 
 
 def _fields(old: Given, new: Given) -> list[Field]:
-    """The fields that differ, without the steps inside."""
+    """Returns the fields that differ, without the steps inside."""
     before, after = _own(old), _own(new)
     return [
         (_label(name), _value(name, before.get(name)), _value(name, after.get(name)))

@@ -1,4 +1,4 @@
-"""JSON that people edit: indented, and on which line a pointer leads to."""
+"""Indents JSON for editing, and finds the line of a pointer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _MARK = "\N{REPLACEMENT CHARACTER}here"
 
 
 def pretty(value: Any) -> str:
-    """The JSON, indented."""
+    """Writes the value as indented JSON."""
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
 def line_of(text: str, value: Any, pointer: str) -> int | None:
-    """The line on which what the pointer names, or else its parent, begins in the text of the value.
+    """Returns the line where the value at `pointer` (or its nearest parent) begins in `text`.
 
-    None if the text is written in other lines than `pretty` writes.
+    None if the text is not formatted as `pretty` does.
     """
     if text.strip() != pretty(value).strip():
         return None
@@ -28,7 +28,7 @@ def line_of(text: str, value: Any, pointer: str) -> int | None:
 
 
 def _marked(value: Any, parts: list[str]) -> Any:
-    """The value with a mark at the place; None if there is no such place."""
+    """Returns the value with a mark in place of what the pointer names; None if it names nothing."""
     if not parts:
         return _MARK
     name, rest = parts[0], parts[1:]

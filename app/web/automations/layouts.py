@@ -1,7 +1,7 @@
-"""Layouts: where the steps of a definition stand in its picture, from the definition alone.
+"""Layouts: computes where the steps of a definition are drawn.
 
-The steps of a list stand below one another, on a line that does not move whatever stands beside it. Ways on from a step
-stand side by side, the first on that line and the others to the right. All lengths are in pixels.
+The steps of a list are drawn below one another, on a vertical line that does not depend on what is beside it. Branches
+are drawn side by side: the first on that line, the others to its right. All lengths are in pixels.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from app.web.automations.wordings import Way
 
 MARGIN = 24
 GAP = 34  # between boxes, with room for a `+`
-_BESIDE = 36  # between ways
-_FRAME = 16  # around what is repeated
+_BESIDE = 36  # between branches
+_FRAME = 16  # around repeated steps
 _TITLE, _LINE, _CHIPS, _FIGURES, _PADDING = 20, 18, 26, 26, 18
-_CHARACTERS = 38  # of a line of details, about
+_CHARACTERS = 38  # characters in a line of details, approximately
 _TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8
 MOST_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """How far a part of the picture reaches: its bottom, its right side, and whether runs go on below it."""
+    """The extent of a part of the picture: bottom, right, and whether runs continue below it."""
 
     bottom: float
     right: float
@@ -45,16 +45,16 @@ def draw(
     has_figures: bool = False,
     has_marks: bool = False,
 ) -> Picture:
-    """The picture of a definition, also of one that has faults. `names`: what identifiers in it stand for.
+    """Draws a definition, even one with faults. `names`: the names of identifiers in it.
 
-    `is_folded` says of a step, at a level that counts from 0, whether what stands inside it is left out. `has_figures`,
-    `has_marks`: whether boxes have room for counts, and for a word beside their title.
+    `is_folded(step_id, level)`: whether the steps inside are hidden; levels count from 0. `has_figures`, `has_marks`:
+    reserve room for counts in boxes, and for a word beside titles.
     """
     return _Drawing(names, is_folded, has_figures, has_marks).draw(definition, exits, goal)
 
 
 def owner_of(pointer: str) -> str:
-    """The pointer of the step that a pointer into a definition leads into, or of the definition's other part.
+    """Returns the pointer of the step, or other part of a definition, that a pointer leads into.
 
     `/steps/2/then/0/text` belongs to `/steps/2/then/0`, and `/triggers/0/if` to `/triggers`.
     """
@@ -69,36 +69,36 @@ def owner_of(pointer: str) -> str:
 
 
 def count(steps: Sequence[Given]) -> int:
-    """How many steps there are, those inside others included."""
+    """Counts the steps, including nested ones."""
     return _Steps().count(steps)
 
 
 class _Steps:
-    """The ways on from steps, and how many stand inside them, each worked out once."""
+    """Caches the branches of steps, and the number of steps inside."""
 
     def __init__(self) -> None:
         self._ways: dict[int, Sequence[Way]] = {}
         self._inside: dict[int, int] = {}
 
     def ways(self, step: Given) -> Sequence[Way]:
-        """The ways on from the step; see `wordings.ways`."""
+        """Returns the branches of the step; see `wordings.ways`."""
         if id(step) not in self._ways:
             self._ways[id(step)] = wordings.ways(step)
         return self._ways[id(step)]
 
     def inside(self, step: Given) -> int:
-        """How many steps stand inside the step."""
+        """Counts the steps inside the step."""
         if id(step) not in self._inside:
             self._inside[id(step)] = sum(self.count(way.steps) for way in self.ways(step))
         return self._inside[id(step)]
 
     def count(self, steps: Sequence[Given]) -> int:
-        """How many steps there are, those inside others included."""
+        """Counts the steps, including nested ones."""
         return sum(1 + self.inside(each) for each in steps if isinstance(each, dict))
 
 
 class _Drawing:
-    """A picture while it is drawn."""
+    """A picture being drawn."""
 
     def __init__(self, names: Names, is_folded: Callable[[str, int], bool], has_figures: bool, has_marks: bool) -> None:
         self.picture = Picture()
@@ -123,7 +123,7 @@ class _Drawing:
     def _heads(
         self, x: float, triggers: Sequence[Given], exits: Sequence[Given], goal: Given | None
     ) -> tuple[float, float]:
-        """The boxes on top: what starts a run, and beside that what ends it early, and its goal."""
+        """Draws the boxes at the top: triggers, and beside them exits and the goal."""
         lines = _first([self._trigger(each) for each in triggers]) or ["Only when it is started by hand or by the API"]
         heads = [Node("triggers", "triggers", "/triggers", "Starts when", lines=lines, icon="play")]
         if exits:
@@ -151,7 +151,7 @@ class _Drawing:
         level: int,
         way: tuple[str, str | None] | None = None,
     ) -> _Reached:
-        """Draws a list of steps on the line at x, from y on."""
+        """Draws a list of steps on the line at x, from y downwards."""
         reached, after = _Reached(y, x + WIDTH / 2 if steps else x + LABEL_WIDTH / 2), None
         for index, given in enumerate(steps):
             top = reached.bottom + GAP
@@ -182,7 +182,7 @@ class _Drawing:
         return node
 
     def _step(self, node: Node, given: Given, x: float, y: float, level: int) -> _Reached:
-        """Draws a step, and the ways on from it."""
+        """Draws a step and its branches."""
         lines = min(2, -(-len(node.detail) // _CHARACTERS))
         room = _TITLE_CHARACTERS - _MARK_CHARACTERS * self._has_marks - 3 * (node.inside > 0)
         titles = 2 if len(node.title) > room else 1
@@ -203,7 +203,7 @@ class _Drawing:
         return self._side_by_side(node, ways, x, bottom, level)
 
     def _repeated(self, node: Node, way: Way, x: float, y: float, level: int) -> _Reached:
-        """Draws the steps of a round within a frame."""
+        """Draws the repeated steps in a frame."""
         left = self._left_of(way.steps, level + 1) + _FRAME
         branch, top = node.branches[0], y + 12
         self._label(branch, x, top + 6)
@@ -213,11 +213,11 @@ class _Drawing:
         reached = self._list(way.steps, str(branch.place), branch.nodes, x, begun, level + 1, lead)
         right = max(reached.right, x + WIDTH / 2) + _FRAME
         self.picture.frames.append(Frame(x - left, top - 2, right - x + left, reached.bottom - top + 2))
-        # After the last round comes the next step; a run that stops in a round never gets there.
+        # The next step follows the last round. A run that stops within a round never gets there.
         return _Reached(reached.bottom, right)
 
     def _side_by_side(self, node: Node, ways: Sequence[Way], x: float, y: float, level: int) -> _Reached:
-        """Draws the ways on from a step, which meet again below them."""
+        """Draws a step's branches side by side; they join again below."""
         columns, right = [], x - WIDTH / 2
         for number, (way, branch) in enumerate(zip(ways, node.branches, strict=True)):
             left = self._left_of(way.steps, level + 1) if way.steps else LABEL_WIDTH / 2
@@ -240,11 +240,11 @@ class _Drawing:
         return _Reached(meet, max(right, x + WIDTH / 2), any(reached.goes_on for _, reached, _ in columns))
 
     def _left_of(self, steps: Sequence[Given], level: int = 0) -> float:
-        """How far a list of steps reaches to the left of its line: further by each frame within another."""
+        """Returns how far a list of steps extends to the left of its line: further for each nested frame."""
         return max([WIDTH / 2, *(self._left(each, level) for each in steps)])
 
     def _left(self, step: Given, level: int) -> float:
-        """The same of a step with what stands below it on its line."""
+        """Like `_left_of`, for a step and what is below it on its line."""
         ways = self._steps.ways(step)
         if not ways or (self._steps.inside(step) and self._is_folded(str(step.get("id")), level)):
             return 0
@@ -260,14 +260,14 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def _fork(x: float, y: float, at: float, below: float) -> str:
-    """From a step down, to the right and down to the label of a way."""
+    """The path from a step down, to the right, and down to a branch's label."""
     if at == x:
         return f"M{x:g},{y:g}V{below:g}"
     return f"M{x:g},{y:g}V{y + 4:g}q0,8 8,8H{at - 8:g}q8,0 8,8V{below:g}"
 
 
 def _meet(at: float, bottom: float, x: float, meet: float) -> str:
-    """From the end of a way down, and to the left to the line of its step."""
+    """The path from the end of a branch down, and left to the line of its step."""
     if at == x:
         return f"M{x:g},{bottom:g}V{meet:g}"
     return f"M{at:g},{bottom:g}V{meet - 8:g}q0,8 -8,8H{x:g}"

@@ -1,4 +1,4 @@
-"""Mentions: what the identifiers in definitions stand for."""
+"""Mentions: the names of the resources that definitions refer to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.models.automations import Automation
 from app.models.channels import Channel
 from app.models.segments import Segment
 
-# The members of steps and triggers that hold an identifier.
+# Members of steps and triggers that hold an identifier.
 _FIELDS = ("automation_id", "assignee_id", "channel_id", "segment_id")
 _IDENTIFIER = re.compile("(aut|mem|chn|seg)_[0-9a-z]{26}")
 _NAMED: Mapping[str, Any] = {"aut": Automation, "chn": Channel, "seg": Segment}
@@ -19,7 +19,10 @@ MOST_NAMED = 200
 
 
 def names_of(workspace_id: str, *definitions: Any) -> dict[str, str]:
-    """The names of what definitions name, of this workspace; one statement for each sort that occurs."""
+    """Returns the names of this workspace's resources in the definitions, by identifier.
+
+    Takes one statement for each type of resource.
+    """
     wanted: dict[str, set[str]] = {}
     for identifier in _identifiers(list(definitions)):
         of_sort = wanted.setdefault(identifier[:3], set())
@@ -35,7 +38,7 @@ def names_of(workspace_id: str, *definitions: Any) -> dict[str, str]:
 
 
 def _identifiers(value: Any) -> Iterator[str]:
-    """The identifiers in it, however deep."""
+    """Yields the identifiers in a value, at any depth."""
     pending = [value]
     while pending:
         each = pending.pop()

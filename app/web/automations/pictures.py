@@ -1,4 +1,4 @@
-"""Pictures: the boxes, lines and labels that a definition is drawn with. All lengths are in pixels."""
+"""Pictures: the boxes, lines and labels of a drawn definition. All lengths are in pixels."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 WIDTH = 264  # of a box
-LABEL, LABEL_WIDTH = 26, 196  # of a label of a way
+LABEL, LABEL_WIDTH = 26, 196  # height and width of a branch's label
 
 
 @dataclass(slots=True)
 class Branch:
-    """A way on from a step, with the steps on it. `place`: of its list; None for the way past the steps inside."""
+    """A branch of a step.
+
+    `place`: the pointer of its list; None for the path around the nested steps.
+    """
 
     step_id: str
     key: str | None
@@ -27,9 +30,9 @@ class Branch:
 
 @dataclass(slots=True)
 class Node:
-    """A box. `inside`: how many steps stand inside it, which do not show if it is folded.
+    """A box. `inside`: how many steps are nested in it, which are hidden if it is folded.
 
-    `kind`: that of the step, or `triggers`, `exits` or `goal`, which have `lines`.
+    `kind`: the step's kind; or `triggers`, `exits` or `goal`, which have `lines`.
     """
 
     id: str
@@ -50,13 +53,13 @@ class Node:
 
     @property
     def sentence(self) -> str:
-        """The step in one line."""
+        """Describes the step in one line."""
         return f"{self.title}: {self.detail}" if self.detail else self.title
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Where a step can be inserted: the pointer that it would have, and the middle of the `+`."""
+    """A place where a step can be inserted: its pointer, and the centre of the `+`."""
 
     place: str
     x: float
@@ -65,9 +68,9 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line, as the path of an SVG: from the step `after` to the step `into`, on a way of a step.
+    """A line, as an SVG path, from the step `after` to the step `into`.
 
-    `way`: the step that it is a way of, and the key. None: it leads from, to or along none.
+    `way`: the step and key of the branch that it follows. Each is None if the line has none.
     """
 
     path: str
@@ -78,7 +81,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A border around what is repeated."""
+    """A border around repeated steps."""
 
     x: float
     y: float
@@ -88,7 +91,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Picture:
-    """A definition, drawn. `nodes` are the boxes of steps in the order of the definition, `roots` those not inside."""
+    """A drawn definition. `nodes`: all boxes of steps in order; `roots`: those that are not nested."""
 
     nodes: list[Node] = field(default_factory=list)
     roots: list[Node] = field(default_factory=list)
@@ -100,4 +103,4 @@ class Picture:
     end: tuple[float, float] | None = None
     width: float = 0
     height: float = 0
-    steps: int = 0  # with those that are folded
+    steps: int = 0  # including hidden ones

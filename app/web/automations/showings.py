@@ -9,22 +9,22 @@ from typing import Protocol
 from app.web.automations.foldings import Folding
 from app.web.automations.pictures import Branch, Edge
 
-Way = tuple[str, str | None]  # a step and the key of a way on from it
+Way = tuple[str, str | None]  # a step and the key of one of its branches
 
 
 class Edit(Protocol):
-    """The addresses of forms, by which a picture is changed."""
+    """The addresses of the forms that edit a picture."""
 
     def add(self, place: str) -> str:
-        """Where a step is added that will have this pointer."""
+        """The form that adds a step at this pointer."""
 
     def open(self, pointer: str) -> str:
-        """The form of the step with this pointer; of `/triggers`, `/exits` and `/goal`, theirs."""
+        """The form of the step at this pointer, or of `/triggers`, `/exits` or `/goal`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The counts of a step. `waiting_at` and `failed_at`: the lists of exactly those runs, None where there is none."""
+    """The counts of a step. `waiting_at`, `failed_at`: links to exactly these runs; None for none."""
 
     entered: int
     left: int
@@ -36,7 +36,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A word on a step, perhaps none, and its tone: `good`, `bad`, `busy`, `warn` or none. `at`: where more is said."""
+    """A word on a step ("" for none). `tone`: `good`, `bad`, `busy`, `warn` or "".
+
+    `at`: a link to more.
+    """
 
     word: str
     tone: str = ""
@@ -45,14 +48,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The way of a run: the steps that it has reached, those that it has left, and the ways that it took."""
+    """The path of a run: the steps that it reached and those that it left, and the branches taken."""
 
     reached: frozenset[str]
     left: frozenset[str]
     ways: frozenset[Way]
 
     def has(self, edge: Edge) -> bool:
-        """Whether the run has gone along the line."""
+        """Whether the run followed the line."""
         if edge.into is None and edge.after is None and edge.way is None:
             return False
         return (
@@ -64,9 +67,9 @@ class Trail:
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """What is shown on a picture and in its list. `problems` and `warnings`: sentences by the pointer of their step.
+    """What is shown on a picture. `problems`, `warnings`: sentences by the pointer of their step.
 
-    `figures` and `marks` are by the step's identifier, `shares` by the way: how much of what left the step took it.
+    `figures` and `marks` are by step. `shares`: for each branch, its share of the runs that left the step.
     """
 
     figures: Mapping[str, Figure] = field(default_factory=dict)
@@ -79,5 +82,5 @@ class Showing:
     trail: Trail | None = None
 
     def share(self, branch: Branch) -> str | None:
-        """The share of the way, if it is counted."""
+        """Returns the share of the branch; None if it is not counted."""
         return self.shares.get((branch.step_id, branch.key))

@@ -1,4 +1,4 @@
-"""Starting an automation by hand: for one contact that is searched for, or for a list of them."""
+"""Starts an automation by hand, for one contact or for a list of them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from app.web.redirects import to
 blueprint = Blueprint("start_pages", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/start")
 
 MOST_FOUND = 20
-MOST_UNKNOWN = 100  # lines that the page repeats
+MOST_UNKNOWN = 100  # the most unknown lines that the page lists
 
 
 @blueprint.get("")
 @page("runs.manage")
 def show(automation_id: str) -> str:
-    """Finds a contact to start it for, or takes a list; with `job`, what has become of one."""
+    """Searches for a contact, or takes a list. With `job`, shows the result of a started list."""
     automation = Automation.find(workspace_id(), automation_id)
     query = lists.filters("q").get("q", "")
     found = []
@@ -52,7 +52,7 @@ def show(automation_id: str) -> str:
 @blueprint.post("")
 @page("runs.manage")
 def start(automation_id: str) -> Response:
-    """Starts it for the contact, and leads to the run."""
+    """Starts the automation for the contact, and redirects to the run."""
     automation = Automation.find(workspace_id(), automation_id)
     contact_id = typed("contact_id")["contact_id"]
     check = partial(automations.check_start, workspace_id(), automation.id, contact_id)
@@ -70,7 +70,7 @@ def start(automation_id: str) -> Response:
 @blueprint.post("/list")
 @page("automations.manage")
 def check_list(automation_id: str) -> Answer:
-    """Shows which contacts the lines name, and which lines match none, before anything starts."""
+    """Shows which contacts the lines name, and which lines match none. Starts nothing."""
     automation = Automation.find(workspace_id(), automation_id)
     text = request.form.get("lines", "")
     lines = list(dict.fromkeys(filter(None, (line.strip() for line in text.splitlines()))))
@@ -79,7 +79,7 @@ def check_list(automation_id: str) -> Answer:
         wrong = "Give at least one line."
     elif len(lines) > listed_starts.MOST_CONTACTS:
         wrong = f"Give at most {listed_starts.MOST_CONTACTS:,} lines; these are {len(lines):,}."
-    # No identifier has what a database cannot hold.
+    # Skip unprintable lines: they identify no contact, and PostgreSQL rejects NUL.
     known = {} if wrong else _known([line for line in lines if line.isprintable()])
     unknown = [line for line in lines if line not in known]
     page_ = render_template(
@@ -99,7 +99,7 @@ def check_list(automation_id: str) -> Answer:
 @blueprint.post("/list/begin")
 @page("automations.manage")
 def start_list(automation_id: str) -> Response:
-    """Starts it for the contacts, and leads to the account of that."""
+    """Starts the automation for the contacts, and redirects to the result."""
     automation = Automation.find(workspace_id(), automation_id)
     given = request.form.get("contact_ids", "").split()
     contact_ids = [each for each in dict.fromkeys(given) if ids.is_id(each, "con")][: listed_starts.MOST_CONTACTS]
@@ -116,7 +116,7 @@ def start_list(automation_id: str) -> Response:
 
 
 def _job(automation: Automation) -> Job | None:
-    """The start of a list that the address names, if it is one of this automation."""
+    """Returns the job in the address, if it started a list for this automation; otherwise None."""
     job_id = request.args.get("job", "")
     job = Job.in_workspace(workspace_id()).where(Job.id == job_id).first() if ids.is_id(job_id, "job") else None
     is_ours = job is not None and (job.kind, job.resource_id) == ("automations.start_list", automation.id)
@@ -124,11 +124,11 @@ def _job(automation: Automation) -> Job | None:
 
 
 def _known(lines: Sequence[str]) -> dict[str, str]:
-    """The contacts of those lines that are the identifier, e-mail address or own identifier of one."""
+    """Maps lines to contacts: a line is an identifier, an e-mail address or an external identifier."""
     emails = {line: email for line in lines if (email := _email(line))}
     everybody = Contact.in_workspace(workspace_id()).select(Contact.id, Contact.email, Contact.external_id)
     by_own = {each.external_id: each.id for each in everybody.where(Contact.external_id.in_(list(lines)))}
-    is_named = fn.LOWER(Contact.email).in_(list(emails.values()))  # as the index has them
+    is_named = fn.LOWER(Contact.email).in_(list(emails.values()))  # like the index
     by_email = {each.email.lower(): each.id for each in everybody.where(is_named)} if emails else {}
     given_ids = [line for line in lines if ids.is_id(line, "con")]
     by_id = {each.id: each.id for each in everybody.where(Contact.id.in_(given_ids))} if given_ids else {}

@@ -1,4 +1,4 @@
-"""Figures of steps: the counts of a version as its picture shows them, each with the list of exactly those runs."""
+"""Figures of steps: the counts of a version on its picture, linked to exactly those runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from app.web.access import workspace_id
 from app.web.automations.showings import Figure, Way
 from app.web.lists import address
 
-# Periods by their names in the address: their label, and how many days they have.
+# Periods by their names in the address: (label, days before today).
 PERIODS: Mapping[str, tuple[str, int]] = {"day": ("Today", 0), "week": ("7 days", 7), "month": ("30 days", 30)}
 
 
 def since() -> datetime | None:
-    """The beginning (UTC) of the period that the address asks for; None for all time."""
+    """Returns the beginning of the period in the address, in UTC; None for all time."""
     asked = request.args.get("period", "")
     if asked not in PERIODS:
         return None
@@ -30,14 +30,14 @@ def since() -> datetime | None:
 
 
 def periods() -> list[tuple[str, str, bool]]:
-    """Every period: its label, the address of this page for it, and whether it is chosen."""
+    """Returns (label, address of this page for it, whether it is chosen) for every period."""
     asked = request.args.get("period", "")
     named = [("", "All time"), *((name, label) for name, (label, _) in PERIODS.items())]
     return [(label, address(period=name or None), name == (asked if asked in PERIODS else "")) for name, label in named]
 
 
 def figures_of(automation: Automation, counted: Mapping[str, Any], begins: datetime | None) -> dict[str, Figure]:
-    """The figures of each step, from the counts of a version, those of runs created since `begins`."""
+    """Returns the figures of each step, from a version's counts. `begins`: of the period, if any."""
     path = {"automation_id": automation.id, "version": counted["version"], "since": begins and begins.isoformat()}
     found = {}
     for step_id, of_step in counted["steps"].items():
@@ -54,7 +54,7 @@ def figures_of(automation: Automation, counted: Mapping[str, Any], begins: datet
 
 
 def shares_of(counted: Mapping[str, Any]) -> dict[Way, str]:
-    """How much of what left a step took each way, in percent."""
+    """Returns each branch's percentage of the runs that left the step."""
     found: dict[Way, str] = {}
     for step_id, of_step in counted["steps"].items():
         if not of_step.get("arms") or not of_step["left"]:

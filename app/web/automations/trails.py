@@ -1,4 +1,4 @@
-"""Trails: the way of a run through the picture of its version, from its log."""
+"""Trails: reconstructs the path of a run through its version's picture from its log."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from app.domain.automations.definitions.programs import Program
 from app.models.runs import Run, RunStep
 from app.web.automations.showings import Mark, Trail, Way
 
-# Entries of the log that a step may have while it goes on: it has not left the step with these.
+# The status of log entries that a step writes before it is finished.
 _UNDER_WAY = "waiting"
-# Kinds of steps whose entries say which way was taken.
+# Kinds of steps whose log entries name the branch that was taken.
 _SAYS = ("branch", "split")
 _SENDS = ("send_message", "ask")
 
 
 def trail_of(run: Run, log: Sequence[RunStep], program: Program) -> Trail:
-    """The steps that the run has reached and left, and the ways that it took, as far as the log shows them."""
+    """Returns the run's steps (reached, and left) and branches, as far as the log shows them."""
     reached = {entry.step for entry in log} | ({run.step} if run.step and run.started_at else set())
     left = {entry.step for entry in log if entry.status != _UNDER_WAY} - ({run.step} if not run.is_finished else set())
     if run.failure:
@@ -27,7 +27,7 @@ def trail_of(run: Run, log: Sequence[RunStep], program: Program) -> Trail:
 
 
 def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
-    """What is to be said of each step of the picture: that the run is there, or failed there, or how often it came."""
+    """Marks the steps: where the run is, where it failed, or how often it passed."""
     times = Counter(entry.step for entry in log if entry.status != _UNDER_WAY)
     last = {entry.step: entry.number for entry in log}
     found = {}
@@ -42,13 +42,13 @@ def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
 
 
 def sent_again(log: Sequence[RunStep], from_step: str | None) -> int:
-    """How many messages of the log were sent in that step or after it, the first time; all of them for None."""
+    """Counts the messages that were sent in or after `from_step`; all of them for None."""
     first = next((number for number, entry in enumerate(log) if entry.step == from_step), 0)
     return len([entry for entry in log[first:] if entry.kind in _SENDS and _has_sent(entry)])
 
 
 def _has_sent(entry: RunStep) -> bool:
-    """Whether the entry says that a message was queued: an `ask` waits then, and is logged with what it asked."""
+    """Whether the entry queued a message. An `ask` does so when it starts to wait, with its `input`."""
     detail: Mapping[str, object] = entry.detail
     if entry.kind == "ask":
         return entry.status == _UNDER_WAY and detail.get("input") is not None
@@ -57,14 +57,14 @@ def _has_sent(entry: RunStep) -> bool:
 
 
 def _next(run: Run, log: Sequence[RunStep], number: int) -> str | None:
-    """The step that came after the entry; where the run is, for the last one."""
+    """Returns the step after the entry; for the last entry, the step where the run is."""
     if number + 1 < len(log):
         return str(log[number + 1].step)
     return None if run.status == "completed" else run.step
 
 
 def _way(entry: RunStep, following: str | None, program: Program) -> Way | None:
-    """The way on from the step of the entry; None if it has none, or the log does not tell which."""
+    """Returns the branch taken after the entry; None if there is none, or the log does not show it."""
     step = program.steps.get(entry.step)
     if step is None or not step.inside or entry.status == _UNDER_WAY:
         return None

@@ -1,4 +1,4 @@
-"""Triggers, exits and goals of automations in words, and the times that they name."""
+"""Writes triggers, exits, goals and durations in words."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from app.domain.triggers import timed_triggers
 from app.web.automations.condition_words import condition, quoted
 
 Given = Mapping[str, Any]
-# What identifiers stand for: of automations, members, segments and channels.
+# Names of automations, members, segments and channels, by identifier.
 Names = Mapping[str, str]
 
 
 def trigger(given: Given, names: Names) -> str:
-    """A trigger, an exit or a goal in words."""
+    """Describes a trigger, exit or goal."""
     try:
         words = _timed(given, names) if timed_triggers.is_timed(given) else event(given)
         if given.get("also_replies"):
@@ -25,19 +25,19 @@ def trigger(given: Given, names: Names) -> str:
 
 
 def goal(given: Given) -> str:
-    """The goal of an automation in words."""
+    """Describes the goal of an automation."""
     seconds = given.get("within_seconds")
     return trigger(given, {}) + (f", within {duration(seconds)}" if isinstance(seconds, int) else "")
 
 
 def event(given: Given) -> str:
-    """The kind of an event in words, with the tag that it is limited to."""
+    """Describes the kind of event, with the tag that it is limited to."""
     words = EVENTS.get(given["event"], str(given["event"]))
     return words.replace("a tag", f"the tag {quoted(given['tag'])}") if given.get("tag") else words
 
 
 def duration(seconds: float) -> str:
-    """A time that passes: 1 day, 2 hours 30 minutes."""
+    """Writes a duration: 1 day, 2 hours 30 minutes."""
     whole, parts = int(seconds), []
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         number, whole = divmod(whole, size)
@@ -47,12 +47,12 @@ def duration(seconds: float) -> str:
 
 
 def many(number: Any, one: str) -> str:
-    """A number and what is counted, in the plural if it has to be."""
+    """Writes a number with its noun, in the plural if necessary."""
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
 def named(names: Names, identifier: Any, unknown: str) -> str:
-    """What the identifier stands for, in quotes; `unknown` if that is not known."""
+    """Returns the name of the identifier, in quotes; `unknown` if it has none."""
     return quoted(names[identifier], 60) if identifier in names else unknown
 
 

@@ -1,4 +1,4 @@
-"""Versions of an automation: who published what when, what differs, restoring one, and moving runs to the newest."""
+"""Versions: their history and differences, restoring one, and moving runs to the newest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ blueprint = Blueprint(
 @blueprint.get("")
 @page("automations.see")
 def index(automation_id: str) -> str:
-    """The versions, newest first, with how many of their runs are under way."""
+    """Lists the versions, newest first, with the number of their unfinished runs."""
     automation = Automation.find(workspace_id(), automation_id)
     found = lists.sliced(lambda after, limit: _newest(automation, after, limit), lambda row: str(row.number))
     actors = [each.published_by for each in found.rows if each.published_by]
@@ -44,7 +44,7 @@ def index(automation_id: str) -> str:
 @blueprint.get("/compare")
 @page("automations.see")
 def compare(automation_id: str) -> str:
-    """What differs between the versions `from` and `to`, in words and in the picture of the later one."""
+    """Compares the versions `from` and `to`, in words and in the picture of the later one."""
     automation = Automation.find(workspace_id(), automation_id)
     number, other = _number(request.args.get("from")), _number(request.args.get("to"))
     number = number or max((other or automation.latest_version + 1) - 1, 1)
@@ -84,7 +84,7 @@ def restore(automation_id: str) -> Response:
 @blueprint.get("/move")
 @page("automations.manage")
 def ask_to_move(automation_id: str) -> str:
-    """How many runs of a version can go on with the published one, and how many keep theirs."""
+    """Shows how many runs of a version can move to the published one, and how many cannot."""
     automation = Automation.find(workspace_id(), automation_id)
     number = _number(request.args.get("version")) or 0
     if not automation.version or not 0 < number <= automation.latest_version or number == automation.version:
@@ -96,7 +96,7 @@ def ask_to_move(automation_id: str) -> str:
 @blueprint.post("/move")
 @page("automations.manage")
 def move(automation_id: str) -> Response:
-    """Moves the runs of a version that wait in a step which the published one has, too."""
+    """Moves the runs of a version that wait in steps which the published version also has."""
     automation = Automation.find(workspace_id(), automation_id)
     body = {"from_version": _number(request.form.get("version")) or 0, "to_version": automation.version or 0}
     done = f"The runs that could be moved go on with version {automation.version}."
@@ -106,14 +106,14 @@ def move(automation_id: str) -> Response:
 
 
 def _newest(automation: Automation, after: str | None, limit: int) -> list[AutomationVersion]:
-    """Versions without their definitions, which may be large."""
+    """Lists versions without their definitions, which may be large."""
     columns = (AutomationVersion.number, AutomationVersion.published_at, AutomationVersion.published_by)
     found = AutomationVersion.select(*columns).where(AutomationVersion.automation_id == automation.id)
     return list(page_before(found, AutomationVersion, [after if _number(after) else None], limit, ("number",)))
 
 
 def _definition(automation: Automation, number: int | None) -> dict[str, Any]:
-    """The definition of the version, or the draft for None. Raises NotFound."""
+    """Returns the definition of the version, or of the draft if None. Raises NotFound."""
     if number is None:
         return dict(automation.definition)
     version = automations.find_version(automation, number)
@@ -123,11 +123,11 @@ def _definition(automation: Automation, number: int | None) -> dict[str, Any]:
 
 
 def _refuse_unknown(automation: Automation, number: int) -> None:
-    """Raises Invalid unless the automation has that version."""
+    """Raises Invalid if the automation has no such version."""
     if not 0 < number <= automation.latest_version:
         raise Invalid(Fault("/version", "This automation has no such version."))
 
 
 def _number(text: str | None) -> int | None:
-    """The number of a version, None for the draft and for what is none."""
+    """Parses the number of a version; None for the draft and for invalid text."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,4 +1,4 @@
-"""Wordings: the steps of definitions, and the ways on from them, in the words in which people read them."""
+"""Wordings: describes the steps of definitions, and their branches, in plain words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_CHIPS = 4
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A step in words: what it does, the text that it is about, and the labels of its buttons."""
+    """A step in words: what it does, its text, and the labels of its buttons."""
 
     title: str
     detail: str = ""
@@ -26,16 +26,17 @@ class Words:
 
     @property
     def sentence(self) -> str:
-        """The whole in one line."""
+        """Joins everything in one line."""
         buttons = f" Buttons: {', '.join(self.chips)}." if self.chips else ""
         return (f"{self.title}: {self.detail}" if self.detail else self.title) + buttons
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One of the ways on from a step, in few words and in full.
+    """A branch of a step, in a few words and in full.
 
-    `key`: its name in counts; None: the way past the steps inside. `place`: the pointer of its list from the step.
+    `key`: its name in counts; None for the path around the nested steps. `place`: the pointer of its list, relative to
+    the step.
     """
 
     key: str | None
@@ -46,7 +47,7 @@ class Way:
 
 
 def step(given: Given, names: Names) -> Words:
-    """The step in words. A step that has faults, or is of a kind that is not known, is named as well as it can be."""
+    """Describes a step. If it has faults or an unknown kind, names at least the kind."""
     kind = given.get("kind")
     try:
         return STEPS[str(kind)](given, names)
@@ -55,7 +56,7 @@ def step(given: Given, names: Names) -> Words:
 
 
 def ways(given: Given) -> list[Way]:
-    """The ways on from a step that has steps inside; none for one that has not, or whose ways have faults."""
+    """Returns the branches of a step; none if it has no steps inside, or they have faults."""
     try:
         kind = KINDS[given["kind"]]
         inside = [(key, place, steps) for key, place, steps in kind.inside(given) if isinstance(steps, list)]
@@ -68,7 +69,7 @@ def ways(given: Given) -> list[Way]:
 
 
 def steps_of(given: Sequence[Any]) -> list[Given]:
-    """The steps of a list, an empty one for what is none: their places count."""
+    """Replaces anything that is not a step with {}, so that positions stay the same."""
     return [each if isinstance(each, dict) else {} for each in given]
 
 
@@ -182,7 +183,7 @@ def _wait_for_reply(given: Given, names: Names) -> Words:
 
 
 def _way(given: Given, key: str) -> tuple[str, str]:
-    """A list of steps inside the step, in few words and in full."""
+    """Returns the short and the full label of a branch."""
     match given["kind"], key:
         case "branch", "then":
             return "Yes", f"If {condition(given['if'])}"
@@ -230,7 +231,7 @@ STEPS: Mapping[str, Callable[[Given, Names], Words]] = {
     "wait_for_event": _wait_for_event,
     "wait_for_reply": _wait_for_reply,
 }
-# The way past the steps of `otherwise`, in few words and in full.
+# The short and full label of the path around the steps of `otherwise`.
 _PAST: Mapping[str, tuple[str, str]] = {
     "ask": ("Answered", "When the contact has answered"),
     "wait_for_event": ("Happened", "When it has happened"),

@@ -1,4 +1,4 @@
-"""Forms of broadcasts: what was typed, and the body of the API that it stands for."""
+"""Forms of broadcasts, and the API body that a form stands for."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ FIELDS = (
 )
 EVERYBODY = "everybody"
 _EVERYBODY = {"field": "contact.created_at", "is": "exists"}
-# What a text can name, as it is written there.
+# Names that a text can use, as they are written in it.
 NAMES = [f"{{{{ contact.{name} }}}}" for name in known_names.CONTACT_FIELDS]
-# Why a contact is skipped or would be left out, in the words of the page.
+# Why a contact is skipped or left out, in the page's words.
 REASONS: Mapping[str, str] = {
     "opted_out": "They have opted out.",
     "no_channel": "No connected channel can reach them.",
@@ -49,7 +49,7 @@ REASONS: Mapping[str, str] = {
 
 @dataclass
 class Given:
-    """What the form has. `kept`: the files of the message; `sample`: whom a preview is for."""
+    """The form's fields. `kept`: the message's files; `sample`: the contact of the preview."""
 
     fields: dict[str, str] = field(default_factory=lambda: {**dict.fromkeys(FIELDS, ""), "canary": "true"})
     kept: list[str] = field(default_factory=list)
@@ -57,19 +57,19 @@ class Given:
 
     @property
     def digest(self) -> str:
-        """Differs whenever something is changed that counts for the broadcast."""
+        """Changes whenever a field that affects the broadcast changes."""
         counts = [*(self.fields[name].strip() for name in FIELDS), *sorted(self.kept)]
         return hashlib.sha256(json.dumps(counts)).hexdigest()
 
 
 def given() -> Given:
-    """What was typed."""
+    """Reads the submitted form."""
     kept = [each for each in typed_all("attachments") if ids.is_id(each, "upl")]
     return Given(typed(*FIELDS), kept, typed("sample")["sample"])
 
 
 def given_of(broadcast: Broadcast) -> Given:
-    """A scheduled broadcast as the form has it."""
+    """Returns the form of a scheduled broadcast."""
     message = broadcast.message or {}
     fields = {
         "name": broadcast.name,
@@ -88,15 +88,12 @@ def given_of(broadcast: Broadcast) -> Given:
 
 
 def was_previewed(given: Given) -> bool:
-    """Whether the form was sent as its preview has shown it."""
+    """Whether the form is unchanged since its preview."""
     return request.form.get("previewed") == given.digest
 
 
 def keep_files(given: Given) -> None:
-    """Stores the files that were added, so that the form has them from now on.
-
-    Raises Invalid, TooMuchStored, Unavailable.
-    """
+    """Stores newly added files and adds them to the form. Raises Invalid, TooMuchStored, Unavailable."""
     added = uploads.given("files")
     if len(given.kept) + len(added) > media.MOST_FILES:
         raise Invalid(Fault("/files", f"A message has at most {media.MOST_FILES} files."))
@@ -104,7 +101,7 @@ def keep_files(given: Given) -> None:
 
 
 def files_of(given: Given) -> list[Upload]:
-    """The files that the form has."""
+    """Returns the files in the form."""
     if not given.kept:
         return []
     some = given.kept[: 2 * media.MOST_FILES]
@@ -112,15 +109,15 @@ def files_of(given: Given) -> list[Upload]:
 
 
 def answers_of(given: Given) -> list[str]:
-    """The labels of the buttons that the form has."""
+    """Returns the labels of the buttons in the form."""
     return [line.strip() for line in given.fields["answers"].splitlines() if line.strip()]
 
 
 def body_of(given: Given, broadcast: Broadcast | None = None) -> dict[str, Any]:
-    """The body that the form stands for, checked. Raises Invalid.
+    """Returns the API body that the form stands for, validated. Raises Invalid.
 
-    A scheduled broadcast keeps what the form cannot show: its own filter, the identifiers of its buttons, the seconds
-    of its time.
+    Keeps what the form cannot show of a scheduled broadcast: its own filter, the identifiers of its buttons, and the
+    seconds of its time.
     """
     fields = given.fields
     body: dict[str, Any] = {"name": fields["name"], "canary": fields["canary"] == "true"}
@@ -152,7 +149,7 @@ def body_of(given: Given, broadcast: Broadcast | None = None) -> dict[str, Any]:
 
 
 def errors_of(error: Invalid | Conflict) -> dict[str, str]:
-    """The sentence for each field of the form."""
+    """Returns the error messages by field."""
     if isinstance(error, Conflict):
         return sentences_of(error)
     fields = {"filter": "audience", "segment_id": "audience", "message": "text"}
@@ -166,7 +163,10 @@ def errors_of(error: Invalid | Conflict) -> dict[str, str]:
 
 
 def _start(text: str, broadcast: Broadcast | None) -> datetime:
-    """The time that was typed; the broadcast's own, with its seconds, if that was left as it is. Raises Invalid."""
+    """Returns the typed time. If it was not changed, keeps the broadcast's own, with seconds.
+
+    Raises Invalid.
+    """
     own = broadcast.send_at if broadcast else None
     return own if own is not None and text == send_times.typed(own) else send_times.read(text)
 
@@ -189,7 +189,7 @@ def _message(given: Given, broadcast: Broadcast | None) -> dict[str, Any]:
 
 
 def _buttons(labels: Sequence[str], broadcast: Broadcast | None) -> list[dict[str, str]]:
-    """A button for each label; one that the broadcast has already keeps its identifier."""
+    """Returns a button for each label. An existing label keeps its identifier."""
     message = (broadcast and broadcast.message) or {}
     had = {each["label"]: each["id"] for each in message.get("buttons", ())}
     free = (each for number in count(1) if (each := f"answer-{number}") not in had.values())
@@ -197,5 +197,5 @@ def _buttons(labels: Sequence[str], broadcast: Broadcast | None) -> list[dict[st
 
 
 def _whole(text: str) -> int | str:
-    """The number, or the text, which the check then refuses."""
+    """Returns the number; other text unchanged, so that validation refuses it."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else text

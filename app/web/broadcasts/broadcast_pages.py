@@ -1,4 +1,4 @@
-"""Broadcasts: composed, scheduled, watched and read."""
+"""Broadcasts: composing, scheduling, watching and reading them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from app.web.settings import channel_forms
 
 blueprint = Blueprint("broadcast_pages", __name__, url_prefix="/workspaces/<workspace>/broadcasts")
 
-# Waits that are shorter are not worth a word.
+# Shorter waits are not shown.
 _SOON = timedelta(minutes=1)
 _CHANGED = "Something has changed since the preview. Look at the new one below, then press the button again."
 _CHOICES = {
@@ -45,7 +45,7 @@ _CHOICES = {
 @blueprint.get("")
 @page("broadcasts.see")
 def index() -> str:
-    """The broadcasts, newest first."""
+    """Lists the broadcasts, newest first."""
     state = filters.read({"state": filters.one_of(STATES)}).values.get("state")
     listed = sliced(partial(broadcasts.newest, workspace_id(), state))
     shown = broadcast_representations.represent_all(listed.rows)
@@ -55,7 +55,7 @@ def index() -> str:
 @blueprint.get("/new")
 @page("broadcasts.manage")
 def new() -> str:
-    """The form of a new broadcast."""
+    """Shows the form of a new broadcast."""
     return _form(None, Given())
 
 
@@ -69,7 +69,7 @@ def create() -> Answer:
 @blueprint.get("/<broadcast_id>")
 @page("broadcasts.see")
 def show(broadcast_id: str) -> str | Response:
-    """A broadcast: its progress, what came of it, and its contacts."""
+    """Shows a broadcast: its progress, its results and its contacts."""
     broadcast = Broadcast.find(workspace_id(), broadcast_id)
     asked = filters.read({"outcome": filters.one_of((*OUTCOMES, "replied"))}).values.get("outcome")
     outcome, replied = (None, True) if asked == "replied" else (asked, None)
@@ -106,7 +106,7 @@ def show(broadcast_id: str) -> str | Response:
 @blueprint.get("/<broadcast_id>/edit")
 @page("broadcasts.manage")
 def edit(broadcast_id: str) -> str | AnyResponse:
-    """The form of a scheduled broadcast."""
+    """Shows the form of a scheduled broadcast."""
     broadcast = Broadcast.find(workspace_id(), broadcast_id)
     if broadcast.state != "scheduled":
         return to("broadcast_pages.show", broadcast_id=broadcast.id)
@@ -123,7 +123,7 @@ def update(broadcast_id: str) -> Answer:
 @blueprint.post("/<broadcast_id>/pause")
 @page("broadcasts.manage")
 def pause(broadcast_id: str) -> AnyResponse:
-    """Stops reaching contacts until it is continued."""
+    """Pauses the broadcast."""
     return _move(broadcast_id, "broadcasts.pause", "The broadcast is paused.")
 
 
@@ -137,7 +137,7 @@ def go_on(broadcast_id: str) -> AnyResponse:
 @blueprint.post("/<broadcast_id>/abort")
 @page("broadcasts.manage")
 def abort(broadcast_id: str) -> AnyResponse:
-    """Ends the broadcast."""
+    """Aborts the broadcast."""
     return _move(
         broadcast_id, "broadcasts.abort", "The broadcast is aborted. Contacts that it had not reached get nothing."
     )
@@ -161,7 +161,7 @@ def _save(broadcast: Broadcast | None) -> Answer:
         if broadcast is None:
             job = writes.submit("broadcasts.create", body, ids.new("bct"))
         else:
-            # What the form has left empty is taken back.
+            # Empty fields of the form reset the broadcast's values.
             emptied = dict.fromkeys(("channel_id", "per_second", "send_at"))
             job = writes.submit("broadcasts.update", {**emptied, "time_zone": "workspace", **body}, broadcast.id)
     except (Invalid, Conflict) as error:
@@ -205,7 +205,7 @@ def _form(
 
 
 def _pace(broadcast: Broadcast) -> tuple[float, float] | None:
-    """While it runs: the contacts handled in a second, and the milliseconds that the rest will take."""
+    """Returns contacts per second, and the estimated milliseconds left; None unless it is running."""
     if broadcast.state != "running" or not broadcast.handled or broadcast.reached is not None:
         return None
     seconds = max((now() - broadcast.started_at).total_seconds(), 1)
@@ -214,7 +214,7 @@ def _pace(broadcast: Broadcast) -> tuple[float, float] | None:
 
 
 def _waits_until(broadcast: Broadcast) -> datetime | None:
-    """When a running broadcast goes on that waits for quiet hours or clocks; None if it goes on soon."""
+    """Returns when a broadcast that waits for quiet hours or local times continues; None if soon."""
     if broadcast.state not in ("canary", "running") or broadcast.wakes_at is None:
         return None
     return broadcast.wakes_at if broadcast.wakes_at - now() > _SOON else None

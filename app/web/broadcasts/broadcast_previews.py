@@ -1,4 +1,4 @@
-"""Previews of broadcasts: whom one would reach now, who is left out, and the message as a contact would get it."""
+"""Previews: who would get a broadcast now, who is left out, and what the message looks like."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from app.lib.templates import TemplateError
 from app.models.contacts import Contact
 from app.web.access import workspace_id
 
-# Names in a text for which a preview says how many contacts lack them.
+# For so many names in the text, the preview says how many contacts lack them.
 MOST_NAMES = 3
-# An output that says what stands there for contacts that lack its name.
+# An output with a default for contacts that lack the name.
 _WITH_DEFAULT = re.compile(r"\{\{[^{}|]*\|\s*default\s*:[^{}]*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The text and the template for one contact; with a `fault`, the contact would be skipped for it."""
+    """The text and template for one contact. With a `fault`, the contact would be skipped."""
 
     text: str | None = None
     template: Any = None
@@ -36,9 +36,9 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a broadcast would do. `lacking`: how many contacts lack a name of the text; `refusal`: why none of it.
+    """What a broadcast would do. `lacking`: how many contacts lack a name that the text uses.
 
-    `is_due`: it would start at once, also where a time is given.
+    `refusal`: why there is no preview. `is_due`: it would start at once, even if it has a time.
     """
 
     count: int = 0
@@ -55,14 +55,14 @@ class Preview:
 
     @property
     def is_sample_of_left_out(self) -> bool:
-        """Whether there was no time to look at all contacts, so that more may be left out."""
+        """Whether `left_out` covers only a part of the contacts, because there was no time for all."""
         return self.looked_at < self.count + sum(self.left_out.values())
 
 
 def of(body: Mapping[str, Any], chosen: str) -> Preview:
-    """What the broadcast would do now, with its message for the chosen contact of the sample, or for the newest.
+    """Previews the broadcast, with the message for the chosen contact, or else for the newest.
 
-    `body`: as the API takes it, without faults. Raises Invalid if its segment has been deleted meanwhile.
+    `body`: a valid API body. Raises Invalid if its segment has been deleted meanwhile.
     """
     condition = broadcast_checks.filter_of(workspace_id(), body)
     try:
@@ -112,12 +112,12 @@ def _renditions(body: Mapping[str, Any], contact: Contact | None, rendered: Rend
 
 
 def _lacking(condition: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, int]:
-    """How many of the contacts lack the names of the text, of the first few that have no default."""
+    """Counts contacts that lack names in the text, for the first MOST_NAMES names without a default."""
     text = _WITH_DEFAULT.sub("", (body.get("message") or {}).get("text") or "")
     named = [".".join(path) for path in templates.named(text) if path[0] == "contact" and len(path) > 1]
     counted = {}
     for name in list(dict.fromkeys(named))[:MOST_NAMES]:
         lacks = {"all": [condition, {"field": name, "is": "not_exists"}]}
-        if not definitions.filter_faults(lacks):  # some names of templates are none of filters
+        if not definitions.filter_faults(lacks):  # some names in templates are not allowed in filters
             counted[name] = scans.count(workspace_id(), lacks).count
     return {name: number for name, number in counted.items() if number}

@@ -1,4 +1,4 @@
-"""Rows of broadcasts: what became of each contact, on pages and in files."""
+"""Rows of broadcasts: what happened to each contact, for pages and files."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from app.models.broadcasts import BroadcastRow
 from app.models.contacts import Contact
 from app.models.conversations import Message
 
-# Rows of a file that are read together.
+# How many rows of a file are read at once.
 BATCH = 500
 _NAMES = ("first_name", "last_name", "email", "phone")
 
 
 def messages_of(rows: Sequence[BroadcastRow]) -> dict[str, Message]:
-    """The messages of the rows by identifier, with what became of them."""
+    """Returns the messages of the rows, with their outcomes, by identifier."""
     wanted = [row.message_id for row in rows if row.message_id is not None]
     found = Message.select(Message.id, Message.status, Message.failure, Message.conversation_id)
     return {each.id: each for each in found.where(Message.id.in_(wanted))} if wanted else {}
 
 
 def in_files(broadcast_id: str, outcome: str | None, replied: bool | None) -> Iterator[list[dict[str, Any]]]:
-    """Yields all rows for a file, the latest first, some at a time: who the contacts are and what they got."""
+    """Yields all rows for a file in batches, newest first, with the contacts and what they got."""
     last, part = _newest(broadcast_id, outcome, replied, None)
     while part:
         yield part
@@ -35,7 +35,7 @@ def in_files(broadcast_id: str, outcome: str | None, replied: bool | None) -> It
 def _newest(
     broadcast_id: str, outcome: str | None, replied: bool | None, before: str | None
 ) -> tuple[str | None, list[dict[str, Any]]]:
-    """The next rows, and the number of the last of them."""
+    """Returns the number of the last row, and the next rows."""
     rows = BroadcastRow.newest(broadcast_id, outcome, replied, before, BATCH)
     return str(rows[-1].number) if rows else None, _flat(rows)
 

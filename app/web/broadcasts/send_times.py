@@ -1,4 +1,4 @@
-"""Times at which broadcasts start, as one types them: on the workspace's clock."""
+"""Start times of broadcasts as users type them: in the workspace's time zone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _UNKNOWN = "Give a time such as 2026-11-21T10:00."
 
 
 def zone() -> ZoneInfo:
-    """The time zone of the workspace; UTC if it has none."""
+    """Returns the workspace's time zone; UTC if it has none."""
     return time_zones.first_known(workspaces.find(workspace_id()).timezone)
 
 
 def read(text: str) -> datetime:
-    """The moment when the workspace's clock shows the time that was typed. Raises Invalid."""
+    """Reads a typed time in the workspace's time zone. Raises Invalid."""
     try:
         typed = datetime.fromisoformat(text)
         moment = typed if typed.tzinfo else time_zones.moment(typed.date(), typed.time(), zone())
@@ -30,5 +30,5 @@ def read(text: str) -> datetime:
 
 
 def typed(moment: datetime) -> str:
-    """The moment as a field has it, on the workspace's clock."""
+    """Writes the moment for an input, in the workspace's time zone."""
     return moment.astimezone(zone()).replace(tzinfo=None).isoformat(timespec="minutes")

@@ -1,1 +1,1 @@
-"""Pages about contacts: found, changed, imported and exported."""
+"""Pages about contacts: finding, changing, importing and exporting them."""

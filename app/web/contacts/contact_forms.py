@@ -1,4 +1,4 @@
-"""The form of a contact: what it shows of one, and what it asks of the API."""
+"""The form of a contact, and the API bodies that it stands for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.web.forms import typed, typed_all
 NAMES = ("first_name", "last_name", "locale", "timezone")
 PLAIN = (*IDENTIFIERS, *NAMES)
 KINDS = (("text", "text"), ("number", "number"), ("boolean", "true or false"))
-# The empty rows for further custom fields.
+# How many empty rows a form has for new custom fields.
 BLANK_ROWS = 3
 _STALE = "Somebody has changed this contact since you opened the form. Check what is below, then save it again."
 _INTEGER = re.compile(r"-?[0-9]{1,16}", re.ASCII)
@@ -27,7 +27,7 @@ _FLOAT = re.compile(r"-?[0-9]{1,16}\.[0-9]{1,30}(e[+-]?[0-9]{1,2})?", re.ASCII |
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A custom field as text."""
+    """A custom field, as text."""
 
     name: str = ""
     kind: str = "text"
@@ -36,13 +36,13 @@ class Row:
 
 
 def blank() -> dict[str, Any]:
-    """The form of a new contact."""
+    """Returns the form of a new contact."""
     empty: dict[str, Any] = dict.fromkeys((*PLAIN, "tags", "seen"), "")
     return empty | {"opted_out": False, "rows": [Row()] * BLANK_ROWS}
 
 
 def of_contact(contact: Contact, most_fields: int = MOST_FIELDS, blank_rows: int = BLANK_ROWS) -> dict[str, Any]:
-    """The form that changes this one, with its first custom fields."""
+    """Returns the form of a contact, with its first custom fields."""
     custom = list(contact.custom_fields.items())[:most_fields]
     rows = [Row(name, *_as_text(value), is_new=False) for name, value in custom]
     plain = {name: getattr(contact, name) or "" for name in PLAIN}
@@ -54,7 +54,7 @@ def of_contact(contact: Contact, most_fields: int = MOST_FIELDS, blank_rows: int
 
 
 def sent(contact: Contact | None = None) -> dict[str, Any]:
-    """The form as it was sent."""
+    """Reads the submitted form."""
     known = contact.custom_fields if contact else {}
     columns = (typed_all(f"custom_{column}") for column in ("name", "kind", "value"))
     rows = [
@@ -66,18 +66,18 @@ def sent(contact: Contact | None = None) -> dict[str, Any]:
 
 
 def again(given: Mapping[str, Any], contact: Contact, error: Invalid | Conflict) -> dict[str, Any]:
-    """The form that was refused, to be sent once more: after a Conflict, its sender knows what has changed."""
+    """Returns a refused form for correction. After a Conflict, it accepts the contact's new state."""
     return {**given, "seen": contact.updated_at.isoformat()} if isinstance(error, Conflict) else dict(given)
 
 
 def refuse_stale(given: Mapping[str, Any], contact: Contact) -> None:
-    """Raises Conflict if somebody has changed the contact since the form was shown."""
+    """Raises Conflict if the contact was changed since the form was shown."""
     if given["seen"] != contact.updated_at.isoformat():
         raise Conflict(_STALE)
 
 
 def creation(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The body that creates the contact. Raises Invalid for a custom field that is not of its kind."""
+    """Returns the body that creates the contact. Raises Invalid for a value that is not of its kind."""
     plain = {name: given[name].strip() for name in PLAIN if given[name].strip()}
     tags = [tag for tag in given["tags"].split("\n") if tag.strip()]
     fields = _custom_fields({}, given["rows"])
@@ -85,7 +85,7 @@ def creation(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def change(given: Mapping[str, Any], contact: Contact) -> dict[str, Any]:
-    """The body that changes the contact: only what differs. Raises Invalid as `creation` does."""
+    """Returns the body that changes the contact: only differences. Raises Invalid like `creation`."""
     body: dict[str, Any] = {
         name: given[name].strip() or None for name in PLAIN if given[name] != _in_one_line(getattr(contact, name))
     }
@@ -97,7 +97,7 @@ def change(given: Mapping[str, Any], contact: Contact) -> dict[str, Any]:
 
 
 def _custom_fields(known: Mapping[str, Any], rows: list[Row]) -> dict[str, Any]:
-    """The fields that differ from the known ones; null for one that is now empty."""
+    """Returns the custom fields that differ; null for those that are now empty."""
     found: dict[str, Any] = {}
     for row in rows:
         if not row.name:
@@ -129,12 +129,12 @@ def _value(row: Row) -> Any:
 
 
 def _as_text(value: Any) -> tuple[str, str]:
-    """The kind and the text of a custom field's value."""
+    """Returns the kind and the text of a custom field's value."""
     if isinstance(value, str):
         return "text", value.replace("\r\n", "\n")
     return ("boolean" if isinstance(value, bool) else "number"), json.dumps(value).decode()
 
 
 def _in_one_line(value: str | None) -> str:
-    # An input leaves line breaks out, and a name that has one has not been changed by that.
+    # An input drops line breaks. This alone does not count as a change.
     return re.sub(r"[\r\n]", "", value or "")

@@ -1,4 +1,4 @@
-"""Contacts: found, looked at, changed, tagged and erased."""
+"""Contacts: finding, viewing, changing, tagging and erasing them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILTERS = ("q", "email", "phone", "external_id", "tag")
 @blueprint.get("")
 @page("contacts.see")
 def index() -> Answer:
-    """The contacts that match the filters, newest first; as a file for those who may export."""
+    """Lists the contacts that match the filters, newest first; as a file for those who may export."""
     given = lists.filters(*FILTERS, "segment_id")
     try:
         wanted = _wanted({name: text for name, text in given.items() if name in FILTERS})
@@ -51,14 +51,14 @@ def index() -> Answer:
 @blueprint.get("/new")
 @page("contacts.edit")
 def new() -> str:
-    """The form of a new contact."""
+    """Shows the form of a new contact."""
     return _form(contact_forms.blank())
 
 
 @blueprint.post("/new")
 @page("contacts.edit")
 def create() -> Answer:
-    """Creates the contact; one that is there already is not changed."""
+    """Creates the contact. Refuses if a contact has one of the identifiers."""
     given = contact_forms.sent()
     try:
         fields = checked(ContactUpsert(), contact_forms.creation(given))
@@ -73,14 +73,14 @@ def create() -> Answer:
 @blueprint.get("/<contact_id>")
 @page("contacts.see")
 def show(contact_id: str) -> str:
-    """A contact with its fields and tags."""
+    """Shows a contact with its fields and tags."""
     return _show(contacts.find(workspace_id(), contact_id))
 
 
 @blueprint.get("/<contact_id>/edit")
 @page("contacts.edit")
 def edit(contact_id: str) -> str:
-    """The form that changes the contact."""
+    """Shows the form that changes the contact."""
     contact = contacts.find(workspace_id(), contact_id)
     return _form(contact_forms.of_contact(contact), contact)
 
@@ -88,7 +88,7 @@ def edit(contact_id: str) -> str:
 @blueprint.post("/<contact_id>/edit")
 @page("contacts.edit")
 def update(contact_id: str) -> Answer:
-    """Changes what differs."""
+    """Saves the differences."""
     contact = contacts.find(workspace_id(), contact_id)
     given = contact_forms.sent(contact)
     try:
@@ -116,7 +116,7 @@ def remove_tag(contact_id: str) -> Answer:
 @blueprint.get("/<contact_id>/erase")
 @page("contacts.erase")
 def ask_to_erase(contact_id: str) -> str:
-    """Asks to type who is erased."""
+    """Asks the user to type the contact's identifier."""
     contact = contacts.find(workspace_id(), contact_id)
     return render_template("contacts/erase.html", contact=contact, typed="", errors={})
 
@@ -136,7 +136,7 @@ def erase(contact_id: str) -> Answer:
 
 
 def _wanted(given: dict[str, str]) -> dict[str, str]:
-    """The filters of the query. Raises Invalid."""
+    """Validates the filters of the query. Raises Invalid."""
     wanted = dict(given)
     if "q" in given and not SHORTEST_SEARCH <= len(given["q"]) <= LONGEST_SEARCH:
         detail = f"Search for {SHORTEST_SEARCH} to {LONGEST_SEARCH} characters."

@@ -1,4 +1,4 @@
-"""Talks with a contact, as its page begins with them: the latest conversation, and the others."""
+"""Talks: a contact's latest conversations, for the contact's page."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOST_MESSAGES, MOST_CONVERSATIONS = 8, 10
 
 @dataclass(frozen=True, slots=True)
 class Talks:
-    """`conversations`, the latest first; `messages` are the last of the first one, the oldest of them first.
+    """`conversations`: newest first. `messages`: the last ones of the newest conversation, in order.
 
-    `channels` and `people`: the names of channels and members, by identifier.
+    `channels` and `people`: names of channels and members, by identifier.
     """
 
     conversations: Sequence[Conversation]
@@ -30,7 +30,7 @@ class Talks:
 
 
 def of_contact(contact: Contact) -> Talks:
-    """The talks with the contact; none for those who may not read messages. Takes a few statements."""
+    """Returns the talks with the contact; none for viewers who may not read messages."""
     if not viewer().may(message_access.SEE):
         return Talks([], [], {}, {})
     found = Conversation.of_contact(workspace_id(), contact.id, MOST_CONVERSATIONS)

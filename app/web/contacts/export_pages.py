@@ -1,4 +1,4 @@
-"""Exports: everything that is stored about a contact, as a file."""
+"""Exports: everything stored about a contact, as a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ blueprint = Blueprint("export_pages", __name__, url_prefix="/workspaces/<workspa
 @blueprint.get("/<contact_id>/export")
 @page(message_access.EXPORT)
 def show(contact_id: str) -> Response:
-    """One JSON document, sent while it is read."""
+    """Streams one JSON document."""
     contact = contacts.find(workspace_id(), contact_id)
     headers = {"Content-Disposition": f'attachment; filename="{contact.id}.json"'}
     return Response(exports.export(contact), headers=headers, mimetype="application/json")

@@ -1,4 +1,4 @@
-"""Imports: a file of contacts, its progress, and what is wrong with its lines."""
+"""Imports: uploading a file of contacts, its progress, and its faulty lines."""
 
 from __future__ import annotations
 
@@ -45,21 +45,22 @@ _TARGETS = [(target, _LABELS.get(target, target.replace("_", " "))) for target i
 @blueprint.get("/import")
 @page("contacts.import")
 def new() -> str:
-    """The form that takes a file, and the imports before."""
+    """Shows the form that takes a file, and earlier imports."""
     return _form({})
 
 
 @blueprint.post("/import")
-@page("contacts.import", most_bytes=2 * MOST_BYTES)  # a file that is too large gets a sentence at its field
+# A larger limit than the file's, so that a file that is too large gets an error at its field.
+@page("contacts.import", most_bytes=2 * MOST_BYTES)
 def create() -> Answer:
-    """Accepts the file as one job, and leads to its progress; or only shows its columns, to choose what they are."""
+    """Accepts the file as one job and redirects to its progress. With `look`, only shows its columns."""
     if request.form.get("look") == "columns":
         return _form({}, _columns())
     mapping = _mapping()
     try:
         job = _accept(_file(), mapping)
     except Invalid as error:
-        # Whatever is wrong with the file as a whole belongs to its field.
+        # Faults of the whole file are shown at its field.
         return _form({"file": next(iter(errors_of(error).values()))}, _columns(mapping)), 422
     except Conflict as error:
         return _form({"file": error.detail}), 409
@@ -69,7 +70,7 @@ def create() -> Answer:
 @blueprint.get("/imports/<import_id>")
 @page("contacts.import")
 def show(import_id: str) -> Answer:
-    """How far the import is, and its bad lines; these as a file, too."""
+    """Shows the progress of the import and its bad lines, which are also available as a file."""
     found = Import.find(workspace_id(), import_id)
     if lists.wanted_format():
         return lists.file_of(
@@ -82,9 +83,10 @@ def show(import_id: str) -> Answer:
 @blueprint.post("/imports/<import_id>/lines")
 @page("contacts.import", most_bytes=2 * MOST_BYTES)
 def take_lines(import_id: str) -> Answer:
-    """The lines of the file, sent once more, that were not imported or only in part: to correct and import again.
+    """Returns the lines that were not, or only partly, imported, to correct and import again.
 
-    The service does not keep them: what nobody could be found for could not be erased with anybody either.
+    The user sends the file again, because the service does not keep it: lines without a contact could not be erased
+    together with one.
     """
     found = Import.find(workspace_id(), import_id)
     numbers = {error.number for error in _errors(found.id, None, lists.MOST_EXPORTED)}
@@ -95,7 +97,7 @@ def take_lines(import_id: str) -> Answer:
     except Invalid as error:
         return _show(found, errors_of(error)), 422
     is_json = text.startswith("{")
-    # Excel takes a table without a byte order mark for Windows-1252.
+    # Without a byte order mark, Excel reads a CSV file as Windows-1252.
     body = text.encode(errors="replace") if is_json else text.encode("utf-8-sig", "replace")
     response = Response(body, mimetype="application/x-ndjson" if is_json else "text/csv")
     name = f"{found.id}-lines.{'jsonl' if is_json else 'csv'}"
@@ -123,13 +125,13 @@ def _file() -> IO[bytes]:
 
 
 def _mapping() -> Mapping | None:
-    """What the form says about the columns; None if it does not know them."""
+    """Returns the form's targets for the columns; None before the columns are known."""
     headers, targets = typed_all("header"), typed_all("column")
     return Mapping(headers, targets) if headers else None
 
 
 def _columns(mapping: Mapping | None = None) -> list[Column]:
-    """The columns of the file that was sent, with what was chosen for them; none of a file that is no table."""
+    """Returns the columns of the uploaded file, with the chosen targets; none if it is not a table."""
     try:
         with import_texts.opened(_file(), "replace") as text:
             is_table = import_texts.first_sign(text) not in ("[", "{")
@@ -142,7 +144,7 @@ def _columns(mapping: Mapping | None = None) -> list[Column]:
 
 
 def _sized(file: IO[bytes]) -> tuple[IO[bytes], int]:
-    """The file at its beginning, and its size in bytes. Raises Invalid if it is too large."""
+    """Rewinds the file, and returns it with its size in bytes. Raises Invalid if it is too large."""
     size = file.seek(0, 2)
     if size > MOST_BYTES:
         raise Invalid(Fault("/file", f"The file is larger than {MOST_BYTES // 1024**2} MiB. Split it."))
@@ -161,7 +163,7 @@ def _accept(given: IO[bytes], mapping: Mapping | None) -> Job:
 
 
 def _country() -> str:
-    """The country that the form names for phones without a country's code; "" for none. Raises Invalid."""
+    """The country chosen for phone numbers without a country code; "" if none. Raises Invalid."""
     country = typed("country")["country"]
     if country and country not in countries.names():
         raise Invalid(Fault("/country", "There is no such country."))
@@ -169,7 +171,7 @@ def _country() -> str:
 
 
 def _lines(file: IO[bytes], numbers: Collection[int]) -> str:
-    """The lines of the file with these numbers, as `_read` counts them. Raises Invalid."""
+    """Returns the lines of the file with these numbers, as `_read` counts them. Raises Invalid."""
     with import_texts.opened(file, "surrogateescape") as text:
         first = import_texts.first_sign(text)
         if first == "[":
@@ -180,7 +182,7 @@ def _lines(file: IO[bytes], numbers: Collection[int]) -> str:
 
 
 def _read(file: IO[bytes], mapping: Mapping | None, country: str) -> Lines:
-    """JSON lines begin with an object; anything else is a table."""
+    """Reads a JSON list, JSON lines or a table, told apart by the first character."""
     with import_texts.opened(file, "surrogateescape") as text:
         first = import_texts.first_sign(text)
         if first == "[":
@@ -196,7 +198,7 @@ def _errors(import_id: str, after: str | None, limit: int) -> list[LineError]:
 
 
 def _faults(error: LineError) -> list[dict[str, Any]]:
-    """The line's faults, each with the field that it is about."""
+    """Lists the line's faults, each with its field."""
     problem = error.problem
     faults = problem.get("errors") or [{"pointer": "", "detail": problem.get("detail", problem.get("title", ""))}]
     return [

@@ -1,4 +1,4 @@
-"""Forms of segments: a filter as rows of comparisons, in one group or in several; any other filter as JSON."""
+"""Forms of segments: a filter as rows in one or several groups; any other filter as JSON."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ MOST_GROUPS = 5
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the form has: rows in the order of their groups, or else the filter as JSON.
+    """The form's content: rows sorted by group, or the filter as JSON in `text`.
 
-    `matches` says of each group whether all or any of its rows hold; `join`, the same of several groups.
+    `matches`: for each group, whether all or any of its rows must match; `join`: the same for the groups.
     """
 
     name: str = ""
@@ -41,12 +41,12 @@ class Given:
     text: str | None = None
 
     def of_group(self, group: int) -> list[tuple[int, Row]]:
-        """The rows of the group, each with its place among all rows."""
+        """Returns the rows of the group, each with its index among all rows."""
         return [(place, row) for place, row in enumerate(self.rows) if row.group == group]
 
 
 def given() -> Given:
-    """What was typed."""
+    """Reads the submitted form."""
     single = typed("name", "join", "filter")
     matches = [_all_or_any(each) for each in typed_all("match")[:MOST_GROUPS]] or ["all"]
     columns = (typed_all("field"), typed_all("custom"), typed_all("is"), typed_all("value"))
@@ -58,7 +58,7 @@ def given() -> Given:
 
 
 def given_of(name: str, condition: Mapping[str, Any]) -> Given:
-    """A segment as the form has it. Comparisons beside groups become a group."""
+    """Returns the form of a segment. Comparisons beside groups become a group of their own."""
     join = next((each for each in ("all", "any") if each in condition), "all")
     groups: list[tuple[str, list[Any]]] = []
     is_loose = False
@@ -76,7 +76,7 @@ def given_of(name: str, condition: Mapping[str, Any]) -> Given:
 
 
 def pressed(typed_: Given, button: str) -> Given | None:
-    """The form after the press of a button that changes its rows or groups; None for another button."""
+    """Applies a button that changes rows or groups; None for other buttons."""
     matches, rows = list(typed_.matches), list(typed_.rows)
     verb, _, number = button.rpartition("-")
     if button == "add-group":
@@ -96,7 +96,7 @@ def pressed(typed_: Given, button: str) -> Given | None:
 
 
 def filter_of(typed_: Given) -> dict[str, Any]:
-    """The filter that the form stands for. Raises Invalid, with pointers into it below `/filter`."""
+    """Returns the filter of the form. Raises Invalid, with pointers below `/filter`."""
     if typed_.text is not None:
         try:
             condition = json.loads(typed_.text)
@@ -115,7 +115,7 @@ def filter_of(typed_: Given) -> dict[str, Any]:
 
 
 def with_faults(typed_: Given, error: Invalid) -> tuple[Given, dict[str, str]]:
-    """The form with what is wrong at each row, and the sentences for the other fields."""
+    """Returns the form with errors at its rows, and the errors of other fields."""
     rows, errors = list(typed_.rows), dict[str, str]()
     pointers = [] if typed_.text is not None else [f"{pointer}/" for _, pointer in _placed_rows(typed_)]
     for fault in error.faults:
@@ -132,7 +132,7 @@ def with_faults(typed_: Given, error: Invalid) -> tuple[Given, dict[str, str]]:
 
 
 def count(condition: Mapping[str, Any]) -> Counted | str:
-    """How many contacts meet the filter now; a sentence if there is no room for another count."""
+    """Counts the contacts that match now; a sentence if too many counts are running."""
     try:
         with bounds.reading_segment(workspace_id()):
             return scans.count(workspace_id(), condition)
@@ -141,7 +141,7 @@ def count(condition: Mapping[str, Any]) -> Counted | str:
 
 
 def summary_of(condition: Mapping[str, Any]) -> str:
-    """The filter in a line of words."""
+    """Describes the filter in one line."""
     found = given_of("", condition)
     if found.text is not None:
         return condition_words.condition(condition)
@@ -161,7 +161,7 @@ def _condition(typed_: Given) -> dict[str, Any]:
 
 
 def _placed_rows(typed_: Given) -> Iterator[tuple[Row, str]]:
-    """The rows, each with the pointer to its comparison in the filter."""
+    """Yields the rows with their pointers into the filter."""
     for number, match in enumerate(typed_.matches):
         group = "" if len(typed_.matches) == 1 else f"/{typed_.join}/{number}"
         for place, (_, row) in enumerate(typed_.of_group(number)):
@@ -169,7 +169,7 @@ def _placed_rows(typed_: Given) -> Iterator[tuple[Row, str]]:
 
 
 def _empty(typed_: Given) -> Iterator[Fault]:
-    """A fault for each of several groups without a comparison."""
+    """Yields a fault for each empty group, if there are several groups."""
     for number in range(len(typed_.matches) if len(typed_.matches) > 1 else 0):
         if not typed_.of_group(number):
             yield Fault("/filter", f"Group {number + 1} is empty. Add a comparison, or remove the group.")
@@ -184,12 +184,12 @@ def _all_or_any(text: str) -> str:
 
 
 def _number(text: str) -> int:
-    """The number that a button or a row names; one that nothing has for another text."""
+    """Parses the number that a button or row names. Returns an unused number for invalid text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else MOST_ROWS
 
 
 def _placed(text: str, fault: Fault) -> str:
-    """The sentence for a fault of the filter that was typed as JSON, with its line if that can be told."""
+    """Puts the line, if known, before the sentence of a fault in typed JSON."""
     pointer = fault.pointer.removeprefix("/filter")
     if not pointer:
         return fault.detail

@@ -1,4 +1,7 @@
-"""Lists of the contacts of a segment, which are looked for one after another, so a page may have few of them."""
+"""Lists the contacts of a segment.
+
+Contacts are checked one by one within a time limit, so a page may have only a few.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from app.web.access import workspace_id
 
 
 def page_of(segment_id: str, wanted: Mapping[str, str]) -> lists.Page:
-    """The contacts of the segment that match the filters, newest first. Raises Invalid."""
+    """Returns the segment's contacts that match the filters, newest first. Raises Invalid."""
     segment = segments.find(workspace_id(), segment_id)
     if segment is None:
         raise Invalid(Fault("/segment_id", "There is no such segment in this workspace."))
@@ -32,6 +35,6 @@ def page_of(segment_id: str, wanted: Mapping[str, str]) -> lists.Page:
 
 
 def choices() -> list[tuple[str, str]]:
-    """The segments to choose from."""
+    """Returns the segments as options of a select."""
     found = Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(segments.QUOTA.most)
     return [("", "All contacts"), *((each.id, each.name) for each in found)]

@@ -1,4 +1,4 @@
-"""Segments: listed, written with a count of who is in them, changed and deleted."""
+"""Segments: listing, creating (with a count of matches), changing and deleting them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ blueprint = Blueprint("segment_pages", __name__, url_prefix="/workspaces/<worksp
 @blueprint.get("")
 @page("segments.see")
 def index() -> str:
-    """The segments, newest first."""
+    """Lists the segments, newest first."""
     found = page_of(Segment.in_workspace(workspace_id()), Segment)
     return render_template("segments/index.html", page=found, summary_of=segment_forms.summary_of)
 
@@ -36,21 +36,21 @@ def index() -> str:
 @blueprint.get("/new")
 @page("segments.manage")
 def new() -> str:
-    """The form of a new segment."""
+    """Shows the form of a new segment."""
     return _form(None, Given())
 
 
 @blueprint.post("/new")
 @page("segments.manage")
 def create() -> Answer:
-    """Creates the segment, counts who would be in it, or changes the rows of the form."""
+    """Creates the segment, counts its matches, or changes the form's rows."""
     return _save(None)
 
 
 @blueprint.get("/<segment_id>")
 @page("segments.see")
 def edit(segment_id: str) -> str:
-    """The form with a segment; its filter in words for those who may not change it."""
+    """Shows the form of a segment; for viewers who may not change it, the filter in words."""
     segment = Segment.find(workspace_id(), segment_id)
     return _form(segment, segment_forms.given_of(segment.name, segment.filter))
 
@@ -58,7 +58,7 @@ def edit(segment_id: str) -> str:
 @blueprint.post("/<segment_id>")
 @page("segments.manage")
 def update(segment_id: str) -> Answer:
-    """Changes the segment, counts who would be in it, or changes the rows of the form."""
+    """Changes the segment, counts its matches, or changes the form's rows."""
     return _save(Segment.find(workspace_id(), segment_id))
 
 
@@ -94,7 +94,7 @@ def _save(segment: Segment | None) -> Answer:
 
 
 def _body(given: Given) -> dict[str, Any]:
-    """The segment as the API takes it. Raises Invalid, with the faults of the name and of the filter."""
+    """Returns the API body of the segment. Raises Invalid, with the faults of name and filter."""
     body, faults = dict[str, Any](), list[Fault]()
     try:
         body["name"] = normalization.name(given.name)

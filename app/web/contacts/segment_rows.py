@@ -1,4 +1,4 @@
-"""Rows of segments: a comparison as one types it, and what is wrong with it."""
+"""Rows of segments: a comparison as the user enters it, and its fault."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ _BARE = ("exists", "not_exists")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A comparison in a group: `custom` is the name of a custom field; `fault` is what is wrong with `faulty`."""
+    """A comparison in a group.
+
+    `custom`: the name of a custom field; `fault`: what is wrong with `faulty`.
+    """
 
     field: str = "contact.tags"
     custom: str = ""
@@ -58,7 +61,7 @@ class Row:
 
 
 def comparison_of(row: Row) -> dict[str, Any]:
-    """The comparison that the row stands for."""
+    """Returns the comparison of the row."""
     found: dict[str, Any] = {"field": f"{CUSTOM}.{row.custom.strip()}" if row.field == CUSTOM else row.field}
     found["is"] = _DAYS.get(row.comparison, row.comparison)
     if row.comparison in _DAYS:
@@ -68,7 +71,7 @@ def comparison_of(row: Row) -> dict[str, Any]:
 
 
 def row_of(condition: Mapping[str, Any], group: int) -> Row | None:
-    """The comparison as a row; None if it is more than that."""
+    """Returns the row of the comparison; None if a row cannot show it."""
     if not {"field", "is"} <= condition.keys() <= {"field", "is", "value", "days_ago"}:
         return None
     name, comparison, value = condition["field"], condition["is"], condition.get("value", "")
@@ -84,7 +87,7 @@ def row_of(condition: Mapping[str, Any], group: int) -> Row | None:
 
 
 def said(row: Row) -> str:
-    """The row in words."""
+    """Describes the row in words."""
     name = row.custom if row.field == CUSTOM else FIELDS[row.field].partition(" (")[0]
     if row.comparison in _AGO:
         return f"{name} {_AGO[row.comparison]} {row.value} {'day' if row.value == '1' else 'days'} ago"
@@ -92,7 +95,7 @@ def said(row: Row) -> str:
 
 
 def missing(row: Row, pointer: str) -> Iterator[Fault]:
-    """What is missing in a row: the name of a custom field, or the value to compare with."""
+    """Yields what the row lacks: the name of the custom field, or the value."""
     if row.field == CUSTOM and not row.custom.strip():
         yield Fault(f"{pointer}/field", "Name the custom field.")
     if row.comparison not in (*_BARE, *_DAYS) and not row.value.strip():
@@ -100,7 +103,7 @@ def missing(row: Row, pointer: str) -> Iterator[Fault]:
 
 
 def with_fault(row: Row, member: str, detail: str) -> Row:
-    """The row with the first of its faults. `member`: of the comparison that the row stands for."""
+    """Adds a fault to the row, unless it has one. `member`: of the comparison."""
     if row.fault:
         return row
     if member == "field":
@@ -109,7 +112,7 @@ def with_fault(row: Row, member: str, detail: str) -> Row:
 
 
 def _typed_as(value: Any) -> str | None:
-    """What somebody types to mean the value; None if no line of text does."""
+    """Returns the text that stands for the value in an input; None if none does."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

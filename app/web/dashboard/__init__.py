@@ -1,1 +1,1 @@
-"""Pages about the work of the service: deliveries, events, jobs, runs, replays and failures."""
+"""Pages about the service's work: deliveries, events, jobs, runs, replays and failures."""

@@ -1,4 +1,4 @@
-"""Charts of deliveries: attempts and latency over time, of an endpoint, a workspace or all."""
+"""Charts of attempts and latency over time, for an endpoint, a workspace or all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.web.formats import duration, number
 
 
 def of(window: Window, attempts: Sequence[Attempts]) -> list[Chart]:
-    """The attempts and their latency in every step of the window."""
+    """Returns the charts of attempts and latency in each step of the window."""
     steps = [each.starts_at for each in attempts]
     return [
         charts.chart(
@@ -39,6 +39,6 @@ def of(window: Window, attempts: Sequence[Attempts]) -> list[Chart]:
 
 
 def step(window: Window) -> str:
-    """How long a step of the window is, in words."""
+    """Names the length of the window's steps."""
     minutes = window.step // timedelta(minutes=1)
     return {1: "minute", 60: "hour"}.get(minutes, f"{minutes // 60} hours")

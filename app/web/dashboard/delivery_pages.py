@@ -1,4 +1,4 @@
-"""The delivery log: events sent to endpoints, their outcomes, and why."""
+"""The delivery log: events sent to endpoints, with their outcomes."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _LABELS = {
     **periods.LABELS,
 }
 MOST_ATTEMPTS = 50
-# The longest part shown of a receiver's answer to one attempt.
+# How many characters of a receiver's answer are shown.
 LONGEST_ANSWER = 2_000
 
 
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """The deliveries that match the filters, newest first."""
+    """Lists the deliveries that match the filters, newest first."""
     chosen = filters.read(READERS)
     found = Delivery.matching(workspace_id(), chosen.values)
     if wanted_format():
@@ -82,7 +82,7 @@ def index() -> str | Response:
 @blueprint.get("/<delivery_id>")
 @page(message_access.SEE)
 def show(delivery_id: str) -> str:
-    """A delivery: its state and its next step, the request as it is sent, and every attempt."""
+    """Shows a delivery: its state and next step, its request, and every attempt."""
     delivery = Delivery.find(workspace_id(), delivery_id)
     endpoint = Endpoint.get_or_none(Endpoint.id == delivery.endpoint_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
@@ -109,7 +109,7 @@ def show(delivery_id: str) -> str:
 @blueprint.get("/<delivery_id>/body")
 @page(message_access.SEE)
 def show_body(delivery_id: str) -> Response:
-    """The bytes that every attempt sends, as a file."""
+    """Sends the body of the delivery's requests, as a file."""
     delivery = Delivery.find(workspace_id(), delivery_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
     if event is None:
@@ -120,7 +120,7 @@ def show_body(delivery_id: str) -> Response:
 @blueprint.post("/<delivery_id>/resend")
 @page("deliveries.resend")
 def resend(delivery_id: str) -> AnyResponse:
-    """Sends the delivery again, and goes to the one that it is sent as."""
+    """Resends the delivery, and redirects to the one that was sent."""
     delivery = Delivery.find(workspace_id(), delivery_id)
     sent_as = delivery.id
     try:
@@ -136,7 +136,7 @@ def resend(delivery_id: str) -> AnyResponse:
 
 
 def _alike(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
-    """The attempts, with those together that follow each other and ended alike."""
+    """Groups consecutive attempts with the same outcome."""
     return [
         list(group)
         for _, group in groupby(attempts, lambda each: (each.error_code, each.status, each.error, each.trigger))

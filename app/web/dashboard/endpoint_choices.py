@@ -1,4 +1,4 @@
-"""Choices among a workspace's endpoints, for forms."""
+"""Options for choosing among a workspace's endpoints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.models.endpoints import Endpoint
 from app.web.access import workspace_id
 
-# With more, a form asks for the identifier instead: a list of a thousand is neither small nor quick to read.
+# If there are more, forms ask for the identifier instead: a list of a thousand is slow, and hard to read.
 MOST = 50
 MOST_TICKED = 100
 LONGEST_LABEL = 60
@@ -16,7 +16,10 @@ Choices = list[tuple[str, str]]
 
 
 def offered(first_label: str, chosen: str | None) -> Choices | None:
-    """Values and labels for a select, with the one that is chosen; None if there are more than a select can offer."""
+    """The endpoints as options of a select; None if there are more than MOST.
+
+    `chosen` is included even if it is deleted.
+    """
     found = _newest(MOST + 1)
     if len(found) > MOST:
         return None
@@ -27,9 +30,9 @@ def offered(first_label: str, chosen: str | None) -> Choices | None:
 
 
 def ticked(chosen: Sequence[str]) -> list[tuple[str, str, bool]] | None:
-    """A box for each endpoint: its value, its label and whether it is ticked; None if there are more than MOST_TICKED.
+    """Returns (value, label, whether it is ticked) for each endpoint, ticked ones first.
 
-    Those that are ticked come first.
+    None if there are more than MOST_TICKED.
     """
     found = {endpoint.id: _label(endpoint) for endpoint in _newest(MOST_TICKED + 1)}
     if len(found) > MOST_TICKED:

@@ -1,4 +1,4 @@
-"""Endpoints as the dashboard shows them: how deliveries to each are going, and its backlog."""
+"""Endpoints on the dashboard: how their deliveries are going, and their backlog."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ blueprint = Blueprint("endpoint_pages", __name__, url_prefix="/workspaces/<works
 
 STATES = ("active", "failing", "stopped")
 READERS: Mapping[str, filters.Reader] = {"q": str, "state": filters.one_of(STATES)}
-NEWEST = 10  # of the deliveries and the sweeps that a page shows
+NEWEST = 10  # how many deliveries and sweeps a page shows
 
 
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """The endpoints that match the filters, newest first."""
+    """Lists the endpoints that match the filters, newest first."""
     chosen = filters.read(READERS)
     found = _matching(chosen)
     if wanted_format():
@@ -47,7 +47,7 @@ def index() -> str | Response:
         attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
         chosen=chosen,
         chips=chosen.chips({"q": "Part of the address", "state": "State"}),
-        count=found.count(),  # no more than the quota
+        count=found.count(),  # bounded by the quota
         states=filters.choices("Any state", STATES),
         address=address,
     )
@@ -56,7 +56,7 @@ def index() -> str | Response:
 @blueprint.get("/<endpoint_id>")
 @page("dashboard.see")
 def show(endpoint_id: str) -> str:
-    """An endpoint: its state, how its deliveries are going, and what it has not got."""
+    """Shows an endpoint: its state, how its deliveries are going, and its undelivered events."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     window = periods.chosen()
     attempts = trends.attempts(window, workspace_id(), endpoint.id)
@@ -78,7 +78,7 @@ def show(endpoint_id: str) -> str:
 @blueprint.post("/<endpoint_id>/enable")
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> AnyResponse:
-    """Enables the endpoint, and releases what it holds if the form says so."""
+    """Enables the endpoint, and releases its held deliveries if the form says so."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     release_held = request.form.get("release_held") == "true"
     done = "The endpoint is enabled." + (" Its held deliveries are sent now." if release_held else "")

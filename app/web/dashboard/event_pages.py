@@ -1,4 +1,4 @@
-"""Events: what happened, why, and to which endpoints it was sent."""
+"""Events: what happened, why, and which endpoints it was sent to."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MOST_DELIVERIES = 50
 @blueprint.get("/<event_id>")
 @page(message_access.SEE)
 def show(event_id: str) -> str:
-    """An event with its deliveries; for as long as these are kept, even if its body is not."""
+    """Shows an event with its deliveries, even if only these are still kept."""
     return _page(event_id, {})
 
 
 @blueprint.get("/<event_id>/body")
 @page(message_access.SEE)
 def show_body(event_id: str) -> Response:
-    """The event's body as a file."""
+    """Sends the event's body as a file."""
     event = events.find(workspace_id(), event_id)
     if event.body is None:
         raise NotFound(deliveries.BODY_GONE)
@@ -46,7 +46,7 @@ def show_body(event_id: str) -> Response:
 @blueprint.post("/<event_id>/resend")
 @page("deliveries.resend")
 def resend(event_id: str) -> AnyResponse:
-    """Sends the event to one endpoint, as a new delivery, and goes to that."""
+    """Sends the event to one endpoint as a new delivery, and redirects to it."""
     payload = {"event_id": event_id, "endpoint_id": request.form.get("endpoint_id", "").strip()}
     try:
         check = partial(deliveries.find_sendable, workspace_id(), event_id)

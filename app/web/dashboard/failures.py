@@ -1,4 +1,4 @@
-"""Failures, grouped: what fails where, how often, and the way to see a group or to replay it."""
+"""Failures, grouped by cause, with links to list or replay each group."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _KINDS: Mapping[Kind | None, str] = {None: "Everything", "delivery": "Deliveries
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A group as the page shows it, with its cause in a few words and, where there is more to say, in a sentence.
+    """A group as the page shows it. `cause`: in a few words; `meaning`: a sentence on it, or None.
 
-    `contents` leads to what is in it, `held` to what is held of it, `untried` to what its endpoint holds, `replay` to
-    a replay; None: there is none.
+    The addresses of `contents` (what failed), `held` (its held deliveries), `untried` (what its endpoint holds without
+    an attempt) and `replay`; None if there is none.
     """
 
     group: Group
@@ -57,14 +57,14 @@ class Row:
 @blueprint.get("/workspaces/<workspace>/dashboard/failures")
 @page("dashboard.see")
 def show() -> str | Response:
-    """The failures of a workspace."""
+    """Shows the failures of a workspace."""
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/failures")
 @staff
 def show_all() -> str | Response:
-    """The failures of all workspaces."""
+    """Shows the failures of all workspaces."""
     return _show(None)
 
 
@@ -97,7 +97,7 @@ def _show(id: str | None) -> str | Response:
 
 
 def _last(id: str | None, kind: Kind | None) -> tuple[datetime, str] | None:
-    """When something failed last, and the address of what failed around that time; None if nothing is known to have."""
+    """Returns the last failure's time, and the address of failures around it; None if there is none."""
     at = failures.last_failure(id, kind)
     if at is None:
         return None
@@ -111,7 +111,7 @@ def _chosen(name: str, choices: tuple[str, ...]) -> str | None:
 
 
 def _capped(found: Groups) -> Any:
-    """A filter for what was counted: 10,000+ where counting stopped."""
+    """Returns a filter that formats counts: "10,000+" where counting stopped."""
     return lambda value: f"{found.counted_to:,}+" if value > found.counted_to else f"{value:,}"
 
 
@@ -143,7 +143,7 @@ def _row(group: Group) -> Row:
 
 
 def cause(group: Group) -> str:
-    """The cause of a group in a few words."""
+    """Names the cause of a group in a few words."""
     if group.kind == "job":
         return PROBLEMS[group.code].title if group.code in PROBLEMS else group.code
     if group.kind == "run":

@@ -1,4 +1,4 @@
-"""Jobs: the writes that were accepted, and what to do about those that failed."""
+"""Jobs: accepted writes, and remedies for those that failed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.web.redirects import to
 
 blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/jobs")
 
-# Beside the states of jobs: failed, and neither replayed nor discarded.
+# A further state to filter by: failed, and neither replayed nor discarded.
 OPEN = "open"
 _STATUSES = (OPEN, *STATUSES)
 READERS = {"status": filters.one_of(_STATUSES), "kind": filters.one_of(jobs.KINDS), **periods.READERS}
@@ -37,7 +37,7 @@ _LABELS = {"status": "State", "kind": "Kind", **periods.LABELS}
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """The jobs that match the filters, newest first."""
+    """Lists the jobs that match the filters, newest first."""
     chosen = filters.read(READERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "job"))
     if wanted_format():
@@ -57,14 +57,14 @@ def index() -> str | Response:
 @blueprint.get("/<job_id>")
 @page("dashboard.see")
 def show(job_id: str) -> str:
-    """A job: its request, its outcome, and the remedies if it failed."""
+    """Shows a job: its request, its outcome, and remedies if it failed."""
     return _page(Job.find(workspace_id(), job_id), {}, {})
 
 
 @blueprint.post("/<job_id>/replay")
 @page("jobs.manage")
 def replay(job_id: str) -> AnyResponse:
-    """Asks for the failed write again, and goes to its new job."""
+    """Replays the failed job and redirects to the new one."""
     failed = Job.find(workspace_id(), job_id)
     try:
         new = writes.replay(failed)
@@ -79,7 +79,7 @@ def replay(job_id: str) -> AnyResponse:
 @blueprint.post("/<job_id>/discard")
 @page("jobs.manage")
 def discard(job_id: str) -> AnyResponse:
-    """Discards the failed job with a reason."""
+    """Discards the failed job, with a reason."""
     failed, given = Job.find(workspace_id(), job_id), typed("reason")
     try:
         body = checked(DiscardBody(), {"reason": given["reason"].strip()})
@@ -118,7 +118,7 @@ def _page(job: Job, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
 
 
 def _asked(job: Job) -> event_bodies.Shown | None:
-    """The payload of a failed job without its secret; None if it is not kept."""
+    """Returns the payload of a failed job without its secret; None if it is not kept."""
     if job.status != "failed" or job.payload is None:
         return None
     shown = {name: value for name, value in job.payload.items() if name != "sealed_secret"}

@@ -25,14 +25,14 @@ from app.web.formats import number
 
 blueprint = Blueprint("overviews", __name__)
 
-# How far back the depth of a queue is shown.
+# The time span for which the depth of queues is shown.
 SAMPLED = timedelta(hours=3)
 MOST_STOPPED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """How the service itself is, as its processes say; `leader` is the scheduler that leads."""
+    """The state of the service, as its processes report it. `leader`: the leading scheduler."""
 
     processes: Sequence[Process]
     leader: Process | None
@@ -40,14 +40,14 @@ class Service:
 
     @property
     def passes(self) -> Sequence[dict[str, Any]]:
-        """The scheduler's passes with their outcomes, those that failed first."""
+        """The scheduler's passes with their outcomes, failed ones first."""
         passes = self.leader.facts.get("passes", []) if self.leader else []
         read = [{**each, "made_at": each["made_at"] and datetime.fromisoformat(each["made_at"])} for each in passes]
         return sorted(read, key=lambda each: each["error"] is None)
 
     @property
     def checks(self) -> Sequence[dict[str, Any]]:
-        """The results of `python -m app check`, made bad for the processes that have ceased to report since then."""
+        """The results of `python -m app check`, marked bad for processes that have stopped reporting since."""
         checks: Sequence[dict[str, Any]] = self.leader.facts.get("checks", []) if self.leader else []
         gone = {*presence.TYPES} - {each.type for each in self.processes}
         silent = {"is_good": False, "text": f"none reported in the last {presence.FORGOTTEN_AFTER_SECONDS} seconds"}
@@ -57,7 +57,7 @@ class Service:
 @blueprint.get("/workspaces/<workspace>/dashboard")
 @page("dashboard.see")
 def show() -> str:
-    """The overview of a workspace."""
+    """Shows the overview of a workspace."""
     window, id = periods.chosen(), workspace_id()
     figures = _figures(window, id)
     is_new = not figures["deliveries"].attempts and not Endpoint.in_workspace(id).exists()
@@ -73,7 +73,7 @@ def show() -> str:
 @blueprint.get("/dashboard")
 @staff
 def show_all() -> str:
-    """The overview of all workspaces and of the service itself."""
+    """Shows the overview of all workspaces, and of the service."""
     return render_template(
         "overviews/all.html",
         **_figures(periods.chosen()),
@@ -111,7 +111,7 @@ def _write_chart(window: Window, writes: Sequence[trends.Writes]) -> Chart:
 
 
 def _sampled() -> dict[str, Any]:
-    """Every queue as it was last sampled, with its depth over the last hours; and in which minute that was."""
+    """Returns the last sample of every queue with its recent depth, and the time of the last sample."""
     found = queues.samples(SAMPLED)
     return {
         "queues": [

@@ -1,4 +1,4 @@
-"""Forms of replays: the filter as addresses and forms write it, and as a replay takes it."""
+"""Forms of replays: converts the filter between address, form and API body."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.errors import Invalid
 from app.web import filters
 from app.web.forms import checked, errors_of
 
-# Names in addresses, which are those of the list of deliveries, and in a filter. A name may be there several times.
+# Names in addresses (the same as in the list of deliveries), and in the filter. A name may occur several times.
 NAMES: Mapping[str, str] = {
     "endpoint_id": "endpoint_ids",
     "status": "statuses",
@@ -25,21 +25,21 @@ NAMES: Mapping[str, str] = {
     "since": "since",
     "until": "until",
 }
-# Beside them: whether the endpoints are left out instead.
+# The value that excludes the endpoints instead.
 WITHOUT = "without"
 _SINGLE = ("since", "until")
-_SEPARATED = ("endpoint_id",)  # a field that takes several values has them behind each other
+_SEPARATED = ("endpoint_id",)  # fields that hold several values, separated by spaces or commas
 _READERS: Mapping[str, filters.Reader] = {
     "status_code": filters.status_code,
     "since": filters.time,
     "until": filters.time,
 }
-MOST_VALUES = 100  # of a name in an address
+MOST_VALUES = 100  # values of one name in an address
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The fields of an address or a form, as text; the filter, None if it is empty or wrong; and the errors."""
+    """The fields of an address or a form. `chosen`: the filter; None if it is empty or invalid."""
 
     given: Mapping[str, list[str]]
     chosen: dict[str, Any] | None
@@ -47,23 +47,23 @@ class Asked:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether it is about all endpoints but those given."""
+        """Whether the given endpoints are excluded."""
         return self.one("endpoints") == WITHOUT
 
     def time(self, name: str) -> datetime | None:
-        """The time of that name; None if there is none, or what was typed is no time."""
+        """Returns the time of that name; None if it is missing or invalid."""
         try:
             return filters.time(self.one(name)) if self.one(name) else None
         except ValueError:
             return None
 
     def one(self, name: str) -> str:
-        """The only value of that name, or the first."""
+        """Returns the first value of that name; "" if there is none."""
         return next(iter(self.given.get(name, ())), "")
 
 
 def read(values: MultiDict[str, str]) -> Asked:
-    """The request in the address or form. An empty field stands for none."""
+    """Reads the filter from an address or form. Ignores empty fields."""
     given = {name: texts for name in (*NAMES, "endpoints") if (texts := _texts(values, name))}
     names = {**NAMES, "endpoint_id": "except_endpoint_ids"} if given.get("endpoints") == [WITHOUT] else NAMES
     body: dict[str, Any] = {}
@@ -88,7 +88,7 @@ def read(values: MultiDict[str, str]) -> Asked:
 
 
 def described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """A replay's filter as labels and values; only what it has. Times are left out."""
+    """Returns the filter as labels and values, without the times."""
     labels = {
         "statuses": "State",
         "endpoint_ids": "Endpoint",
@@ -101,7 +101,7 @@ def described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def reason(code: str) -> str:
-    """Why a delivery is left out or skipped, as a sentence."""
+    """Says why a delivery is left out or skipped."""
     return replay_choices.REASONS.get(code, code)
 
 

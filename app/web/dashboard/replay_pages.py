@@ -1,4 +1,4 @@
-"""Replays: what one would send, the ones there are, and control over each."""
+"""Replays: previewing, starting, listing and controlling them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CHOICES = {
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """The replays, newest first."""
+    """Lists the replays, newest first."""
     found = Replay.in_workspace(workspace_id())
     if wanted_format():
         return file_of(
@@ -52,14 +52,14 @@ def index() -> str | Response:
 @blueprint.get("/new")
 @page("replays.manage")
 def new() -> str:
-    """A preview of a replay with the filter in the address, and the form that begins it."""
+    """Shows the preview of a replay with the filter in the address, and the form that starts it."""
     return _new(replay_forms.read(request.args), {}, {})
 
 
 @blueprint.post("")
 @page("replays.manage")
 def create() -> AnyResponse:
-    """Begins a replay, and goes to it."""
+    """Starts a replay, and redirects to it."""
     asked = replay_forms.read(request.form)
     given = typed("per_second", "canary")
     body: dict[str, Any] = {"filter": asked.chosen or {}, "canary": given["canary"] == "true"}
@@ -84,7 +84,7 @@ def create() -> AnyResponse:
 @blueprint.get("/<replay_id>")
 @page("dashboard.see")
 def show(replay_id: str) -> str | Response:
-    """A replay: its progress, and the outcome of each delivery."""
+    """Shows a replay: its progress, and the outcome of each delivery."""
     replay = Replay.find(workspace_id(), replay_id)
     outcome = filters.read({"outcome": filters.one_of(OUTCOMES)}).values.get("outcome")
     if wanted_format():
@@ -121,7 +121,7 @@ def show(replay_id: str) -> str | Response:
 @blueprint.post("/<replay_id>/pause")
 @page("replays.manage")
 def pause(replay_id: str) -> AnyResponse:
-    """Sends nothing more until the replay is continued."""
+    """Pauses the replay."""
     return _move(replay_id, "replays.pause", "The replay is paused.")
 
 
@@ -135,7 +135,7 @@ def go_on(replay_id: str) -> AnyResponse:
 @blueprint.post("/<replay_id>/abort")
 @page("replays.manage")
 def abort(replay_id: str) -> AnyResponse:
-    """Ends the replay."""
+    """Aborts the replay."""
     return _move(replay_id, "replays.abort", "The replay is aborted. Deliveries it had not reached are unchanged.")
 
 
@@ -181,7 +181,7 @@ def _without_causes(asked: Asked) -> dict[str, Any]:
 
 
 def _stopped(asked: Asked) -> list[str]:
-    """The stopped endpoints among those that the filter names, which the same form can enable."""
+    """The stopped endpoints that the filter names. The same form can enable them."""
     chosen = asked.chosen or {}
     return Endpoint.stopped(workspace_id(), chosen.get("endpoint_ids", ()))
 
@@ -196,6 +196,6 @@ def _number(after: str | None) -> str | None:
 
 
 def _whole(text: str) -> int | str:
-    """The number, or the text, which the check then refuses."""
+    """Returns the number; other text unchanged, so that validation refuses it."""
     stripped = text.strip()
     return int(stripped) if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 else stripped

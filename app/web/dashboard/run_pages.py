@@ -57,7 +57,7 @@ _LABELS = {
     "at": "Which",
     **periods.LABELS,
 }
-# The filters of the runs at a step, which are counted for it: all of these, and perhaps a range of time.
+# The filters of the runs at a step. All four are needed, and a range of time may be added.
 _OF_STEP = ("automation_id", "version", "step", "at")
 _OTHERS = ("automation_id", "contact_id", "status", "failure")
 _SENT = "{} would be sent again. Tick this if that is meant, or choose a later step."
@@ -69,7 +69,7 @@ MOST_AUTOMATIONS = 50  # that a select offers
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """The runs that match the filters, newest first."""
+    """Lists the runs that match the filters, newest first."""
     chosen = _chosen()
     newest = partial(Run.newest, workspace_id(), chosen.values)
     fetch = periods.ranged(newest, chosen.values, partial(ids.bound, "run"))
@@ -95,7 +95,7 @@ def index() -> str | Response:
 @blueprint.get("/<run_id>")
 @page(message_access.SEE)
 def show(run_id: str) -> str:
-    """A run: why it began, where it is, and its log."""
+    """Shows a run: why it began, where it is, and its log."""
     return _page(run_id, {})
 
 
@@ -109,14 +109,17 @@ def cancel(run_id: str) -> AnyResponse:
 @blueprint.post("/<run_id>/resume")
 @page("runs.manage")
 def resume(run_id: str) -> AnyResponse:
-    """Resumes a run that a member's message holds."""
+    """Resumes a run that a member's message has suspended."""
     return _change(run_id, "runs.resume", "The run continues.")
 
 
 @blueprint.post("/<run_id>/replay")
 @page("runs.manage")
 def replay(run_id: str) -> AnyResponse:
-    """Begins a new run like this one, at its first step or at the one that is given, and goes to it."""
+    """Starts a copy of this run at its first step or at `from_step`, and redirects to it.
+
+    Asks for confirmation if messages would be sent again.
+    """
     run = runs.find(workspace_id(), run_id)
     payload = {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     if from_step := request.form.get("from_step", ""):
@@ -137,7 +140,7 @@ def replay(run_id: str) -> AnyResponse:
 
 
 def _chosen() -> Filters:
-    """The filters of the address. The runs at a step have no others, and without a step there are only the others."""
+    """Returns the filters in the address. The filters of a step exclude all others, except times."""
     chosen = filters.read(READERS)
     wanted = {*(_OF_STEP if chosen.values.keys() >= set(_OF_STEP) else _OTHERS), *periods.READERS}
     left_out = {name: _LEFT_OUT for name in chosen.values if name not in wanted}
@@ -178,11 +181,11 @@ def _page(run_id: str, errors: Mapping[str, str]) -> str:
 
 
 def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> tuple[Picture | None, Showing]:
-    """The picture of the run's version with the run's way, if the version is still there."""
+    """Draws the run's version with the run's path, if the version still exists."""
     version = automations.find_version(automation, run.version) if automation and run.version else None
     if version is None:
         return None, Showing()
-    # A page that answers a form has no address that could be another.
+    # The response to a form has no address of its own, so its links cannot change the folding.
     folding = foldings.read(layouts.count(version.definition["steps"])) if request.method == "GET" else None
     names = mentions.names_of(workspace_id(), version.definition)
     is_folded = (folding or foldings.NOWHERE).is_folded
@@ -193,7 +196,7 @@ def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> t
 
 
 def _words(drawn: Picture | None) -> dict[str, str]:
-    """The steps in words, as far as the picture shows them."""
+    """Describes the steps in the picture."""
     return {node.id: node.sentence for node in drawn.nodes} if drawn else {}
 
 
@@ -202,7 +205,7 @@ def _messages(number: int) -> str:
 
 
 def _steps_to_replay(run: Run, automation: Automation | None, contact: Contact | None) -> list[tuple[str, str]] | None:
-    """The steps that a replay of the run can begin with; None if it cannot be replayed at all."""
+    """Returns the steps where a replay of the run can start; None if it cannot be replayed."""
     if not run.is_finished or run.version is None or contact is None:
         return None
     if automation is None or automation.version is None:
@@ -215,7 +218,10 @@ def _steps_to_replay(run: Run, automation: Automation | None, contact: Contact |
 
 
 def _automation_choices(chosen: str | None) -> list[tuple[str, str]] | None:
-    """Values and labels for a select, with the one that is chosen; None if there are more than a select can offer."""
+    """Returns the automations as options of a select, with `chosen` even if it is deleted.
+
+    None if there are more than MOST_AUTOMATIONS.
+    """
     columns = (Automation.id, Automation.name)
     found = Automation.in_workspace(workspace_id()).select(*columns).order_by(Automation.id.desc())
     named = [(automation.id, automation.name) for automation in found.limit(MOST_AUTOMATIONS + 1)]

@@ -1,4 +1,4 @@
-"""The search box: leads to the page of what a text names, or finds contacts, messages or workspaces with its words."""
+"""The search box: opens the page of what a text names, or lists contacts, messages or workspaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.web.access import page, staff, viewer, workspace_id
 blueprint = Blueprint("searches", __name__)
 
 BEFORE_WORD, LONGEST_EXCERPT = 30, 200
-# By type; after the path of the workspace.
+# By type: the path below that of the workspace; None if there is no page.
 _PAGES: Mapping[str, str | None] = {
     "delivery": "dashboard/deliveries/{id}",
     "event": "dashboard/events/{id}",
@@ -45,7 +45,7 @@ _PAGES: Mapping[str, str | None] = {
 
 
 def path_of(found: Found) -> str | None:
-    """The path of the page that shows it; None if none does, or none any more."""
+    """Returns the path of the page that shows it; None if there is none, or none any more."""
     path = _PAGES[found.type]
     if path is None or (found.parent is None and "{parent}" in path):
         return None
@@ -55,14 +55,14 @@ def path_of(found: Found) -> str | None:
 @blueprint.get("/workspaces/<workspace>/dashboard/search")
 @page("dashboard.see")
 def show() -> str | Response:
-    """The resources of this workspace that the text names."""
+    """Shows the resources of this workspace that the text names."""
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/search")
 @staff
 def show_all() -> str | Response:
-    """The resources of all workspaces that the text names."""
+    """Shows the resources of all workspaces that the text names."""
     return _show(None)
 
 
@@ -71,7 +71,7 @@ def _show(id: str | None) -> str | Response:
     findings = searches.find(text, id)
     match findings.found:
         case [only] if only.matched == "id" and (path := path_of(only)):
-            return redirect(path, 303)  # nothing else has this identifier
+            return redirect(path, 303)  # no other resource has this identifier
     by_words = _by_words(findings, id) if id is not None and not findings.found else None
     return render_template(
         "searches/results.html",
@@ -91,7 +91,7 @@ def _by_words(findings: Findings, id: str) -> word_searches.Findings:
 
 
 def _excerpt(text: str, words: Sequence[str]) -> str:
-    """The part of the text around the first of the words that it has."""
+    """Cuts out the text around the first word that occurs in it."""
     places = [place for word in words if (place := text.lower().find(word.lower())) >= 0]
     begins = max(min(places, default=0) - BEFORE_WORD, 0)
     return ("… " if begins else "") + text[begins : begins + LONGEST_EXCERPT]

@@ -1,4 +1,4 @@
-"""A contact's timeline: writes, events, deliveries, runs and their steps, in one column."""
+"""A contact's timeline: writes, events, deliveries, runs and their steps, in one list."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CHOICES = [
 @blueprint.get("/<contact_id>")
 @page("dashboard.see")
 def show(contact_id: str) -> str | Response:
-    """The timeline of the contact, newest first; for a deleted one, the part that is kept."""
+    """Shows the timeline of the contact, newest first; for a deleted contact, what is still kept."""
     if not ids.is_id(contact_id, "con"):
         raise NotFound()
     contact = Contact.one(workspace_id(), contact_id)

@@ -1,4 +1,7 @@
-"""Verify a webhook: says which part of a received webhook differs. Nothing that is pasted is kept or logged."""
+"""Verify a webhook: says which part of a received webhook differs.
+
+Pasted text is neither stored nor logged.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ FIELDS = ("headers", "body", "endpoint", "received_at")
 @blueprint.get("")
 @page("endpoints.see")
 def show() -> str:
-    """The form. `endpoint_id` in the address fills in one of its fields."""
+    """Shows the form. `endpoint_id` in the address fills in the endpoint."""
     return _page({"endpoint": request.args.get("endpoint_id", "")[:LONGEST_SECRET]})
 
 
 @blueprint.post("")
 @page("endpoints.see")
 def verify() -> str | tuple[str, int]:
-    """The form and what was found. Changes nothing."""
+    """Shows the form with the findings. Changes nothing."""
     given = typed(*FIELDS)
     try:
         findings = verifications.verify(_received(given, request.form.get("secret", "").strip()))
@@ -64,7 +67,7 @@ def _received(given: dict[str, str], secret: str) -> Received:
 
 
 def _headers(text: str) -> dict[str, str]:
-    """The headers in the text, by their names in small letters; text without a name is the signature."""
+    """Parses headers, with lower-case names. Text without names is taken for the signature."""
     found = {}
     for line in text.splitlines():
         if named := _HEADER.fullmatch(line):
@@ -85,7 +88,7 @@ def _endpoints(text: str) -> list[Endpoint]:
 
 
 def _time(text: str) -> datetime:
-    """Unix seconds or RFC 3339; empty means now."""
+    """Parses Unix seconds or RFC 3339; "" means now."""
     if not text:
         return clock.now()
     try:

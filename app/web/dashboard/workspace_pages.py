@@ -1,4 +1,4 @@
-"""All workspaces, for staff: a list with a search by name."""
+"""Lists all workspaces, for staff, with a search by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ blueprint = Blueprint("workspace_pages", __name__)
 @blueprint.get("/dashboard/workspaces")
 @staff
 def index() -> str | Response:
-    """The workspaces, newest first, or those whose name has the text; with what they did within a day."""
+    """Lists the workspaces, newest first, with their activity in the last day; `q` searches by name."""
     name = filters("q").get("q")
     if wanted_format():
         return file_of(

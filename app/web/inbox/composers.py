@@ -1,4 +1,4 @@
-"""Composers: what the form below a conversation, and the menu above it, offer to the viewer."""
+"""Composers: what the form below a conversation offers the viewer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATER_CHOICES = ("in 1 hour", "tomorrow 9:00", "monday 9:00")
 
 
 def shown(conversation: Conversation) -> dict[str, Any]:
-    """What the templates of the composer need: the viewer's draft, and what they can choose from."""
+    """Returns the composer's template variables: the viewer's draft, macros, saved replies and such."""
     macros = Macro.newest(workspace_id(), None, None, MOST_MACROS)
     replies = SavedReply.newest(workspace_id(), None, None, MOST_REPLIES)
     member_id = _member_id()
@@ -30,7 +30,7 @@ def shown(conversation: Conversation) -> dict[str, Any]:
 
 
 def later(conversation: Conversation) -> list[dict[str, Any]]:
-    """The scheduled messages as the API shows them, the next first."""
+    """Returns the conversation's scheduled messages, as in the API, the next one first."""
     if not conversation.scheduled:
         return []
     of_it = {"conversation_id": conversation.id}
@@ -39,7 +39,7 @@ def later(conversation: Conversation) -> list[dict[str, Any]]:
 
 
 def begun_in(conversation_ids: list[str]) -> set[str]:
-    """Those of the conversations in which the viewer has a draft."""
+    """Returns the conversations in which the viewer has a draft."""
     member_id = _member_id()
     return Draft.begun_in(member_id, conversation_ids) if member_id else set()
 

@@ -1,4 +1,4 @@
-"""Compositions: what the form below a conversation says, as a message, a message for later, or a note."""
+"""Compositions: turns the form below a conversation into a message, now or later, or a note."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ FIELDS = (
     *("kind", "text", "template", "language", "parameters"),
     *("later", "later_choice", "cancel_on_reply", "zone", "seen", "saved_reply_id"),
 )
-# What the button says that sends at the time which was typed.
+# The value of the button that sends at the typed time.
 TYPED = "typed"
 _UNKNOWN = "Nobody here is called {}. That name notified nobody."
 _MENTION = re.compile(r"(?<![\w.@+-])@([\w.+-]*[\w+-])")
 
 
 def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
-    """Queues or schedules the message of the form, and returns it as the API shows it. Raises Invalid, Conflict."""
+    """Queues or schedules the form's message, and returns it as in the API. Raises Invalid, Conflict."""
     body: dict[str, Any] = {"conversation_id": conversation.id, "contact_id": conversation.contact_id}
     if given["template"]:
         body["template"] = _template(given)
@@ -65,9 +65,9 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
 
 
 def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
-    """Adds the note of the form, and returns it; @name mentions the members of that name. Raises Invalid, Conflict.
+    """Adds the note of the form, and returns it. Raises Invalid, Conflict.
 
-    `warning` in what is returned names those whom nobody is called.
+    `@name` mentions the members with that name. `warning` in the result lists mentioned names that nobody has.
     """
     try:
         text = notes.read_text(given["text"])
@@ -90,12 +90,15 @@ def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, 
 
 
 def upload_ids() -> list[str]:
-    """The files of saved replies that go with the message, each once."""
+    """Returns the files of saved replies that go with the message, without repetitions."""
     return list(dict.fromkeys(typed_all("upload_id")))[: media.MOST_FILES + 1]
 
 
 def _then_empty_draft(conversation: Conversation, check: Callable[[], object]) -> Callable[[], None]:
-    """The check, after which the draft is emptied: before the message is accepted, so that no sent text comes back."""
+    """Returns a function that runs `check` and then empties the draft.
+
+    It runs before the message is accepted, so that sent text never comes back as a draft.
+    """
 
     def checked() -> None:
         check()
@@ -112,7 +115,7 @@ def _then_empty_draft(conversation: Conversation, check: Callable[[], object]) -
 
 
 def _send_at(given: Mapping[str, str]) -> datetime | None:
-    """When the message is to be sent; None: now. Raises Invalid."""
+    """Returns when to send the message; None for now. Raises Invalid."""
     chosen, words = given["later_choice"], given["later"].strip()
     if not (chosen or words):
         return None
@@ -125,7 +128,7 @@ def _send_at(given: Mapping[str, str]) -> datetime | None:
 
 
 def _template(given: Mapping[str, str]) -> dict[str, Any]:
-    """The template in the provider's form: its name, its language, and a parameter of its text for each line."""
+    """Returns the template in the provider's format, with a text parameter for each line."""
     parameters = [{"type": "text", "text": line} for line in given["parameters"].split("\n") if line.strip()]
     components = [{"type": "body", "parameters": parameters}] if parameters else []
     language = {"code": given["language"].strip() or "en"}

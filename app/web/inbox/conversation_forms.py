@@ -1,4 +1,4 @@
-"""What members do in a conversation: answer, add notes, assign, label, snooze, close, and send again."""
+"""Actions in a conversation: answers, notes, assignment, labels, snoozing, closing, resending."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ANSWER = "conversations.answer"
 @blueprint.post("/write")
 @page(ANSWER, most_bytes=uploads.MOST_FORM_BYTES)
 def write(conversation_id: str) -> Answer:
-    """Sends the answer, or adds the note, that the form has. A script gets it as JSON."""
+    """Sends the answer or adds the note in the form. Responds to scripts with JSON."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed(*compositions.FIELDS)
-    if "insert" in request.form:  # without the script: the form comes back with the saved reply in it
+    if "insert" in request.form:  # without the script: shows the form again, with the saved reply in it
         return inbox_pages.page_of(conversation, **reply_pages.inserted(conversation, given))
     write_it = compositions.add_note if given["kind"] == "note" else compositions.send
     try:
@@ -55,7 +55,7 @@ def write(conversation_id: str) -> Answer:
 @blueprint.post("/change")
 @page(ANSWER)
 def change(conversation_id: str) -> Answer:
-    """Changes the conversation as the pressed button says."""
+    """Applies the change of the pressed button."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed("do", "assignee_id", "label", "until", "zone")
     try:
@@ -79,7 +79,7 @@ def change(conversation_id: str) -> Answer:
 @blueprint.post("/messages/<message_id>/resend")
 @page(ANSWER)
 def resend(conversation_id: str, message_id: str) -> Answer:
-    """Sends a message again that failed, or whose outcome is unknown."""
+    """Resends a message that failed or whose outcome is unknown."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     message = Message.find(workspace_id(), message_id)
     writes.tell("It is being sent again.", "messages.resend", {"contact_id": message.contact_id}, message.id)
@@ -107,7 +107,7 @@ def tell_typing(conversation_id: str) -> Answer:
 @blueprint.post("/look")
 @page(ANSWER)
 def look(conversation_id: str) -> Answer:
-    """Shows the other members for half a minute that the viewer looks at it, and returns who else does, as JSON."""
+    """Shows other members for half a minute that the viewer is here. Returns who else is, as JSON."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     me = {"type": "member", "id": viewer().actor_id}
     viewers.look(conversation, me)
@@ -115,7 +115,7 @@ def look(conversation_id: str) -> Answer:
 
 
 def _change(conversation: Conversation, given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """The change that the pressed button stands for, and what the next page says of it. Raises Invalid."""
+    """Returns the change of the pressed button, and the message after it. Raises Invalid."""
     do = given["do"]
     if do in ("close", "open"):
         closes = do == "close"

@@ -1,4 +1,4 @@
-"""What the script keeps of what is being typed, so that it is there on another machine."""
+"""Saves drafts while they are typed, so that they are available on other machines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ blueprint = Blueprint("draft_forms", __name__, url_prefix="/workspaces/<workspac
 @blueprint.post("/draft")
 @page("conversations.answer")
 def save(conversation_id: str) -> Response:
-    """Keeps the draft of the form with the key, and says whether it did. Support staff have no drafts."""
+    """Saves the draft under the form's key, and returns whether it did. Support staff have no drafts."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed("kind", "text", "key")
     membership = viewer().membership

@@ -1,4 +1,4 @@
-"""What forms of a conversation answer: a page for browsers, JSON for the script."""
+"""Responses to forms of a conversation: a page for browsers, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from app.web.inbox import views
 
 
 def is_script() -> bool:
-    """Whether the script sent the form."""
+    """Whether a script sent the form."""
     return request.accept_mimetypes.best == "application/json"
 
 
 def back(conversation: Conversation) -> Response:
-    """To the conversation, in the list that the form was sent from."""
+    """Redirects to the conversation, in the list that the form was sent from."""
     return redirect(views.asked_for().address("inbox_pages.show", conversation_id=conversation.id), 303)
 
 
 def refused(error: Invalid | Conflict, errors: dict[str, str], **further: Any) -> Response:
-    """The refusal for the script: a sentence for each field, and `further` members."""
+    """Returns the error for a script: a sentence for each field, and the `further` members."""
     response = jsonify(errors=errors, **further)
     response.status_code = status_of(error)
     return response

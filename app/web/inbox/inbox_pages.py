@@ -1,4 +1,4 @@
-"""The inbox: a list of conversations, the one that is chosen, and its contact."""
+"""The inbox: a list of conversations, the open one, and its contact."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspac
 @blueprint.get("")
 @page(message_access.SEE)
 def index() -> str:
-    """The list that the address asks for."""
+    """Shows the list in the address."""
     return page_of(None)
 
 
 @blueprint.get("/counts")
 @page(message_access.SEE)
 def show_counts() -> Response:
-    """How many conversations each view has, as JSON."""
+    """Returns the number of conversations in each view, as JSON."""
     return jsonify(_counts())
 
 
 @blueprint.get("/<conversation_id>")
 @page(message_access.SEE)
 def show(conversation_id: str) -> str:
-    """A conversation beside the list. Its member has then read what they were told of it."""
+    """Shows a conversation beside the list. Marks the member's notifications of it as read."""
     return page_of(_looked_at(conversation_id))
 
 
 @blueprint.get("/<conversation_id>/panes")
 @page(message_access.SEE)
 def show_panes(conversation_id: str) -> str:
-    """The same without the list, which the script keeps."""
+    """Like `show`, without the list, which the script keeps."""
     shown = _shown_of(_looked_at(conversation_id))
     return render_template("inbox/panes.html", view=views.asked_for(), counts=_counts(), people=people(), **shown)
 
@@ -59,22 +59,22 @@ def show_panes(conversation_id: str) -> str:
 @blueprint.get("/<conversation_id>/row")
 @page(message_access.SEE)
 def show_row(conversation_id: str) -> str:
-    """A conversation as a row of a list, which the script adds when it begins to belong there."""
+    """Renders a conversation as a row, for the script to add to a list where it now belongs."""
     [row] = views.rows_of([Conversation.find(workspace_id(), conversation_id)])
     begun = composers.begun_in([conversation_id])
     return render_template("inbox/rows.html", rows=[row], view=views.asked_for(), people=people(), begun=begun)
 
 
 def people() -> dict[str, str]:
-    """The names of the members, by their identifiers: what their e-mail addresses have before the @."""
+    """Returns the names of the members by identifier: the part of the e-mail address before the @."""
     return {person.member_id: person.email.partition("@")[0] for person in members.of_workspace(workspace_id())}
 
 
 def page_of(conversation: Conversation | None, **typed: Any) -> str:
-    """The page.
+    """Renders the inbox.
 
-    `typed`: what a form had that comes back: `typed` fields, `uploads`, `errors`, what is `missing`; `side`: of a form
-    beside the conversation, as `side_panes.shown` takes it.
+    `typed`: the content of a refused form: `typed` fields, `uploads`, `errors`, `missing`; and `side`: the form beside
+    the conversation, see `side_panes.shown`.
     """
     view, counts = views.asked_for(), _counts()
     shown = view.page()
@@ -85,7 +85,7 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
         labels_of_views={name: views.LABELS[name] for name in views.names()},
         saved=_saved(view),
         counts=counts,
-        # Where all are on this page, ticking them is enough.
+        # If all are on this page, ticking them is enough.
         whole=view.number(counts) if shown.next_address or shown.first_address else None,
         channels=channels,
         channel_kinds={each.id: words(each.kind) for each in channels},
@@ -129,7 +129,7 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
 
 
 def _saved(view: views.View) -> list[dict[str, Any]]:
-    """The saved views of the viewer: the `row` of each, its address, whether it is shown, and may be changed here."""
+    """Returns the viewer's saved views, with their addresses, and whether they are open or editable."""
     membership = viewer().membership
     found = saved_views.seen_by(workspace_id(), membership.member_id if membership else None)
     here = {"view": view.name, **view.chosen}

@@ -1,4 +1,4 @@
-"""Messages of a conversation that are sent later: shown behind it, changed, sent at once, deleted."""
+"""Scheduled messages of a conversation: listing, changing, sending at once and deleting them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.web.inbox.form_answers import back, is_script, refused
 blueprint = Blueprint("later_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
 
 ANSWER = "conversations.answer"
-# A time that is to come when the write is accepted. The scheduler looks every second.
+# Must still be in the future when the write is accepted. The scheduler checks every second.
 _AT_ONCE = timedelta(seconds=2)
 _DONE = {"change": "It is changed.", "now": "It is being sent.", "delete": "It is deleted, and will not be sent."}
 
@@ -32,7 +32,7 @@ _DONE = {"change": "It is changed.", "now": "It is being sent.", "delete": "It i
 @blueprint.get("/later")
 @page(ANSWER)
 def show(conversation_id: str) -> str:
-    """The scheduled messages, which the script puts into the page when they change."""
+    """Renders the scheduled messages, for the script to insert when they change."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     return render_template(
         "inbox/later.html",
@@ -46,7 +46,7 @@ def show(conversation_id: str) -> str:
 @blueprint.post("/messages/<message_id>/later")
 @page(ANSWER)
 def change(conversation_id: str, message_id: str) -> Response:
-    """Changes a scheduled message, sends it at once or deletes it, as the pressed button says."""
+    """Changes a scheduled message, sends it at once or deletes it, depending on the button."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     message = Message.find(workspace_id(), message_id)
     given = typed("do", "text", "until", "zone")
@@ -71,7 +71,7 @@ def change(conversation_id: str, message_id: str) -> Response:
 
 
 def _body(message: Message, given: Mapping[str, str]) -> dict[str, Any]:
-    """What the pressed button changes. Raises Invalid."""
+    """Returns what the pressed button changes. Raises Invalid."""
     if given["do"] == "delete":
         return {}
     if given["do"] not in ("change", "now"):

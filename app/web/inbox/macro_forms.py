@@ -1,4 +1,4 @@
-"""Macros in a conversation: one press takes all of their actions."""
+"""Applies macros in a conversation: one click runs all their actions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ blueprint = Blueprint("macro_forms", __name__, url_prefix="/workspaces/<workspac
 @blueprint.post("/macro")
 @page("conversations.answer")
 def apply(conversation_id: str) -> Response:
-    """Takes all actions of the macro, or none, and says which."""
+    """Runs all actions of the macro, or none, and says which."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     try:
         macro = _chosen()
@@ -41,7 +41,7 @@ def apply(conversation_id: str) -> Response:
 
 
 def _chosen() -> Macro:
-    """The macro of the pressed button. Raises Invalid."""
+    """Returns the macro of the pressed button. Raises Invalid."""
     try:
         return Macro.find(workspace_id(), typed("macro_id")["macro_id"])
     except NotFound as error:

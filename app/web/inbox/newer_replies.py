@@ -1,4 +1,4 @@
-"""Newer replies: what somebody else has answered since a member began to write."""
+"""Newer replies: detects answers by somebody else since a member began to write."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Collection
 from app.errors import Conflict
 from app.models.conversations import Conversation, Message
 
-# The composer names as many messages that its page has shown, and as many of the latest are compared with these.
+# How many messages on its page the composer names, and how many of the latest messages are compared with them.
 LOOKED_AT = 20
 LONGEST_SEEN = LOOKED_AT * 31
 _PEOPLE = ("member", "api", "provider")
 
 
 class NewerReply(Conflict):
-    """Somebody else has answered, and the member who writes has not seen it."""
+    """Somebody else has answered, and the member has not seen it yet."""
 
     def __init__(self, replies: list[Message]) -> None:
         super().__init__("Somebody else has answered since you began to write. Read it, then send yours or change it.")
@@ -22,7 +22,7 @@ class NewerReply(Conflict):
 
 
 def check(conversation: Conversation, seen: Collection[str], me: str) -> None:
-    """Raises NewerReply if one of the latest messages is an answer of another's that is not in `seen`."""
+    """Raises NewerReply if one of the latest messages is another person's answer not in `seen`."""
     latest = Message.latest(conversation.id, None, None, LOOKED_AT, with_scheduled=False)
     replies = [each for each in reversed(latest) if _is_anothers(each, me) and each.id not in seen]
     if replies:
@@ -30,6 +30,6 @@ def check(conversation: Conversation, seen: Collection[str], me: str) -> None:
 
 
 def _is_anothers(message: Message, me: str) -> bool:
-    """Whether somebody else, no automation, has written it to the contact."""
+    """Whether another person, not an automation, wrote it to the contact."""
     is_sent = message.direction == "out" and message.status != "failed"
     return is_sent and message.author["type"] in _PEOPLE and message.author["id"] != me

@@ -1,4 +1,4 @@
-"""Positions in lists that are ordered by a time and an identifier, as they stand in addresses."""
+"""Positions in lists that are ordered by time and identifier, as they are written in addresses."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ LONGEST = 100
 
 
 def written(at: datetime, row_id: str) -> str:
-    """The position of a row."""
+    """Writes the position of a row."""
     return f"{at.isoformat()}~{row_id}"
 
 
 def read(text: str | None) -> tuple[datetime, str] | None:
-    """The time and the identifier of a position; None for what is none, which stands for the beginning."""
+    """Reads a position as (time, identifier); None for the beginning, or if it is invalid."""
     if not text or len(text) > LONGEST or not text.isprintable():
         return None
     time, _, row_id = text.partition("~")

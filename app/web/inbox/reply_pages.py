@@ -1,4 +1,4 @@
-"""Saved replies while one writes: which there are, and one filled in for the conversation and the member."""
+"""Saved replies while writing: a list, and one rendered for the conversation and the member."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.web.inbox.form_answers import refused
 blueprint = Blueprint("reply_pages", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
 
 ANSWER = "conversations.answer"
-# What the list shows, of as many that match.
+# The most replies that the list shows, and the most matches that they are chosen from.
 MOST_SHOWN, MOST_FOUND = 20, 100
 _LONGEST_SEARCH = 100
 
@@ -32,7 +32,7 @@ _LONGEST_SEARCH = 100
 @blueprint.get("/saved-replies")
 @page(ANSWER)
 def index(conversation_id: str) -> Response:
-    """Those that begin with what was typed, or have it in their text, as JSON: the nearest shortcut first."""
+    """Lists saved replies whose shortcut or text matches, as JSON, the best shortcuts first."""
     Conversation.find(workspace_id(), conversation_id)
     q = request.args.get("q", "").replace("\0", "")[:_LONGEST_SEARCH] or None
     found = SavedReply.newest(workspace_id(), q, None, MOST_FOUND)
@@ -47,7 +47,7 @@ def index(conversation_id: str) -> Response:
 @blueprint.get("/saved-replies/<saved_reply_id>")
 @page(ANSWER)
 def show(conversation_id: str, saved_reply_id: str) -> Response:
-    """One as the API renders it, as JSON."""
+    """Returns a rendered saved reply as JSON, as in the API."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     try:
         return _json(_rendered(conversation, SavedReply.find(workspace_id(), saved_reply_id)))
@@ -56,7 +56,7 @@ def show(conversation_id: str, saved_reply_id: str) -> Response:
 
 
 def inserted(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
-    """The form with the saved reply at the end of what was typed, as arguments of `page_of`. Raises NotFound."""
+    """Appends the saved reply to the typed text; returns arguments of `page_of`. Raises NotFound."""
     try:
         rendered = _rendered(conversation, SavedReply.find(workspace_id(), given["saved_reply_id"]))
     except Conflict as error:
@@ -67,7 +67,7 @@ def inserted(conversation: Conversation, given: Mapping[str, str]) -> dict[str, 
 
 
 def files_of_form() -> list[dict[str, Any]]:
-    """The files of saved replies that the form has, as far as they are still there."""
+    """Returns the files of saved replies in the form that still exist."""
     wanted = [each for each in compositions.upload_ids() if ids.is_id(each, "upl")]
     if not wanted:
         return []
@@ -76,7 +76,7 @@ def files_of_form() -> list[dict[str, Any]]:
 
 
 def _rendered(conversation: Conversation, reply: SavedReply) -> dict[str, Any]:
-    """The reply, filled in for the contact and the viewer. Raises NotFound, Conflict, Overloaded."""
+    """Renders the reply for the contact and the viewer. Raises NotFound, Conflict, Overloaded."""
     contact = contacts.find(workspace_id(), conversation.contact_id)
     membership = viewer().membership
     with bounds.alone(workspace_id()) if "{" in reply.text else nullcontext():

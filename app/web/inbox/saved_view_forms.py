@@ -1,4 +1,4 @@
-"""What members do with saved views: save the list that they see under a name, rename it, delete it."""
+"""Saved views: saving the current list under a name, renaming it, deleting it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_YOURS = "This view is not yours to change."
 @blueprint.post("")
 @page("conversations.answer")
 def create() -> Response:
-    """Saves the list of the address for the viewer or, if they ask for that, for the workspace. Safe to repeat."""
+    """Saves the list in the address, for the viewer or for the workspace (`shared`). Safe to repeat."""
     given = typed("name", "shared")
     if given["shared"] and not viewer().may(SHARE):
         raise Forbidden.to(SHARE)
@@ -40,7 +40,7 @@ def create() -> Response:
 @blueprint.post("/<saved_view_id>/rename")
 @page("conversations.answer")
 def rename(saved_view_id: str) -> Response:
-    """Gives the view another name."""
+    """Renames the view."""
     found = SavedView.find(workspace_id(), saved_view_id)
     if not may_change(found):
         flash(_NOT_YOURS, "error")
@@ -56,7 +56,7 @@ def rename(saved_view_id: str) -> Response:
 @blueprint.post("/<saved_view_id>/delete")
 @page("conversations.answer")
 def delete(saved_view_id: str) -> Response:
-    """Deletes the view; its conversations stay as they are."""
+    """Deletes the view. Its conversations stay as they are."""
     found = SavedView.find(workspace_id(), saved_view_id)
     if not may_change(found):
         flash(_NOT_YOURS, "error")
@@ -67,7 +67,7 @@ def delete(saved_view_id: str) -> Response:
 
 
 def may_change(view: SavedView) -> bool:
-    """Whether the viewer may rename and delete the view: their own, or with SHARE one of the workspace."""
+    """Whether the viewer may change the view: their own, or with SHARE a view of the workspace."""
     if view.member_id is None:
         return viewer().may(SHARE)
     membership = viewer().membership

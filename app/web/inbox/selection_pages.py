@@ -1,4 +1,4 @@
-"""Changes of several conversations of the inbox at once, and how far they are."""
+"""Changes of several conversations at once, and their progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.web.inbox import snooze_times, views
 
 blueprint = Blueprint("selection_pages", __name__, url_prefix="/workspaces/<workspace>/inbox/selections")
 
-# What a change is called while it goes on, and when it is done.
+# Names of each change, in progress and finished.
 _SAID: Mapping[str, tuple[str, str]] = {
     "assign": ("Assigning", "Assigned"),
     "label": ("Adding the label to", "Added the label to"),
@@ -35,7 +35,7 @@ _SAID: Mapping[str, tuple[str, str]] = {
 @blueprint.post("")
 @page("conversations.answer")
 def create() -> Answer:
-    """Makes the change of the pressed button to the ticked conversations, or to all of the view."""
+    """Applies the change of the pressed button to the ticked conversations, or to the whole view."""
     try:
         selection = _begin(typed("do", "assignee_id", "label", "until", "zone", "all"))
     except (Invalid, Conflict) as error:
@@ -59,7 +59,7 @@ def create() -> Answer:
 @blueprint.get("/<selection_id>")
 @page(message_access.SEE)
 def show(selection_id: str) -> str:
-    """How far the change is, or what it has done."""
+    """Shows the progress of the change, or its result."""
     selection = Selection.find(workspace_id(), selection_id)
     job = Job.get_or_none(Job.id == selection.job_id)
     return render_template(
@@ -72,7 +72,7 @@ def show(selection_id: str) -> str:
 
 
 def summary(selection: Selection) -> str:
-    """What the change is doing, or has done, in words."""
+    """Describes what the change is doing, or has done."""
     doing, done = _SAID.get(selection.action.get("do"), ("Changing", "Changed"))
     if selection.finished_at is None:
         return f"{doing} {_counted(selection.total) if selection.total is not None else 'all of the view'}."
@@ -87,7 +87,10 @@ def summary(selection: Selection) -> str:
 
 
 def _begin(given: Mapping[str, str]) -> Selection:
-    """Accepts the change once, and waits for it where it is small. Raises Invalid, Conflict."""
+    """Accepts the change, once, and waits for it if conversations were ticked.
+
+    Raises Invalid, Conflict.
+    """
     action, choice = _action(given), views.asked_for().choice
     ticked = None if given["all"] else _ticked()
     if ticked is None and not choice.is_listed_whole:
@@ -101,7 +104,7 @@ def _begin(given: Mapping[str, str]) -> Selection:
 
 
 def _action(given: Mapping[str, str]) -> dict[str, Any]:
-    """The change that the pressed button stands for. Raises Invalid."""
+    """Returns the change of the pressed button. Raises Invalid."""
     do = given["do"]
     if do not in selections.ACTIONS:
         raise Invalid(Fault("/do", "There is no such change."))
@@ -119,7 +122,10 @@ def _action(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _ticked() -> list[str]:
-    """The ticked conversations. Raises Invalid if there are none, or what is none."""
+    """Returns the ticked conversations.
+
+    Raises Invalid if there are none or too many, or one is invalid.
+    """
     found = list(dict.fromkeys(typed_all("conversation_id")))
     if not found or not all(ids.is_id(each, "cnv") for each in found):
         raise Invalid(Fault("/conversation_id", "Tick a conversation first."))

@@ -1,4 +1,4 @@
-"""What members change beside a conversation: the fields and tags of its contact, who that is, and its runs."""
+"""Changes beside a conversation: its contact's fields and tags, merging contacts, and runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ blueprint = Blueprint("side_forms", __name__, url_prefix="/workspaces/<workspace
 
 EDIT = "contacts.edit"
 MOST_HAPPENED = 20
-# Entries of the timeline that tell what became of the contact; all others are about our machinery.
+# Timeline entries about the contact. All others are technical.
 _TELLING = ("event", "run")
 _CHANGES: Mapping[str, tuple[str, str]] = {
     "resume": ("runs.resume", "The run continues."),
@@ -40,7 +40,7 @@ _CHANGES: Mapping[str, tuple[str, str]] = {
 @blueprint.post("")
 @page(EDIT)
 def change(conversation_id: str) -> Answer:
-    """Changes the fields that differ, unless somebody else has changed the contact meanwhile."""
+    """Saves the fields that differ, unless somebody else has changed the contact meanwhile."""
     conversation, contact = _found(conversation_id)
     given = contact_forms.sent(contact)
     try:
@@ -71,7 +71,7 @@ def remove_tag(conversation_id: str) -> Answer:
 @blueprint.get("/tags")
 @page(EDIT)
 def show_tags(conversation_id: str) -> Response:
-    """Tags of the workspace to choose from, as JSON."""
+    """Returns tags of the workspace to choose from, as JSON."""
     Conversation.find(workspace_id(), conversation_id)
     return jsonify(Contact.recent_tags(workspace_id()))
 
@@ -79,7 +79,7 @@ def show_tags(conversation_id: str) -> Response:
 @blueprint.post("/merge")
 @page(EDIT)
 def merge(conversation_id: str) -> Answer:
-    """Makes another contact a part of this one."""
+    """Merges another contact into this one."""
     conversation, contact = _found(conversation_id)
     try:
         body = checked(MergeBody(), typed("contact_id"))
@@ -93,7 +93,7 @@ def merge(conversation_id: str) -> Answer:
 @blueprint.post("/runs/<run_id>")
 @page("runs.manage")
 def change_run(conversation_id: str, run_id: str) -> Answer:
-    """Resumes or cancels a run of the contact, as the pressed button says."""
+    """Resumes or cancels a run of the contact, depending on the button."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     run = runs.find(workspace_id(), run_id)
     kind, done = _CHANGES.get(typed("do")["do"], ("", ""))
@@ -109,7 +109,7 @@ def change_run(conversation_id: str, run_id: str) -> Answer:
 @blueprint.get("/timeline")
 @page("dashboard.see")
 def show_timeline(conversation_id: str) -> str:
-    """The latest of what happened to the contact, as a part of the page."""
+    """Renders the newest entries of the contact's timeline, for the script to insert."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     found = timelines.newest(workspace_id(), conversation.contact_id, None, MOST_HAPPENED)
     return render_template(
@@ -153,7 +153,7 @@ def _refused(conversation: Conversation, error: Invalid | Conflict, **asked: Any
 
 
 def _pane(conversation: Conversation, said: str, **asked: Any) -> Response:
-    """The pane as it is now, for the script, and what it tells."""
+    """Returns the current pane for the script, and the message `said`."""
     contact = Contact.one(workspace_id(), conversation.contact_id)
     shown = side_panes.shown(conversation, contact, **asked)
     return jsonify(said=said, pane=render_template("inbox/side.html", view=views.asked_for(), **shown))

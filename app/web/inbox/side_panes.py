@@ -1,4 +1,4 @@
-"""Side panes: what stands beside a conversation about its contact, and can be changed there."""
+"""Side panes: information about the contact beside a conversation, which can be changed there."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from app.web.contacts import contact_forms
 from app.web.inbox import views
 
 MOST_OTHERS, MOST_RUNS, MOST_SUGGESTED = 5, 5, 5
-# The custom fields that it shows and changes; the contact's page has all.
+# How many custom fields the pane shows. The contact's page shows all of them.
 MOST_SHOWN = 12
 _REASONS = {"same_phone": "has the same phone number", "taken": "has what you have typed"}
 
 
 def shown(conversation: Conversation, contact: Contact | None, **asked: Any) -> dict[str, Any]:
-    """What its template needs.
+    """Returns the pane's template variables.
 
-    `asked`: what a form of it had that comes back: `given` fields of the contact with their `faults`, and `other_id`,
-    who has an identifier among them; a `tag` with its `tag_error`; `refusal`, of anything else.
+    `asked`: the content of a refused form: the `given` fields with their `faults`, and `other_id`, the contact that has
+    one of the identifiers; a `tag` with its `tag_error`; or the `refusal` of anything else.
     """
     others = Conversation.of_contact(workspace_id(), conversation.contact_id, MOST_OTHERS + 1)
     return {
@@ -45,7 +45,7 @@ def shown(conversation: Conversation, contact: Contact | None, **asked: Any) -> 
 
 
 def _suggested(contact: Contact, other_id: str | None) -> list[tuple[str, str, str]]:
-    """Who may be the same person: the identifier, the name and the reason of each."""
+    """Returns (identifier, name, reason) of contacts that may be the same person."""
     found = dict(merges.suggested(contact, MOST_SUGGESTED))
     if other_id and other_id != contact.id:
         found = {other_id: "taken", **found}
@@ -54,7 +54,7 @@ def _suggested(contact: Contact, other_id: str | None) -> list[tuple[str, str, s
 
 
 def _runs(conversation: Conversation) -> list[tuple[Run, str]]:
-    """The contact's latest runs, and the names of their automations."""
+    """Returns the contact's latest runs, with the names of their automations."""
     found = Run.newest(workspace_id(), {"contact_id": conversation.contact_id}, None, MOST_RUNS)
     ids = {run.automation_id for run in found}
     named = Automation.select(Automation.id, Automation.name).where(Automation.id.in_(ids)) if ids else ()

@@ -1,4 +1,4 @@
-"""Times in words: until when a conversation is snoozed, and when a message is sent."""
+"""Times in words: for snoozing conversations and scheduling messages."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ import dateparser
 from app.domain.conversations import snoozes
 from app.errors import Fault, Invalid
 
-# What the form offers; any other time is typed.
+# The choices in the form. Any other time is typed.
 CHOICES = ("in 1 hour", "in 4 hours", "tomorrow 9:00", "monday 9:00", "in 1 week")
 LONGEST = 60
 _UNKNOWN = "This is no time that is understood. Write it as “tomorrow 9:00”, “in 2 hours” or “2026-12-24 10:00”."
-# "tomorrow 9", "monday at 17": an hour alone.
+# An hour without minutes: "tomorrow 9", "monday at 17".
 _HOUR = re.compile(r"^(?!in\b)(.*[a-z] )(?:at )?(\d{1,2})$", re.ASCII)
 
 
 def read(text: str, zone: str, now: datetime) -> datetime:
-    """The time until which a conversation can be snoozed that the text means, as of `parse`. Raises Invalid."""
+    """Reads a time to snooze until, like `parse`.
+
+    Raises Invalid, also if snoozing until then is not possible.
+    """
     found = parse(text, zone, now)
     if not snoozes.is_possible(found, now):
         raise Invalid(Fault("/until", f"Give a time that is to come, within {snoozes.MOST_DAYS} days."))
@@ -28,7 +31,7 @@ def read(text: str, zone: str, now: datetime) -> datetime:
 
 
 def parse(text: str, zone: str, now: datetime) -> datetime:
-    """The time that the text means in the zone, seen from `now`. Raises Invalid."""
+    """Reads a time in words, in the time zone, relative to `now`. Raises Invalid."""
     if len(text) > LONGEST:
         raise Invalid(Fault("/until", _UNKNOWN))
     wanted = _HOUR.sub(r"\1\2:00", text.strip().lower())
@@ -40,7 +43,7 @@ def parse(text: str, zone: str, now: datetime) -> datetime:
     }
     try:
         found = dateparser.parse(wanted, languages=["en"], settings=settings)
-    except OverflowError:  # the first or last day that there is, in another zone
+    except OverflowError:  # the first or last representable day, in another time zone
         found = None
     if found is None:
         raise Invalid(Fault("/until", _UNKNOWN))
@@ -48,5 +51,5 @@ def parse(text: str, zone: str, now: datetime) -> datetime:
 
 
 def zone_of(name: str, default: str) -> str:
-    """The zone of that name; the default for one that is not known."""
+    """Returns the time zone of that name, or the default if it is unknown."""
     return name if name in available_timezones() else default

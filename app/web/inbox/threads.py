@@ -1,6 +1,6 @@
-"""Threads: what a conversation says, messages and notes in one order, the oldest first.
+"""Threads: the messages and notes of a conversation, oldest first.
 
-Messages that are scheduled stand behind it, in an order of their own.
+Scheduled messages are listed separately, behind the thread.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from app.models.conversations import Conversation, Message
 from app.models.notes import Note
 from app.web.inbox import newer_replies, positions
 
-# Messages of a page, and the notes that may stand between them.
+# How many messages a page shows, and how many notes between them.
 MESSAGES, NOTES = 50, 200
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A message, as the API shows it, or a note. `at`: when it was written."""
+    """A message, as in the API, or a note. `at`: when it was written."""
 
     at: datetime
     id: str
@@ -31,20 +31,20 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A part of a conversation. `before`: the position before which older messages lie; None: there are none."""
+    """A part of a conversation. `before`: the position of older messages; None if there are none."""
 
     entries: list[Entry]
     before: str | None
 
     @property
     def latest(self) -> list[str]:
-        """The identifiers of the latest messages that it shows."""
+        """The identifiers of the latest messages shown."""
         shown = [entry.id for entry in self.entries if entry.message is not None]
         return shown[-newer_replies.LOOKED_AT :]
 
 
 def read(conversation: Conversation, before: str | None = None) -> Thread:
-    """The newest messages of the conversation, or those before that position, and the notes among them."""
+    """Reads the newest messages, or those before a position, and the notes between them."""
     until, last_id = positions.read(before) or (None, None)
     found: list[Any] = Message.latest(conversation.id, until, last_id, MESSAGES + 1, with_scheduled=False)
     has_more, shown = len(found) > MESSAGES, found[:MESSAGES]

@@ -1,4 +1,4 @@
-"""Views: which conversations a list of the inbox shows, and in which order."""
+"""Views: which conversations a list of the inbox shows, in which order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LABELS: Mapping[str, str] = {
     "snoozed": "Snoozed",
     "closed": "Closed",
 }
-# The parts of an address that choose a list.
+# The parameters of an address that select a list.
 PARTS = ("view", *FILTERS, "q")
 
 Find = Callable[[datetime | None, str | None, int], Sequence[Any]]
@@ -37,7 +37,10 @@ Find = Callable[[datetime | None, str | None, int], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A conversation of a list. `last` is its last message, if it has one; `found`: the line that a search found."""
+    """A conversation in a list.
+
+    `last`: its last message or None; `found`: the line found by a search.
+    """
 
     conversation: Conversation
     name: str
@@ -48,33 +51,33 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage(lists.Page):
-    """A page of a search. `has_more_contacts`: more contacts have the words than are shown."""
+    """A page of search results. `has_more_contacts`: more contacts match than are shown."""
 
     has_more_contacts: bool
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The list that the address asks for: one of LABELS, and `chosen`, the further filters, as parts of addresses.
+    """The list in the address: a view in LABELS, and `chosen`: further filters, as parameters.
 
-    With `q` among them it is a search, in all conversations.
+    With `q`, it is a search in all conversations.
     """
 
     name: str
     chosen: Mapping[str, str]
 
     def address(self, endpoint: str, **values: Any) -> str:
-        """The address of a page that keeps this list, or changes it by values with the names in PARTS."""
+        """Returns the address of a page in this list. `values` with names in PARTS change the list."""
         return url_for(endpoint, **{"workspace": workspace_id(), "view": self.name, **self.chosen, **values})
 
     @property
     def search(self) -> str | None:
-        """What is searched for; None: nothing is."""
+        """The searched text; None if this is no search."""
         return self.chosen.get("q")
 
     @property
     def filters(self) -> dict[str, str]:
-        """What narrows the view."""
+        """The filters that narrow the view."""
         return {name: self.chosen[name] for name in FILTERS if name in self.chosen}
 
     @property
@@ -86,14 +89,14 @@ class View:
         return Choice(self.name, self.filters, membership.member_id if membership else None)
 
     def number(self, counts: Mapping[str, Any]) -> int | None:
-        """How many conversations the list has, exactly; None if that is not known without reading them all."""
+        """Counts the conversations in the list exactly; None if that would mean reading them all."""
         choice = self.choice
         if not choice.is_listed_whole:
             return None
         return choice.count(workspace_id()) if self.filters else counts[self.name]
 
     def page(self) -> lists.Page:
-        """The page of the list that the address asks for, as Rows."""
+        """Returns the page of the list that the address asks for, as Rows."""
         if self.search:
             return _searched(self.search)
         find, time = self._order()
@@ -106,7 +109,7 @@ class View:
         return lists.Page(rows_of(found.rows), found.next_address, found.first_address)
 
     def _order(self) -> tuple[Find, str]:
-        """What finds conversations after a position, and the column that is the first part of a position."""
+        """Returns a function that finds conversations after a position, and the column of its time."""
         filters: dict[str, Any] = self.filters
         if self.name == "waiting":
             return partial(Conversation.longest_waiting, workspace_id(), filters), "waiting_since"
@@ -122,22 +125,25 @@ class View:
 
 
 def names() -> list[str]:
-    """The views that the viewer has. Support staff have no conversations of their own."""
+    """Returns the views of the viewer. Support staff have no `mine`."""
     return [name for name in LABELS if name != "mine" or viewer().membership]
 
 
 def asked_for() -> View:
-    """The view of the address; all open conversations where it names none."""
+    """Returns the view in the address; by default, all open conversations."""
     given = lists.filters(*PARTS)
     name = given.pop("view", "all")
     name = name if name in names() else "all"
-    if name in AWAKE[:2]:  # which say themselves whose conversations they have
+    if name in AWAKE[:2]:  # these views imply the assignee
         given.pop("assignee_id", None)
     return View(name, given)
 
 
 def rows_of(conversations: Sequence[Conversation], found: Mapping[str, Sequence[Piece]] | None = None) -> list[Row]:
-    """The conversations as rows of a list, in three statements. `found`: lines of a search, by conversation."""
+    """Returns the conversations as rows, in three statements.
+
+    `found`: lines of a search, by conversation.
+    """
     ids = [conversation.id for conversation in conversations]
     names = contact_names.names_of(workspace_id(), {each.contact_id for each in conversations})
     channel_ids = {each.channel_id for each in conversations}

@@ -1,1 +1,1 @@
-"""Pages of what members prepare for their work in the inbox: saved replies and macros."""
+"""Pages of saved replies and macros, which members prepare for the inbox."""

@@ -1,4 +1,4 @@
-"""The form of a macro: its actions as rows, each with a choice and a text, whose meaning depends on the kind."""
+"""The form of a macro: a row for each action, with a choice and a text that depend on its kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.errors import Conflict, Fault, Invalid
 from app.web import forms
 from app.web.forms import typed_all
 
-# What each kind is called on pages.
+# Labels of the kinds of actions.
 LABELS: Mapping[str, str] = {
     "reply": "Answer the contact",
     "note": "Add a note",
@@ -26,7 +26,7 @@ LABELS: Mapping[str, str] = {
     "close": "Close the conversation",
     "start_automation": "Start an automation",
 }
-# The units of a snooze, in seconds; None: the text is a time.
+# The units of a snooze in seconds. With None, the text is a time.
 UNITS: Mapping[str, int | None] = {"minutes": 60, "hours": 60 * 60, "days": 24 * 60 * 60, "seconds": 1, "until": None}
 NOBODY = "nobody"
 _PRESSED = re.compile(r"(remove|up|down)-(\d{1,2})")
@@ -34,7 +34,10 @@ _PRESSED = re.compile(r"(remove|up|down)-(\d{1,2})")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An action as the form has it, with what is wrong with its `choice`, its `text` or (as "") all of it."""
+    """An action as entered in the form.
+
+    `errors` are by field; the key "" stands for the whole action.
+    """
 
     kind: str
     choice: str = ""
@@ -43,14 +46,14 @@ class Row:
 
 
 def typed_rows() -> list[Row]:
-    """The rows of the form; those of no kind that there is are left out."""
+    """Returns the rows of the form. Ignores unknown kinds."""
     fields = zip(typed_all("kind"), typed_all("choice"), typed_all("text"), strict=False)
     found = [Row(*each) for each in fields if each[0] in KINDS]
     return found[: macros.MOST_ACTIONS + 1]
 
 
 def pressed(rows: Sequence[Row], button: str, kind: str) -> list[Row] | None:
-    """The rows after the press of a button that adds, removes or moves one; None if it is none of these."""
+    """Applies a button that adds, removes or moves a row; None for other buttons."""
     after = list(rows)
     if button == "add":
         return [*after, Row(kind)] if kind in KINDS and len(after) < macros.MOST_ACTIONS else after
@@ -65,7 +68,7 @@ def pressed(rows: Sequence[Row], button: str, kind: str) -> list[Row] | None:
 
 
 def row_of(action: Mapping[str, Any]) -> Row:
-    """The row that shows an action."""
+    """Returns the row for an action."""
     kind = action["kind"]
     if kind in ("label", "unlabel"):
         return Row(kind, text="\n".join(action["labels"]))
@@ -79,7 +82,7 @@ def row_of(action: Mapping[str, Any]) -> Row:
 
 
 def actions_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The actions of the rows, as the API would be sent them. Raises Invalid for what is left empty or is unclear."""
+    """Returns the actions of the rows, as in the API. Raises Invalid for empty or unclear rows."""
     if not rows:
         raise Invalid(Fault("/actions", "Add at least one action."))
     found, faults = [], []
@@ -94,7 +97,7 @@ def actions_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def errors_of(error: Invalid | Conflict, rows: Sequence[Row]) -> tuple[dict[str, str], list[Row]]:
-    """The errors of fields of the form, and the rows with theirs."""
+    """Returns the form's errors by field, and the rows with their own errors."""
     if isinstance(error, Conflict):
         return {"": error.detail}, list(rows)
     of_rows: dict[int, dict[str, str]] = defaultdict(dict)
@@ -110,18 +113,18 @@ def errors_of(error: Invalid | Conflict, rows: Sequence[Row]) -> tuple[dict[str,
 
 
 def summary_of(actions: Sequence[Mapping[str, Any]]) -> str:
-    """What a macro does, in the words of its rows."""
+    """Describes what a macro does."""
     said = ", then ".join(LABELS[action["kind"]].lower() for action in actions[:4])
     return said[:1].upper() + said[1:] + (f" and {len(actions) - 4} more" if len(actions) > 4 else "")
 
 
 def _field_of(member: str) -> str:
-    """The field of a row that has that member of an action; "" for none in particular."""
+    """Returns the field of a row for a member of an action; "" for the row as a whole."""
     return "choice" if member.endswith("_id") else "text" if member else ""
 
 
 def _duration(seconds: int) -> tuple[str, str]:
-    """The unit in which so many seconds are a whole number, and that number."""
+    """Returns the largest unit that divides the seconds, and the number of units."""
     units = [(unit, size) for unit, size in UNITS.items() if size and seconds % size == 0]
     unit, size = max(units, key=lambda each: each[1])
     return unit, str(seconds // size)

@@ -1,4 +1,4 @@
-"""Macros: found, written row by row, changed and deleted."""
+"""Macros: listing, creating row by row, changing and deleting them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from app.web.redirects import to
 
 blueprint = Blueprint("macro_pages", __name__, url_prefix="/workspaces/<workspace>/macros")
 
-# Of more automations, the latest can be chosen.
+# If there are more automations, only the newest can be chosen.
 MOST_AUTOMATIONS = 500
 
 
 @blueprint.get("")
 @page("macros.see")
 def index() -> str:
-    """The macros, newest first, or those that are searched for."""
+    """Lists the macros, newest first; with `q`, those that match."""
     given = lists.filters("q")
     found = lists.sliced(partial(Macro.newest, workspace_id(), given.get("q")))
     return render_template("macros/index.html", page=found, given=given, summary_of=macro_forms.summary_of)
@@ -43,21 +43,21 @@ def index() -> str:
 @blueprint.get("/new")
 @page("macros.manage")
 def new() -> str:
-    """The form of a new macro."""
+    """Shows the form of a new macro."""
     return _form(None, "", [])
 
 
 @blueprint.post("/new")
 @page("macros.manage")
 def create() -> Answer:
-    """Creates the macro, or changes the rows of the form."""
+    """Creates the macro, or changes the form's rows."""
     return _save(None)
 
 
 @blueprint.get("/<macro_id>")
 @page("macros.manage")
 def edit(macro_id: str) -> str:
-    """The form with a macro."""
+    """Shows the form of a macro."""
     macro = Macro.find(workspace_id(), macro_id)
     return _form(macro, macro.name, [macro_forms.row_of(action) for action in macro.actions])
 
@@ -65,7 +65,7 @@ def edit(macro_id: str) -> str:
 @blueprint.post("/<macro_id>")
 @page("macros.manage")
 def update(macro_id: str) -> Answer:
-    """Changes the macro, or the rows of the form."""
+    """Changes the macro, or the form's rows."""
     return _save(Macro.find(workspace_id(), macro_id))
 
 
@@ -115,7 +115,7 @@ def _form(macro: Macro | None, name: str, rows: Sequence[Row], errors: dict[str,
 
 
 def _choices() -> dict[str, list[tuple[str, str]]]:
-    """What can be chosen in a row, by its kind: identifiers and names."""
+    """Returns the (identifier, name) choices of a row, by its kind."""
     found = SavedReply.select(SavedReply.id, SavedReply.shortcut).where(SavedReply.workspace_id == workspace_id())
     replies = found.order_by(SavedReply.folded).limit(saved_replies.QUOTA.most)
     published = Automation.select(Automation.id, Automation.name).where(

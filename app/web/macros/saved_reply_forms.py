@@ -1,4 +1,4 @@
-"""The form of a saved reply: what was typed, its files, and what its text would be for a contact."""
+"""The form of a saved reply: its fields and files, and a preview for a contact."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from app.web import forms
 from app.web.access import viewer, workspace_id
 from app.web.forms import typed, typed_all
 
-# Contacts that a preview can be filled with: those that came last, as these are at hand.
+# How many contacts a preview offers: the newest.
 MOST_CONTACTS = 20
-# What a text can name, as it is written there.
+# Names that a text can use, as they are written in it.
 NAMES = [f"{{{{ {noun}.{name} }}}}" for noun, names in renderings.NAMES.items() for name in names or ()]
 
 
 @dataclass
 class Given:
-    """What the form has. `kept`: the files that the saved reply keeps; `contact_id`: whom the preview is for."""
+    """The form's fields. `kept`: the files that the saved reply keeps; `contact_id`: of the preview."""
 
     shortcut: str = ""
     text: str = ""
@@ -38,7 +38,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The text filled in, the names that printed nothing; or `errors`, why it cannot be filled in."""
+    """The rendered text, and the names that printed nothing. `errors`: why it cannot be rendered."""
 
     rendered: str = ""
     missing: list[str] = field(default_factory=list)
@@ -46,14 +46,14 @@ class Preview:
 
 
 def given() -> Given:
-    """What was typed into the form. A shortcut may be typed as it is used, with a slash."""
+    """Reads the form. The shortcut may be typed with its slash."""
     said = typed("shortcut", "text", "contact_id")
     kept = [each for each in typed_all("attachments") if ids.is_id(each, "upl")]
     return Given(said["shortcut"].strip().removeprefix("/"), said["text"], kept, said["contact_id"])
 
 
 def body_of(given: Given) -> dict[str, Any]:
-    """The saved reply as the API would be sent it. Raises Invalid for what is empty."""
+    """Returns the saved reply as in the API. Raises Invalid for empty fields."""
     empty = [
         Fault(f"/{name}", sentence)
         for name, sentence, value in (
@@ -69,7 +69,7 @@ def body_of(given: Given) -> dict[str, Any]:
 
 
 def errors_of(error: Invalid | Conflict) -> dict[str, str]:
-    """The sentence for each field. A shortcut that is taken is an error of its field, and has the `other_id`."""
+    """Returns the error messages by field. For a shortcut that is taken, adds `other_id`."""
     if isinstance(error, Conflict) and (other_id := error.facts.get("conflicting_saved_reply_id")):
         return {"shortcut": error.detail, "other_id": other_id}
     found = forms.errors_of(error)
@@ -79,7 +79,7 @@ def errors_of(error: Invalid | Conflict) -> dict[str, str]:
 
 
 def files_of(given: Given) -> list[Upload]:
-    """The files that the saved reply keeps."""
+    """Returns the files that the saved reply keeps."""
     if not given.kept:
         return []
     some = given.kept[: 2 * media.MOST_FILES]
@@ -87,7 +87,7 @@ def files_of(given: Given) -> list[Upload]:
 
 
 def contacts_to_preview(given: Given) -> list[tuple[str, str]]:
-    """The identifiers and names of contacts that a preview can be filled with, the chosen one too."""
+    """Returns the (identifier, name) of contacts for the preview, the chosen one included."""
     found = Contact.newest(workspace_id(), {}, None, MOST_CONTACTS)
     if given.contact_id not in {each.id for each in found} and (chosen := _chosen(given)):
         found = [chosen, *found]
@@ -95,7 +95,10 @@ def contacts_to_preview(given: Given) -> list[tuple[str, str]]:
 
 
 def preview_of(given: Given) -> Preview:
-    """The text as the viewer would send it to the chosen contact, or to the latest; without contacts, as it is."""
+    """Renders the text as the viewer would send it to the chosen or newest contact.
+
+    In a workspace without contacts, returns it unchanged.
+    """
     try:
         refuse_bad_text(given.text)
         if faults := list(saved_replies.text_faults(given.text, "/text")):
@@ -114,7 +117,7 @@ def preview_of(given: Given) -> Preview:
 
 
 def _contact(given: Given) -> Contact | None:
-    """The chosen contact; the latest if it is not there any more. None in a workspace without contacts."""
+    """Returns the chosen contact, or the newest if it has gone; None in a workspace without contacts."""
     return _chosen(given) or next(iter(Contact.newest(workspace_id(), {}, None, 1)), None)
 
 

@@ -1,4 +1,4 @@
-"""Saved replies: found, written with a preview, changed and deleted."""
+"""Saved replies: listing, creating (with a preview), changing and deleting them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ blueprint = Blueprint("saved_reply_pages", __name__, url_prefix="/workspaces/<wo
 @blueprint.get("")
 @page("macros.see")
 def index() -> str:
-    """The saved replies, newest first, or those that are searched for."""
+    """Lists the saved replies, newest first; with `q`, those that match."""
     given = lists.filters("q")
     found = lists.sliced(partial(SavedReply.newest, workspace_id(), given.get("q")))
     return render_template("saved_replies/index.html", page=found, given=given)
@@ -35,21 +35,21 @@ def index() -> str:
 @blueprint.get("/new")
 @page("macros.manage")
 def new() -> str:
-    """The form of a new saved reply."""
+    """Shows the form of a new saved reply."""
     return _form(None, Given())
 
 
 @blueprint.post("/new")
 @page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
 def create() -> Answer:
-    """Creates the saved reply, or shows what its text would be."""
+    """Creates the saved reply, or shows a preview."""
     return _save(None)
 
 
 @blueprint.get("/<saved_reply_id>")
 @page("macros.manage")
 def edit(saved_reply_id: str) -> str:
-    """The form with a saved reply."""
+    """Shows the form of a saved reply."""
     reply = SavedReply.find(workspace_id(), saved_reply_id)
     return _form(reply, Given(reply.shortcut, reply.text, [each["id"] for each in reply.attachments]))
 
@@ -57,7 +57,7 @@ def edit(saved_reply_id: str) -> str:
 @blueprint.post("/<saved_reply_id>")
 @page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
 def update(saved_reply_id: str) -> Answer:
-    """Changes the saved reply, or shows what its text would be."""
+    """Changes the saved reply, or shows a preview."""
     return _save(SavedReply.find(workspace_id(), saved_reply_id))
 
 
@@ -78,7 +78,7 @@ def _save(reply: SavedReply | None) -> Answer:
         body = checked(SavedReplyCreate(), saved_reply_forms.body_of(given))
         saved_replies.check(workspace_id(), body)
         if new_files := uploads.stored(uploads.given("files")):
-            given.kept += new_files  # the form keeps them if what follows is refused
+            given.kept += new_files  # the form keeps them if the write is refused
             body = checked(SavedReplyCreate(), saved_reply_forms.body_of(given))
         check = partial(_check_again, reply, body)
         kind = "saved_replies.update" if reply else "saved_replies.create"

@@ -1,1 +1,1 @@
-"""Pages of the person who looks: signing in, passwords, the account, visits of support."""
+"""Pages of the viewer: signing in, passwords, the account, visits of support staff."""

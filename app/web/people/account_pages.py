@@ -1,4 +1,4 @@
-"""The account of the person who has signed in: password, sessions, e-mail."""
+"""The viewer's account: password, sessions, e-mail."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ blueprint = Blueprint("account_pages", __name__, url_prefix="/account")
 @blueprint.get("")
 @signed_in
 def show() -> str:
-    """The account, and where it is signed in."""
+    """Shows the account and its sessions."""
     return _page({})
 
 
 @blueprint.post("/password")
 @signed_in
 def change_password() -> Response | tuple[str, int]:
-    """Sets another password. Ends all sessions, and begins a new one for this browser."""
+    """Changes the password. Ends all sessions, and starts a new one for this browser."""
     current, password = request.form.get("current", ""), request.form.get("password", "")
     if password != request.form.get("repeated", ""):
         return _page({"repeated": "This is not the same as above."}), 422
@@ -46,7 +46,7 @@ def change_password() -> Response | tuple[str, int]:
 @blueprint.post("/sessions/<session_id>/end")
 @signed_in
 def end_session(session_id: str) -> Response:
-    """Ends one of the viewer's sessions. Ending this one is signing out."""
+    """Ends one of the viewer's sessions. Ending this one signs out."""
     signed = viewer().signed
     if session_id not in {each.id for each in sessions.of(signed.account_id)}:
         raise NotFound("This session has ended already.")
@@ -61,7 +61,7 @@ def end_session(session_id: str) -> Response:
 @blueprint.post("/sessions/end-others")
 @signed_in
 def end_other_sessions() -> Response:
-    """Ends all sessions of the viewer but this one."""
+    """Ends all of the viewer's sessions except this one."""
     signed = viewer().signed
     sessions.end_all(signed.account_id, except_=signed.session_id)
     flash("All other sessions were ended.", "good")
@@ -71,7 +71,7 @@ def end_other_sessions() -> Response:
 @blueprint.post("/email")
 @signed_in
 def choose_email() -> Response:
-    """Whether the viewer gets notifications by e-mail."""
+    """Stores whether the viewer gets notifications by e-mail."""
     wanted = request.form.get("wants_email") == "true"
     notifications.want_email(viewer().signed.account_id, wanted)
     flash("You get notifications by e-mail." if wanted else "You get no notifications by e-mail.", "good")

@@ -1,4 +1,4 @@
-"""Availability: members say in the menu of their account whether they can be given conversations."""
+"""Availability: members set in the menu whether they get conversations assigned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.web.redirects import ours
 
 blueprint = Blueprint("availability_forms", __name__, url_prefix="/workspaces/<workspace>/availability")
 
-# The buttons, and what each changes.
+# The buttons, and what each one changes.
 PRESSES: dict[str, dict[str, Any]] = {
     "available": {"availability": "available"},
     "away": {"availability": "away"},
@@ -34,7 +34,7 @@ _NONE_ASSIGNS = "You are away. No channel assigns conversations by itself, so yo
 @blueprint.post("")
 @page("conversations.answer")
 def change() -> Response:
-    """Makes the viewer available or away, and goes back to where they were. A script gets JSON."""
+    """Makes the viewer available or away, and redirects back. Responds to scripts with JSON."""
     membership, wanted = viewer().membership, PRESSES.get(request.form.get("availability", ""))
     if membership is None or wanted is None:
         raise Conflict("Only a member of the workspace can be available or away in it.")

@@ -1,4 +1,4 @@
-"""Passwords without a session: asking for a link, and using one."""
+"""Passwords without a session: requesting a link, and using one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ blueprint = Blueprint("password_pages", __name__)
 @blueprint.get("/forgotten")
 @public
 def ask() -> str:
-    """The form that asks for a link to set a new password; where no e-mail is sent, whom to ask."""
+    """Shows the form that requests a link; if no e-mail can be sent, says whom to ask."""
     return render_template("passwords/ask.html", can_be_sent=emails.can_be_sent(), email="")
 
 
 @blueprint.post("/forgotten")
 @public
 def send() -> str | tuple[str, int, dict[str, str]]:
-    """Arranges for the link to be sent. The answer is the same for every address."""
+    """Arranges an e-mail with the link. The response is the same for every address."""
     email = request.form.get("email", "").strip()[:LONGEST_EMAIL]
     try:
         sign_ins.count_request(request.remote_addr or "")
@@ -41,7 +41,10 @@ def send() -> str | tuple[str, int, dict[str, str]]:
 @blueprint.get("/links/<token>")
 @public
 def open_link(token: str) -> str | tuple[str, int]:
-    """The purpose of the link. Opening it does not use it: mail servers open links, too."""
+    """Shows what the link is for.
+
+    Opening it does not use it up, because mail servers open links, too.
+    """
     try:
         return render_template("passwords/link.html", link=links.find(token), errors={})
     except NotFound as error:
@@ -75,9 +78,10 @@ def use_link(token: str) -> Response | str | tuple[str, int]:
 
 
 def _must_sign_in(link: links.Open) -> Response | tuple[str, int] | None:
-    """Where no e-mail is sent: only who signs in with an account joins with it.
+    """Without e-mail, requires the person to sign in before joining with an existing account.
 
-    Nobody has checked there that whoever chose its password reads the address; that may have been another workspace.
+    Otherwise, the account's password may have been set by somebody who does not own the address, possibly in another
+    workspace.
     """
     who = access.viewer()
     if emails.can_be_sent() or (who is not None and who.signed.account_id == link.account_id):

@@ -18,7 +18,7 @@ blueprint = Blueprint("sign_ins", __name__)
 @blueprint.get("/sign-in")
 @public
 def show() -> str | AnyResponse:
-    """The form, or the first page for those who are signed in already."""
+    """Shows the form; redirects viewers who are signed in to the first page."""
     if access.viewer():
         return redirect(url_for("start.show"), 303)
     return render_template("sign_in.html", email="", refusal=None)
@@ -27,7 +27,10 @@ def show() -> str | AnyResponse:
 @blueprint.post("/sign-in")
 @public
 def sign_in() -> AnyResponse:
-    """Signs in, and goes where the person wanted to go. A refusal stands above the form, which keeps the e-mail."""
+    """Signs in, and redirects to the page that was wanted.
+
+    After a refusal, the form keeps the e-mail address.
+    """
     email, password = request.form.get("email", ""), request.form.get("password", "")
     try:
         token = sign_ins.sign_in(email, password, request.remote_addr or "", request.user_agent.string)

@@ -1,4 +1,4 @@
-"""The first page: where a signed-in person's work begins."""
+"""The first page after signing in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ blueprint = Blueprint("start", __name__)
 @blueprint.get("/")
 @signed_in
 def show() -> Response:
-    """The only workspace's dashboard, all workspaces for staff, or a choice of workspaces."""
+    """Redirects to the viewer's only workspace, to all workspaces for staff, or to a choice."""
     signed = viewer().signed
     if signed.is_support:
         return redirect(url_for("overviews.show_all"), 303)
@@ -25,5 +25,5 @@ def show() -> Response:
 @blueprint.get("/workspaces")
 @signed_in
 def choose() -> str:
-    """The workspaces of which the viewer is a member."""
+    """Lists the viewer's workspaces."""
     return render_template("start.html", memberships=viewer().signed.memberships)

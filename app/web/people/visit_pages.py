@@ -1,4 +1,4 @@
-"""Visits: support staff say why they act in a workspace."""
+"""Visits: support staff give a reason before they act in a workspace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ blueprint = Blueprint("visit_pages", __name__, url_prefix="/workspaces/<workspac
 @blueprint.post("/begin")
 @page("dashboard.see")
 def begin() -> Response:
-    """Begins a visit, and goes back to where the member of staff was."""
+    """Begins a visit, and redirects back."""
     signed = viewer().signed
     try:
         visits.begin(signed.account_id, workspace_id(), request.form.get("reason", ""), request.form.get("ticket", ""))

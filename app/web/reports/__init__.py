@@ -1,1 +1,1 @@
-"""The reports of the inbox: which days they are about, their charts and their tables."""
+"""Reports of the inbox: their days, charts and tables."""

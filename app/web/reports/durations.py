@@ -1,15 +1,15 @@
-"""Durations of minutes to weeks, as reports write them."""
+"""Formats durations of seconds to weeks for reports."""
 
 from __future__ import annotations
 
 from app.web.formats import NOTHING
 
-# The units in which a chart counts, by the longest duration in seconds for which they are used.
+# The units of charts, with the longest duration in seconds for which each is used.
 _UNITS = ((180, "seconds", 1), (3 * 3_600, "minutes", 60), (4 * 86_400, "hours", 3_600), (float("inf"), "days", 86_400))
 
 
 def spelled(seconds: float | None) -> str:
-    """The duration in its two largest units: 45 s, 3 min 20 s, 1 h 12 min, 2 d 3 h; an en dash for nothing."""
+    """Writes a duration in its two largest units: 45 s, 3 min 20 s, 2 d 3 h; None as an en dash."""
     if seconds is None:
         return NOTHING
     whole = round(seconds)
@@ -20,5 +20,5 @@ def spelled(seconds: float | None) -> str:
 
 
 def unit_for(longest: float) -> tuple[str, int]:
-    """The unit for durations up to that many seconds, and how many seconds it has."""
+    """Returns the unit for durations up to `longest` seconds, and its length in seconds."""
     return next((name, seconds) for limit, name, seconds in _UNITS if longest <= limit)

@@ -1,4 +1,4 @@
-"""Ranges: the days and the time zone of a report, as its address names them."""
+"""Ranges: the days and the time zone of a report, from the address."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _last_month(today: date) -> Days:
     return last.replace(day=1), last
 
 
-# The titles of the presets, and their days, seen from today.
+# The presets' titles, and functions that return their days for a given today.
 PRESETS: Mapping[str, tuple[str, Callable[[date], Days]]] = {
     "today": ("Today", _until_today(1)),
     "yesterday": ("Yesterday", lambda today: (today - _DAY, today - _DAY)),
@@ -46,7 +46,10 @@ DEFAULT = "30d"
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What the address asks for. `preset`: None for days of one's own; `zones`: what may be chosen, with labels."""
+    """The range in the address.
+
+    `preset`: None for custom days; `zones`: (name, label) to choose from.
+    """
 
     period: Period
     preset: str | None
@@ -55,7 +58,7 @@ class Range:
 
     @property
     def links(self) -> list[tuple[str, str, bool]]:
-        """Each preset: its title, the address of this page for it, and whether it is chosen."""
+        """Returns (title, address of this page for it, whether it is chosen) for each preset."""
         own = {"first_day": None, "last_day": None}
         return [
             (title, address(**own, range=None if name == DEFAULT else name), name == self.preset)
@@ -64,12 +67,12 @@ class Range:
 
     @property
     def zone_field(self) -> str:
-        """The zone as the form has it: '' is that of the workspace."""
+        """The time zone as the form's value; "" is the workspace's."""
         return self.period.zone.key if self.period.zone.key != self.zones[0][1] else ""
 
 
 def asked_for() -> Range:
-    """The range of the address: days of one's own, or a preset. What makes no sense is left out, with an error."""
+    """Reads custom days or a preset from the address. Ignores invalid values, with an error."""
     read = {"range": filters.one_of(PRESETS), "first_day": periods.day, "last_day": periods.day, "zone": _zone}
     chosen = filters.read(read)
     own_zone = workspaces.find(workspace_id()).timezone

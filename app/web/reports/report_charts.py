@@ -1,4 +1,4 @@
-"""Charts of reports: messages, conversations and durations over time, and the hours of the week."""
+"""Charts of reports: messages, conversations and durations over time, and hours of the week."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from app.web.formats import NOTHING, number
 from app.web.reports.durations import unit_for
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# What the hours of the week can show.
+# Measures for the hours of the week, with labels.
 OF_WEEK = {
     "received": "Messages in",
     "sent": "Messages out",
     "opened": "Conversations opened",
     "closed": "Conversations closed",
 }
-# Cells have as many shades, besides none.
+# How many shades cells have, besides none.
 SHADES = 7
 _LABELS = {"hour": "%a %H:%M", "day": "%d %b", "week": "%d %b", "month": "%b %Y"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An hour of the week: the exact number, how it is written in a narrow cell, and its shade from 0 to SHADES."""
+    """An hour of the week: the exact number, its short form, and its shade from 0 to SHADES."""
 
     number: int
     text: str
@@ -37,13 +37,13 @@ class Cell:
 
 
 def labels_of(period: Period, starts: Sequence[datetime]) -> list[str]:
-    """What to call the steps of the period, in its zone."""
+    """Returns labels for the steps of the period, in its time zone."""
     written = _LABELS[period.step]
     return [start.astimezone(period.zone).strftime(written) for start in starts]
 
 
 def over_time(report: Report) -> list[Chart]:
-    """The charts of the report."""
+    """Returns the charts of the report."""
     return [
         _counts(report, "messages", "Messages", {"from contacts": "received", "written by people": "sent"}),
         _counts(report, "conversations", "Conversations", {"opened": "opened", "closed": "closed"}),
@@ -53,7 +53,7 @@ def over_time(report: Report) -> list[Chart]:
 
 
 def week(found: Mapping[tuple[int, int], Counter[str]], measure: str) -> list[tuple[str, list[Cell]]]:
-    """For each day of the week: its name, and its 24 hours."""
+    """Returns the name and the 24 hours of each day of the week."""
     highest = max((counts[measure] for counts in found.values()), default=0)
 
     def cell(day: int, hour: int) -> Cell:

@@ -22,7 +22,7 @@ blueprint = Blueprint("report_pages", __name__, url_prefix="/workspaces/<workspa
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A figure at the top: `further` says more about it, `change` how it was in the period before, if that is known."""
+    """A figure at the top. `further`: a detail; `change`: compared with the previous period, or None."""
 
     label: str
     value: str
@@ -33,7 +33,7 @@ class Card:
 @blueprint.get("")
 @page(message_access.SEE)
 def show() -> str | Response:
-    """The report of the days that the address asks for, or one of its tables as a file."""
+    """Shows the report for the days in the address, or sends one of its tables as a file."""
     chosen = ranges.asked_for()
     if lists.wanted_format():
         return _file(chosen)
@@ -56,7 +56,7 @@ def show() -> str | Response:
 
 
 def _file(chosen: ranges.Range) -> Response:
-    """The table that `table` names: by hour of the week, or what `by` names; else the figures over time."""
+    """Sends the table `table`: by hour of the week, or by the dimension `by`; otherwise over time."""
     days = f"{chosen.period.first}-{chosen.period.last}"
     asked = request.args.get("table")
     if asked == "week":
@@ -70,7 +70,7 @@ def _file(chosen: ranges.Range) -> Response:
 
 
 def _one_of(name: str, choices: dict[str, str]) -> str:
-    """The choice that the address names; the first if it names none."""
+    """Returns the choice in the address; the first one by default."""
     asked = request.args.get(name, "")
     return asked if asked in choices else next(iter(choices))
 
@@ -103,7 +103,7 @@ def _duration_card(label: str, name: str, total: Figures, before: Figures | None
 
 
 def _change(now: float | None, before: float | None, words: tuple[str, str]) -> str | None:
-    """In words, how it differs from before. None: there is nothing to compare."""
+    """Describes the change from the previous period; None if there is nothing to compare."""
     if before is None or now is None:
         return None
     if not before:

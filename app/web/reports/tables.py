@@ -1,4 +1,4 @@
-"""Tables of reports: figures over time, by hour of the week, and by channel, member or label."""
+"""Tables of reports: over time, by hour of the week, and by channel, member or label."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COUNTS = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A figure: its name in files, its label, and how to get it. Durations are seconds."""
+    """A figure: its name in files, its label, and how to get it. Durations are in seconds."""
 
     name: str
     label: str
@@ -43,19 +43,19 @@ class Column:
 
     @property
     def address(self) -> str:
-        """The address of this page with the table sorted by it: the largest first, or the smallest if it is so."""
+        """The address of this page sorted by the column: descending first, and ascending after that."""
         return address(sort=f"{self.name}-up" if self.sorted_by == "descending" else self.name)
 
     @property
     def sorted_by(self) -> str | None:
-        """Whether the address asks for the table to be sorted by it, as ARIA says it."""
+        """The order of this column in the address, as ARIA names it; None if the table has another."""
         asked = request.args.get("sort", "")
         return {self.name: "descending", f"{self.name}-up": "ascending"}.get(asked)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A value of the dimension: its identifier or label, its name, and where its conversations are, if anywhere."""
+    """A value of the dimension: its identifier or label, its name, and a link to its inbox or None."""
 
     value: str
     name: str
@@ -65,7 +65,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The figures by a dimension. `others`: the sum of those without a row, if there are any."""
+    """The figures by a dimension.
+
+    `others`: the sum of the values without a row; None if there are none.
+    """
 
     dimension: str
     columns: Sequence[Column]
@@ -74,7 +77,7 @@ class Table:
 
 
 def columns_of(dimension: str | None = None) -> list[Column]:
-    """The columns of a table by the dimension, or of one over time."""
+    """Returns the columns of a table by the dimension; None: of a table over time."""
     counts = COUNTS_OF.get(dimension or "", COUNTS)
     return [
         *(Column(name, _COUNTS[name], partial(_count, name)) for name in counts),
@@ -90,7 +93,7 @@ def columns_of(dimension: str | None = None) -> list[Column]:
 
 
 def by(dimension: str, period: Period) -> Table:
-    """The table of the period by the dimension, in the order that the address asks for: else the most active first."""
+    """Returns the period's table by the dimension, sorted as the address asks, or by activity."""
     found, others = reports.by(workspace_id(), dimension, period)
     names, columns = _names(dimension, list(found)), columns_of(dimension)
     rows = [Row(value, names[value], _link(dimension, value), figures) for value, figures in found.items()]
@@ -100,7 +103,7 @@ def by(dimension: str, period: Period) -> Table:
 
 
 def file_by(table: Table) -> list[dict[str, Any]]:
-    """The table as rows of a file."""
+    """Returns the table's rows for a file."""
     listed = [(row.value, row.name, row.figures) for row in table.rows]
     if table.others:
         listed.append(("", "Others", table.others))
@@ -112,7 +115,7 @@ def file_by(table: Table) -> list[dict[str, Any]]:
 
 
 def file_over_time(report: Report) -> list[dict[str, Any]]:
-    """The figures of each step as rows of a file."""
+    """Returns the figures of each step as rows of a file."""
     zone = report.period.zone
     return [
         {"from": start.astimezone(zone).isoformat()} | _cells(columns_of(), figures) for start, figures in report.steps
@@ -120,7 +123,7 @@ def file_over_time(report: Report) -> list[dict[str, Any]]:
 
 
 def file_of_week(found: Mapping[tuple[int, int], Counter[str]]) -> list[dict[str, Any]]:
-    """The hours of the week as rows of a file."""
+    """Returns the hours of the week as rows of a file."""
     return [
         {"weekday": name, "hour": hour} | {measure: found.get((day, hour), Counter())[measure] for measure in OF_WEEK}
         for day, name in enumerate(WEEKDAYS, 1)
@@ -134,7 +137,7 @@ def _cells(columns: Sequence[Column], figures: Figures) -> dict[str, Any]:
 
 
 def _sorted(rows: Sequence[Row], column: Column) -> list[Row]:
-    """The rows by that column; those that have nothing there come last."""
+    """Sorts the rows by the column. Rows without a value come last."""
     known = [row for row in rows if column.value(row.figures) is not None]
     known.sort(key=lambda row: column.value(row.figures) or 0, reverse=column.sorted_by == "descending")
     return [*known, *(row for row in rows if column.value(row.figures) is None)]
@@ -154,7 +157,7 @@ def _names(dimension: str, values: Sequence[str]) -> Mapping[str, str]:
 
 
 def _link(dimension: str, value: str) -> str | None:
-    """The inbox with the conversations of a channel or label."""
+    """Returns the inbox address of a channel's or label's conversations; None for a member."""
     if dimension == "member":
         return None
     part: dict[str, Any] = {"channel_id" if dimension == "channel" else "label": value}

@@ -1,1 +1,1 @@
-"""Pages on which a workspace is set up: channels, endpoints, members, tokens and billing."""
+"""Pages that set up a workspace: channels, endpoints, members, tokens and billing."""

@@ -1,4 +1,4 @@
-"""The audit log of a workspace: who did what, and as support, why."""
+"""The audit log of a workspace: who did what, and why support staff did it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LABELS = {"action": "Action", "target": "Target", **periods.LABELS}
 @blueprint.get("")
 @page("audit.see")
 def index() -> str | Response:
-    """The entries that match the filters, newest first, as a page or as a file."""
+    """Lists the entries that match the filters, newest first, as a page or as a file."""
     chosen = filters.read(_READERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "aud"))
     if lists.wanted_format():

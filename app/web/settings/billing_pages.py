@@ -1,4 +1,4 @@
-"""Billing: the plan, what is used of it, and the invoices."""
+"""Billing: the plan, its usage, and the invoices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ blueprint = Blueprint("billing_pages", __name__, url_prefix="/workspaces/<worksp
 @blueprint.get("")
 @page("billing.see")
 def show() -> str:
-    """The plan, this month's usage beside the amounts that it includes, and the invoices of past months."""
+    """Shows the plan, this month's usage beside what the plan includes, and past invoices."""
     shown = lists.page_of(Invoice.in_workspace(workspace_id()), Invoice)
     return render_template(
         "billing/show.html",

@@ -1,4 +1,4 @@
-"""Assignment in the form and on the page of a channel: who gets its conversations, and who is next."""
+"""Assignment settings of a channel: who gets its conversations, and who is next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.models.channels import Channel
 from app.web.access import workspace_id
 from app.web.forms import typed, typed_all
 
-# What the form offers, and what it says of each.
+# The choices in the form: (label, explanation).
 CHOICES: Mapping[str, tuple[str, str]] = {
     "none": ("Nobody, until somebody takes it", "It stays unassigned. Members and automations assign it."),
     "all": ("One of all members", "Of those who are available, the one with the fewest open conversations."),
@@ -28,12 +28,12 @@ _REASONS = {
 
 
 def given() -> dict[str, Any]:
-    """What the form has: the choice, and the members that are ticked."""
+    """Reads the choice and the ticked members from the form."""
     return {**typed("assignment"), "member_ids": typed_all("member_ids")}
 
 
 def given_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for the settings of a channel."""
+    """Returns the same for the settings of a channel."""
     if settings.get("assignment") != "balanced":
         return {"assignment": "none", "member_ids": []}
     chosen = settings.get("member_ids")
@@ -41,7 +41,7 @@ def given_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings as the API would be sent them; none if the form has no choice. Raises Invalid."""
+    """Returns the settings as in the API; {} if the form has no choice. Raises Invalid."""
     choice = given["assignment"]
     if choice not in CHOICES:
         return {}
@@ -53,12 +53,12 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def people() -> list[tuple[str, str]]:
-    """The identifiers and addresses of the members, who can be ticked."""
+    """Returns the (identifier, address) of the members that can be ticked."""
     return [(person.member_id, person.email) for person in members.of_workspace(workspace_id())]
 
 
 def outlook_of(channel: Channel) -> dict[str, Any]:
-    """What the page says of assignment: `chosen` (None: all members), who is `next` or the `reason`, and the queue."""
+    """Describes the assignment: `chosen` (None for all), `next` or the `reason`, and the queue."""
     found = outlooks.of(channel)
     if found is None:
         return {"is_balanced": False}

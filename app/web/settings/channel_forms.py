@@ -1,4 +1,4 @@
-"""Forms of channels: the fields that connect each kind, and their values."""
+"""Forms of channels: the fields that connect each kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.web.forms import typed
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. `wrong` says what is expected, in the words of the page."""
+    """A field of the form. `wrong`: the page's error message for an invalid value."""
 
     name: str
     label: str
@@ -22,15 +22,15 @@ class Field:
     wrong: str
     belongs_to: Literal["settings", "credentials"] = "credentials"
     is_list: bool = False
-    # For a number: the value if none is given.
+    # For a number: the default.
     otherwise: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The texts about a kind: its fields, and the instructions before and after it is connected.
+    """A kind's form: its fields, and the instructions before and after connecting.
 
-    `steps` are what to do at the provider, in their order; the form of `fields` is one of them.
+    `steps`: what to do at the provider, in order. One of them is filling in `fields`.
     """
 
     label: str
@@ -142,22 +142,22 @@ FORMS: Mapping[str, Form] = {
 
 
 def form_of(kind: str) -> Form:
-    """The form of a kind; one without fields for a kind that has none."""
+    """Returns the form of a kind; for kinds without one, a form without fields."""
     return FORMS.get(kind) or Form(kind.replace("_", " ").capitalize(), "", (), "Messages arrive at this address:")
 
 
 def offered() -> list[tuple[str, Form]]:
-    """The kinds that can be connected on a page."""
+    """Returns the kinds that can be connected on a page."""
     return [(name, form) for name, form in FORMS.items() if name in KINDS]
 
 
 def given(form: Form, *parts: str) -> dict[str, str]:
-    """The values typed into the fields that belong to these parts."""
+    """Reads the form's fields that belong to these parts."""
     return typed(*(field.name for field in form.fields if field.belongs_to in parts))
 
 
 def part(form: Form, name: str, typed_in: Mapping[str, str]) -> dict[str, Any]:
-    """The `settings` or `credentials` as the API would be sent them."""
+    """Returns the `settings` or `credentials` as in the API."""
     found: dict[str, Any] = {}
     for field in form.fields:
         if field.belongs_to == name:
@@ -170,12 +170,12 @@ def _value(field: Field, text: str) -> str | int | list[str]:
         return [line.strip() for line in text.splitlines() if line.strip()]
     if field.otherwise is None:
         return text
-    # Text that is no number is refused like any other wrong value.
+    # Text that is not a number stays text, so that validation refuses it.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text or field.otherwise
 
 
 def errors_of(form: Form, error: Invalid | Conflict) -> dict[str, str]:
-    """The sentence for each field, by its name; "" for what is about none."""
+    """Returns the error messages by field; "" for what concerns none."""
     if isinstance(error, Conflict):
         return {"": error.detail}
     fields = {field.name: field for field in form.fields}

@@ -1,4 +1,7 @@
-"""Channels: connected, changed, given new credentials and deleted; a web chat's secret is shown once."""
+"""Channels: connecting, changing, reauthorizing and deleting them.
+
+A web chat's secret is shown once.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _ASKED = "The provider is being asked. This page shows what it answers."
 @blueprint.get("")
 @page("channels.see")
 def index() -> str:
-    """The channels, newest first."""
+    """Lists the channels, newest first."""
     found = Channel.in_workspace(workspace_id())
     return render_template("channels/index.html", page=lists.page_of(found, Channel), form_of=channel_forms.form_of)
 
@@ -38,21 +41,21 @@ def index() -> str:
 @blueprint.get("/new")
 @page("channels.manage")
 def new() -> str:
-    """The kinds of channels, to choose one."""
+    """Shows the kinds of channels to choose from."""
     return render_template("channels/kinds.html", kinds=channel_forms.offered())
 
 
 @blueprint.get("/new/<kind>")
 @page("channels.manage")
 def enter(kind: str) -> str:
-    """The form of a new channel."""
+    """Shows the form of a new channel."""
     return _form(_form_of(kind), {"reopen": "true", **channel_assignments.given_of({})})
 
 
 @blueprint.post("/new/<kind>")
 @page("channels.manage")
 def create(kind: str) -> Answer:
-    """Makes the channel; of a web chat it shows the secret, in this response only."""
+    """Creates the channel. Shows a web chat's secret, in this response only."""
     form = _form_of(kind)
     given = typed("name", "reopen") | channel_forms.given(form, "settings", "credentials") | channel_assignments.given()
     body = {"kind": kind, "name": given["name"]}
@@ -74,14 +77,14 @@ def create(kind: str) -> Answer:
 @blueprint.get("/<channel_id>")
 @page("channels.see")
 def show(channel_id: str) -> str:
-    """A channel: its state, the steps left at its provider, and its forms."""
+    """Shows a channel: its state, the remaining steps at its provider, and its forms."""
     return _show(Channel.find(workspace_id(), channel_id))
 
 
 @blueprint.get("/<channel_id>/edit")
 @page("channels.manage")
 def edit(channel_id: str) -> str:
-    """The form that changes the name and the settings."""
+    """Shows the form that changes the name and the settings."""
     channel = Channel.find(workspace_id(), channel_id)
     stored = {
         name: "\n".join(value) if isinstance(value, list) else str(value) for name, value in channel.settings.items()
@@ -110,7 +113,7 @@ def update(channel_id: str) -> Answer:
 @blueprint.post("/<channel_id>/reauthorize")
 @page("channels.manage")
 def reauthorize(channel_id: str) -> Answer:
-    """Replaces the credentials; a web chat gets a new secret, which is shown in this response only."""
+    """Replaces the credentials. A web chat gets a new secret, which is shown in this response only."""
     channel = Channel.find(workspace_id(), channel_id)
     kind, form = channels.kind_of(channel), channel_forms.form_of(channel.kind)
     given = channel_forms.part(form, "credentials", channel_forms.given(form, "credentials")) or None
@@ -138,7 +141,7 @@ def delete(channel_id: str) -> Response:
 
 
 def _form_of(kind: str) -> Form:
-    """Raises NotFound for a kind that cannot be connected on a page."""
+    """Returns the form. Raises NotFound for a kind that cannot be connected on a page."""
     found = dict(channel_forms.offered()).get(kind)
     if found is None:
         raise NotFound("There is no such kind of channel.")
@@ -146,7 +149,7 @@ def _form_of(kind: str) -> Form:
 
 
 def _settings(form: Form, given: dict[str, Any]) -> dict[str, Any]:
-    """The settings as the API would be sent them. Raises Invalid."""
+    """Returns the settings as in the API. Raises Invalid."""
     own = {"reopen": given["reopen"] == "true", **channel_assignments.settings_of(given)}
     return {**channel_forms.part(form, "settings", given), **own}
 

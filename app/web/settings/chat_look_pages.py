@@ -1,4 +1,4 @@
-"""What visitors of a web chat see: its greeting, color, picture and opening hours, in one form."""
+"""The look of a web chat: its greeting, colour, picture and opening hours, in one form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.web.redirects import to
 
 blueprint = Blueprint("chat_look_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
 
-# That of `app/api/widget/chat.css`. A field for colors cannot be empty.
+# The default in `app/api/widget/chat.css`. A colour input cannot be empty.
 DEFAULT_COLOR = "#1f4fd8"
 _MOST_SPANS = 4
 _SPAN = re.compile(r"(\d{1,2})(?::(\d\d))?\s*[-\u2013]\s*(\d{1,2})(?::(\d\d))?")
@@ -32,7 +32,7 @@ _WRONG_HOURS = "Give times of day such as 09:00-12:30, 13:30-18:00, at most four
 @blueprint.get("/<channel_id>/look")
 @page("channels.manage")
 def edit(channel_id: str) -> str:
-    """The form."""
+    """Shows the form."""
     channel = _chat(channel_id)
     week = channel.settings.get("opening_hours") or {}
     hours = {day: ", ".join(f"{span['from']}-{span['to']}" for span in week.get(day, ())) for day in DAYS}
@@ -42,7 +42,7 @@ def edit(channel_id: str) -> str:
 @blueprint.post("/<channel_id>/look")
 @page("channels.manage")
 def update(channel_id: str) -> Answer:
-    """Changes what the visitors see."""
+    """Changes the look."""
     channel = _chat(channel_id)
     given = {name: text.strip() for name, text in typed("greeting", "color", "picture", *DAYS).items()}
     try:
@@ -56,7 +56,7 @@ def update(channel_id: str) -> Answer:
 
 
 def _chat(channel_id: str) -> Channel:
-    """The web chat. Raises NotFound, also for channels of other kinds."""
+    """Returns the web chat. Raises NotFound, also for channels of other kinds."""
     channel = Channel.find(workspace_id(), channel_id)
     if channel.kind != WebChat.name:
         raise NotFound("Only a web chat has a look.")
@@ -64,7 +64,7 @@ def _chat(channel_id: str) -> Channel:
 
 
 def _settings(given: Mapping[str, str]) -> dict[str, Any]:
-    """The settings as the API would be sent them. Raises Invalid for hours that cannot be read."""
+    """Returns the settings as in the API. Raises Invalid for hours that cannot be read."""
     settings: dict[str, Any] = {name: given[name] or None for name in ("greeting", "picture")}
     color = given["color"].lower()
     settings["color"] = None if color in ("", DEFAULT_COLOR) else color
@@ -77,13 +77,13 @@ def _settings(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _spans(text: str) -> list[dict[str, str]] | None:
-    """The spans of a day, such as `9-12:30, 13:30-18:00`; None if the text says something else."""
+    """Reads the opening hours of a day, such as `9-12:30, 13:30-18:00`; None if they are invalid."""
     spans = []
     for part in filter(None, map(str.strip, text.split(","))):
         if not (found := _SPAN.fullmatch(part)):
             return None
         first_hour, first_minute, last_hour, last_minute = (int(each or 0) for each in found.groups())
-        # Midnight, as the end of a day, is its beginning for the API.
+        # The API writes midnight at the end of a day as 00:00.
         last_hour %= 24 if last_minute == 0 and last_hour == 24 else 100
         if max(first_hour, last_hour) > 23 or max(first_minute, last_minute) > 59:
             return None
@@ -97,7 +97,7 @@ def _check(channel: Channel, body: Mapping[str, Any]) -> None:
 
 
 def _errors(error: Invalid | Conflict) -> dict[str, str]:
-    """The sentence for each field, by its name."""
+    """Returns the error messages by field."""
     if isinstance(error, Conflict):
         return {"": error.detail}
     return {fault.pointer.removeprefix("/settings/").partition("/")[0]: fault.detail for fault in error.faults}

@@ -1,4 +1,7 @@
-"""Endpoints for those who build on them: made, changed, tested and enabled; secrets are shown once."""
+"""Endpoints for developers: creating, changing, testing and enabling them.
+
+Secrets are shown once.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +32,21 @@ blueprint = Blueprint(
 @blueprint.get("")
 @page("endpoints.see")
 def index() -> Response:
-    """Where the list once was."""
+    """Redirects from the list's former address."""
     return to("endpoint_pages.index")
 
 
 @blueprint.get("/new")
 @page("endpoints.manage")
 def new() -> str:
-    """The form of a new endpoint."""
+    """Shows the form of a new endpoint."""
     return _form({"events": []})
 
 
 @blueprint.post("/new")
 @page("endpoints.manage")
 def create() -> Answer:
-    """Makes the endpoint and shows its secret, in this response only."""
+    """Creates the endpoint and shows its secret, in this response only."""
     given = _given()
     try:
         fields = checked(EndpointCreate(), _body(given))
@@ -58,7 +61,7 @@ def create() -> Answer:
 @blueprint.get("/<endpoint_id>")
 @page("endpoints.see")
 def show(endpoint_id: str) -> str:
-    """An endpoint: its settings, its state, and what can be done with it."""
+    """Shows an endpoint: its settings, its state and its actions."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     until = endpoint.previous_secret_until
     return render_template(
@@ -72,7 +75,7 @@ def show(endpoint_id: str) -> str:
 @blueprint.get("/<endpoint_id>/edit")
 @page("endpoints.manage")
 def edit(endpoint_id: str) -> str:
-    """The form that changes the endpoint."""
+    """Shows the form that changes the endpoint."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     return _form(endpoints.represent(endpoint), endpoint_id=endpoint.id)
 
@@ -94,7 +97,7 @@ def update(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/rotate-secret")
 @page("endpoints.manage")
 def rotate(endpoint_id: str) -> Answer:
-    """Replaces the secret and shows the new one, in this response only."""
+    """Rotates the secret and shows the new one, in this response only."""
     endpoint, secret = Endpoint.find(workspace_id(), endpoint_id), endpoints.new_secret()
     payload = {"sealed_secret": endpoints.seal(secret)}
     try:
@@ -107,7 +110,7 @@ def rotate(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/test")
 @page("endpoints.manage")
 def test(endpoint_id: str) -> Answer:
-    """Sends a sample to the endpoint, and leads to its delivery."""
+    """Sends a sample to the endpoint, and redirects to its delivery."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     try:
         fields = checked(EndpointTest(), typed("kind"))
@@ -122,7 +125,7 @@ def test(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/enable")
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> Answer:
-    """Makes the endpoint active, with or without its held deliveries."""
+    """Enables the endpoint, and releases its held deliveries if the form says so."""
     endpoint, is_released = Endpoint.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
     done = "The endpoint is active." + (" Held deliveries go out, oldest first." if is_released else "")
     writes.tell(done, "endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
@@ -148,12 +151,12 @@ def _given() -> dict[str, Any]:
 
 
 def _group(kind: str) -> str:
-    """What the kind is about: `contact` of `contact.created`."""
+    """Returns the first part of the kind: `contact` for `contact.created`."""
     return kind.partition(".")[0]
 
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
-    """The body as the API would be sent it."""
+    """Returns the body as in the API."""
     limit: Any = given["max_per_second"].strip() or None
     if limit and re.fullmatch("[0-9]{1,9}", limit, re.ASCII):
         limit = int(limit)

@@ -1,4 +1,4 @@
-"""An invoice, as a page to print."""
+"""An invoice as a page for printing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ blueprint = Blueprint("invoice_pages", __name__, url_prefix="/workspaces/<worksp
 @blueprint.get("/<invoice_id>")
 @page("billing.see")
 def show(invoice_id: str) -> str:
-    """The invoice with its lines."""
+    """Shows the invoice with its lines."""
     invoice = invoices.represent(Invoice.find(workspace_id(), invoice_id))
     plan = PLANS.get(invoice["plan"])
     return render_template("billing/invoice.html", invoice=invoice, plan=plan.name if plan else invoice["plan"])

@@ -1,4 +1,4 @@
-"""Settings → Members: who belongs to the workspace, as what, and how much each is given to do."""
+"""Settings → Members: who belongs to the workspace, their roles, and their capacities."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _NO_CAPACITY = f"Give a whole number up to {member_changes.MOST_CAPACITY:,}, or 
 @blueprint.get("")
 @page("members.see")
 def index() -> str:
-    """The members and, for those who may manage them, the open invitations and a form for another."""
+    """Lists the members; for viewers who may manage them, also invitations, and a form to invite."""
     return _page("", "agent", {})
 
 
 @blueprint.post("/invite")
 @page("members.manage")
 def invite() -> Answer:
-    """Invites somebody by e-mail; where none is sent, shows the link, in this response only."""
+    """Invites somebody by e-mail. If no e-mail can be sent, shows the link, in this response only."""
     email, role = request.form.get("email", "").strip(), request.form.get("role", "")
     try:
         with transaction():
@@ -60,14 +60,14 @@ def invite() -> Answer:
 @blueprint.post("/invitations/<link_id>/renew")
 @page("members.manage")
 def renew(link_id: str) -> Answer:
-    """Gives an invitation another link, in place of the one it has, and shows that."""
+    """Replaces the link of an invitation, and shows the new one."""
     return _link(links.replace(workspace_id(), link_id, viewer().actor_id))
 
 
 @blueprint.post("/invitations/<link_id>/withdraw")
 @page("members.manage")
 def withdraw(link_id: str) -> Response:
-    """Makes an invitation useless. Safe to repeat."""
+    """Withdraws an invitation. Safe to repeat."""
     links.withdraw(workspace_id(), link_id, viewer().actor_id)
     return _done("The invitation was withdrawn.")
 
@@ -75,7 +75,7 @@ def withdraw(link_id: str) -> Response:
 @blueprint.post("/<member_id>/work")
 @page("availability.manage")
 def change_work(member_id: str) -> Answer:
-    """Changes whether a member is available, and how many open conversations they are given at most."""
+    """Changes a member's availability, and the most open conversations that they are assigned."""
     members.find(workspace_id(), member_id)
     given = typed("availability", "was", "capacity")
     try:
@@ -93,7 +93,7 @@ def change_work(member_id: str) -> Answer:
 @blueprint.post("/<member_id>/role")
 @page("members.manage")
 def change_role(member_id: str) -> Response:
-    """Gives a member another role."""
+    """Changes a member's role."""
     try:
         members.change_role(workspace_id(), member_id, request.form.get("role", ""), viewer().actor_id)
     except (Conflict, Invalid) as error:
@@ -116,7 +116,10 @@ def remove(member_id: str) -> Response:
 
 
 def _work(given: dict[str, str]) -> dict[str, Any]:
-    """The change that the form stands for. Going away again would give conversations back, so it is left out."""
+    """Returns the change in the form.
+
+    `availability` is left out if unchanged, because becoming away again would hand back conversations.
+    """
     capacity = given["capacity"].strip()
     is_number = capacity.isascii() and capacity.isdigit() and len(capacity) < 10
     if capacity and not (is_number and int(capacity) <= member_changes.MOST_CAPACITY):
@@ -128,7 +131,7 @@ def _work(given: dict[str, str]) -> dict[str, Any]:
 
 
 def _page(email: str, role: str, errors: dict[str, str], refused: dict[str, str] | None = None) -> str:
-    """The page. `refused`: the `member_id` of a row whose change was refused, what was typed, and why."""
+    """Renders the page. `refused`: `member_id` of a refused change, what was typed, and why."""
     people = members.of_workspace(workspace_id())
     return render_template(
         "members/index.html",

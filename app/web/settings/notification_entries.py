@@ -1,4 +1,4 @@
-"""Notifications as lists show them: those about a conversation with the contact's name and the latest message."""
+"""Notifications in lists. Those about a conversation show the contact's name and last message."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A notification. `row`: the conversation that it is about, if it still exists."""
+    """A notification. `row`: its conversation, if it still exists."""
 
     notification: Notification
     row: Row | None
 
     @property
     def path(self) -> str:
-        """The page about it."""
+        """The address of the page about it."""
         return notifications.path(self.notification)
 
     @property
@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def around_name(self) -> list[str]:
-        """What stands before and after the contact's name."""
+        """The text before and after the contact's name."""
         return _SENTENCES[self.notification.kind].split("{}")
 
     @property
@@ -50,7 +50,7 @@ class Entry:
 
 
 def entries_of(found: Iterable[Notification]) -> list[Entry]:
-    """The notifications as entries, in their order; in four statements."""
+    """Returns the notifications as entries, in their order, in four statements."""
     told = list(found)
     wanted = {each.conversation_id for each in told if each.conversation_id is not None}
     known = Conversation.select().where(Conversation.id.in_(wanted)) if wanted else ()

@@ -1,4 +1,4 @@
-"""Notifications: the bell, the list, what a member wants of them, and unsubscribing from e-mail about them."""
+"""Notifications: the bell, the list, preferences, and unsubscribing from e-mail."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from app.web.settings.notification_entries import entries_of
 
 blueprint = Blueprint("notification_pages", __name__)
 W = "/workspaces/<workspace>/notifications"
-# What the bell's own list shows, of so many that are looked through.
+# How many notifications the bell shows, and how many it looks through for that.
 MOST_SHOWN, MOST_LOOKED_AT = 8, 50
 
 
 @blueprint.get(W)
 @page("notifications.see")
 def index() -> str:
-    """The notifications, newest first, with those that the viewer has not read marked."""
+    """Lists the notifications, newest first, and marks unread ones."""
     member = _member()
     kinds = notification_kinds.wanted_by(member, "page") if member else notification_kinds.NAMES
     found = lists.sliced(partial(Notification.newest, workspace_id(), member.id if member else None, kinds=kinds))
@@ -43,14 +43,14 @@ def index() -> str:
 @blueprint.get(f"{W}/bell")
 @page("notifications.see")
 def show_bell() -> str:
-    """The bell with the latest that is new, and what the script shows as notifications of the browser."""
+    """Renders the bell with the newest unread notifications, and those for the browser to show."""
     member = _member()
     if member is None:
         return render_template("notifications/bell.html")
     wanted = {way: notification_kinds.wanted_by(member, way) for way in ("page", "browser")}
     kinds = {*wanted["page"], *wanted["browser"]}
     found = Notification.newest(workspace_id(), member.id, None, MOST_LOOKED_AT, kinds=kinds, since=member.read_until)
-    # What concerns the workspace is in the page alone.
+    # Notifications about the workspace are shown only on the page.
     shown = [each for each in found if each.kind not in kinds or each.kind in wanted["page"]][:MOST_SHOWN]
     told = [each for each in found if each.kind in wanted["browser"]][:MOST_SHOWN]
     entries = {each.notification.id: each for each in entries_of({each.id: each for each in shown + told}.values())}
@@ -65,7 +65,7 @@ def show_bell() -> str:
 @blueprint.post(f"{W}/read")
 @page("notifications.see")
 def mark_read() -> Response:
-    """Marks all read that the viewer has seen: up to the newest of the page that was shown."""
+    """Marks notifications as read, up to the newest one that the page showed."""
     until = request.form.get("until", "")
     if (membership := viewer().membership) is not None and ids.is_id(until, "ntf"):
         notifications.mark_read(membership.member_id, until)
@@ -75,7 +75,7 @@ def mark_read() -> Response:
 @blueprint.get(f"{W}/choices")
 @page("notifications.see")
 def show_choices() -> str:
-    """What the viewer wants to know of, and where."""
+    """Shows what the viewer is notified of, and where."""
     member = _member()
     return render_template(
         "notifications/choices.html",
@@ -90,7 +90,7 @@ def show_choices() -> str:
 @blueprint.post(f"{W}/choices")
 @page("notifications.see")
 def choose() -> Response:
-    """Stores what the viewer wants. Safe to repeat."""
+    """Stores the viewer's preferences. Safe to repeat."""
     if (membership := viewer().membership) is not None:
         chosen, shows_texts = request.form.getlist("chosen"), request.form.get("shows_texts") == "true"
         notification_kinds.choose(membership.member_id, chosen, shows_texts=shows_texts)
@@ -101,7 +101,10 @@ def choose() -> Response:
 @blueprint.get("/unsubscribe/<token>")
 @public
 def ask(token: str) -> str:
-    """Asks whether to unsubscribe: mail servers open links, too."""
+    """Asks whether to unsubscribe.
+
+    Opening the link is not enough, because mail servers open links, too.
+    """
     _account_of(token)
     return render_template("notifications/unsubscribe.html", is_done=False)
 
@@ -109,21 +112,21 @@ def ask(token: str) -> str:
 @blueprint.post("/unsubscribe/<token>")
 @public
 def unsubscribe(token: str) -> str:
-    """Ends e-mail about notifications. Safe to repeat. Mail programs post here by themselves (RFC 8058)."""
+    """Ends notifications by e-mail. Safe to repeat. Mail programs also post here (RFC 8058)."""
     notifications.want_email(_account_of(token), wanted=False)
     return render_template("notifications/unsubscribe.html", is_done=True)
 
 
 @blueprint.app_template_global()
 def bell_of_viewer() -> Bell | None:
-    """The bell of this workspace for the viewer, who is a member; one statement."""
+    """Returns the viewer's bell in this workspace, in one statement; None if they are not a member."""
     membership = viewer().membership
     return notifications.bell(membership.member_id) if membership else None
 
 
 @blueprint.app_template_global()
 def live_address() -> str:
-    """Where the live updates of this workspace come from."""
+    """Returns the address of this workspace's live updates."""
     return f"{config.settings().realtime_url}/live/workspace?workspace={workspace_id()}"
 
 

@@ -1,4 +1,4 @@
-"""Tokens: made, shown once, restricted and revoked."""
+"""Tokens: creating, showing once, restricting and revoking them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DAY_SECONDS = 24 * 60 * 60
 @blueprint.get("")
 @page("tokens.manage")
 def index() -> str:
-    """The tokens, newest first, with those that have ended."""
+    """Lists the tokens, newest first, including expired and revoked ones."""
     found = Token.select().where(Token.workspace_id == workspace_id())
     shown = lists.page_of(found, Token)
     return render_template("tokens/index.html", page=shown, state_of=tokens.state_of, base_url=settings().base_url)
@@ -41,14 +41,14 @@ def index() -> str:
 @blueprint.get("/new")
 @page("tokens.manage")
 def new() -> str:
-    """The form that makes a token."""
+    """Shows the form of a new token."""
     return _form({"access": EVERYTHING, "expires": "90"}, [])
 
 
 @blueprint.post("/new")
 @page("tokens.manage")
 def create() -> Answer:
-    """Makes the token and shows it, in this response only. A second click makes none."""
+    """Creates the token and shows it, in this response only. A second click creates none."""
     given, ticked = typed("name", "access", "expires", "token_id"), typed_all("restrictions")
     try:
         token = _issue(given, ticked)
@@ -85,7 +85,7 @@ def _issue(given: dict[str, str], ticked: list[str]) -> str:
 
 
 def _form(given: dict[str, str], ticked: list[str], errors: dict[str, str] | None = None) -> str:
-    # The form carries the identifier of the token that it makes, so a second click finds it made.
+    # The form contains the new token's identifier, by which a second click is detected.
     return render_template(
         "tokens/new.html",
         given=given,

@@ -1,4 +1,4 @@
-// What saves a reload or a reach for the mouse. Every page works without it; behaviours are bound by attributes.
+// Conveniences that save a reload or the mouse. Every page works without them; behaviours are bound by attributes.
 "use strict";
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
@@ -43,14 +43,14 @@ const localize = (within) => {
 };
 setInterval(() => document.hidden || localize(document), 30_000);
 
-// form[data-once]: one click counts. The server knows a second one by its key; this only shows it.
+// form[data-once]: one click counts. The server recognizes a second one by its key; this only shows it.
 addEventListener("submit", (event) => {
   const form = event.target;
   if (!form.matches("form[data-once]") || event.defaultPrevented) return;
   form.setAttribute("aria-busy", "true");
   setTimeout(() => all("button", form).forEach((each) => (each.disabled = true)));
 });
-// Back and forward: the browser shows the form as it was left.
+// After Back or Forward, the browser shows the form as it was left.
 addEventListener("pageshow", () => {
   for (const form of all("form[aria-busy]")) {
     form.removeAttribute("aria-busy");
@@ -61,7 +61,7 @@ addEventListener("pageshow", () => {
 // [data-submit]: a filter that applies when it changes.
 addEventListener("change", (event) => event.target.closest("[data-submit]")?.form.requestSubmit());
 
-// input[data-most-bytes]: files that are too large are known when they are chosen, and are not sent.
+// input[data-most-bytes]: refuses files that are too large when they are chosen, before they are sent.
 addEventListener("change", ({ target }) => {
   const most = target.matches("input[type=file]") && Number(target.dataset.mostBytes);
   if (!most) return;
@@ -70,7 +70,7 @@ addEventListener("change", ({ target }) => {
   target.reportValidity();
 });
 
-// Empty filters stay out of the address.
+// Leaves empty filters out of the address.
 addEventListener("submit", (event) => {
   if (event.target.method === "get") for (const each of all("input, select", event.target)) each.disabled = !each.value;
 });

@@ -1,5 +1,5 @@
-// Pictures of automations. [data-zoomed] is the frame of one: Ctrl with the wheel, and buttons with data-zoom, scale it.
-// What a refresh brings has the size that the reader chose.
+// Pictures of automations. [data-zoomed] is a picture's frame: Ctrl with the wheel, and buttons with data-zoom, scale
+// it. A refreshed picture keeps the reader's zoom.
 "use strict";
 {
   const STEP = 1.2;
@@ -15,7 +15,7 @@
     picture.setAttribute("height", Math.round(height * scale));
     for (const each of all("[data-zoom=reset]")) each.textContent = `${Math.round(scale * 100)} %`;
   };
-  // The point under the pointer, or the middle, stays where it is.
+  // The point under the pointer, or else the center, stays in place.
   const zoom = (wanted, at) => {
     const box = frame();
     const before = scale;
@@ -45,7 +45,7 @@
       { passive: false },
     );
     addEventListener("refreshed", show);
-    // Of a run: where it is, or where it failed.
+    // The step where a run is, or where it failed.
     const here = frame().querySelector("[data-here]")?.closest("foreignObject");
     if (here) frame().scrollTo(here.x.baseVal.value - frame().clientWidth / 3, here.y.baseVal.value - frame().clientHeight / 2);
   }

@@ -1,4 +1,4 @@
-// Available or away without a reload, and the same in one's other tabs.
+// Switches between available and away without a reload, also in the member's other tabs.
 "use strict";
 {
   const form = document.getElementById("availability");

@@ -1,5 +1,5 @@
-// select[data-find]: one with many options, which are found by typing a part of what they are called. The select stays
-// behind it and keeps the value; without the script it is shown itself.
+// select[data-find]: a select with many options, which are found by typing a part of their labels. The select stays
+// behind the input and keeps the value; without the script, it is shown itself.
 "use strict";
 
 const offerChoices = (within) => {
@@ -69,7 +69,7 @@ const makeChooser = (select) => {
   input.addEventListener("focus", () => input.select());
   input.addEventListener("click", () => list.hidden && draw(""));
   input.addEventListener("input", (event) => {
-    event.stopPropagation(); // what is typed is no value yet
+    event.stopPropagation(); // typed text is not a value yet
     draw(input.value);
   });
   input.addEventListener("change", (event) => event.stopPropagation());

@@ -1,4 +1,4 @@
-// The columns of the file that was chosen: the server says from its beginning what they probably are.
+// The columns of the chosen file: the server guesses their meanings from the file's beginning.
 "use strict";
 
 const chosenFile = document.getElementById("f-file");
@@ -15,6 +15,6 @@ chosenFile.addEventListener("change", async () => {
     const fresh = page.getElementById("columns");
     if (fresh && chosenFile.files[0] === file) document.getElementById("columns").replaceChildren(...fresh.childNodes);
   } catch {
-    // The server is away. A file whose names are known needs no choices.
+    // The server is unavailable. A file with known column names needs no choices.
   }
 });

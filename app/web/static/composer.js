@@ -1,13 +1,14 @@
-// The form below a conversation: sending at once, what is kept until it is sent, files, and messages for later. It uses
-// what inbox.js defines, which comes after it.
+// The form below a conversation: sending at once, unsent messages, files, and scheduled messages. It uses definitions
+// of inbox.js, which is loaded after it.
 "use strict";
 
-// What somebody writes: in the thread at once, and back in the box if it is refused. Forms are kept in the browser until
-// the server has answered, so that neither a lost network nor a closed window loses one; the key makes each count once.
+// A sent message appears in the thread at once, and returns to the box if it is refused. Forms are kept in the browser
+// until the server has answered, so that neither a network failure nor a closed window loses one; its key makes each
+// count once.
 const outbox = () => `outbox ${me}`;
 const unsent = () => JSON.parse(localStorage.getItem(outbox()) ?? "[]");
 const store = (entries) => localStorage.setItem(outbox(), JSON.stringify(entries));
-const sending = []; // of this page, those that the server has not answered
+const sending = []; // entries of this page without the server's response
 const fieldOf = (entry, name) => entry.fields.find((each) => each[0] === name)?.[1] ?? "";
 const pendingOf = (entry) =>
   made("li", { class: `message ${fieldOf(entry, "kind") === "note" ? "note" : "out"}`, "data-status": "sending", "data-pending": entry.once },
@@ -38,7 +39,7 @@ const send = (form, button) => {
   deliver({ ...entry, files, uploads: [...byId("uploads").children] });
   byId("uploads").replaceChildren();
 };
-// The form as it is once its text was sent.
+// Empties the form after its text was sent.
 const empty = (form) => {
   const { text, files, once, later } = form.elements;
   clearTimeout(typing);
@@ -63,7 +64,7 @@ const settle = async (entry) => {
   while (sending.includes(entry)) {
     const answer = await posted(entry.address, dataOf(entry));
     if (answer.body.newer?.length && (await isSentAnyway(entry, answer.body.newer))) continue;
-    if (!sending.includes(entry)) return; // it is back in the box
+    if (!sending.includes(entry)) return; // the text has returned to the box
     done(entry);
     const isHere = talk().id === entry.id;
     if (answer.status >= 300) giveBack([entry], answer.body);
@@ -111,8 +112,8 @@ const refuse = (said) => {
   byId("refused").hidden = !said;
 };
 
-// What the reader had seen when they began to write. If somebody else has answered since, the server sends nothing and
-// tells what, and the reader decides.
+// The messages that the reader had seen when they began to write. If somebody else has answered since, the server does
+// not send but returns the answers, and the reader decides.
 const noteSeen = (form) => {
   const shown = all("#thread > .message:not([data-pending], .note)");
   form.elements.seen.value = shown.map((each) => each.id).slice(-20).join(" ");
@@ -163,8 +164,8 @@ const seeToo = (entry, replies) => {
   store(unsent().map((each) => (each.once === entry.once ? kept : each)));
 };
 
-// Drafts: kept on the server about a second after somebody stops typing, for another machine; and here until the server
-// has said that it has it. `key` is that of the form, by which a draft that was sent is known.
+// Drafts: stored on the server about a second after the last key, for other devices, and in the browser until the
+// server confirms. `key` is that of the form, by which the draft of a sent message is recognized.
 const draftOf = (id) => `draft ${me} ${id}`;
 const draftHere = (id) => JSON.parse(localStorage.getItem(draftOf(id)));
 const keep = (id, draft) => localStorage.setItem(draftOf(id), JSON.stringify(draft));
@@ -176,7 +177,7 @@ const mark = (id, hasDraft) => {
   else if (!hasDraft) there?.remove();
 };
 let typing = 0;
-let isKept = true; // whether the server has what is in the box
+let isKept = true; // whether the server has the text of the box
 const keepSoon = (form) => {
   const { text, kind, once } = form.elements;
   keep(talk().id, { text: text.value, kind: kind.value, key: once.value });
@@ -197,14 +198,14 @@ const keepNow = async () => {
     if (!response.ok) throw new Error(`${response.status}`);
     const answer = await response.json();
     if (localStorage.getItem(draftOf(id)) === JSON.stringify(draft)) forget(id);
-    if (once.value !== draft.key) return; // it was sent meanwhile
+    if (once.value !== draft.key) return; // the draft was sent meanwhile
     if (answer.is_kept) mark(id, Boolean(draft.text));
     else if (form.isConnected && text.value) {
-      once.value = crypto.randomUUID(); // what is in the box now is another message
+      once.value = crypto.randomUUID(); // the text in the box is another message now
       refuse("What you began here was sent from another window. Look at it before you send more.");
     }
   } catch {
-    // It stays here, and is kept with the next letter, at the next look, or when the server is back.
+    // The draft stays here. It is saved with the next key, when the page is hidden, or when the server is back.
     isKept = false;
     offline.suspect();
   }
@@ -226,13 +227,13 @@ const showDraft = (form) => {
     once.value = here.key;
     keepSoon(form);
   }
-  if (text.value) form.dataset.began = "true"; // with what the page shows
-  text.setSelectionRange(text.value.length, text.value.length); // one goes on where it ends
+  if (text.value) form.dataset.began = "true"; // the draft that the page shows
+  text.setSelectionRange(text.value.length, text.value.length); // put the caret at the end
 };
 addEventListener("pagehide", keepNow);
 document.addEventListener("visibilitychange", () => document.hidden && keepNow());
 
-// The form while the panes are read anew.
+// The form while the panes are reloaded.
 const kept = () => {
   decide?.(false);
   const form = byId("composer");
@@ -252,7 +253,7 @@ const restore = (state) => {
   nameSend(form);
 };
 
-// The form of a conversation that has just been shown.
+// Prepares the form of a conversation that was just shown.
 const beginComposer = (composer) => {
   const box = composer.elements.text;
   decide?.(false);
@@ -294,12 +295,12 @@ const beginComposer = (composer) => {
       box.placeholder = kind.value === "note" ? "A note, which the contact never sees. @name tells somebody." : "Your answer";
       keepSoon(composer);
     });
-    // Also by its key, `r` or `n`: at once, or the next letters would be keys as well.
+    // Also when its key, `r` or `n`, is pressed. Immediately, or the next letters would count as keys as well.
     kind.addEventListener("click", () => box.focus());
   }
   offerReplies(composer);
 };
-let attached = []; // what is chosen is added to these
+let attached = []; // the files chosen so far
 const attach = (composer, files) => {
   const { mostFiles, mostBytes } = composer.dataset;
   const chosen = new DataTransfer();
@@ -341,7 +342,7 @@ const chosenOf = (composer, file) => {
   }
   return item;
 };
-// A time that was typed counts, whichever button sends.
+// A typed time counts, whichever button sends.
 const nameSend = (composer) => {
   composer.querySelector("button.main").textContent = composer.elements.later.value.trim() ? "Send then" : "Send";
 };
@@ -354,7 +355,7 @@ addEventListener("submit", (event) => {
   if (text.value.trim() || files.files.length || template?.value.trim() || byId("uploads").children.length) send(composer, event.submitter);
 });
 
-// What is sent later stands behind the thread, as the server draws it.
+// Scheduled messages are below the thread, as rendered by the server.
 let isAsking = false;
 let hasChanged = false;
 const showLater = async () => {
@@ -376,7 +377,7 @@ const showLater = async () => {
   isAsking = false;
   if (hasChanged) showLater();
 };
-// Whether the message is one of these, and not one of the thread.
+// Whether the message is scheduled, and not part of the thread.
 const isForLater = (message) => {
   const isLater = message.status === "scheduled";
   if (isLater || document.querySelector(`[data-later="${message.id}"]`)) showLater();
@@ -386,13 +387,13 @@ const nameZones = () => {
   for (const each of all("[data-zone]")) each.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
 };
 
-// What opens is seen as a whole.
+// Scrolls an opened element into view as a whole.
 document.addEventListener("toggle", (event) => {
   if (event.target.open && event.target.matches(".later .change, .later-menu")) event.target.scrollIntoView({ block: "nearest" });
 }, true);
 
-// form.in-place, and what changes a conversation: sent without leaving the page, which says what came of it. What is
-// refused is in its menu again.
+// Submits form.in-place, and forms that change a conversation, without leaving the page, and announces the result.
+// After a refusal, the menu is open again with its values.
 addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches("form.in-place, #talk form[data-once][action*='/change']")) return;

@@ -1,5 +1,5 @@
-// The pane beside a conversation: its forms are sent without leaving the page, and the server draws it anew. It uses what
-// inbox.js and composer.js define.
+// The pane beside a conversation: its forms are sent without leaving the page, and the server renders it again. It uses
+// definitions of inbox.js and composer.js.
 "use strict";
 
 addEventListener("submit", async (event) => {
@@ -13,7 +13,7 @@ addEventListener("submit", async (event) => {
   const { status, body } = await posted(form.action, new FormData(form, event.submitter));
   form.ariaBusy = null;
   if (!body.pane) return tell(body.detail ?? "This could not be done.", "error");
-  if (!side.isConnected) return; // another conversation is shown by now
+  if (!side.isConnected) return; // another conversation is shown now
   redraw(side, new DOMParser().parseFromString(body.pane, "text/html").getElementById("side"), field);
   tell(body.said, status < 300 ? "good" : "error");
 }, true);
@@ -21,13 +21,13 @@ const redraw = (side, fresh, field) => {
   localize(fresh);
   side.replaceWith(fresh);
   (fresh.querySelector("[aria-invalid]") ?? (field && byId(field)) ?? fresh.querySelector("summary"))?.focus();
-  // The contact may have another name.
+  // The contact may have a new name.
   const { name } = fresh.dataset;
   talk().name = name;
   for (const each of all(`.top h2 bdi, #row-${talk().id} .name`)) each.textContent = name;
 };
 
-// Tags to choose from, asked for when somebody is about to add one.
+// Suggested tags, fetched when somebody is about to add one.
 addEventListener("focusin", async ({ target }) => {
   const address = target.dataset?.tags;
   if (!address) return;
@@ -36,7 +36,7 @@ addEventListener("focusin", async ({ target }) => {
   if (response?.ok) target.list.replaceChildren(...(await response.json()).map((value) => made("option", { value })));
 });
 
-// details[data-fill]: what is in it is fetched when it is opened.
+// details[data-fill]: the content is fetched when it is opened.
 document.addEventListener("toggle", async ({ target }) => {
   const address = target.open && target.dataset.fill;
   if (!address) return;

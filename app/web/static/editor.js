@@ -1,5 +1,5 @@
-// The editor of automations without reloads: a link or a form of it replaces the picture and the panel in place, forms of
-// steps save themselves, and others' changes appear. Every page works without it.
+// The editor of automations without reloads: links and forms replace the picture and the panel in place, forms of steps
+// save themselves, and others' changes appear. Every page works without it.
 "use strict";
 {
   const editor = () => document.getElementById("editor");
@@ -27,7 +27,7 @@
     localize(next);
     now.replaceWith(next);
   };
-  // All but the panel: the picture stays where the reader has scrolled it.
+  // Replaces everything except the panel: the picture keeps its scroll position.
   const redraw = (fresh) => {
     const [left, top, focused] = [canvas()?.scrollLeft, canvas()?.scrollTop, document.activeElement];
     const place = focused?.closest("#picture, #editor-head") && (focused.getAttribute("href") ?? focused.dataset.do);
@@ -76,9 +76,9 @@
     }
     return { fresh, url: response.url, isOk: isOk && !fresh.querySelector("main > .flash.error") };
   };
-  // What is typed is saved once the server is back.
+  // Saves what was typed once the server is back.
   addEventListener("back", () => flush());
-  // Says it where everybody sees it, until something is saved.
+  // Shows the text at the top of the page until something is saved.
   const say = (text) => {
     for (const each of all("main > .unsaved")) each.remove();
     const flash = Object.assign(document.createElement("p"), { className: "flash error unsaved", textContent: text });
@@ -121,10 +121,10 @@
         if (button?.dataset.do) return all(`#editor-head [data-do="${button.dataset.do}"]`)[0]?.focus();
         if (doing === "preview") return panel().querySelector("[value=preview]")?.focus();
         if (panel().dataset.panel) return first();
-        // Back to the picture: at the step that the form was about.
+        // Moves the focus to the form's step in the picture.
         document.querySelector(`[id="step-${CSS.escape(step ?? "")}"] a`)?.focus({ preventScroll: true });
       });
-      // These show what was typed, and save nothing.
+      // These buttons show the typed values, and save nothing.
       if (name || doing === "preview") {
         isDirty = wasDirty || Boolean(name);
         saving = setTimeout(flush, SAVE_AFTER);
@@ -146,15 +146,15 @@
 
   const entries = (form) => all(":is(input:not([type=hidden]), textarea, select)[name]", form);
 
-  // Saves what was typed; returns false if it cannot be. The form of a step is saved as one types, other forms and a new
-  // name of the step when the reader leaves.
+  // Saves what was typed. Returns false if that fails. The form of a step is saved while typing; other forms, and a new
+  // name of the step, only when the reader leaves.
   const save = async ({ isLeaving = false } = {}) => {
     const form = document.getElementById("step-form");
     if (!isDirty || !form) return true;
     const { step, new_id } = form.elements;
     const isTyping = Boolean(step) && !(isLeaving && new_id.value !== step.value);
     if (!isLeaving && !step) return true;
-    // A conflict leaves the form alone until it is saved by hand.
+    // After a conflict, nothing is saved until the reader saves by hand.
     if (!form.checkValidity() || panel().querySelector(".flash.warn:not([data-kept])")) return false;
     isDirty = false;
     isSaving = true;
@@ -180,7 +180,7 @@
       if (fresh.querySelector("#panel .flash.warn")) {
         const typed = entries(form);
         open(fresh);
-        // With what was typed since.
+        // Keeps the values typed since.
         if (typed.length === entries(document.getElementById("step-form")).length) {
           entries(document.getElementById("step-form")).forEach((each, at) => (each.value = typed[at].value));
           offerChoices(panel());
@@ -204,7 +204,7 @@
       isSaving = false;
     }
   };
-  // What is wrong with fields now, without touching what is typed in them.
+  // Shows the current faults of fields without touching their values.
   const notes = (fresh) => {
     for (const field of all(".field, fieldset.rows", panel())) {
       const id = field.querySelector("[id^='e-']")?.id ?? field.id;
@@ -220,14 +220,14 @@
     }
     offerChoices(panel());
   };
-  // One after the other: a save that overtakes another would be refused, as what it knows is old.
+  // One after the other: a save that overtakes another would be refused, because it is based on an old version.
   const inTurn = (act) => (running = running.then(act).catch(sorry));
   const flush = () => {
     clearTimeout(saving);
     return inTurn(save);
   };
 
-  // Saves before the reader goes on. What cannot be saved is only left if the reader says so.
+  // Saves before the reader leaves. If that fails, leaves only if the reader confirms.
   const settle = async () => {
     clearTimeout(saving);
     if (await inTurn(() => save({ isLeaving: true }))) return true;
@@ -240,7 +240,7 @@
   };
   const publish = async () => {
     clearTimeout(saving);
-    // The head has been drawn anew by then.
+    // Look up the button now: the head may have been redrawn by then.
     if (await inTurn(() => save({ isLeaving: true }))) return document.querySelector("#editor-head [data-plain]").form.submit();
     say("It is not published: what is in the form cannot be saved yet. Mend it, or close the form.");
     document.getElementById("step-form")?.reportValidity();
@@ -288,7 +288,7 @@
   });
 
   document.addEventListener("click", (event) => {
-    // A press anywhere on a box is one on its heading.
+    // A click anywhere on a box counts as a click on its heading.
     const box = getSelection().isCollapsed && event.target.closest("#editor .step");
     const link = event.target.closest("a[href]") ?? (box || null)?.querySelector(".title a[href]");
     if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
@@ -310,7 +310,7 @@
     event.preventDefault();
     if (isPlain) return publish();
     clearTimeout(saving);
-    // What is typed in the form of the step is not lost by another press.
+    // Submit or save first, so that another button does not lose what is typed in the step's form.
     if (form.id === "step-form") inTurn(() => submit(form, button));
     else settle().then((isSettled) => {
       const now = (button?.dataset.do && document.querySelector(`#editor-head [data-do="${button.dataset.do}"]`)) || button;
@@ -322,7 +322,7 @@
   for (const [doing, ...names] of [["undo", "Ctrl+z"], ["redo", "Ctrl+Shift+z", "Ctrl+y"]]) {
     keys.on(names, () => document.querySelector(`[data-do="${doing}"]:not(:disabled)`)?.click());
   }
-  // Escape closes the form; the arrow keys go from step to step of the picture.
+  // Escape closes the form; the arrow keys move between the steps of the picture.
   document.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
     if (event.key === "Escape" && event.target.closest("#panel")) panel().querySelector("[data-close]")?.click();
@@ -336,7 +336,7 @@
     next.focus();
   });
 
-  // Who else is here, and what they have changed.
+  // The other people here, and their changes.
   const look = async () => {
     if (!document.hidden) {
       const body = new URLSearchParams({ csrf_token: document.querySelector("[name=csrf_token]").value });
@@ -349,7 +349,7 @@
           if (seen !== editor().dataset.seen) await inTurn(catchUp);
         }
       } catch {
-        // The server is away; the next look tries again.
+        // The server is unavailable; the next look tries again.
       }
     }
     setTimeout(look, LOOK_EVERY);

@@ -1,5 +1,5 @@
 // The inbox without reloads: live updates, older messages, the next conversation; composer.js sends. Every page works
-// without it; what it adds to the page looks as the templates in templates/inbox make it.
+// without it; the elements it adds look like those of the templates in templates/inbox.
 "use strict";
 
 const inbox = document.getElementById("inbox");
@@ -24,7 +24,7 @@ const panesOf = (address) => {
 };
 const hear = (text) => (byId("heard").textContent = text);
 
-// Messages, as the macro `message` makes them.
+// Messages, as the macro `message` renders them.
 const STATUSES = {
   queued: "Queued", sending: "Sending", scheduled: "Scheduled", sent: "Sent", delivered: "Delivered", read: "Read",
   failed: "Not sent", unknown: "Perhaps sent",
@@ -50,7 +50,7 @@ const attachment = (file) => {
   const sound = made("audio", { controls: "", preload: "none", src: file.address, "aria-label": file.name ?? "Sound" });
   return made("span", { class: "sound" }, sound, " ", named);
 };
-// A text whose web addresses are links, as the filter `linked` makes it.
+// Turns web addresses in a text into links, like the template filter `linked`.
 const ADDRESS = /(https?:\/\/[!-~]*[a-z0-9/&=#_~$%*+@-])/i;
 const textOf = (text) =>
   made("p", { class: "text" }, ...text.split(ADDRESS).map((part, at) =>
@@ -88,7 +88,7 @@ const drawnNote = (note) => {
   return item;
 };
 
-// The thread. What one reads does not move: only who is at its end follows what comes.
+// The thread. It does not move while somebody reads: it follows new messages only at its end.
 const scrolled = () => byId("scrolled");
 const isAtEnd = () => scrolled().scrollHeight - scrolled().scrollTop - scrolled().clientHeight < 60;
 const toEnd = () => {
@@ -101,7 +101,7 @@ const offerNewest = () => {
   button.addEventListener("click", toEnd);
   scrolled().append(button);
 };
-// Puts it at its place in time, or instead of the one that is there; returns whether it is new.
+// Inserts the item at its place in time, or replaces the existing one; returns whether it is new.
 const setIn = (item) => {
   const there = byId(item.id);
   const follows = isAtEnd();
@@ -110,7 +110,7 @@ const setIn = (item) => {
   } else {
     const shown = all("#thread > .message:not([data-pending])");
     const later = shown.find((each) => timeOf(each) > timeOf(item));
-    // It lies among the older messages that are not here, and comes with them.
+    // It lies among older messages that are not loaded, and will come with them.
     if (byId("older") && later && later === shown[0]) return false;
     byId("thread").querySelector(".nothing")?.remove();
     item.classList.add("new");
@@ -128,7 +128,8 @@ const put = (message) => {
 const putNote = (note) => {
   if (setIn(drawnNote(note)) && note.author.id !== me) hear(`${author(note.author)} wrote a note: ${note.text}`);
 };
-// Days stand above their first message, in the reader's zone. One that is right stays, so that it is not read out again.
+// Dates are above their first message, in the reader's time zone. A correct one stays, so that it is not read aloud
+// again.
 const timeOf = (item) => Date.parse(item.querySelector("time")?.dateTime ?? new Date().toISOString());
 const dayOf = (item) => midnight(new Date(timeOf(item))).getTime();
 const markDays = () => {
@@ -170,7 +171,7 @@ const older = async () => {
   link.ariaBusy = null;
 };
 
-// Asked until there is an answer.
+// Repeats until there is a response.
 const posted = async (address, data) => {
   for (let pause = 500; ; pause = Math.min(pause * 2, 15_000)) {
     try {
@@ -217,11 +218,11 @@ const shownList = new URLSearchParams(location.search);
 const isFirstPage = !shownList.has("after");
 for (const name of ["after", "before", "pane"]) shownList.delete(name);
 const isByLatest = ["mine", "unassigned", "all"].includes(view.view);
-// What was said last in conversations that the list does not show, as messages came.
+// The last messages of conversations that the list does not show, as they arrived.
 const MOST_TOLD = 500;
 const told = new Map();
 const gistOf = (message) => (message.direction === "out" ? "↩ " : "") + (message.text ?? "…").slice(0, 140);
-// A row, as rows.html makes it.
+// A row, as rows.html renders it.
 const row = (shown, gist, isDraft) => {
   const short = clock(shown.last_message_at ?? shown.created_at);
   short.dataset.local = "short";
@@ -251,12 +252,13 @@ const row = (shown, gist, isDraft) => {
 const nextPage = () => document.querySelector(".list .pager [rel=next]");
 const lay = (item) => {
   if (view.view === "waiting" || view.view === "snoozed") {
-    if (!nextPage()) rowsList.append(item); // Otherwise it is on the last page.
+    if (!nextPage()) rowsList.append(item); // otherwise it is on the last page
   } else rowsList.prepend(item);
   byId("no-rows").hidden = true;
   if (isByLatest && rowsList.children.length > MOST_ROWS) shorten();
 };
-// All day, new ones come: the oldest leave for the next page, which begins a millisecond early, as times here are cut.
+// New rows arrive all day: the oldest move to the next page, which begins a millisecond early, as times here are
+// truncated.
 const MOST_ROWS = 100;
 const shorten = () => {
   if (rowsList.lastElementChild.contains(document.activeElement)) return;
@@ -279,17 +281,17 @@ const draw = (shown) => {
     return true;
   }
   if (there.querySelector(".tick input")?.checked) item.querySelector(".tick input").checked = true;
-  // The keys go on from the row where they were.
+  // The keys continue from the row where they were.
   const hasFocus = there.contains(document.activeElement);
   if (there.hasAttribute("aria-selected")) item.setAttribute("aria-selected", "true");
   there.replaceWith(item);
   if (hasFocus) item.querySelector("a").focus();
   return true;
 };
-// A conversation's event and its message's may come in either order.
+// A conversation's event and its message's may arrive in either order.
 const MESSAGE_MS = 300;
-// Rows that belong here now, and of which no message came: they are fetched one after the other, so that a flood asks
-// the server no faster than it answers.
+// Rows that now belong here, but whose message did not arrive: they are fetched one after the other, so that a flood
+// sends no more requests than the server can answer.
 const wanted = new Map();
 let isFetching = false;
 const fetchRows = async () => {
@@ -304,20 +306,20 @@ const fetchRows = async () => {
       if (talk().id === id) item.querySelector("a").setAttribute("aria-current", "true");
       if (!byId(item.id)) lay(item);
     } catch {
-      // It is gone, or the server is away: the stream's end reads everything again.
+      // It is deleted, or the server is unavailable: the stream's end reloads everything.
     }
   }
   isFetching = false;
 };
 const update = (shown) => {
-  if (view.view === "search") return; // It shows what was found.
+  if (view.view === "search") return; // it shows the matches of a search
   const there = byId(`row-${shown.id}`);
   if (belongs(shown)) {
     if (!(there || isFirstPage) || draw(shown)) return;
     wanted.set(shown.id, shown);
     if (!document.hidden) setTimeout(fetchRows, MESSAGE_MS);
   } else if (there) {
-    // Not under somebody's keys.
+    // Do not remove a row while it is open or has the focus.
     if (talk().id === shown.id || there.contains(document.activeElement)) there.classList.add("left");
     else there.remove();
     byId("no-rows").hidden = rowsList.children.length > 0;
@@ -328,8 +330,8 @@ const removeLeft = () => {
   byId("no-rows").hidden = rowsList.children.length > 0;
 };
 rowsList.addEventListener("focusout", () => setTimeout(removeLeft));
-// After these conversations were dealt with, the keys go on at the next row.
-const DEALT_WITH_MS = 5000; // after which one that is still there counts again
+// Moves the focus to the next row after these conversations were changed.
+const DEALT_WITH_MS = 5000; // then a row that is still there counts again
 const dealtWith = new Set();
 const reachNext = (ids) => {
   for (const id of ids) dealtWith.add(id);
@@ -358,7 +360,7 @@ const raise = (message) => {
   time.dataset.local = "short";
   there.querySelector("time").replaceWith(time);
   localize(there);
-  // Not under somebody's pointer or focus.
+  // Not while the pointer or the focus is on the list.
   const isUsed = rowsList.matches(":hover") || rowsList.contains(document.activeElement);
   if (isByLatest && isFirstPage && !isUsed) rowsList.prepend(there);
 };
@@ -378,7 +380,7 @@ const count = () => {
 
 // Moving from one conversation to another. `show` swaps the two panes; the list stays.
 let shows = 0;
-let going = null; // to which another conversation is about to be shown, and its address
+let going = null; // the navigation in progress: its address, and a promise
 const goTo = (address) => {
   if (going?.address === address) return going.shown;
   const mine = { address };
@@ -386,16 +388,16 @@ const goTo = (address) => {
   going = mine;
   return mine.shown;
 };
-// `keep` is called just before the panes are replaced, and what it returns just after.
+// `keep` is called just before the panes are replaced; the function that it returns is called just after.
 const show = async (address, { push = true, keep = () => () => {} } = {}) => {
   const mine = (shows += 1);
   if (push) await keepNow();
   const fresh = await page(panesOf(address));
-  if (mine !== shows) return; // something else was asked for meanwhile
+  if (mine !== shows) return; // another conversation was requested meanwhile
   const restore = keep();
   if (push) history.pushState(null, "", address);
   document.title = fresh.title;
-  // What somebody changes about the contact stays while the conversation is read anew.
+  // Unfinished changes to the contact stay while the conversation is reloaded.
   const isKept = fresh.getElementById("talk").dataset.id === talk().id && document.querySelector("#side .edit[open]");
   const panes = (isKept ? ["talk"] : ["talk", "side"]).map((id) => fresh.getElementById(id)).filter(Boolean);
   if (!isKept) byId("side")?.remove();
@@ -410,7 +412,7 @@ const show = async (address, { push = true, keep = () => () => {} } = {}) => {
   restore();
 };
 let isReloading = false;
-// What somebody is at stays: their text with its caret, an open menu, and the focus.
+// Keeps the reader's place: text with its caret, an open menu, and the focus.
 const keepPlace = () => {
   const { activeElement: focused } = document;
   const written = kept();
@@ -422,7 +424,7 @@ const keepPlace = () => {
     const fresh = head && document.querySelector("#talk > header");
     if (fresh) {
       fresh.replaceWith(head);
-      talk().stale = "true"; // it is read anew once the menu is closed
+      talk().stale = "true"; // so that it is reloaded once the menu is closed
     }
     if (document.activeElement === focused) return;
     const next = focused.isConnected ? focused : (focused.id && byId(focused.id)) || (key && document.querySelector(`#talk [data-key="${key}"]`));
@@ -435,7 +437,7 @@ const reload = async () => {
   isReloading = true;
   await show(location.href, { push: false, keep: keepPlace }).finally(() => (isReloading = false));
 };
-// What others do to the conversation: its head is read anew, but not under somebody who is at one of its menus.
+// Changes by others: the conversation's head is reloaded, but not while one of its menus is open.
 let talkNow = null;
 const isHeadOld = () => {
   if (document.hidden || isReloading || document.querySelector("#talk > header details[open]")) return false;
@@ -489,7 +491,7 @@ const markRead = () => {
   posted(composer.dataset.read, fieldsOf({ do: "read" }));
 };
 
-// Who else looks at the conversation. Each look counts for half a minute.
+// The other viewers of the conversation. Each look counts for half a minute.
 const LOOK_MS = 20_000;
 const looks = new Map();
 const showViewers = () => {
@@ -522,7 +524,8 @@ addEventListener("click", (event) => {
   else goTo(link.href).catch((error) => lookElsewhere(error, link.href));
 });
 addEventListener("popstate", () => show(location.href, { push: false }).catch((error) => lookElsewhere(error, location.href)));
-// A conversation that cannot be shown here: the browser shows what is the matter, if it can.
+// The conversation cannot be shown here. Navigate to it, so that the browser shows why, or wait until the server is
+// back.
 let wantedLater = null;
 const lookElsewhere = (error, address) => {
   if (!(error instanceof TypeError)) {
@@ -546,7 +549,8 @@ document.addEventListener("visibilitychange", () => {
   if (Number(byId("talk").dataset.unread)) markRead();
 });
 
-// Live updates. An EventSource gives up at an error of the server, so another is made then, which goes on at its place.
+// Live updates. An EventSource gives up after an error of the server, so another one is created, which continues at its
+// place.
 let typists = 0;
 let place = "";
 const listen = () => {
@@ -573,7 +577,7 @@ const listen = () => {
     talk().unread = shown.unread;
     if (shown.unread) markRead();
     talkNow = shown;
-    // Free text may be written again.
+    // Free text is allowed again.
     if (byId("f-template") && Date.parse(shown.window_ends_at) > Date.now()) reload();
     else readHead();
   });

@@ -1,5 +1,5 @@
-// [data-keep], in a form: what is typed into it is kept in this browser until it is sent, also if the page is left. The
-// line itself says that it is here again.
+// form [data-keep]: keeps what is typed in this browser until the form is sent, even if the reader leaves the page. The
+// element itself tells the reader that the values were restored.
 "use strict";
 for (const line of document.querySelectorAll("form [data-keep]")) {
   const form = line.closest("form");
@@ -23,7 +23,7 @@ for (const line of document.querySelectorAll("form [data-keep]")) {
   };
 
   const kept = localStorage.getItem(place);
-  if (line.dataset.typed) keep(); // what came back with the page is newer
+  if (line.dataset.typed) keep(); // the values that came with the page are newer
   else if (kept && kept !== shown) restore(JSON.parse(kept));
   form.addEventListener("input", keep);
   form.addEventListener("change", keep);

@@ -1,10 +1,10 @@
-// The keys of a page. This file alone listens for shortcuts; other scripts register theirs with `keys.on`. While a menu,
-// a dialog or a field is open, no key outside of it does anything, and Escape closes it and gives the focus back.
+// Keyboard shortcuts. Only this file listens for keys; other scripts register shortcuts with `keys.on`. While a menu, a
+// dialog or a field is open, keys outside it do nothing, and Escape closes it and returns the focus.
 "use strict";
 
 const keys = (() => {
   const MENUS = "details:is(.menu, .confirm)[open]";
-  // These stand in the page, and take the keys only while the focus is in them.
+  // Disclosures within the page, which block shortcuts only while they have the focus.
   const DISCLOSURES = "details:is(.later-menu, .change, .edit)[open]";
   const CLOSABLE = `${MENUS}, details.later-menu[open]`;
   const FIELDS = "input:not([type=hidden]), textarea, select";
@@ -12,7 +12,8 @@ const keys = (() => {
   const isField = (element) => element.matches(FIELDS) && !element.matches("[data-rows] [type=checkbox]");
   const openBell = () => document.querySelector("#bell .bell[aria-expanded=true]");
 
-  // Shortcuts by name: "e", "Escape", "Ctrl+k". What was registered last is asked first, and passes on with `false`.
+  // Shortcuts by name: "e", "Escape", "Ctrl+k". The last one registered is called first; it returns `false` to pass the
+  // key on.
   const acts = new Map();
   const on = (names, act) => {
     for (const name of names) acts.set(name, [act, ...(acts.get(name) ?? [])]);
@@ -29,7 +30,7 @@ const keys = (() => {
     return /^[a-z]$/.test(name) && follow(`[data-key="${name}"]`);
   };
 
-  // A field that vanished under somebody who was typing: what follows was meant for it.
+  // The field that somebody was typing in when it was removed: further keys were meant for it.
   let typedInto = null;
   const isTypingOn = () => typedInto && !typedInto.isConnected && document.activeElement === document.body;
   addEventListener("focusin", ({ target }) => (typedInto = isField(target) ? target : null));
@@ -39,7 +40,7 @@ const keys = (() => {
     document.querySelector(`dialog[open], ${MENUS}`) || openBell() || isField(target) || isTypingOn() ||
     target.closest(DISCLOSURES);
 
-  // While a part of the page that a key asked for is on its way, further keys wait for it.
+  // While the part of the page that a key requested is loading, further keys wait for it.
   const MOST_HELD_MS = 15000;
   let held = null;
   const hold = async (promise) => {
@@ -59,12 +60,12 @@ const keys = (() => {
     } else if (!isTaken(target)) run(name);
   };
 
-  // In all phases before others: the menu closes, not what stands behind it.
+  // In the capture phase, so that only the menu closes, and nothing behind it.
   addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.isComposing || document.querySelector("dialog[open]")) return;
     typedInto = null;
     const bell = openBell();
-    if (!bell && event.target.ariaExpanded === "true") return; // a list of choices closes first
+    if (!bell && event.target.ariaExpanded === "true") return; // an open list of choices closes first
     const menu = event.target.closest(CLOSABLE) ?? all(MENUS).at(-1);
     if (!menu && !bell) return;
     event.preventDefault();
@@ -81,14 +82,14 @@ const keys = (() => {
       event.preventDefault();
       return;
     }
-    const isPalette = name === "Ctrl+k"; // also in fields
+    const isPalette = name === "Ctrl+k"; // works in fields, too
     if (isPalette ? document.querySelector(MENUS) : isTaken(event.target)) return;
-    // A key that is held down acts once.
+    // A key that is held down acts once, except for moving.
     if (event.repeat && !["j", "k"].includes(name)) return;
     if (run(name, event)) event.preventDefault();
   });
 
-  // Presses what a key stands for. A menu gives its text field the focus, and its opener gets it back.
+  // Clicks the element that a key stands for. The text field of an opened menu gets the focus; the opener gets it back.
   const openers = new WeakMap();
   const enter = (menu) =>
     (menu.querySelector(`:scope > div :is(${TYPED}):not(select)`) ?? menu.querySelector(`:scope > div :is(${TYPED}, button)`))?.focus();
@@ -106,13 +107,13 @@ const keys = (() => {
     openers.delete(menu);
     (opener?.isConnected && opener !== document.body ? opener : menu.querySelector("summary")).focus();
   };
-  // One that was opened by its summary. On a phone, the keyboard would cover it.
+  // For menus opened by their summary. Not on phones, where the on-screen keyboard would cover the menu.
   document.addEventListener("toggle", ({ target }) => {
     if (!target.open) openers.delete(target);
     if (!target.matches(MENUS) || matchMedia("(pointer: coarse)").matches) return;
     if (document.activeElement === target.querySelector("summary")) target.querySelector(`:scope > div :is(${TYPED}):not(select)`)?.focus();
   }, true);
-  // Menus close when the reader goes elsewhere.
+  // Closes menus when the reader clicks or focuses something else.
   for (const kind of ["click", "focusin"]) {
     addEventListener(kind, ({ target }) => {
       for (const menu of all("details.menu[open]")) if (!menu.contains(target)) menu.open = false;

@@ -1,7 +1,8 @@
-// Lists, their filters, and charts: times in the reader's zone, presets, what a phone shows, what is cut off.
+// Lists, their filters, and charts: times in the reader's time zone, presets, cards on phones, truncated text.
 "use strict";
 
-// input[data-moment]: shown in the reader's zone, and sent as the moment that it means. Without the script it is UTC.
+// input[data-moment]: shown in the reader's time zone, and sent as the moment it means. Without the script, it is in
+// UTC.
 const inZone = (at) => {
   const text = new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 23);
   return text.replace(/(:00)?\.000$/, "");
@@ -22,7 +23,7 @@ addEventListener("formdata", (event) => {
   }
 });
 
-// a[data-preset]: its address has a range of time, of the reader's days.
+// a[data-preset]: sets a range of time in its address, by the reader's days.
 const ranges = {
   hour: (now) => [new Date(now - 3_600_000)],
   today: (now) => [midnight(now)],
@@ -42,7 +43,7 @@ addEventListener("click", (event) => {
   if (link) aim(link);
 });
 
-// svg [data-since]: the marks below a chart stand at round times of the reader's zone. Without the script, of UTC.
+// svg [data-since]: the marks below a chart are at round times of the reader's time zone; without the script, of UTC.
 const clockTime = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const roundTimes = function* (since, until, minutes) {
   let last = 0;
@@ -51,7 +52,7 @@ const roundTimes = function* (since, until, minutes) {
     if (minutes > 1440 && number % (minutes / 1440)) continue;
     for (let minute = 0; minute < 1440; minute += minutes) {
       const at = new Date(day.getFullYear(), day.getMonth(), day.getDate(), 0, minute);
-      // The clock may skip an hour.
+      // The local time may skip an hour.
       if (at >= since && at <= until && at > last) yield (last = at);
     }
   }
@@ -76,7 +77,7 @@ const fold = () => all(".filters > details").forEach((each) => (each.open = !nar
 narrow.addEventListener("change", fold);
 fold();
 
-// As a card, a cell of a list says what it is, unless it has nothing to say.
+// On cards, each cell has its label, unless it is empty.
 const arrange = (within) => {
   for (const table of all("table[data-rows]", within)) {
     const labels = all("thead th", table).map((each) => each.textContent.trim());
@@ -93,13 +94,13 @@ const arrange = (within) => {
 arrange(document);
 addEventListener("refreshed", (event) => arrange(event.detail));
 
-// What is cut off is whole in the title.
+// The title shows truncated text in full.
 addEventListener("pointerover", (event) => {
   const cut = event.target.closest?.(":is(td, th).wide, .line, .clamped");
   if (cut && !cut.title && cut.scrollWidth > cut.clientWidth) cut.title = cut.textContent.trim().replace(/\s+/g, " ");
 });
 
-// input[data-group]: stands for all checkboxes of its group, and shows what they are.
+// input[data-group]: stands for all checkboxes of its group, and shows their state.
 const showGroup = (group) => {
   const parts = all("input[type=checkbox]:not([data-group])", group);
   const head = group.querySelector("[data-group]");

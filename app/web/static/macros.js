@@ -1,4 +1,5 @@
-// The form of a macro: rows are added, removed and moved without a reload. Without this, its buttons post the form.
+// The form of a macro: rows are added, removed and moved without a reload. Without the script, its buttons post the
+// form.
 "use strict";
 {
   const form = document.getElementById("macro");

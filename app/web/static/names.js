@@ -1,4 +1,4 @@
-// details.names[data-into]: the names that a text can have filled in. A press inserts one at the cursor of that field.
+// details.names[data-into]: placeholders for names in a text. A click inserts one at the cursor of that field.
 "use strict";
 for (const details of document.querySelectorAll("details.names[data-into]")) {
   const text = document.getElementById(details.dataset.into);

@@ -1,5 +1,5 @@
-// What is new, live: the bell, the number in the title, and notifications of the browser. Every page works without it.
-// Each page hears the news, from its own stream or from the page that leads; only that one shows them in the browser.
+// Live news: the bell, the number in the title, and browser notifications. Every page works without it. Each page
+// receives the news from its own stream or from the leading page; only the leading page shows browser notifications.
 
 const bell = document.getElementById("bell");
 const { home, live, me } = bell.dataset;
@@ -20,7 +20,7 @@ const entitle = () => {
 };
 new MutationObserver(entitle).observe(document.querySelector("title"), { childList: true });
 
-// Notifications of the browser, after somebody has turned them on in this one.
+// Browser notifications, after somebody has turned them on in this browser.
 const WANTED = `browser notifications ${me}`;
 const SHOWN = `last shown ${me}`;
 const isSupported = "Notification" in window;
@@ -50,7 +50,7 @@ const showState = () => {
 const turn = async (way) => {
   if (way === "on") {
     await Notification.requestPermission();
-    // What there is already is no news.
+    // Existing notifications are not news.
     const told = all("data", await read(`${home}/bell`));
     localStorage.setItem(SHOWN, told[0]?.value ?? "");
   }
@@ -94,8 +94,8 @@ addEventListener("click", async (event) => {
   await refresh(true).catch(() => (location.href = link.href));
 });
 
-// Asked soon after something has happened, and in a flood every five seconds. A page that nobody sees waits until it is
-// seen, but for the one that shows notifications of the browser.
+// Fetched soon after an event, and in a flood every five seconds. A hidden page waits until it is visible, unless it
+// shows the browser notifications.
 const PAUSE_MS = 5000;
 let isLeading = false;
 let isStale = false;
@@ -107,7 +107,7 @@ const ask = () => {
   timer = setTimeout(async () => {
     timer = 0;
     asked = Date.now();
-    // If the server is away, the next news asks again.
+    // If the server is unavailable, the next event asks again.
     await refresh(!document.hidden).catch(() => (isStale = true));
   }, Math.max(asked + PAUSE_MS - Date.now(), 700 + Math.random() * 800));
 };
@@ -133,13 +133,13 @@ const listen = () => {
 if (inbox) {
   // The inbox has a stream of its own.
   addEventListener("live", (event) => hear(event.detail.kind, event.detail.data));
-  // Another conversation was opened, which reads what was told of it.
+  // Another conversation was opened, which marks its notifications as read.
   new MutationObserver(() => {
     ask();
     others.postMessage("read");
   }).observe(inbox, { childList: true });
 }
-// For as long as this page is there. Where there are no locks, each page leads.
+// Leads as long as this page exists. In browsers without locks, each page leads.
 const lead = () => {
   isLeading = true;
   if (!inbox) listen();

@@ -1,5 +1,6 @@
-// Whether the server can be reached. While it cannot, the page says so and stays: a link then would show the browser's
-// error. `offline.suspect` is told of requests that failed, and `back` is heard when the server is there again.
+// Watches whether the server can be reached. While it cannot, the page says so and blocks links, which would lead to
+// the browser's error page. Scripts report failed requests to `offline.suspect`; the event `back` says that the server
+// has returned.
 "use strict";
 
 const offline = (() => {

@@ -1,5 +1,5 @@
-// Ctrl-K: a list of everything that can be done on the page. It is read from the page itself: the menu, the views, and
-// all that has a key or stands in the tools of a conversation. The last entry searches.
+// Ctrl-K: a list of all actions of the page. They are read from the page itself: the menu, the views, everything with a
+// key, and the tools of a conversation. The last entry searches.
 "use strict";
 
 {
@@ -9,7 +9,7 @@
   const nameOf = (element) => (element.getAttribute?.("aria-label") ?? element.textContent).replace(/[‹›↓]/g, "").replace(/\s+/g, " ").trim();
   const isThere = (element) => element.checkVisibility() || element.closest("details:not([open])")?.checkVisibility();
 
-  // Each entry: what it is called, its group, its key, and what it does.
+  // Each entry: its label, its group, its key, and its action.
   const entries = () => {
     const found = [];
     const add = (group, element, label, key = "") => {
@@ -87,7 +87,7 @@
   };
   const choose = (entry) => {
     palette.close();
-    // After the dialog has given the focus back.
+    // After the dialog has returned the focus.
     if (entry) setTimeout(entry.run);
   };
 

@@ -1,12 +1,12 @@
-// table[data-panel]: on a wide screen a row opens the page of its first link beside the list. The address is that of the
-// page, so that it can be shared, and Back closes the panel. Without the script the link leads to the page.
+// table[data-panel]: on a wide screen, a row opens the page of its first link beside the list. The address becomes that
+// of the page, so that it can be shared, and Back closes the panel. Without the script, the link leads to the page.
 "use strict";
 {
   const wide = matchMedia("(min-width: 75rem)");
   const list = { address: location.href, title: document.title };
   const whole = (address) => address.split("#")[0];
   const linkOf = (row) => row?.querySelector(".lead a");
-  // These are about the list, whatever the address is meanwhile.
+  // These forms are about the list, whatever the address is meanwhile.
   for (const form of all("main form:not([action])")) form.action = location.pathname;
 
   const panel = document.createElement("aside");
@@ -40,7 +40,7 @@
     try {
       fetched = await fetchPage(link.href);
     } catch {
-      location.assign(link.href); // says what is the matter
+      location.assign(link.href); // the page shows the error
       return;
     }
     if (link !== opener) return;
@@ -70,7 +70,7 @@
   addEventListener("popstate", () => {
     if (whole(location.href) === whole(list.address)) return close();
     const link = keys.rows().map(linkOf).find((each) => each && whole(each.href) === whole(location.href));
-    // The page of a list or of a row that this document is not.
+    // The page of a list or row that is not in this document.
     return link ? open(link, { isBack: true }) : location.reload();
   });
   wide.addEventListener("change", () => panel.isConnected && location.reload());
@@ -83,7 +83,7 @@
     event.preventDefault();
     open(link, { takesFocus: true });
   });
-  // Another row was reached by key.
+  // A key moved to another row.
   addEventListener("reached", ({ detail: row }) => {
     const link = panel.isConnected && linkOf(row);
     if (link && link !== opener) open(link);

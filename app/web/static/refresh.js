@@ -1,12 +1,12 @@
-// [data-refresh="seconds"] with an id: fetched again and replaced while something is under way, until the server leaves
-// the attribute out. What the reader has opened, typed, chosen and focused stays. The wait grows while nothing changes.
+// [data-refresh="seconds"] with an id: fetched again and replaced while work is in progress, until the server omits the
+// attribute. What the reader has opened, typed, chosen or focused stays. The wait grows while nothing changes.
 "use strict";
 {
   const LONGEST_WAIT = 30_000;
   const regions = () => all("[id][data-refresh]");
   const typedInto = "input:not([type=hidden]), select, textarea";
 
-  // The same element in the fresh part: of those that are named alike, the one with its number.
+  // The same element in the fresh part; among elements with the same name, the one with the same index.
   const named = (each) =>
     [each.id, each.name, each.getAttribute("href"), each.matches("a, button, summary") && each.textContent.trim()].join("\n");
   const alike = (each, within) => all(each.tagName, within).filter((other) => named(other) === named(each));
@@ -77,7 +77,7 @@
       const response = await fetch(location.href, { headers: { Accept: "text/html" } });
       if (response.ok) hasChanged = update(new DOMParser().parseFromString(await response.text(), "text/html"));
     } catch {
-      // The server is away for a moment; the next round tries again.
+      // The server is unavailable for a moment; the next round tries again.
     }
     wait = hasChanged ? shortest() : Math.min(wait * 1.5, LONGEST_WAIT);
     later();
@@ -89,6 +89,6 @@
     later();
   };
   document.addEventListener("visibilitychange", begin);
-  addEventListener("refreshed", begin); // also a part that was not there before
+  addEventListener("refreshed", begin); // also for a new part
   begin();
 }

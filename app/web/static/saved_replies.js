@@ -1,12 +1,12 @@
-// What is listed while one types: saved replies after `/`, and in a note the members after `@`. The one that is chosen
-// takes the place of what was typed.
+// Suggestions while typing: saved replies after `/`, and members after `@` in a note. The chosen one replaces what was
+// typed.
 "use strict";
 
 const offerReplies = (composer) => {
   const box = composer.elements.text;
   const list = byId("replies");
-  let token = null; // what was typed, from its sign on, and where it begins
-  let source = null; // of what is listed
+  let token = null; // the typed text from its sign on, and its position
+  let source = null; // of the suggestions
   let asked = 0;
   let isLoading = false;
   let picksFirst = false;
@@ -48,7 +48,7 @@ const offerReplies = (composer) => {
     const names = [...new Set(Object.entries(people).filter(([id]) => id !== me).map(([, name]) => name))].sort();
     const isLike = (name, test) => name.toLowerCase()[test](typed.toLowerCase());
     const data = [...names.filter((each) => isLike(each, "startsWith")), ...names.filter((each) => !isLike(each, "startsWith") && isLike(each, "includes"))];
-    // A name that is written in full needs no choice, so that Enter sends.
+    // A completely typed name has no suggestions, so that Enter sends the note.
     return { data: data.length === 1 && data[0].toLowerCase() === typed.toLowerCase() ? [] : data };
   };
   const memberOf = (name) => made("li", { role: "option", id: `option-${name}`, "data-name": name, "aria-selected": "false" }, made("bdi", {}, `@${name}`));
@@ -103,7 +103,7 @@ const offerReplies = (composer) => {
   box.addEventListener("blur", close);
   list.addEventListener("mousedown", (event) => event.preventDefault());
   list.addEventListener("click", (event) => source.insert(event.target.closest("[role=option]")));
-  // Before the box's own keys.
+  // Runs before the box's own key handlers.
   composer.addEventListener("keydown", (event) => {
     if (event.target !== box || event.isComposing) return;
     const picks = event.key === "Enter" || event.key === "Tab";

@@ -1,4 +1,4 @@
-// The form of a saved reply: the preview follows what one types.
+// The form of a saved reply: the preview follows the typed text.
 "use strict";
 {
   const form = document.getElementById("saved-reply");
@@ -35,7 +35,7 @@
       const response = await fetch(location.href, options);
       if (response.ok) draw(await response.json());
     } catch {
-      // Typed on meanwhile, or the server is away: the next key asks again.
+      // The text has changed meanwhile, or the server is unavailable: the next key asks again.
     }
   };
   text.addEventListener("input", () => {

@@ -1,11 +1,11 @@
-// Several conversations at once: ticks by `x`, in ranges with shift, and their change without a reload.
+// Several conversations at once: ticks by `x`, ranges with shift, and changes without a reload.
 "use strict";
 
 const selection = document.getElementById("selection");
 if (selection) {
   const list = document.getElementById("rows");
   const boxes = () => all(".tick input", list);
-  // A row that is drawn anew keeps its tick.
+  // A row that is rendered again keeps its tick.
   const tickedIds = new Set();
   let lastTicked = null;
 
@@ -39,7 +39,8 @@ if (selection) {
   };
 
   const said = (text) => (document.getElementById("selection-said").textContent = text);
-  // One after the other. The ticks go at once, so that the next key is not about them, and come back if it is refused.
+  // Submits changes one at a time. Unticks at once, so that the next key applies to other conversations; ticks again
+  // after a refusal.
   let running = Promise.resolve();
   const submit = (button) => {
     const data = new FormData(selection, button);
@@ -68,7 +69,7 @@ if (selection) {
       if (!response.ok) giveBack(data, ids, menu);
     } catch {
       said("The server cannot be reached. Try again.");
-      // The same key makes the next click the same change.
+      // With the same key, the next click is the same change.
       selection.elements.once.value = data.get("once");
       giveBack(data, ids, menu);
     }
@@ -84,7 +85,7 @@ if (selection) {
     if (!keys.isField(document.activeElement)) keys.enter(menu);
   };
 
-  // It is sent here, not by the page.
+  // This script sends the form, not the page.
   selection.removeAttribute("data-once");
   list.addEventListener("click", (event) => {
     if (event.target.matches(".tick input")) change(event.target, event.shiftKey);
@@ -93,7 +94,7 @@ if (selection) {
     event.preventDefault();
     submit(event.submitter);
   });
-  // Enter in a field of a menu is its first button, not that of the whole form.
+  // In a menu's field, Enter clicks the menu's first button, not the form's.
   selection.addEventListener("keydown", (event) => {
     const menu = event.key === "Enter" && !event.isComposing && event.target.matches("input, select") && event.target.closest("details");
     if (!menu) return;
@@ -105,8 +106,8 @@ if (selection) {
     showTicked();
   }).observe(list, { childList: true });
 
-  // The keys of the inbox are about the ticked conversations, else about the row that has the focus, else about the open
-  // one. A row that is not open is ticked while a menu is about it.
+  // Keys apply to the ticked conversations, otherwise to the focused row, otherwise to the open conversation. A row
+  // that is not open is ticked while a menu is open for it.
   const focusedRow = () => list.querySelector("li:focus-within");
   const openRow = () => list.querySelector("li:has(a[aria-current])");
   const isTicked = () => boxes().some((box) => box.checked) || selection.elements.all?.checked;
@@ -131,7 +132,7 @@ if (selection) {
     return true;
   };
   for (const key of ["e", "h", "l", "a"]) keys.on([key], () => changeSeveral(key));
-  // These are about one conversation, which is opened first.
+  // Keys for a single conversation, which is opened first.
   const openFirst = (key) => {
     if (key === "m" && isTicked()) return said("A macro is for one conversation: open it, and tick none.");
     const row = focusedRow();

@@ -1,7 +1,7 @@
 "use strict";
 const docs = document.getElementById("docs");
 
-// The bundled Swagger UI shows 3.0 alone. Of what 3.1 added, only types with null have to be written otherwise.
+// The bundled Swagger UI supports only OpenAPI 3.0. Of the features of 3.1, only types with null need conversion.
 function asOlder(value) {
   if (Array.isArray(value)) return value.map(asOlder);
   if (value === null || typeof value !== "object") return value;
@@ -13,6 +13,6 @@ function asOlder(value) {
 
 fetch(docs.dataset.document).then((answer) => answer.json()).then((document) => {
   const spec = { ...asOlder(document), openapi: "3.0.3" };
-  // Without a null validatorUrl Swagger UI asks a server of its own about the document.
+  // Without a null validatorUrl, Swagger UI sends the document's address to a server of its own.
   SwaggerUIBundle({ spec, domNode: docs, deepLinking: true, validatorUrl: null });
 });

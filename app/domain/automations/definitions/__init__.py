@@ -1,4 +1,4 @@
-"""Definitions of automations: their JSON Schemas, what is wrong with one, and the programs that runs execute."""
+"""Definitions of automations: JSON Schemas, validation, and the programs that runs execute."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.domain.triggers.automation_listeners import awaited_key
 def listened_keys(
     definition: Mapping[str, Any], exits: Sequence[Mapping[str, Any]], goal: Mapping[str, Any] | None = None
 ) -> set[str]:
-    """The keys of what concerns runs: the kind of an event, if a tag is named followed by ':' and the tag.
+    """Returns the keys that an automation listens to: a kind of event, plus ":" and a tag if named.
 
     What its steps wait for has keys of its own.
     """

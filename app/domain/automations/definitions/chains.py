@@ -1,4 +1,4 @@
-"""Chains: automations whose runs cause events that start each other, and in the end the first one again."""
+"""Chains: automations that start each other by events, and in the end the first one again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TEMPLATE = object()
 
 
 class Cause(NamedTuple):
-    """What starts automations: an event of a run or of its step, or a step that starts one.
+    """What starts automations: an event of a run or step, or a step that starts an automation.
 
-    `what` is the tag of the event, or the automation; None: there is none, or only a run can tell.
+    `what`: the event's tag, or the automation; None if there is none, or only a run can tell.
     """
 
     event: str | None
@@ -32,7 +32,10 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Automations that start each other; the last is the first again. `pointer`: from the definition to the cause."""
+    """Automations that start each other, ending with the first.
+
+    `pointer`: the cause in the definition.
+    """
 
     pointer: str
     detail: str
@@ -40,7 +43,7 @@ class Chain:
 
 
 def caused(definitions: Iterable[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
-    """What runs of these may start: keys of listeners, what such keys may begin with, and automations."""
+    """Returns what runs of these may start: keys of listeners, prefixes of keys, and automations."""
     causes = [cause for definition in definitions for cause in _causes(compile(definition))]
     keys = {key for each in causes if each.event for key in (each.event, f"{each.event}:{each.what or ''}")}
     any_tag = {f"{each.event}:" for each in causes if each.event and each.field == "tag" and each.what is None}
@@ -48,10 +51,10 @@ def caused(definitions: Iterable[Mapping[str, Any]]) -> tuple[set[str], set[str]
 
 
 def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]) -> list[Chain]:
-    """The chains that lead from events of the automation back to it, the shortest of each; `others` by automation.
+    """Returns the shortest chains from events of the automation back to it.
 
-    Conditions are not judged, so a run need not follow the chain. Left out is a step that can change nothing the second
-    time, such as one that adds a tag that no step among these removes.
+    `others`: definitions by automation. Ignores conditions, so a run need not follow the chain. Leaves out steps that
+    change nothing the second time, such as one that adds a tag that no step removes.
     """
     among = _Among({id: compile(each) for id, each in {**others, automation_id: definition}.items()})
     followers = {id: {other for each in among.causes(id) for other in among.started(each)} for id in among.programs}
@@ -65,20 +68,20 @@ def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[st
 
 
 class _Among:
-    """Programs by automation, and what starts which of them again and again."""
+    """Programs by automation, and which of them start each other repeatedly."""
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
         self.programs = programs
-        # By the event and its tag; None: any.
+        # By event and tag; None for any tag.
         self._listening: dict[tuple[str, str | None], set[str]] = defaultdict(set)
         self._listening_to_any: dict[str, set[str]] = defaultdict(set)
-        # What steps set, by their kind and the field.
+        # The values that steps set, by kind and field.
         self._values: dict[tuple[str, str], set[Any]] = defaultdict(set)
         for id, program in programs.items():
             for trigger in program.triggers:
                 if timed_triggers.is_timed(trigger):
-                    continue  # time lies between, so nothing is started again and again
-                # A condition tells which automation's run is meant.
+                    continue  # time passes in between, so this is no tight chain
+                # A condition may select which automation's run is meant, so this is left out.
                 if not (trigger["event"] in _OF_RUNS and "if" in trigger):
                     self._listening[trigger["event"], trigger.get("tag")].add(id)
                     self._listening_to_any[trigger["event"]].add(id)
@@ -87,11 +90,11 @@ class _Among:
                     self._values[cause.step.kind, _set_by(cause.step)].add(_value(cause))
 
     def causes(self, automation_id: str) -> list[Cause]:
-        """What may happen in each run of the automation."""
+        """Returns what may happen in each run of the automation."""
         return [each for each in _causes(self.programs[automation_id]) if self._repeats(each)]
 
     def started(self, cause: Cause) -> set[str]:
-        """The automations that it starts."""
+        """Returns the automations that the cause starts."""
         if cause.event is None:
             return {str(cause.what)} & self.programs.keys()
         if cause.what is None:
@@ -99,7 +102,7 @@ class _Among:
         return self._listening[cause.event, None] | self._listening[cause.event, cause.what]
 
     def _repeats(self, cause: Cause) -> bool:
-        """Whether it may happen again: each run does it, its value is a template, or some step sets another value."""
+        """Whether it may happen again: in every run, by a template, or because a step sets another value."""
         if cause.step is None or cause.event is None:
             return True
         kind, value = cause.step.kind, _value(cause)

@@ -1,4 +1,4 @@
-"""JSON Schemas of definitions, made from the table of step kinds; components of the OpenAPI document."""
+"""JSON Schemas of definitions, generated from the kinds of steps; part of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ID = "^[A-Za-z0-9_-]{1,64}$"
 
 REPLY_EVENT = "message.received"
 
-# The schedules, by their `every`.
+# The schemas of schedules, by `every`.
 SCHEDULES = {"day": "DailyTrigger", "week": "WeeklyTrigger", "month": "MonthlyTrigger", ENTRY: "EntryTrigger"}
 _TRIGGERS = ("Trigger", "BeforeTrigger", "DateTrigger", *SCHEDULES.values())
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
@@ -28,7 +28,7 @@ _STEPS = {"type": "array", "items": {"$ref": "#/components/schemas/Step"}}
 
 
 def name_of(kind: str) -> str:
-    """The component that describes steps of the kind: `AddTagStep` for `add_tag`."""
+    """Returns the name of the kind's component: `AddTagStep` for `add_tag`."""
     return "".join(word.capitalize() for word in kind.split("_")) + "Step"
 
 
@@ -72,7 +72,7 @@ _IF_THEN = _CONDITION | {"description": "Only if this holds then, for `contact` 
 
 
 def _schedule(every: str, example: Any = None, **on: Any) -> dict[str, Any]:
-    """A schedule for a segment; `on`: the schema of the day, if it has to be given."""
+    """Returns a schedule's schema. `on`: the schema of the day, if the schedule needs one."""
     return {
         "type": "object",
         "description": f"A time in each {every} at which a run starts for each contact of a segment.",

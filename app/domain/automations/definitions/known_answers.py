@@ -1,4 +1,4 @@
-"""Known answers: what the buttons of questions can give, and conditions that compare it with anything else."""
+"""Known answers: what a question's buttons can return, and conditions that compare it with other values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from app.domain.triggers import conditions
 from app.domain.triggers.comparisons import COMPARISONS
 from app.lib.nearest_names import nearest
 
-# By the path of an answer, such as `steps.size.value`: what each button gives there, and its other name.
+# By the path of an answer, such as `steps.size.value`: what each button returns there, and the button's other name (its
+# identifier or label).
 Answers: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
-# How each comparison that can be checked is made with one answer.
+# For each operator that can be checked, the operator that compares a value with one answer.
 _CHECKED = {
     **{name: name for name in ("equals", "contains", "starts_with", "has_word", "matches")},
     **{"one_of": "equals", "not_equals": "equals", "not_contains": "contains"},
@@ -22,7 +23,7 @@ _CHECKED = {
 
 
 def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
-    """The answers that only buttons of these steps give. Labels that are templates are not known."""
+    """The answers that come only from buttons of these steps. Labels with templates are left out."""
     found: dict[str, list[tuple[str, str]]] = {}
     open_names: set[str] = set()
     for step in steps:
@@ -41,7 +42,10 @@ def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
 
 
 def faults(condition: Any, answers: Answers) -> Iterator[tuple[str, str]]:
-    """Yields pointers into the condition, which has no other faults, with sentences: no button can give that value."""
+    """Yields (pointer, sentence) for each value in the condition that no button can return.
+
+    The condition must be valid otherwise.
+    """
     for pointer, comparison in conditions.comparisons(condition):
         given, how = answers.get(comparison["field"]), _CHECKED.get(comparison["is"])
         if not given or how is None or "value" not in comparison:
@@ -54,7 +58,7 @@ def faults(condition: Any, answers: Answers) -> Iterator[tuple[str, str]]:
 
 
 def _offered(step: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The identifier and the label of each button of a choice; none of any other step."""
+    """Returns (identifier, label) of each button of a choice; nothing for any other step."""
     given = step.get("buttons")
     if step.get("kind") != "ask" or step.get("format") != CHOICE or not isinstance(given, list):
         return []

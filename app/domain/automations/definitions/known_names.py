@@ -1,7 +1,7 @@
-"""Names: what the templates and conditions of a definition can name, and what is wrong with a name that means nothing.
+"""Names: what templates and conditions of a definition can name, and faults of unknown names.
 
-Names are paths, such as `contact.first_name`. Where only a run can tell what there is (custom fields, variables, the
-body of a response), every name is right.
+Names are paths, such as `contact.first_name`. Where only a run knows the names (custom fields, variables, the body of a
+response), every name is accepted.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ from app.lib import templates
 from app.lib.nearest_names import MOST_LISTED, nearest
 from app.lib.templates import TemplateError
 
-# The names below a name; None: any.
+# The names below a name; None if any are accepted.
 Names: TypeAlias = Mapping[str, "Names | None"]
 
 CONTACT_FIELDS = tuple(ContactSchema().fields)
 DEEPEST_VALUE = 20
 CONTACT: Names = dict.fromkeys(CONTACT_FIELDS)
-# What templates can name besides.
+# Further names that templates can use.
 WORKSPACE: Names = {"workspace": {"timezone": None}}
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
-# What filters of contacts can name.
+# Names that filters of contacts can use.
 OF_FILTERS: Names = {"contact": {**CONTACT, **dict.fromkeys(FURTHER_FIELDS)}}
 _ENVELOPE = ("id", "kind", "created_at", "workspace_id")
 
 
 def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str]) -> Names:
-    """What steps can name. `results`: the members of each name in `steps`; `events`: the kinds that start the runs."""
+    """Returns the names for steps. `results`: the members of each name in `steps`.
+
+    `events`: the kinds of events that start the runs.
+    """
     steps = {name: None if members is None else dict.fromkeys(members) for name, members in results.items()}
     trigger = {"event": _event(frozenset(events)), "variables": None}
     run: Names = {"id": None, "variables": None}
@@ -42,18 +45,18 @@ def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str
 
 
 def of_events(events: Iterable[str]) -> Names:
-    """What conditions can name that are judged when one of these kinds of events happens."""
+    """Returns the names for conditions that are evaluated when one of these kinds of events happens."""
     return {"contact": CONTACT, "conversation": _CONVERSATION, "trigger": {"event": _event(frozenset(events))}}
 
 
 def of_exits(events: Iterable[str]) -> Names:
-    """What conditions of exits can name: also the run, of whichever version, and the event that started it."""
+    """Returns the names for conditions of exits: also the run, in any version, and its event."""
     run: Names = {"id": None, "variables": None, "trigger": {"event": None}}
     return {**of_events(events), "steps": None, "run": run}
 
 
 def fault(path: Sequence[str], names: Names) -> str | None:
-    """What is wrong with the path; None if it means something."""
+    """Returns the fault of the path; None if the name exists."""
     known: Names | None = names
     for depth, name in enumerate(path):
         if known is None:
@@ -65,7 +68,7 @@ def fault(path: Sequence[str], names: Names) -> str | None:
 
 
 def template_faults(template: str, names: Names) -> Iterator[str]:
-    """Yields what is wrong with the template: that it cannot be read, or names in it that mean nothing."""
+    """Yields the faults of a template: a syntax error, or unknown names."""
     try:
         named = templates.named(template)
     except TemplateError as error:
@@ -75,7 +78,7 @@ def template_faults(template: str, names: Names) -> Iterator[str]:
 
 
 def value_faults(value: Any, at: str, names: Names, depth: int = 0) -> Iterator[Fault]:
-    """The same for all strings of the value, which is at the pointer."""
+    """Like `template_faults`, for all strings in the value at the pointer."""
     if isinstance(value, str):
         yield from (Fault(at, wrong) for wrong in template_faults(value, names))
     elif isinstance(value, (dict, list)):
@@ -102,7 +105,7 @@ def _unknown(before: Sequence[str], name: str, known: Names) -> str:
 
 @lru_cache(1_000)
 def _event(kinds: frozenset[str]) -> Names:
-    """The members of the bodies of these kinds of events, in which those of their resources are known too."""
+    """Returns the members of these events' bodies, including those of their resources."""
     data: dict[str, Names | None] = {}
     for kind in sorted(kinds):
         for name, value in catalogue.KINDS[kind].sample().items():

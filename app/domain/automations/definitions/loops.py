@@ -14,10 +14,10 @@ from app.errors import Fault
 def loop(
     automation_id: str, definition: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]], pointer: str = ""
 ) -> Fault | None:
-    """The fault at the step that leads back to the automation, through definitions of others; None if none does.
+    """Returns the fault of the step that leads back to the automation via others; None if none does.
 
-    `definition` is the automation's own, at the pointer. No definition may have faults. Only starts by steps count:
-    chains of triggers depend on what changes, and end at the tenth automation.
+    `definition` is the automation's own, at `pointer`. No definition may have faults. Considers only steps that start
+    automations: chains of triggers depend on what changes, and end at the tenth automation.
     """
 
     def follow(started_id: str) -> set[str]:
@@ -33,7 +33,7 @@ def loop(
 
 
 def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
-    """The automations that steps of the definition start, each by the pointer to where it is named."""
+    """Maps pointers to the automations that the definition's steps start."""
     steps = [step for step in compile(definition).steps.values() if step.kind == "start_automation"]
     return {
         f"{pointer}{pointer_to_step(definition, step.id)}/automation_id": str(step.fields["automation_id"])
@@ -42,7 +42,7 @@ def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
 
 
 def channels(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
-    """The channels that steps of the definition send on, each by the pointer to where it is named."""
+    """Maps the pointer of each `channel_id` in the definition's steps to the channel's identifier."""
     steps = [step for step in compile(definition).steps.values() if step.fields.get("channel_id")]
     return {
         f"{pointer}{pointer_to_step(definition, step.id)}/channel_id": str(step.fields["channel_id"]) for step in steps
@@ -50,7 +50,7 @@ def channels(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]
 
 
 def shortest_path(begin: Collection[str], end: str, follow: Callable[[str], Collection[str]]) -> tuple[str, ...] | None:
-    """The shortest path from one of the automations to the end, the same one each time; None if there is none."""
+    """Returns the shortest path to `end`, always the same one; None if there is none."""
     paths: list[tuple[str, ...]] = [(each,) for each in sorted(begin)]
     seen = set(begin)
     for path in paths:
@@ -63,7 +63,7 @@ def shortest_path(begin: Collection[str], end: str, follow: Callable[[str], Coll
 
 
 def _starts(program: Program) -> Iterator[Step]:
-    """The steps that start an automation, and that a run can reach without a wait."""
+    """Yields the steps that start an automation and that a run reaches without a wait."""
     pending = [program.first]
     seen: set[str | None] = {None}
     while pending:
@@ -74,13 +74,13 @@ def _starts(program: Program) -> Iterator[Step]:
         step = program.steps[str(identifier)]
         if step.kind == "start_automation":
             yield step
-        # A wait of no seconds is none.
+        # A wait of 0 seconds does not count.
         if step.kind != "stop" and not (KINDS[step.kind].waits and step.fields.get("seconds") != 0):
             pending += [step.next, *step.inside.values()]
 
 
 def pointer_to_step(definition: Mapping[str, Any], identifier: str) -> str:
-    """Where the step with this identifier stands in the definition."""
+    """Returns the pointer to the step with this identifier."""
     pending = [("/steps", definition["steps"])]
     while pending:
         at, steps = pending.pop()

@@ -13,16 +13,16 @@ from app.lib import json
 from app.lib.caches import Cache
 from app.models.automations import AutomationVersion
 
-# Steps and triggers of all programs that a process keeps.
+# The number of steps and triggers, in all programs, that a process caches.
 MOST_KEPT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A definition as runs execute it.
+    """A definition, as runs execute it.
 
-    `first`: the step to begin with; None: a run of it is complete at once. `talks`: a step of it needs the run's
-    conversation, or may name it.
+    `first`: the first step; None if a run completes at once. `talks`: a step needs the run's conversation, or may name
+    it.
     """
 
     first: str | None
@@ -32,7 +32,7 @@ class Program:
 
 
 def program_of(automation_id: str, version: int) -> Program:
-    """The program of a published version, which never changes. Raises NotFound."""
+    """Returns the program of a published version, which never changes. Raises NotFound."""
     key = automation_id, version
     program = _KEPT.get(key)
     if program is None:
@@ -45,7 +45,7 @@ def program_of(automation_id: str, version: int) -> Program:
 
 
 def compile(definition: Mapping[str, Any]) -> Program:
-    """The program of a definition without faults."""
+    """Compiles a definition without faults."""
     steps: dict[str, Step] = {}
     first = _add(definition["steps"], None, steps)
     talks = any(KINDS[step.kind].talks for step in steps.values()) or b"conversation" in json.dumps(definition["steps"])
@@ -53,7 +53,7 @@ def compile(definition: Mapping[str, Any]) -> Program:
 
 
 def _add(listed: Sequence[Mapping[str, Any]], after: str | None, steps: dict[str, Step]) -> str | None:
-    """Adds the steps of a list, and those inside them; returns the first one, or `after` if the list is empty."""
+    """Adds a list's steps and nested ones. Returns the first step, or `after` if the list is empty."""
     for given in reversed(listed):
         kind = KINDS[given["kind"]]
         fields = {name: value for name, value in given.items() if name not in ("id", "kind", *kind.lists)}

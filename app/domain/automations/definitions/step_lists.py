@@ -1,4 +1,4 @@
-"""Lists of steps: the checks of a list and of the identifiers in it, for definitions that run and for drafts."""
+"""Checks lists of steps and their identifiers, in definitions and in drafts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Check = Callable[[dict[str, Any], str], Iterator[Fault]]
 
 
 def faults(steps: Any, at: str, depth: int, check: Check) -> Iterator[Fault]:
-    """The faults of a list at the pointer `at`; `check` gives those of each step and of the lists inside it."""
+    """Yields the faults of the list at `at`. `check` yields those of a step and its nested lists."""
     if not isinstance(steps, list):
         yield Fault(at, "Give a list of steps.")
     elif depth > DEEPEST:
@@ -27,7 +27,7 @@ def faults(steps: Any, at: str, depth: int, check: Check) -> Iterator[Fault]:
 
 
 def id_fault(step: Mapping[str, Any], at: str, pointers: dict[str, str]) -> Fault | None:
-    """The fault of the step's identifier. If there is none, `pointers` has where it stands from now on."""
+    """Returns the fault of the step's identifier; otherwise None, and adds it to `pointers`."""
     identifier = step.get("id")
     if not isinstance(identifier, str) or not re.fullmatch(ID, identifier):
         return Fault(f"{at}/id", "Give the step an identifier of 1 to 64 letters, digits, '_' and '-'.")

@@ -1,4 +1,4 @@
-"""Validation: what is wrong with a definition, as pointers and sentences for the person who writes it."""
+"""Validation: finds a definition's faults, as pointers and sentences for its author."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _EXAMPLE_OF_GOAL = '{"event": "sale.recorded", "within_seconds": 604800}'
 
 
 def faults(definition: Any, pointer: str = "") -> list[Fault]:
-    """The faults of the definition, which is at the pointer; MAX_FAULTS at most."""
+    """Returns the faults of the definition at `pointer`, up to MAX_FAULTS."""
     return [fault for fault, _ in zip(_faults(definition, pointer), range(MAX_FAULTS), strict=False)]
 
 
 def exit_faults(exits: Any, pointer: str = "") -> list[Fault]:
-    """The faults of the exits of an automation."""
+    """Returns the faults of an automation's exits."""
     return list(_trigger_faults(exits, pointer, MOST_EXITS, known_names.of_exits))
 
 
 def filter_faults(condition: Any, pointer: str = "") -> list[Fault]:
-    """The faults of a filter of contacts."""
+    """Returns the faults of a filter of contacts."""
     return list(_condition_faults(condition, pointer, known_names.OF_FILTERS))[:MAX_FAULTS]
 
 
 def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
-    """The faults of the goal of an automation."""
+    """Returns the faults of an automation's goal."""
     if not isinstance(goal, dict):
         return [Fault(pointer, f"Give an object, such as {_EXAMPLE_OF_GOAL}, or null.")]
     schema = SCHEMAS["Goal"]["properties"]
@@ -68,15 +68,15 @@ def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
 
 
 def names(definition: Mapping[str, Any]) -> Names:
-    """What templates and conditions of the definition's steps can name. It may have faults."""
+    """Returns the names for the definition's templates and conditions. It may have faults."""
     return known_names.of_steps(dict(_results(definition.get("steps", []))), _events(definition.get("triggers")))
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What has been read of the definition: where each identifier stands.
+    """What validation has read of the definition so far.
 
-    `names`: what its steps can name; `answers`: what its buttons can give.
+    `names`: what its steps can name; `answers`: what its buttons can return; `pointers`: where each identifier is.
     """
 
     names: Names
@@ -103,7 +103,7 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
 
 
 def _results(steps: Any) -> Iterator[tuple[str, Collection[str] | None]]:
-    """The names that `steps` will have, by all steps however deep, and the members of each."""
+    """Yields the names that `steps` will have, from steps at any depth, and the members of each."""
     for each in _all_steps(steps):
         kind = KINDS.get(each["kind"]) if isinstance(each.get("kind"), str) else None
         if isinstance(each.get("id"), str):
@@ -113,7 +113,7 @@ def _results(steps: Any) -> Iterator[tuple[str, Collection[str] | None]]:
 
 
 def _all_steps(steps: Any) -> Iterator[dict[str, Any]]:
-    """All steps however deep, and other objects where steps could be."""
+    """Yields all steps at any depth, and any other objects found in their place."""
     pending = [steps]
     while pending:
         each = pending.pop()
@@ -125,9 +125,9 @@ def _all_steps(steps: Any) -> Iterator[dict[str, Any]]:
 
 
 def _events(triggers: Any) -> Sequence[str]:
-    """The kinds of events that start runs; all kinds if there are none, as nothing is known then.
+    """Returns the kinds of events that start runs; all kinds if there are no triggers.
 
-    Of a trigger by time, one whose members are those of what its runs have as an event.
+    For a trigger by time, returns a kind of event with the members that its runs get.
     """
     listed = [_event(each) for each in triggers if isinstance(each, dict)] if isinstance(triggers, list) else []
     return [event for event in EVENTS if event in listed] or EVENTS
@@ -165,7 +165,7 @@ def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iter
     for each in kind.paths:
         if isinstance(step.get(each), str) and (detail := known_names.fault(step[each].split("."), seen.names)):
             yield Fault(f"{at}/{each}", detail)
-    if not (kind.arms and wrong):  # or its arms may not be arms
+    if not (kind.arms and wrong):  # otherwise the arms may not be arms
         for _, place, listed in kind.inside(step):
             if listed != []:
                 yield from _list_faults(listed, f"{at}{place}", seen, depth + 1)

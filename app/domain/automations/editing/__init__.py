@@ -1,1 +1,1 @@
-"""Editing definitions: changes of one, also while it is incomplete, and the working copies that editors share."""
+"""Editing: changes to definitions, even incomplete ones, and shared working copies."""

@@ -1,4 +1,4 @@
-"""Clipboards: the step that somebody has copied or cut in a workspace, to be pasted into any automation of it."""
+"""Clipboards: steps that members have copied or cut, to paste into any automation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from app.database import delete_some
 from app.models.automations import Automation
 from app.models.working_copies import StepClipboard
 
-# How long a step can be pasted after it was copied or cut.
+# How many days a step can be pasted.
 KEPT_DAYS = 30
 
 
 def put(automation: Automation, actor_id: str, step: Mapping[str, Any], *, is_cut: bool) -> None:
-    """Keeps the step for them, instead of the one before."""
+    """Stores the step in the actor's clipboard, in place of the previous one."""
     values = {"step": step, "source_id": automation.id, "is_cut": is_cut, "updated_at": fn.now()}
     StepClipboard.insert(workspace_id=automation.workspace_id, actor_id=actor_id, **values).on_conflict(
         conflict_target=[StepClipboard.workspace_id, StepClipboard.actor_id], update=values
@@ -24,19 +24,19 @@ def put(automation: Automation, actor_id: str, step: Mapping[str, Any], *, is_cu
 
 
 def of(workspace_id: str, actor_id: str) -> StepClipboard | None:
-    """What they have copied or cut last in the workspace; None if it was nothing."""
+    """Returns the actor's clipboard in the workspace; None if nothing was copied or cut."""
     mine = (StepClipboard.workspace_id == workspace_id) & (StepClipboard.actor_id == actor_id)
     found: StepClipboard | None = StepClipboard.select().where(mine).first()
     return found
 
 
 def was_pasted(clipboard: StepClipboard) -> None:
-    """Makes what was cut a copy: it is gone from where it was."""
+    """Marks a cut step as a copy, because it has been removed from its source."""
     mine = (StepClipboard.workspace_id == clipboard.workspace_id) & (StepClipboard.actor_id == clipboard.actor_id)
     StepClipboard.update(is_cut=False).where(mine).execute()
 
 
 def forget_old(limit: int = 1_000) -> int:
-    """Deletes up to `limit` clipboards whose steps were copied or cut too long ago; returns how many."""
+    """Deletes up to `limit` expired clipboards; returns how many."""
     is_old = "updated_at < now() - %s * interval '1 day'"
     return delete_some("step_clipboards", is_old, "updated_at", (KEPT_DAYS,), limit, key="ctid")

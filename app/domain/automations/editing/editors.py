@@ -1,4 +1,4 @@
-"""Editors: who has an automation open in the editor now. Kept in Redis for as long as it is true; lost with it."""
+"""Editors: who has an automation open in the editor now. Kept only in Redis."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MOST_SHOWN = 20
 
 
 def come(automation_id: str, actor_id: str) -> list[str]:
-    """Notes that they have it open for HERE_SECONDS, and returns all who have, MOST_SHOWN at most.
+    """Records the actor for HERE_SECONDS, and returns all current editors, up to MOST_SHOWN.
 
-    Returns an empty list while Redis is away, and never raises.
+    Returns [] while Redis is unavailable. Never raises.
     """
     key = f"editors:{automation_id}"
     try:

@@ -1,7 +1,7 @@
-"""Edits: changes of a definition. Each returns a new one, and leaves the one that it is given as it is.
+"""Edits: changes to a definition.
 
-Steps are named by their identifiers, and places by At, so an edit finds its step whatever others did meanwhile. All
-raise Conflict if what they name is gone.
+Each returns a new definition, and does not modify its argument. Steps are identified by identifier, and places by At,
+so that an edit finds its step whatever others have changed. All raise Conflict if what they name is gone.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _ITSELF = "A step cannot be moved into itself."
 
 
 def insert(definition: Definition, at: At, step: Mapping[str, Any]) -> dict[str, Any]:
-    """Inserts the step at the place; at the end of its list if the step before is gone."""
+    """Inserts the step at the place, or at the end of its list if the step before it is gone."""
     changed = deepcopy(dict(definition))
     _put(changed, at, deepcopy(dict(step)))
     return changed
 
 
 def change(definition: Definition, step_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives the step these members instead of its own; the steps inside it stay.
+    """Replaces the members of the step. Nested steps stay.
 
-    A new `id` is also put where other steps name it. An arm keeps its steps if it says with `was` how it was named.
-    Raises Invalid for an identifier that another step has.
+    A new `id` also replaces the old one where other steps name it. An arm keeps its steps if `was` has its old name.
+    Raises Invalid if another step has the identifier.
     """
     changed = deepcopy(dict(definition))
     step: Any = step_trees.find(changed, step_id).step
@@ -48,14 +48,14 @@ def change(definition: Definition, step_id: str, fields: Mapping[str, Any]) -> d
 
 
 def remove(definition: Definition, step_id: str) -> dict[str, Any]:
-    """Removes the step, and those inside it."""
+    """Removes the step and its nested steps."""
     changed = deepcopy(dict(definition))
     _take(changed, step_id)
     return changed
 
 
 def move(definition: Definition, step_id: str, at: At) -> dict[str, Any]:
-    """Moves the step, with those inside it, to the place. Raises Conflict if that is inside the step."""
+    """Moves the step with its nested steps. Raises Conflict if the place is inside the step."""
     moved = step_trees.find(definition, step_id).step
     inside = {each.step["id"] for each in step_trees.walk({"steps": [moved]})}
     if at.owner in inside:
@@ -68,7 +68,7 @@ def move(definition: Definition, step_id: str, at: At) -> dict[str, Any]:
 
 
 def move_by(definition: Definition, step_id: str, by: int) -> dict[str, Any]:
-    """Moves the step up (-1) or down (1) in its list; at its end it stays."""
+    """Moves the step up (-1) or down (1) within its list, if possible."""
     changed = deepcopy(dict(definition))
     placed = step_trees.find(changed, step_id)
     listed = step_trees.list_at(changed, placed.at)
@@ -78,14 +78,14 @@ def move_by(definition: Definition, step_id: str, by: int) -> dict[str, Any]:
 
 
 def copied(definition: Definition, step_id: str) -> dict[str, Any]:
-    """The step with those inside it, for a clipboard."""
+    """Copies the step with its nested steps, for a clipboard."""
     return deepcopy(dict(step_trees.find(definition, step_id).step))
 
 
 def paste(definition: Definition, at: At, step: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Inserts a copy of the step at the place; returns its identifier, too.
+    """Inserts a copy of the step; returns the definition and the copy's identifier.
 
-    Names that are taken become others, also where steps of the copy name each other.
+    Identifiers that are taken are replaced, also where steps of the copy refer to each other.
     """
     taken, names = new_steps.taken(definition), dict[str, str]()
     for each in step_trees.walk({"steps": [step]}):
@@ -103,7 +103,7 @@ def paste(definition: Definition, at: At, step: Mapping[str, Any]) -> tuple[dict
 
 
 def affected(definition: Definition, step_id: str) -> list[tuple[str, str]]:
-    """What the removal of the step affects: the other steps that use what it or a step inside keeps, and the name."""
+    """Returns (step, name) for other steps that use results of the step or of nested ones."""
     tree = {"steps": [step_trees.find(definition, step_id).step]}
     inside = {each.step["id"] for each in step_trees.walk(tree)}
     names = {name for each in step_trees.walk(tree) for name in references.names_of(each.step)}
@@ -113,7 +113,10 @@ def affected(definition: Definition, step_id: str) -> list[tuple[str, str]]:
 def replace_trigger(
     definition: Definition, print_before: str | None, trigger: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Puts the trigger in the place of the one with that fingerprint; None: of none, or removes it."""
+    """Replaces the trigger with fingerprint `print_before`; None adds one.
+
+    A `trigger` of None removes it.
+    """
     changed = deepcopy(dict(definition))
     triggers: list[Any] = changed.setdefault("triggers", [])
     if print_before is None:
@@ -127,13 +130,13 @@ def replace_trigger(
 
 
 def changed_steps(before: Definition, after: Definition) -> list[str]:
-    """The identifiers of steps that were added, removed or changed themselves, in no particular order."""
+    """Returns the identifiers of added, removed and changed steps, in no particular order."""
     was, now = _owns(before), _owns(after)
     return [identifier for identifier in {**was, **now} if was.get(identifier) != now.get(identifier)]
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Sequence[tuple[str, Any, Any]]:
-    """The members of two steps that differ: the name of each, with both values; None where there is none."""
+    """Returns (name, before, after) for members of two steps that differ; None for missing values."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return [(name, before.get(name), after.get(name)) for name in names]
 
@@ -165,7 +168,7 @@ def _new(step: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
 
 
 def _renamed(definition: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The definition with these names in its templates, conditions and paths as the new ones."""
+    """Replaces names in templates, conditions and paths of the definition."""
     for placed in list(step_trees.walk(definition)):
         step: Any = placed.step
         step.update(references.rename(step, names))

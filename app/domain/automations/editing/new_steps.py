@@ -1,4 +1,4 @@
-"""New steps: what each kind begins with, and names that no other step has."""
+"""New steps: the initial content of each kind, and unused names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.domain.automations.steps import KINDS
 
 LONGEST_ID = 64
 DAY_SECONDS = 24 * 60 * 60
-# How steps of a kind are called, where that is not the kind.
+# Base names of steps, if they differ from the kind.
 _NAMES = {
     "send_message": "message",
     "ask": "question",
@@ -25,7 +25,7 @@ _NAMES = {
     "start_automation": "start",
     "add_note": "note",
 }
-# What a new step has, besides what its author has to write.
+# Initial members of new steps.
 _BEGINNINGS: Mapping[str, Mapping[str, Any]] = {
     "wait": {"seconds": DAY_SECONDS},
     "snooze_conversation": {"seconds": DAY_SECONDS},
@@ -40,19 +40,19 @@ _BEGINNINGS: Mapping[str, Mapping[str, Any]] = {
 
 
 def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """A step of the kind, which may lack what only its author knows. Raises KeyError for no kind."""
+    """Returns a new step, which may lack what only its author can know. Raises KeyError for no kind."""
     lists: dict[str, list[Any]] = {name: [] for name in KINDS[kind].lists}
     identifier = fresh(_NAMES.get(kind, kind), taken(definition))
     return {"id": identifier, "kind": kind, **deepcopy(dict(_BEGINNINGS.get(kind, {}))), **lists}
 
 
 def taken(definition: Mapping[str, Any]) -> set[str]:
-    """The names that steps of the definition have."""
+    """Returns the names of the definition's steps."""
     return {name for placed in step_trees.walk(definition) for name in references.names_of(placed.step)}
 
 
 def fresh(name: str, taken: Collection[str]) -> str:
-    """The name, or with the lowest number that makes it one that is not taken."""
+    """Returns the name, with the lowest free number if it is taken."""
     if name not in taken:
         return name
     stem, _, number = name.rpartition("_")

@@ -1,4 +1,4 @@
-"""Previews: what a text of a draft would be for a contact, as far as that is known before a run."""
+"""Previews: renders a draft's text for a contact, as far as possible before a run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _OVERSPENT = "The text takes too many steps to be filled in."
 
 
 def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The text filled in for the contact, and the names in it that print nothing.
+    """Returns the text rendered for the contact, and the names that print nothing.
 
-    What starts a run is the sample of its first trigger; what steps keep is unknown. Raises Conflict with a sentence.
+    Uses the first trigger's sample event; results of steps are unknown. Raises Conflict, with a sentence.
     """
     variables: dict[str, Any] = {"contact": json.loads(json.dumps(contacts.represent(contact)))}
     variables |= {"workspace": {"timezone": workspaces.find(contact.workspace_id).timezone}}
@@ -38,7 +38,7 @@ def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[
 
 
 def sample_event(definition: Mapping[str, Any], workspace_id: str) -> Mapping[str, Any] | None:
-    """A body of an event of the first trigger that is one; None if there is none."""
+    """Returns a sample event of the first trigger that is an event; None if there is none."""
     for trigger in definition.get("triggers", []):
         kind = "booking.created" if "before" in trigger else trigger.get("event")
         if (kind in catalogue.KINDS) and (kind == "booking.created" or not timed_triggers.is_timed(trigger)):
@@ -48,7 +48,7 @@ def sample_event(definition: Mapping[str, Any], workspace_id: str) -> Mapping[st
 
 
 def paths(names: known_names.Names, before: str = "", depth: int = 0) -> list[str]:
-    """The dotted paths of all names, as far as they are known."""
+    """Returns the dotted paths of all known names."""
     found: list[str] = []
     for name, inner in names.items():
         path = f"{before}{name}"

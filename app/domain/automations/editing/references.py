@@ -1,4 +1,4 @@
-"""References: where steps name what other steps have kept, as `steps.<id>`, and how such names are changed."""
+"""References: finds and renames `steps.<id>` in steps."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NAMED = re.compile(
 
 
 def names_of(step: Mapping[str, Any]) -> set[str]:
-    """The names in `steps` that the step gives: its identifier, and `save_as`."""
+    """Returns the names that the step adds to `steps`: its identifier, and `save_as`."""
     return {step["id"], *([step["save_as"]] if isinstance(step.get("save_as"), str) else [])}
 
 
 def uses(definition: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The steps that use one of these names: the identifier of each, with the name."""
+    """Yields (step, name) for steps that use one of the names."""
     for placed in step_trees.walk(definition):
         used: set[str] = set()
         _replaced(step_trees.own(placed.step), lambda name, used=used: (used.add(name), name)[1])  # type: ignore[misc]
@@ -29,13 +29,13 @@ def uses(definition: Mapping[str, Any], names: Collection[str]) -> Iterator[tupl
 
 
 def rename(step: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The step, without changes of the steps inside it, with each of these names as the new one."""
+    """Renames references in the step. Nested steps do not change."""
     renamed = _replaced(step_trees.own(step), lambda name: names.get(name, name))
     return {**step, **renamed} if not KINDS[step["kind"]].arms else dict(step)
 
 
 def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, Any]:
-    """The step with its names in templates, conditions and paths replaced."""
+    """Returns the step with names replaced in its templates, conditions and paths."""
     kind = KINDS[step["kind"]]
 
     def of_path(path: str) -> str:
@@ -63,7 +63,7 @@ def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, A
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """The JSON value with all its texts changed."""
+    """Applies `change` to all strings in a JSON value."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -72,7 +72,7 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _condition(condition: Any, change: Callable[[str], str]) -> Any:
-    """The condition with the paths in it changed."""
+    """Applies `change` to all paths in a condition."""
     if isinstance(condition, list):
         return [_condition(each, change) for each in condition]
     if not isinstance(condition, dict):
@@ -80,7 +80,7 @@ def _condition(condition: Any, change: Callable[[str], str]) -> Any:
     return {
         name: change(value)
         if name in ("field", "other") and isinstance(value, str)
-        # Only these hold conditions; any other value is the caller's own.
+        # Only these contain conditions; other values are the author's own.
         else _condition(value, change)
         if name in ("all", "any", "not")
         else value

@@ -1,4 +1,4 @@
-"""Step trees: where the steps of a definition stand, also of one that cannot run yet."""
+"""Step trees: the places of steps in a definition, even one that cannot run yet."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ARM = "arm:"
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Where a step belongs: into a list of the step `owner` (None: the definition's own list), behind `after`.
+    """The place of a step: in a list of the step `owner` (None: of the definition), after `after`.
 
-    `name` is that of the list: a member of the owner, or `arm:` and the name of an arm. With `after` None it is the
-    first. A place stays the same while others add and remove steps elsewhere.
+    `name`: the list: a member of the owner, or `arm:` and the name of an arm. With `after` None, the step is the first.
+    A place stays valid while others add and remove steps elsewhere.
     """
 
     owner: str | None = None
@@ -35,7 +35,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A step, the place that it has, and its JSON pointer in the definition."""
+    """A step, its place, and its JSON pointer in the definition."""
 
     step: Mapping[str, Any]
     at: At
@@ -43,7 +43,7 @@ class Placed:
 
 
 def walk(definition: Mapping[str, Any]) -> Iterator[Placed]:
-    """Every step, each before those inside it."""
+    """Yields every step, each before those nested in it."""
     yield from _walk(definition.get("steps", []), None, "steps", "/steps")
 
 
@@ -58,7 +58,7 @@ def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Pl
 
 
 def lists_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
-    """The lists of steps inside a step: the name of each as in At, its pointer from the step, and the steps."""
+    """Yields the lists of steps inside a step: name as in At, relative pointer, steps."""
     kind = KINDS[step["kind"]]
     for name in kind.lists:
         yield name, pointer_to(name), step.get(name, [])
@@ -68,7 +68,7 @@ def lists_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
 
 
 def find(definition: Mapping[str, Any], step_id: str) -> Placed:
-    """The step with that identifier. Raises Conflict if there is none."""
+    """Returns the step with that identifier. Raises Conflict if there is none."""
     for placed in walk(definition):
         if placed.step["id"] == step_id:
             return placed
@@ -76,13 +76,13 @@ def find(definition: Mapping[str, Any], step_id: str) -> Placed:
 
 
 def list_at(definition: Any, at: At) -> list[Any]:
-    """The list that the place is in, made if the step lacks it; part of `definition`. Raises Conflict if it is gone."""
+    """Returns the list of the place in `definition`; creates it if it is missing. Raises Conflict."""
     listed: list[Any] = _holder(definition, at).setdefault("steps" if at.name.startswith(_ARM) else at.name, [])
     return listed
 
 
 def _holder(definition: Any, at: At) -> Any:
-    """The object that has the list: the definition, a step or an arm."""
+    """Returns the object that has the list: the definition, a step or an arm."""
     if at.owner is None:
         return definition
     step = find(definition, at.owner).step
@@ -96,7 +96,7 @@ def _holder(definition: Any, at: At) -> Any:
 
 
 def places(definition: Mapping[str, Any]) -> dict[str, At]:
-    """Every place where a step can be inserted, by the JSON pointer that the step would have: `/steps/2/then/0`."""
+    """Returns every place for a new step, by the pointer that the step would get: `/steps/2/then/0`."""
     found: dict[str, At] = {}
 
     def add(owner: str | None, name: str, pointer: str, listed: list[Any]) -> None:
@@ -111,7 +111,7 @@ def places(definition: Mapping[str, Any]) -> dict[str, At]:
 
 
 def own(step: Mapping[str, Any]) -> dict[str, Any]:
-    """The step without the steps inside it."""
+    """Returns the step without its nested steps."""
     kind = KINDS[step["kind"]]
     found = {name: value for name, value in step.items() if name not in kind.lists}
     if kind.arms and kind.arms in found:
@@ -120,12 +120,12 @@ def own(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_of(value: Any) -> str:
-    """A fingerprint of JSON, by which a form tells whether what it shows has changed meanwhile."""
+    """Returns a fingerprint of a JSON value, by which forms detect changes."""
     return hashlib.sha256(json.dumps(value)).hexdigest()[:16]
 
 
 def structure_faults(definition: Any) -> list[Fault]:
-    """What keeps a definition from being edited, of which it may have much less than of what keeps it from running."""
+    """Returns the faults that prevent editing. A definition that cannot run may still be edited."""
     if not isinstance(definition, dict):
         return [Fault("", 'Give a definition: {"triggers": [...], "steps": [...]}.')]
     triggers = definition.get("triggers", [])

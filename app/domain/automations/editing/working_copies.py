@@ -1,7 +1,8 @@
-"""Working copies: the draft that the editors of an automation share, which may be incomplete, with undo and redo.
+"""Working copies: drafts shared by an automation's editors, with undo and redo.
 
-A working copy is the automation's `definition` whenever it can run, and keeps what cannot run yet beside it. A
-`definition` that changes elsewhere, by the API or because a version is restored, becomes its next state.
+A working copy may be incomplete. Whenever it can run, it becomes the automation's `definition`; otherwise, it is kept
+beside it. If the `definition` changes elsewhere, through the API or by restoring a version, that becomes the copy's
+next state.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from app.models.automations import Automation
 from app.models.working_copies import WorkingCopy, WorkingCopyState
 
 MOST_STATES = 100
-# Of all states of an automation; the present one is kept whatever it has.
+# The limit for all states of an automation. The current state is always kept.
 MOST_STATE_BYTES = 8 * 1024 * 1024
-# What one types into a form becomes one state, if it goes on for no longer.
+# Typing in a form within this time is one state.
 TYPING_SECONDS = 120
 CHANGED_ELSEWHERE = "changed the draft over the API, or restored a version"
 _LARGE_BYTES = 4 * 1024
@@ -35,7 +36,7 @@ Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A working copy as it is now. `undoes`, `redoes`: the states whose changes that would be; None: there is none."""
+    """The current working copy. `undoes`, `redoes`: the states that undo and redo affect, or None."""
 
     automation: Automation
     definition: Mapping[str, Any]
@@ -45,29 +46,29 @@ class Copy:
 
     @property
     def faults(self) -> list[Fault]:
-        """What keeps it from running, by pointers into the definition. Raises Overloaded."""
+        """The faults that keep it from running, with pointers into the definition. Raises Overloaded."""
         is_large = len(json.dumps(self.definition)) > _LARGE_BYTES
         with bounds.alone(self.automation.workspace_id) if is_large else nullcontext():
             return definitions.faults(self.definition)
 
 
 def current(automation: Automation) -> Copy:
-    """The working copy; the automation's definition if there is none, or if that was changed elsewhere since."""
+    """Returns the working copy, or the automation's definition if that is newer or there is no copy."""
     found: WorkingCopy | None = WorkingCopy.get_or_none(WorkingCopy.automation_id == automation.id)
     if found is None:
         return Copy(automation, automation.definition, 0)
     if found.seen != step_trees.print_of(automation.definition):
-        # Its next change writes down that it was; until then the revision is odd one out for everybody alike.
+        # The next change records this state. Until then, everybody sees the old revision.
         return Copy(automation, automation.definition, found.revision, undoes=_state(automation, found.state))
     near = _near(found)
     return _copy(automation, found, near)
 
 
 def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is_typing: bool = False) -> Copy:
-    """Changes the working copy as it is now, whatever others have changed; `done` says what, after a name.
+    """Changes the current working copy, whatever others have changed.
 
-    With `is_typing` it goes on with the last state, if that is of the same steps and person and not long ago. Raises
-    what `change` raises, and Invalid for a definition that cannot be edited.
+    `done`: a phrase about the change. With `is_typing`, extends the last state if it is recent, and of the same steps
+    and person. Raises what `change` raises, and Invalid for a definition that cannot be edited.
     """
     with transaction():
         locked, found = _locked(automation)
@@ -89,17 +90,20 @@ def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is
 
 
 def undo(automation: Automation, revision: int) -> Copy:
-    """Goes back to the state before. Raises Conflict if there is none, or if the copy has changed since `revision`."""
+    """Undoes the last change.
+
+    Raises Conflict if there is none, or the copy has changed since `revision`.
+    """
     return _step(automation, revision, -1, "There is nothing to undo.")
 
 
 def redo(automation: Automation, revision: int) -> Copy:
-    """Goes on to the state that was undone. Raises Conflict like `undo`."""
+    """Redoes the change that was undone last. Raises Conflict like `undo`."""
     return _step(automation, revision, 1, "There is nothing to redo.")
 
 
 def last_change(automation: Automation, step_id: str) -> WorkingCopyState | None:
-    """The state in which the step was changed or removed last; None if that is too long ago to be known."""
+    """Returns the state that last changed or removed the step; None if it is no longer kept."""
     position = WorkingCopy.select(WorkingCopy.state).where(WorkingCopy.automation_id == automation.id)
     found: WorkingCopyState | None = (
         _states(automation.id)
@@ -111,7 +115,7 @@ def last_change(automation: Automation, step_id: str) -> WorkingCopyState | None
 
 
 def step_with(automation: Automation, step_id: str, its_print: str) -> Mapping[str, Any] | None:
-    """The step's own members, as they were when they had this fingerprint; None if that is not known any more."""
+    """Returns the step's own members when it had this fingerprint; None if no longer known."""
     for state in _states(automation.id).order_by(WorkingCopyState.number.desc()):
         for placed in step_trees.walk(state.definition):
             if placed.step["id"] == step_id:
@@ -122,7 +126,7 @@ def step_with(automation: Automation, step_id: str, its_print: str) -> Mapping[s
 
 
 def check_publishable(automation: Automation) -> None:
-    """Raises Conflict while the working copy cannot run: what would be published is not what editors see."""
+    """Raises Conflict if the working copy cannot run: editors would not see what is published."""
     count = len(current(automation).faults)
     if count:
         problems = "a problem" if count == 1 else f"{count} problems"
@@ -130,7 +134,7 @@ def check_publishable(automation: Automation) -> None:
 
 
 def _locked(automation: Automation) -> tuple[Automation, WorkingCopy]:
-    """The automation, locked, and its working copy, made if there is none. Raises NotFound."""
+    """Locks the automation; returns it with its working copy, created if missing. Raises NotFound."""
     mine = Automation.id == automation.id
     locked: Automation = Automation.select().where(mine).for_update().get_or_none() or Automation.find(
         automation.workspace_id, automation.id
@@ -164,7 +168,7 @@ def _step(automation: Automation, revision: int, by: int, otherwise: str) -> Cop
 
 
 def _go_to(automation: Automation, found: WorkingCopy, number: int, definition: Mapping[str, Any]) -> Copy:
-    """Makes the state the present one, and the automation's definition if it can run."""
+    """Makes a state the current one, and the automation's definition if it can run."""
     seen = found.seen
     if not Copy(automation, definition, 0).faults:
         Automation.update(definition=definition, updated_at=fn.now()).where(Automation.id == automation.id).execute()
@@ -182,7 +186,7 @@ def _copy(automation: Automation, found: WorkingCopy, near: Mapping[int, Working
 
 
 def _near(found: WorkingCopy) -> dict[int, WorkingCopyState]:
-    """The present state, and those before and after it."""
+    """Returns the current state and its neighbours, by number."""
     around = WorkingCopyState.number.in_([found.state - 1, found.state, found.state + 1])
     return {state.number: state for state in _states(found.automation_id).where(around)}
 
@@ -230,7 +234,7 @@ def _store(
 
 
 def _prune(automation_id: str, newest: int) -> None:
-    """Forgets the oldest states, beyond MOST_STATES and MOST_STATE_BYTES."""
+    """Deletes the oldest states above MOST_STATES and MOST_STATE_BYTES."""
     rows(
         """
         DELETE FROM working_copy_states WHERE automation_id = %(id)s AND number < %(newest)s AND number <= (

@@ -1,1 +1,1 @@
-"""Imports of automations: files of other products, and of other workspaces, as definitions of ours."""
+"""Imports of automations: converts files of other products, and of other workspaces."""

@@ -1,4 +1,4 @@
-"""Files of automations: our own, from one workspace to another."""
+"""Files of automations: our own format, from one workspace to another."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.models.automations import Automation
 
 KIND = "bellhop"
 FORMAT = 1
-MOST_DEFINITION_BYTES = 262_144  # as of any body
-_SHOWN = 5  # faults that a sentence lists
+MOST_DEFINITION_BYTES = 262_144  # the limit of any request body
+_SHOWN = 5  # how many faults a sentence lists
 
 
 def file_of(automation: Automation, names: Mapping[str, str]) -> dict[str, Any]:
-    """The automation's draft as a file. `names`: what the identifiers in it stand for."""
+    """Returns the automation's draft as a file. `names`: the names of identifiers in it."""
     return {
         "bellhop": "automation",
         "format": FORMAT,
@@ -33,12 +33,12 @@ def file_of(automation: Automation, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_file(document: Mapping[str, Any]) -> bool:
-    """Whether this looks like one of our files, or like the body that creates an automation."""
+    """Whether this looks like one of our files, or like the API body of an automation."""
     return document.get("bellhop") == "automation" or "definition" in document
 
 
 def read(document: Mapping[str, Any]) -> Imported:
-    """The automation in a file. Raises Unreadable, which says what is wrong with its definition."""
+    """Reads the automation in a file. Raises Unreadable, which lists the faults of its definition."""
     if "bellhop" in document and document.get("format") != FORMAT:
         raise Unreadable("This file was made by a newer Bellhop.")
     definition, exits = document.get("definition"), document.get("exits") or []
@@ -61,7 +61,7 @@ def read(document: Mapping[str, Any]) -> Imported:
 
 
 def names_in(document: Mapping[str, Any]) -> dict[str, str]:
-    """What the file says that identifiers stand for."""
+    """Returns the names of identifiers in the file."""
     return {key: text(name)[:200] for key, name in mapping(document.get("names")).items() if isinstance(name, str)}
 
 

@@ -1,4 +1,4 @@
-"""Buttons and files of other products' messages, within the limits of ours."""
+"""Converts other products' buttons and files of messages, within our limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.lib.addresses import LONGEST_ADDRESS, check_address
 
 
 def buttons_of(labels: Sequence[str], lose: Callable[[str], None]) -> list[dict[str, str]]:
-    """Buttons with these labels. Their identifiers are the labels in full, as far as identifiers can be."""
+    """Returns buttons with these labels. Identifiers are the untruncated labels, where possible."""
     made: list[dict[str, str]] = []
     seen: set[str] = set()
     for number, label in enumerate(labels, 1):
@@ -37,7 +37,7 @@ def buttons_of(labels: Sequence[str], lose: Callable[[str], None]) -> list[dict[
 
 
 def files_of(addresses: Sequence[str], lose: Callable[[str], None]) -> list[dict[str, str]]:
-    """Files to fetch from these addresses, which are templates."""
+    """Returns files to fetch from these addresses, which are templates."""
     made: list[dict[str, str]] = []
     for address in addresses:
         refusal = None if "{" in address else check_address(address, settings().webhook_allowed_networks)

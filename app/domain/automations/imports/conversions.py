@@ -1,4 +1,4 @@
-"""Conversions: a graph as a definition without faults, with an account of all parts of its source."""
+"""Conversions: turns a graph into a definition without faults, and accounts for all source parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.errors import Fault
 from app.lib import json
 
 UNREACHED = "Nothing that was imported leads here."
-_CHECKED = 300  # what it costs to check a step, in characters
+_CHECKED = 300  # cost of checking one step, in characters
 _INSIDE = ("steps", "then", "else", "otherwise")
 
 
@@ -29,9 +29,10 @@ def convert(
     triggers: Sequence[Mapping[str, Any]] = (),
     kept: Iterable[str] = (),
 ) -> Imported:
-    """The automation that the graph becomes. `parts`: where each part of the source is; `kept`: what stands elsewhere.
+    """Converts the graph to an automation. `parts`: where each part of the source is.
 
-    Every part is kept or noted in the ledger: also those that nothing leads to. Raises Unreadable.
+    `kept`: parts that are kept elsewhere. Every part is kept or noted in the ledger, including those that nothing leads
+    to. Raises Unreadable.
     """
     nesting = nest(graph, names, ledger)
     definition = {"triggers": list(triggers), "steps": nesting.steps}
@@ -45,9 +46,9 @@ def convert(
 
 
 def without_faults(imported: Imported) -> Imported:
-    """The automation without the steps that have faults, such as those that name one that is gone.
+    """Removes the steps that have faults, such as those that name a removed step.
 
-    Raises Unreadable if that is too much work.
+    Raises Unreadable if that takes more work than COMPUTING_PER_IMPORT.
     """
     ledger = Ledger(dict.fromkeys(imported.lost))
     _without_faults(imported.definition, Nesting(), ledger, Work())
@@ -56,7 +57,7 @@ def without_faults(imported: Imported) -> Imported:
 
 
 def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger, work: Work) -> set[str]:
-    """Removes the steps and triggers that have faults; returns the parts of the source that are gone with them."""
+    """Removes steps and triggers with faults; returns the source parts that disappear with them."""
     gone: set[str] = set()
     while faults := _faults(definition, work):
         for fault in _outermost(faults):
@@ -69,14 +70,15 @@ def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger
 
 
 def _faults(definition: Mapping[str, Any], work: Work) -> list[Fault]:
-    # Each step may name the one before it, so that one more has a fault each time.
+    # Checked again after every removal: each step may name the one before it, so that every removal makes one more
+    # fault.
     written = json.dumps(definition)
     work.spend(len(written) + _CHECKED * written.count(b'"kind"'))
     return definitions.faults(definition)
 
 
 def _outermost(faults: Sequence[Fault]) -> list[Fault]:
-    """The first fault of each step, the last steps of a list first, so that pointers stay true."""
+    """Returns the first fault of each step, later steps first, so that pointers stay valid."""
     by_owner: dict[tuple[Any, ...], Fault] = {}
     for fault in faults:
         by_owner.setdefault(_owner(fault.pointer), fault)
@@ -85,7 +87,7 @@ def _outermost(faults: Sequence[Fault]) -> list[Fault]:
 
 
 def _owner(pointer: str) -> tuple[Any, ...]:
-    """The path of the step or trigger that a pointer leads into."""
+    """Returns the path of the step or trigger that a pointer leads into."""
     parts: list[Any] = [int(part) if part.isdigit() else part for part in pointer.split("/")[1:]]
     end = 2
     for at in range(2, len(parts)):
@@ -99,7 +101,7 @@ def _sortable(part: Any) -> tuple[int, str]:
 
 
 def _remove(definition: dict[str, Any], fault: Fault) -> list[Step]:
-    """Takes the step or trigger out; returns the steps that are gone, those inside included."""
+    """Removes the step or trigger; returns all removed steps, including nested ones."""
     *path, index = _owner(fault.pointer)
     holder: Any = definition
     for part in path:

@@ -1,4 +1,4 @@
-"""Flow graphs: what a flow of another product does, as elements that lead to each other, and where its loops are."""
+"""Flow graphs: another product's flow as connected elements, and its loops."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from app.domain.automations.imports.sources import Work
 
 Step = dict[str, Any]
-# The member of a step that names the part of the source that it was made from, until it has its place.
+# The member of a step that names its source part until the step has its place.
 SOURCE = "_source"
 
 
 @dataclass(slots=True)
 class Way:
-    """A way on from an element. `source`: the identifier of the connection there; `to`: an element, or None: the end.
+    """A connection from an element. `source`: its identifier in the source; `to`: an element or None.
 
-    `condition` is None for the way that is left if no other holds. `steps` are taken first on the way.
+    `condition`: None for the connection taken if no other condition holds. `steps`: taken first on the way.
     """
 
     to: str | None
@@ -31,11 +31,11 @@ class Way:
 
 @dataclass(slots=True)
 class Element:
-    """A piece of a flow: steps, one after another, and the ways on from it.
+    """A piece of a flow: consecutive steps, and the connections from them.
 
-    `shape`: `go`, with at most one way; `cases`: the first whose condition holds, the last has none; `split`; or
-    `otherwise`: the first way is that of the last step's `otherwise`, the second goes on.
-    `sources`: what of the source it stands for. `is_exclusive`: no two conditions can hold.
+    `shape`: `go`: at most one connection; `cases`: the first connection whose condition holds, the last has none;
+    `split`; `otherwise`: the first connection is the last step's `otherwise`, the second continues. `sources`: the
+    source parts that it stands for. `is_exclusive`: at most one condition can hold.
     """
 
     key: str
@@ -49,7 +49,7 @@ class Element:
 
 @dataclass(slots=True)
 class Loop:
-    """Elements that lead back to the first of them, `head`, which every way into the loop passes."""
+    """Elements that lead back to `head`, which every path into the loop passes."""
 
     head: str
     body: frozenset[str]
@@ -57,10 +57,10 @@ class Loop:
 
 
 class Graph:
-    """A flow as elements by their keys. `first`: the one that it begins with.
+    """A flow as a graph of elements by key. `first`: the element that it begins with; None if unknown.
 
-    `work` counts the elements and ways that are looked at: a small flow can have ways without number. What looks at a
-    graph raises Unreadable when that is too much.
+    `work` counts the elements and connections that are visited, because a small flow can have exponentially many paths.
+    Functions that walk the graph raise Unreadable if this exceeds the bound.
     """
 
     def __init__(self, elements: Iterable[Element], first: str | None) -> None:
@@ -71,7 +71,7 @@ class Graph:
             for way in each.ways:
                 if way.to not in self.elements:
                     way.to = None
-        self.order: list[str] = []  # reverse postorder: each before those that it leads to, except backwards
+        self.order: list[str] = []  # reverse postorder: each element before those that it leads to, except backwards
         self.place: dict[str, int] = {}
         self.jumps: set[tuple[str, str]] = set()  # backwards, but not to the head of a loop
         self.back: set[tuple[str, str]] = set()
@@ -82,14 +82,14 @@ class Graph:
             self._find_loops(self.first)
 
     def forward(self, key: str) -> list[str]:
-        """The elements that one leads to, without going back."""
+        """Returns the elements that one leads to, without going back."""
         if key not in self._forward:
             found = dict.fromkeys(way.to for way in self.elements[key].ways if way.to is not None)
             self._forward[key] = [to for to in found if (key, to) not in self.back and (key, to) not in self.jumps]
         return self._forward[key]
 
     def reach(self, start: str | None, without: str | None = None) -> set[str]:
-        """The elements that can be reached forwards, `start` included, without passing one."""
+        """Returns the elements reachable forwards from `start` (included), without passing `without`."""
         seen: set[str] = set()
         pending = [start] if start is not None and start != without else []
         while pending:
@@ -102,7 +102,7 @@ class Graph:
         return seen
 
     def _walk(self, first: str) -> None:
-        """Finds the order and the connections that lead backwards, by a search in depth."""
+        """Finds the order and the backward connections by depth-first search."""
         state = {first: 1}
         stack = [(first, iter([way.to for way in self.elements[first].ways]))]
         backwards: set[tuple[str, str]] = set()
@@ -123,7 +123,7 @@ class Graph:
         self.back = backwards
 
     def _find_loops(self, first: str) -> None:
-        """Finds the loops; what leads backwards without being one's end is a jump."""
+        """Finds the loops. Backward connections that do not end a loop are jumps."""
         dominators = self._dominators(first, self._before())
         self.jumps = {(key, head) for key, head in self.back if not self._is_above(head, key, dominators)}
         self.back -= self.jumps
@@ -152,7 +152,7 @@ class Graph:
         return before
 
     def _dominators(self, first: str, before: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """For each element the nearest that every way to it passes (Cooper, Harvey and Kennedy, 2001)."""
+        """Returns each element's immediate dominator (Cooper, Harvey and Kennedy, 2001)."""
         above = {first: first}
         changed = True
         while changed:

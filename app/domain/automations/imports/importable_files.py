@@ -1,4 +1,4 @@
-"""Files to import: which of the known kinds one is, and the automations in it."""
+"""Importable files: recognizes the kind of a file, and reads its automations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that can be imported. `flows`: the names of those in it; `names`: what identifiers in it stand for."""
+    """A file that can be imported.
+
+    `flows`: the names of its flows; `names`: names of identifiers in it.
+    """
 
     kind: str
     document: Mapping[str, Any]
@@ -26,7 +29,7 @@ class File:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, number: int = 0) -> Imported:
-        """The automation that it has, or of several the one with that number. Raises Unreadable."""
+        """Reads the automation; if there are several, the one with that number. Raises Unreadable."""
         if self.kind == rapidpro_flows.KIND:
             return rapidpro_flows.read(self.document, number)
         if self.kind == typebot_flows.KIND:
@@ -35,7 +38,7 @@ class File:
 
 
 def recognize(raw: bytes | str) -> File:
-    """The file that the text is. Raises Unreadable if it is none of the known kinds."""
+    """Recognizes the file. Raises Unreadable if it is of no known kind."""
     document = sources.load(raw)
     if typebot_flows.is_export(document):
         return File(typebot_flows.KIND, document)

@@ -1,4 +1,4 @@
-"""Resources that an imported automation names by their identifiers, which are other ones in each workspace."""
+"""Resources that an imported automation names by identifiers of another workspace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _IDENTIFIER = re.compile("(aut|mem|chn|seg)_[0-9a-z]{26}")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A resource that the automation names: its identifier there, its sort, and how many steps and triggers do."""
+    """A resource that the automation names: its identifier, type, and number of occurrences."""
 
     id: str
     sort: str
@@ -33,7 +33,7 @@ class Named:
 
 
 def named(imported: Imported) -> list[Named]:
-    """The resources that it names, in the order in which it does."""
+    """Returns the resources that it names, in order of occurrence."""
     times: dict[tuple[str, str], int] = {}
     for holder, field in _places(imported):
         key = (holder[field], SORTS[field])
@@ -42,9 +42,9 @@ def named(imported: Imported) -> list[Named]:
 
 
 def replaced(imported: Imported, chosen: Mapping[str, str], name_of: Callable[[str], str]) -> Imported:
-    """The automation with the chosen resources in place of those that it names; without the steps that have none.
+    """Replaces named resources with the chosen ones; removes steps whose resource has no replacement.
 
-    `name_of`: what an identifier of the source stood for. What is left out for lack of a resource is in `lost`.
+    `name_of`: returns the former name of an identifier. What is removed is added to `lost`.
     """
     made = replace(imported, definition=copy.deepcopy(imported.definition))
     lost = [*imported.lost]
@@ -90,7 +90,7 @@ def _steps(
 
 
 def _places(imported: Imported) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Every step and trigger that names a resource, with the field that does."""
+    """Yields every step and trigger that names a resource, with the field that does."""
     holders = [*definitions.compile(imported.definition).steps.values()]
     for step in holders:
         yield from ((step.fields, field) for field in SORTS if _is_identifier(step.fields.get(field)))
@@ -104,7 +104,7 @@ def _is_identifier(value: Any) -> bool:
 
 
 def _lists(step: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """The lists of steps inside a step."""
+    """Yields the lists of steps inside a step."""
     kind = KINDS[step["kind"]]
     yield from (step[name] for name in kind.lists if isinstance(step.get(name), list))
     if kind.arms:

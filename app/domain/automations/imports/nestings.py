@@ -1,6 +1,6 @@
-"""Nestings: the elements of a graph as steps within steps, as our definitions have them.
+"""Nestings: converts a graph's elements to steps within steps, as our definitions have them.
 
-Ways that meet again go on below the step where they part. A loop becomes a `repeat`, which a variable ends.
+Branches that join again continue below the step that splits them. A loop becomes a `repeat`, which a variable ends.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from app.domain.automations.imports.sources import Ledger, NameTable, Unreadable
 from app.domain.automations.steps.repeat import MOST_ROUNDS
 
 _AGAIN = "again"
-_TRIED = 8  # places where ways might meet
-_NESTED = 4  # conditions that stand in the `else` of each other
+_TRIED = 8  # how many places to try as a join of branches
+_NESTED = 4  # conditions nested in the `else` of each other
 _TOO_DEEP = f"What follows is nested more than {DEEPEST} levels deep."
-_LOOK = 10  # what it costs to come to an element once more, and to each of its ways
-_CHARACTERS = 20  # of a text that is looked through, at the cost of one element
+_LOOK = 10  # cost of visiting an element again, and of each connection from it
+_CHARACTERS = 20  # characters of text that are searched at the cost of one element
 _NAMED = re.compile(r"\bsteps\.([A-Za-z0-9_]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where steps stand. `falls`: the element that comes after the last of them; None: the end.
+    """Where steps are placed. `falls`: the element after the last of them; None for the end.
 
-    `exits`: the elements that ways out of the loop lead to, by the number that the loop's variable gets.
+    `exits`: the elements after the loop, by the value of the loop's variable.
     """
 
     level: int = 1
@@ -41,7 +41,7 @@ class _Place:
 
 @dataclass(slots=True)
 class Nesting:
-    """The steps of a graph. `sources`: by the step's identifier; `kept`: what else of the source was followed."""
+    """The steps of a graph. `sources`: by the step's identifier; `kept`: other source parts followed."""
 
     steps: list[Step] = field(default_factory=list)
     sources: dict[str, tuple[Sequence[str], str]] = field(default_factory=dict)
@@ -49,9 +49,9 @@ class Nesting:
 
 
 def nest(graph: Graph, names: NameTable, ledger: Ledger) -> Nesting:
-    """The graph as steps. What has no place is noted in the ledger.
+    """Converts the graph to nested steps. Notes elements without a place in the ledger.
 
-    Raises Unreadable above MOST_STEPS, and if that is too much work.
+    Raises Unreadable above MOST_STEPS, and if it takes more work than COMPUTING_PER_IMPORT.
     """
     making = _Making(graph, names, ledger)
     if graph.first is not None:
@@ -60,7 +60,7 @@ def nest(graph: Graph, names: NameTable, ledger: Ledger) -> Nesting:
 
 
 class _Making:
-    """A nesting while it is made."""
+    """A nesting being made."""
 
     def __init__(self, graph: Graph, names: NameTable, ledger: Ledger) -> None:
         self.nesting = Nesting()
@@ -70,7 +70,7 @@ class _Making:
         self._reached: dict[tuple[str | None, str | None], set[str]] = {}
 
     def sequence(self, to: str | None, place: _Place, *, is_head: bool = False) -> list[Step]:
-        """The steps from an element on, until nothing or the steps behind the place follow."""
+        """Returns the steps from an element on, up to the end or to the steps after the place."""
         steps: list[Step] = []
         while True:
             self._graph.work.spend(_LOOK)
@@ -94,7 +94,7 @@ class _Making:
                 return steps
 
     def _on(self, element: Element, place: _Place) -> tuple[list[Step], str | None, bool]:
-        """The ways on from an element: their steps, the element that comes next, and whether any does."""
+        """Returns the steps of an element's branches, the next element, and whether any branch continues."""
         self._graph.work.spend(_LOOK * len(element.ways))
         ways = [self._followed(element, way) for way in element.ways]
         if (element.shape == "cases" and len(ways) == 1) or element.shape == "go":
@@ -108,7 +108,7 @@ class _Making:
         return self._cases(element, ways, inner), joint, joint is not None
 
     def _loop(self, loop: Loop, place: _Place, steps: list[Step]) -> Element:
-        """Adds the `repeat` of a loop to the steps; returns an element with the ways out of it."""
+        """Adds a loop's `repeat` to the steps; returns an element with the connections out of the loop."""
         head = self._graph.elements[loop.head]
         variable = self._names.fresh("loop")
         inner = _Place(place.level + 1, loop.head, loop, variable, {})
@@ -142,7 +142,7 @@ class _Making:
         return [self._step({"kind": "split", "arms": arms}, "split")]
 
     def _cases(self, element: Element, ways: list[Way], place: _Place) -> list[Step]:
-        """Branches, of which a run takes the first way whose condition holds."""
+        """Returns branches that make a run take the first connection whose condition holds."""
         *some, last = ways
         conditions = [self._renaming(way.condition) for way in some]
         if len(some) <= (_NESTED if place.level <= DEEPEST // 2 else 1):
@@ -173,7 +173,7 @@ class _Making:
         return steps
 
     def _arm(self, way: Way, place: _Place, levels: int, element: Element) -> list[Step]:
-        """The steps of a way that is nested `levels` deeper than `place`; none, and a loss, below DEEPEST."""
+        """Returns the steps of a connection nested `levels` deeper; below DEEPEST none, which is noted."""
         level = place.level + levels
         if level > DEEPEST:
             self._ledger.lose(way.source or element.key, way.where or element.where, _TOO_DEEP)
@@ -181,7 +181,7 @@ class _Making:
         return [*self._fresh(way.steps, element), *self.sequence(way.to, replace(place, level=level))]
 
     def _followed(self, element: Element, way: Way) -> Way:
-        """The way, without its end if that is a jump for which there is no step."""
+        """Returns the connection; cuts off its end if that is a jump, for which there is no step."""
         if way.source is not None:
             self.nesting.kept.add(way.source)
         if way.to is None or (element.key, way.to) not in self._graph.jumps:
@@ -192,7 +192,7 @@ class _Making:
         return replace(way, to=None)
 
     def _joint(self, ways: Sequence[Way], place: _Place) -> str | None:
-        """Where the ways meet again, or else where the longest goes on while the others end; None: nowhere."""
+        """Returns where the connections join, or where the longest continues while others end; else None."""
         reached = {to: self._reach(to, place.falls) for to in dict.fromkeys(way.to for way in ways)}
         times: dict[str, int] = {}
         for to, number in Counter(way.to for way in ways).items():
@@ -208,7 +208,7 @@ class _Making:
         return None
 
     def _is_clean(self, ways: Iterable[Way], joint: str | None, place: _Place) -> bool:
-        """Whether what follows the ways may stand behind them: each leads there, or to an end."""
+        """Whether the rest may follow after the branches: each leads to the join, or to an end."""
         begins = list(dict.fromkeys(way.to for way in ways if way.to is not None))
         region = set[str]()
         for to in begins:
@@ -244,7 +244,7 @@ class _Making:
         return self._fresh(element.steps, element)
 
     def _fresh(self, steps: Sequence[Step], element: Element) -> list[Step]:
-        """The steps, which get other identifiers if they stand elsewhere already."""
+        """Returns the steps, with new identifiers if they are placed elsewhere already."""
         for step in steps:
             is_new = step["id"] not in self._by_id
             self._renamed[step["id"]] = step["id"] if is_new else self._names.fresh(step["id"])
@@ -266,7 +266,7 @@ class _Making:
         return step
 
     def _renaming(self, value: Any) -> Any:
-        """The value, in whose texts the results of steps have their present names."""
+        """Replaces the names of steps' results in a value's strings with their current names."""
         if isinstance(value, str):
             self._graph.work.spend(1 + len(value) // _CHARACTERS)
             return _NAMED.sub(lambda found: f"steps.{self._renamed.get(found[1], found[1])}", value)

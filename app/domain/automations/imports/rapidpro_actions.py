@@ -1,4 +1,4 @@
-"""Actions of RapidPro as steps."""
+"""Converts RapidPro's actions to steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Action = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Reading:
-    """What actions are read with: names for steps, and the place of the action at hand, where losses are noted."""
+    """The context of reading actions: names of steps, and the action's place for noting losses."""
 
     names: NameTable
     ledger: Ledger
@@ -26,24 +26,24 @@ class Reading:
     uses_categories: bool = False
 
     def lose(self, why: str) -> None:
-        """Notes that something of the action has no equivalent."""
+        """Notes that part of the action has no equivalent."""
         self.ledger.lose(self.source, self.where, why)
 
     def template(self, value: Any) -> str:
-        """The text as a template of ours."""
+        """Converts the text to one of our templates."""
         return template_of(text(value), self.lose)
 
     def step(self, wanted: str, kind: str, **fields: Any) -> Step:
-        """A step with an identifier of its own."""
+        """Returns a step with a unique identifier."""
         return {"id": self.names.fresh(wanted), "kind": kind, **fields}
 
     def set(self, name: str, value: Any) -> Step:
-        """A step that sets a variable."""
+        """Returns a step that sets a variable."""
         return self.step(f"set_{name}"[:50], "set_variable", name=name, value=value)
 
 
 def steps_of(action: Action, reading: Reading) -> list[Step]:
-    """The steps that an action becomes; none if it has no equivalent, which is noted."""
+    """Converts an action to steps. Without an equivalent, notes that and returns none."""
     kind = text(action.get("type"))
     if kind in _STEPS:
         return _STEPS[kind](action, reading)
@@ -155,7 +155,7 @@ def _webhook(action: Action, reading: Reading) -> list[Step]:
 
 
 def _body(body: str, reading: Reading) -> Any:
-    """The body as JSON whose strings are templates, if it is JSON; else as a template."""
+    """Converts a body to JSON with templates as strings, or to one template if it is not JSON."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Cases of RapidPro's routers as conditions."""
+"""Converts the cases of RapidPro's routers to conditions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ORDERS = {
 
 
 def condition_of(case: Mapping[str, Any], path: str) -> Condition | str:
-    """The condition that a case stands for, on the value at the path; or a sentence: why there is none."""
+    """Returns a case's condition on the value at the path, or a sentence why there is none."""
     kind, arguments = text(case.get("type")), texts(case.get("arguments"))
     wrong: list[str] = []
     arguments = [template_of(each, wrong.append) for each in arguments]
@@ -48,7 +48,7 @@ def condition_of(case: Mapping[str, Any], path: str) -> Condition | str:
 
 
 def category_path(path: str) -> str:
-    """The path of the category that belongs to the result at the path."""
+    """Returns the path of a result's category."""
     return path if path.endswith("_category") else f"{path}_category"
 
 
@@ -69,7 +69,7 @@ def _only(path: str, arguments: Sequence[str], kind: str) -> Condition | None:
     if not arguments:
         return None
     said = [_is(path, "equals", arguments[0])]
-    # A button's label is cut, and its identifier is not.
+    # A button's label may be truncated, but its identifier is not.
     if len(arguments[0]) > MOST_LABEL and path.endswith(".text"):
         said.append(_is(f"{path.removesuffix('.text')}.button_id", "equals", arguments[0]))
     return _any(said)

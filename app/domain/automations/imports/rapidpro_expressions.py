@@ -1,4 +1,4 @@
-"""Expressions of RapidPro: its names in texts as templates of ours, and in routers as paths."""
+"""Converts RapidPro's expressions: in texts to templates, in routers to paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.domain.automations.imports.sources import escaped, name_of, quoted
 
 _TOPS = "contact|fields|results|input|urns|webhook|locals|child|parent|trigger|globals|run|node|resume|ticket|urn"
 _QUOTE = r'"(?:[^"\\]|\\.){0,300}"'
-# All lengths are bounded, or a hostile text takes quadratic time.
+# All lengths are bounded. Otherwise, a hostile text would take quadratic time.
 _EXPRESSION = re.compile(
     rf"@@|@\((?P<code>(?:[^()\"]|{_QUOTE}|\((?:[^()\"]|{_QUOTE}|\([^()]{{0,200}}\)){{0,200}}\)){{0,300}})\)"
     rf"|@(?P<path>(?:{_TOPS}|legacy_extra)(?:\.[A-Za-z0-9_]+){{0,8}})"
@@ -45,9 +45,9 @@ _DEFAULT = re.compile(r"default\((?P<inner>[a-z_.0-9A-Z]+), *(?:\"[^\"]*\"|[0-9.
 
 
 def path_of(expression: str, reply: str | None = None) -> str | None:
-    """The path that the expression of a router stands for; None if there is none.
+    """Returns the path of a router's expression; None if there is none.
 
-    `reply`: the step that has waited for the reply that is looked at, if one has.
+    `reply`: the step that waited for the reply in question, if any.
     """
     found = expression.strip()
     if found.startswith("@(") and found.endswith(")"):
@@ -60,7 +60,7 @@ def path_of(expression: str, reply: str | None = None) -> str | None:
 
 
 def template_of(text: str, lose: Callable[[str], None]) -> str:
-    """The text as a template. An expression without an equivalent is left out and reported to `lose`."""
+    """Converts the text to a template. Reports expressions without an equivalent to `lose`."""
     made, end = [], 0
     for found in _EXPRESSION.finditer(text):
         made.append(escaped(text[end : found.start()]))
@@ -92,7 +92,7 @@ def _path(name: str, reply: str | None) -> str | None:
 
 
 def _variable(top: str, rest: str) -> str | None:
-    """The path of what the run keeps: results, locals and the response to the last request."""
+    """Returns the path of a run's value: results, locals and the last response."""
     first, _, last = rest.partition(".")
     if top == "results" and first:
         endings: Mapping[str, str] = {"": "", "value": "", "input": "", "category": "_category"}
@@ -109,7 +109,7 @@ def _variable(top: str, rest: str) -> str | None:
 
 
 def result_name(name: str) -> str:
-    """The variable in which a result is kept."""
+    """Returns the variable that holds a result."""
     made = name_of(name, "result")
     return made if made[0].isalpha() else f"r_{made}"
 
@@ -126,7 +126,7 @@ def _template(name: str) -> str | None:
 
 
 def _code(code: str) -> str | None:
-    """The template of an expression in brackets: a name, or one function of a name."""
+    """Converts an expression in brackets to a template: a name, or one function of a name."""
     code = code.strip()
     if _PLAIN.fullmatch(code):
         return _template(code)

@@ -1,4 +1,4 @@
-"""Flows of RapidPro: an export, spec version 13 or 14, as definitions."""
+"""Converts RapidPro exports (spec versions 13 and 14) to definitions."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def is_export(document: Mapping[str, Any]) -> bool:
 
 
 def names(document: Mapping[str, Any]) -> list[str]:
-    """The names of the flows in an export."""
+    """Returns the names of the flows in an export."""
     return [text(flow.get("name")) or f"Flow {number}" for number, flow in enumerate(_flows(document), 1)]
 
 
 def read(document: Mapping[str, Any], number: int = 0) -> Imported:
-    """The flow with that number, counted from 0. Raises Unreadable."""
+    """Reads the flow with that number, counted from 0. Raises Unreadable."""
     flows = _flows(document)
     if not 0 <= number < len(flows):
         raise Unreadable("There is no such flow in the file.")
@@ -58,7 +58,7 @@ def _flows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 class _Flow:
-    """A flow while it is read. `parts`: where each node, action, exit and other part of it is."""
+    """A flow being read. `parts`: where each node, action, exit and other part is."""
 
     def __init__(self, document: Mapping[str, Any], flow: Mapping[str, Any]) -> None:
         self._document, self._flow = document, flow
@@ -70,12 +70,12 @@ class _Flow:
         self._reading = Reading(
             self._table, self._ledger, uses_categories=b".category" in written or b"has_category" in written
         )
-        # Where the reply is named elsewhere than in the router that waits for it.
+        # Whether the reply is named anywhere except in the router that waits for it.
         self._keeps_input = len(_INPUT.findall(written)) > written.count(b'"operand":"@input')
         self._triggers: list[Mapping[str, Any]] = []
 
     def convert(self) -> Imported:
-        """The flow as an automation. Raises Unreadable."""
+        """Converts the flow to an automation. Raises Unreadable."""
         version = text(self._flow.get("spec_version"))
         if version.partition(".")[0] not in _SPECS:
             said = f"version {version}" if version else "a format before 13"
@@ -127,7 +127,7 @@ class _Flow:
         self._reading.source, self._reading.where = source, where
 
     def _route(self, element: Element, router: Mapping[str, Any], exits: Mapping[str, Way]) -> None:
-        """Adds what the router does to the element, as elements of their own behind it."""
+        """Adds the router's work as further elements after the element."""
         key, where = element.key, element.where
         self._at(key, f"{where}, router")
         categories = {}
@@ -151,7 +151,7 @@ class _Flow:
     def _wait(
         self, element: Element, router: Mapping[str, Any], categories: Mapping[str, tuple[str, Way]]
     ) -> str | None:
-        """Adds the wait for a reply; returns its step, None if the router waits for none."""
+        """Adds the wait for a reply; returns its step, or None if the router does not wait."""
         wait = mapping(router.get("wait"))
         if not wait:
             return None
@@ -213,7 +213,7 @@ class _Flow:
 
     @property
     def _kept(self) -> Iterator[str]:
-        """Exits that nothing uses lead nowhere, so nothing is lost with them; triggers that were taken over."""
+        """Yields exits that lead nowhere, with which nothing is lost, and triggers that were converted."""
         for node in listed(self._flow.get("nodes"), "'nodes'"):
             for number, each in enumerate(listed(node.get("exits"), "'exits'"), 1):
                 if not text(each.get("destination_uuid")):
@@ -221,7 +221,7 @@ class _Flow:
         yield from self._taken
 
     def _around(self) -> None:
-        """Takes over what of the export is about this flow: keywords start it; the rest is noted."""
+        """Converts the parts of the export around this flow: keywords start it, others are noted."""
         flow, self._taken = text(self._flow.get("uuid")), list[str]()
         for language in mapping(self._flow.get("localization")):
             self._ledger.lose(f"localization/{language}", "The flow", f"Its texts in '{language[:20]}' are left out.")

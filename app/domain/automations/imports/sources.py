@@ -1,4 +1,4 @@
-"""Sources: what is read of other products' files, with care, and what of them has no equivalent."""
+"""Sources: reads other products' files defensively, and notes what has no equivalent."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from app.lib import json
 from app.lib.templates import Budget, Overspent
 
 MOST_BYTES = 1_000_000
-MOST_PARTS = 1_500  # nodes, blocks and actions of a file, which become 500 steps at most
+MOST_PARTS = 1_500  # nodes, blocks and actions in a file; they become at most 500 steps
 MOST_WAYS = 5_000  # connections between them
-LONGEST_TEXT = 10_000  # characters of a text that is taken over
+LONGEST_TEXT = 10_000  # the most characters of a text that are kept
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 class Unreadable(BellhopError):
-    """The file cannot be imported; the detail says why."""
+    """The file cannot be imported. The detail says why."""
 
     slug = "validation-failed"
 
 
 class Work(Budget):
-    """The work of importing a file, in elements and characters that are looked at. Small files can make much."""
+    """The work of importing one file: elements and characters visited. A small file can need a lot."""
 
     def __init__(self) -> None:
         super().__init__(bounds.COMPUTING_PER_IMPORT.most)
 
     def spend(self, steps: int) -> None:
-        """Counts it. Raises Unreadable once that is too much."""
+        """Adds `steps` to the work. Raises Unreadable if the total exceeds COMPUTING_PER_IMPORT."""
         try:
             super().spend(steps)
         except Overspent as error:
@@ -44,7 +44,7 @@ class Work(Budget):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Something of a source without an equivalent: its identifier there, where that is, and why."""
+    """A part of the source without an equivalent: its identifier, its place, and the reason."""
 
     source: str
     where: str
@@ -53,9 +53,9 @@ class Lost:
 
 @dataclass(slots=True)
 class Imported:
-    """What a file became. `kept`: the identifiers of its parts that the definition has.
+    """The result of an import. `kept`: the identifiers of source parts in the definition.
 
-    Every part of the source is in `kept`, in `lost` or, if only something of it was lost, in both.
+    Every part is in `kept` or in `lost`; in both, if it was converted partly.
     """
 
     kind: str
@@ -75,12 +75,12 @@ class Ledger:
     lost: dict[Lost, None] = field(default_factory=dict)
 
     def lose(self, source: str, where: str, why: str) -> None:
-        """Notes that something has no equivalent, once."""
+        """Notes, once, that something has no equivalent."""
         self.lost[Lost(source, where[:200], why[:300])] = None
 
 
 def load(raw: bytes | str) -> Mapping[str, Any]:
-    """The object that a JSON file holds. Raises Unreadable."""
+    """Parses a JSON file as an object. Raises Unreadable."""
     size = len(raw) if isinstance(raw, bytes) else len(raw.encode(errors="surrogatepass"))
     if size > MOST_BYTES:
         raise Unreadable(f"The file is larger than {MOST_BYTES // 1_000_000} MB.")
@@ -98,7 +98,7 @@ def load(raw: bytes | str) -> Mapping[str, Any]:
 
 
 def listed(value: Any, where: str) -> list[Mapping[str, Any]]:
-    """The objects of a list; none if there is no list. Raises Unreadable for anything else."""
+    """Returns the objects in a list; [] for None. Raises Unreadable for anything else."""
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
@@ -109,49 +109,49 @@ def listed(value: Any, where: str) -> list[Mapping[str, Any]]:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value if it is an object, else an empty one."""
+    """Returns the value if it is an object, otherwise {}."""
     return value if isinstance(value, dict) else {}
 
 
 def text(value: Any) -> str:
-    """The value if it is a text or a number, cut to LONGEST_TEXT, else an empty text."""
+    """Returns a string or number as text, truncated to LONGEST_TEXT; otherwise ""."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return ""
     return str(value)[:LONGEST_TEXT]
 
 
 def texts(value: Any) -> list[str]:
-    """The texts of a list."""
+    """Returns the texts in a list."""
     return [text(each) for each in value] if isinstance(value, list) else []
 
 
 def quoted(value: str, most: int = 60) -> str:
-    """The text in quotation marks, cut."""
+    """Puts the text in quotation marks, and truncates it."""
     line = " ".join(value.split())
     return f"“{line if len(line) <= most else line[: most - 1] + '…'}”"
 
 
 def name_of(label: str, otherwise: str = "value") -> str:
-    """The label as a name that steps and variables can have."""
+    """Converts a label to a name that steps and variables can have."""
     made = _NOT_IN_NAMES.sub("_", label[:200].lower()).strip("_")[:40].strip("_")
     return made or otherwise
 
 
 class NameTable:
-    """Names by what they stand for: one each, and no two the same."""
+    """Names by key, all of them different."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._taken: dict[str, int] = {}  # with the number that was put behind the name last
+        self._taken: dict[str, int] = {}  # the last number appended to each name
 
     def of(self, key: str, label: str, otherwise: str = "value") -> str:
-        """The name for the key, made from its label the first time."""
+        """Returns the key's name; makes it from the label the first time."""
         if key not in self._names:
             self._names[key] = self.fresh(name_of(label, otherwise))
         return self._names[key]
 
     def fresh(self, wanted: str) -> str:
-        """The name, or with a number behind it if it is taken."""
+        """Returns the name, with a number if it is taken."""
         name, number = wanted, self._taken.get(wanted, 1)
         while name in self._taken:
             number += 1
@@ -162,5 +162,5 @@ class NameTable:
 
 
 def escaped(literal: str) -> str:
-    """The text as a template that prints it."""
+    """Escapes a text, so that the template prints it unchanged."""
     return literal.replace("{{", '{{ "{{" }}').replace("{%", '{{ "{%" }}')

@@ -1,4 +1,4 @@
-"""Blocks of Typebot that do something, as steps; those that ask are in `typebot_inputs`."""
+"""Converts Typebot's blocks to steps, except inputs: see `typebot_inputs`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Block = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Reading:
-    """What blocks are read with: names, variables, and the block at hand, where losses are noted."""
+    """The context of reading blocks: names, variables, and the block's place for noting losses."""
 
     names: NameTable
     variables: Variables
@@ -26,25 +26,25 @@ class Reading:
     title: str = ""
 
     def lose(self, why: str) -> None:
-        """Notes that something of the block has no equivalent."""
+        """Notes that part of the block has no equivalent."""
         self.ledger.lose(self.source, self.where, why)
 
     def template(self, value: Any) -> str:
-        """The text as a template of ours."""
+        """Converts the text to one of our templates."""
         return self.variables.template(value, self.lose)
 
     def step(self, kind: str, **fields: Any) -> Step:
-        """A step with an identifier of its own, after the group."""
+        """Returns a step with a unique identifier, named after the group."""
         return {"id": self.names.fresh(step_name(self.title, kind.partition("_")[0])), "kind": kind, **fields}
 
     def set(self, variable_id: Any, value: Any) -> list[Step]:
-        """The step that sets a variable; none if there is no such variable."""
+        """Returns the step that sets a variable; [] if there is no such variable."""
         name = self.variables.of_id(variable_id)
         return [] if name is None else [{**self.step("set_variable", name=name), "value": value}]
 
 
 def steps_of(block: Block, reading: Reading) -> list[Step]:
-    """The steps that a block becomes; none if it has no equivalent, which is noted."""
+    """Converts a block to steps. Without an equivalent, notes that and returns none."""
     kind = text(block.get("type"))
     if kind in _STEPS:
         return _STEPS[kind](block, reading)

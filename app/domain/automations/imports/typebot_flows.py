@@ -1,4 +1,4 @@
-"""Flows of Typebot: an export, version 3 to 6, as a definition."""
+"""Converts Typebot exports (versions 3 to 6) to definitions."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def is_export(document: Mapping[str, Any]) -> bool:
 
 
 def read(document: Mapping[str, Any]) -> Imported:
-    """The typebot as an automation. Raises Unreadable."""
+    """Converts the typebot to an automation. Raises Unreadable."""
     return _Bot(document).convert()
 
 
 class _Bot:
-    """A typebot while it is read. `parts`: where each block, item, event and edge of it is."""
+    """A typebot being read. `parts`: where each block, item, event and edge is."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -51,7 +51,7 @@ class _Bot:
         self._by_origin: dict[str, str] = {}
 
     def convert(self) -> Imported:
-        """The typebot as an automation. Raises Unreadable."""
+        """Converts the typebot to an automation. Raises Unreadable."""
         for number, group in enumerate(self._groups, 1):
             self._list_parts(group, number)
         self._list_edges()
@@ -97,13 +97,13 @@ class _Bot:
                 self._reading.ledger.lose(key, self.parts[key], "It leads nowhere: there is no such block.")
 
     def _way(self, part: Mapping[str, Any]) -> Way | None:
-        """The way on from a block, an item or an event; None if no edge begins there."""
+        """Returns the connection from a block, item or event; None if no edge begins there."""
         key = text(part.get("outgoingEdgeId"))
         key = key if key in self._targets else self._by_origin.get(text(part.get("id")), "")
         return Way(self._targets[key], key, self.parts[key]) if key in self._targets else None
 
     def _start(self) -> str | None:
-        """The block to begin with. Events besides the start are noted."""
+        """Returns the first block. Notes events other than the start."""
         first: str | None = None
         for event in listed(self._document.get("events"), "'events'"):
             key, kind = text(event.get("id")), text(event.get("type"))
@@ -126,7 +126,7 @@ class _Bot:
         return first
 
     def _group(self, group: Mapping[str, Any], where: str) -> None:
-        """Adds the elements of the blocks of a group. A text right before a question is the text of the question."""
+        """Adds the elements of a group's blocks. A text right before a question becomes its text."""
         blocks = self._blocks[text(group.get("id"))]
         aimed = set(self._targets.values())
         before: Element | None = None
@@ -143,7 +143,7 @@ class _Bot:
                 element.sources = [*before.sources, key]
             self._add(element, block, question, on)
             if before and key not in aimed and _is_said(before) and not _is_file(before) and _is_file(element):
-                # The file goes with the text before it.
+                # Attach the file to the text before it.
                 element.steps = [{**before.steps.pop(), "attachments": element.steps[0]["attachments"]}]
                 element.sources = [*before.sources, key]
             before = element if way is None else None

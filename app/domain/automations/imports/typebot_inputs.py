@@ -1,4 +1,4 @@
-"""Inputs of Typebot as questions, and the ways on from buttons."""
+"""Converts Typebot's inputs to questions, and the connections from their buttons."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _UNCHECKED = {"url input": "an address", "time input": "a time of day"}
 
 
 def is_input(block: Block) -> bool:
-    """Whether the block asks for something that a step can ask for."""
+    """Whether the block asks something that a step can ask."""
     return text(block.get("type")) in FORMATS
 
 
 def ask(
     element: Element, block: Block, question: Mapping[str, Any], reading: Reading, ways: Mapping[str, Way]
 ) -> Element:
-    """Makes the element the question of a block; returns the one of what follows the answer.
+    """Makes the element ask a block's question; returns the element that follows the answer.
 
-    `question`: the text, and files, of the message before it.
-    `ways`: those on from the block, by the identifier of the button; that of the block itself is ''.
+    `question`: text and files of the message before it. `ways`: connections from the block, by button; "" for the
+    block's own.
     """
     kind, options = text(block.get("type")), mapping(block.get("options"))
     format_, fields = FORMATS[kind], dict(question)
@@ -86,7 +86,7 @@ def _warn(kind: str, options: Mapping[str, Any], items: list[Mapping[str, Any]],
 
 
 def _answer(step: Step, labels: Mapping[str, str]) -> str:
-    """The template of what the variable gets: of a button its label in full."""
+    """Returns the template for the answer's variable; for a button, its full label."""
     at = f"steps.{step['id']}"
     if step.get("format") != "choice":
         return f"{{{{ {at}.{'value' if 'format' in step else 'text'} }}}}"
@@ -98,7 +98,7 @@ def _answer(step: Step, labels: Mapping[str, str]) -> str:
 
 
 def _lead(chosen: Element, step: Step, labels: Mapping[str, str], ways: Mapping[str, Way], *, is_choice: bool) -> None:
-    """Gives the answer its ways on: that of each button, and that of all others."""
+    """Adds the answer's connections: one per button, and one for all others."""
     last = ways.get("", Way(None))
     if not any(key in ways for key in labels):
         chosen.ways = [last] if "" in ways else []

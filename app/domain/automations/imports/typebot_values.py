@@ -1,4 +1,4 @@
-"""Values of Typebot: texts, variables, expressions and comparisons as templates, paths and conditions."""
+"""Converts Typebot's texts, variables, expressions and comparisons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPERATORS = {
 
 
 class Variables:
-    """The variables of a typebot, by their identifiers and names, as variables of runs."""
+    """A typebot's variables, by identifier and label, as variables of runs."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._names = NameTable()
@@ -40,16 +40,16 @@ class Variables:
             self.of_label(label)
 
     def of_label(self, label: str) -> str:
-        """The name of the variable that texts call by this."""
+        """Returns the name of the variable with this label."""
         return self._names.of(label.strip(), f"v_{label}" if label[:1].isdigit() else label, "variable")
 
     def of_id(self, identifier: Any) -> str | None:
-        """The name of the variable with this identifier; None if there is none."""
+        """Returns the name of the variable with this identifier; None if there is none."""
         label = self._labels.get(text(identifier))
         return None if label is None else self.of_label(label)
 
     def template(self, value: Any, lose: Callable[[str], None]) -> str:
-        """The text as a template. Code in it is left out and reported to `lose`."""
+        """Converts the text to a template. Reports code in it to `lose`, and leaves it out."""
         said, made, end = text(value), [], 0
         for found in _NAMED.finditer(said):
             made.append(escaped(said[end : found.start()]))
@@ -62,7 +62,7 @@ class Variables:
         return "".join([*made, escaped(said[end:])])
 
     def expression(self, value: Any, lose: Callable[[str], None]) -> str | None:
-        """What an expression sets a variable to, as a template; None if it is code."""
+        """Returns the template for the value of an expression; None if it is code."""
         said = text(value)
         if found := _SUM.fullmatch(said):
             filter_, other = _FILTERS[found[2]], found[3]
@@ -73,7 +73,7 @@ class Variables:
         return self.template(said, lose)
 
     def condition(self, content: Any) -> dict[str, Any] | str:
-        """The condition of comparisons that belong together, or a sentence: why there is none."""
+        """Returns the condition of the comparisons, or a sentence why there is none."""
         given = mapping(content)
         made = []
         for each in listed(given.get("comparisons"), "'comparisons'"):
@@ -121,7 +121,7 @@ class Variables:
 
 
 def plain(rich: Any) -> str:
-    """The words of a rich text, a line for each paragraph; a link has its address behind it."""
+    """Returns the text of rich text, one line per paragraph, with addresses after links."""
     lines = [_words(each, 0) for each in rich] if isinstance(rich, list) else []
     return "\n".join(lines).strip("\n")[:10_000]
 
@@ -141,7 +141,7 @@ def _words(node: Any, depth: int) -> str:
 
 
 def paths_in(body: str) -> Iterator[str]:
-    """The path into a response, if it is a plain one: `data.items[0].name` is `body.items[0].name`."""
+    """Yields the path into a response if it is simple: `body.items[0].name` for `data.items[0].name`."""
     made = body.strip()
     if re.fullmatch(r"data(\.[A-Za-z_][A-Za-z0-9_]{0,99}|\[[0-9]{1,4}\]){0,20}", made):
         yield f"body{made.removeprefix('data')}"
@@ -150,5 +150,5 @@ def paths_in(body: str) -> Iterator[str]:
 
 
 def step_name(title: str, kind: str) -> str:
-    """What a step is called, by the title of its group."""
+    """Names a step after the title of its group."""
     return name_of(f"{title} {kind}", kind)[:48]

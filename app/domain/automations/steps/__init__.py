@@ -1,4 +1,4 @@
-"""Kinds of steps, a file each; those about tags share one."""
+"""Kinds of steps, one per file; the two about tags share a file."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from app.domain.conversations import conversations, notes
 
 
 def begin(moment: Moment) -> Outcome:
-    """Adds it, open or closed. Raises StepFailed if the text is no note."""
+    """Adds the note, even to a closed conversation. Raises StepFailed for an invalid text."""
     text = templated_values.read(moment, "text", notes.read_text)
     given, done = {"text": text}, "The note was added."
     if moment.is_simulated:

@@ -20,7 +20,7 @@ CHOICE = "choice"
 
 
 def begin(moment: Moment) -> Outcome:
-    """Asks, unless the message has to wait or is left out; then waits for the reply."""
+    """Asks, unless the message has to wait or is skipped. Then waits for the reply."""
     sent = send_message.begin(moment)
     if not isinstance(sent, Done):
         return sent
@@ -30,7 +30,7 @@ def begin(moment: Moment) -> Outcome:
 
 
 def resume(moment: Moment) -> Outcome:
-    """Goes on with a reply of the right format; asks again after another, as long as attempts are left."""
+    """Continues with a reply of the right format; otherwise asks again while attempts are left."""
     answer = moment.answer
     attempts = moment.run.saved[moment.step.id]["attempts"]
     if answer is None:
@@ -47,7 +47,7 @@ def resume(moment: Moment) -> Outcome:
 
 
 def _ask_again(moment: Moment, attempts: int, readings: Sequence[str] = ()) -> Outcome:
-    """Sends the question again, with the readings of an ambiguous answer, of which none is taken for meant."""
+    """Sends the question again. `readings`: the possible meanings of an ambiguous answer, to be listed."""
     fields = moment.step.fields
     text = fields.get("retry_text", fields["text"]) + (f"\n({' / '.join(readings)}?)" if readings else "")
     if attempts >= fields.get("attempts", ATTEMPTS):
@@ -63,7 +63,7 @@ def _ask_again(moment: Moment, attempts: int, readings: Sequence[str] = ()) -> O
         raise StepFailed("opted_out", "The contact has opted out of messages.")
     if (held := send_message.held(moment, conversation)) is not None:
         return held
-    # Quiet hours do not keep it back: the contact is writing.
+    # Ignores quiet hours, because the contact is writing.
     sent = send_message.send(moment, conversation, text)
     return _wait(moment, sent, attempts + 1)
 
@@ -73,13 +73,14 @@ def _wait(moment: Moment, sent: Done, attempts: int) -> Wait:
     text = f"The run has asked, and waits for a reply until {timestamp(until)}."
     asked: dict[str, Any] = {"attempts": attempts}
     if _format(moment) == CHOICE:
-        # A reply is compared with the labels that the contact sees, whatever the templates would give by then.
+        # A reply is compared with the labels that the contact sees, even if the templates would render differently by
+        # then.
         asked["buttons"] = sent.input["buttons"]
     run_fields = {**sent.run_fields, "saved": {**moment.run.saved, moment.step.id: asked}}
     if not moment.is_simulated:
         moment.run.conversation_id = sent.run_fields["conversation_id"]
         conversation = conversations.of_run(moment.unit, moment.run)
-        assert conversation is not None  # it has just been written in
+        assert conversation is not None  # the message was just sent in it
         replies.expect(moment.unit, conversation, moment.run)
     return Wait("reply", text, until, input=sent.input, run_fields=run_fields)
 
@@ -90,7 +91,7 @@ def _unanswered(moment: Moment, text: str, attempts: int, *, timed_out: bool = F
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the message, and with a choice that has no buttons."""
+    """Yields the faults of the message, and a fault for a choice without buttons."""
     yield from send_message.check(step, pointer)
     yield from send_message.length_faults(step, "retry_text", pointer)
     if step.get("format") == CHOICE and "buttons" not in step:
@@ -102,7 +103,10 @@ def _format(moment: Moment) -> str:
 
 
 def _read(moment: Moment, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The reply's `value`, and the `button_id` of a choice, also if typed. Raises ValueError for other formats."""
+    """Reads the reply's `value` and, for a choice, the `button_id`, pressed or typed.
+
+    Raises ValueError if the reply is not of the question's format.
+    """
     text = (answer["text"] or "").strip()
     if _format(moment) != CHOICE:
         return {"value": READERS[_format(moment)](text, moment.contact.locale)}
@@ -111,7 +115,10 @@ def _read(moment: Moment, answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(offered: Sequence[Mapping[str, str]], pressed: str | None, text: str) -> Mapping[str, str]:
-    """The button that was pressed, or that the text names by its label, identifier or number. Raises ValueError."""
+    """Returns the button that was pressed, or whose label, identifier or number the text is.
+
+    Raises ValueError if there is no such button.
+    """
     by_id = {each["id"]: each for each in offered}
     if pressed in by_id:
         return by_id[pressed]
@@ -128,7 +135,7 @@ def _text(reply: str, _: str | None) -> str:
     return reply
 
 
-# What a reply without spaces at its ends means, by the language of the contact; ValueError if it has another format.
+# Read a reply, stripped of spaces, in the contact's language. Raise ValueError if it is not of the format.
 READERS: Mapping[str, Callable[[str, str | None], Any]] = {
     "text": _text,
     "number": typed_answers.number,

@@ -8,7 +8,7 @@ from app.errors import Invalid
 
 
 def begin(moment: Moment) -> Outcome:
-    """Assigns it. Raises StepFailed `gone` if the workspace has no such member."""
+    """Assigns the conversation. Raises StepFailed `gone` if the workspace has no such member."""
     assignee_id = moment.step.fields["assignee_id"]
     given = {"assignee_id": assignee_id}
     done = f"The conversation was assigned to {assignee_id}." if assignee_id else "The assignee was removed."

@@ -1,4 +1,4 @@
-"""The interface of a kind of step: its fields, and its effects at the moments when a run reaches it and resumes it."""
+"""The interface of a kind of step: its fields, and what it does when a run reaches or resumes it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from app.models.runs import Run
 FailureCode = Literal["limit", "no_channel", "opted_out", "template", "gone", "error"]
 
 _TIMEZONE = "SELECT timezone FROM workspaces WHERE id = %s"
-# The name, and the filter that falls back on it.
+# Matches templates that may need the workspace: they name it, or use the filter `date`, which falls back on its time
+# zone.
 _OF_WORKSPACE = re.compile("workspace|date")
 _OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 
 
 class StepFailed(Exception):
-    """The step cannot be done, so the run fails with this code and sentence."""
+    """The step cannot be done. The run fails with this code and sentence."""
 
     def __init__(self, code: FailureCode, text: str) -> None:
         super().__init__(text)
@@ -43,8 +44,8 @@ class StepFailed(Exception):
 class Step:
     """A step of a published definition.
 
-    `fields`: its members except `id`, `kind` and the lists of steps inside it. `next`: the step after it, wherever that
-    is; None: the run ends. `inside`: for each list of steps inside it, the first one, or `next` if the list is empty.
+    `fields`: its members except `id`, `kind` and nested lists. `next`: the step after it, at any level; None if the run
+    ends. `inside`: the first step of each nested list, or `next` if the list is empty.
     """
 
     id: str
@@ -55,16 +56,16 @@ class Step:
 
 
 class Moment:
-    """A run that has reached a step: what the step may read, and through what it changes things.
+    """A run at a step: what the step may read, and how it makes changes.
 
-    Reads show what the transaction has changed so far. Everything that a step changes goes through `unit`, in verbs
-    that take a `Change`, so it is undone if the run's transaction fails, and never happens in a simulation. `answer` is
-    what the step waited for; None if its time came first. It is there only in `resume`.
+    Reads include the transaction's changes. Steps make all changes through `unit`, with verbs that take a `Change`, so
+    changes are rolled back if the run's transaction fails, and never happen in a simulation. `answer`: what the step
+    waited for, only in `resume`; None after a timeout.
     """
 
     def __init__(self, unit: Unit, run: Run, *, is_simulated: bool = False) -> None:
         self.unit = unit
-        self.run = run.altered()  # as the steps change it; its status changes last
+        self.run = run.altered()  # modified by the steps; its status is modified last
         self.is_simulated = is_simulated
         self.step: Step
         self.answer: Mapping[str, Any] | None = None
@@ -96,7 +97,7 @@ class Moment:
         }
 
     def render(self, template: str) -> str:
-        """The text of a template. Raises StepFailed `template` and `limit`."""
+        """Renders a template. Raises StepFailed `template` and `limit`."""
         if "{" not in template:
             return template
         try:
@@ -112,12 +113,12 @@ class Moment:
         return conditions.holds(condition, self.variables)
 
     def change(self, payload: Mapping[str, Any], resource_id: str | None = None) -> Change:
-        """A change for a domain verb, with the run as its cause."""
+        """Returns a change for a domain verb, with the run as its cause."""
         cause = run_states.cause_of(self.run)
         return Change(self.run.workspace_id, payload, resource_id, "runs", None, cause, self.unit)
 
     def _workspace(self, template: str) -> Mapping[str, Any]:
-        """What a template can name of the workspace, which is only read if one may need it."""
+        """Returns what a template can name of the workspace. Queries it only if the template may need it."""
         if not _OF_WORKSPACE.search(template):
             return {}
         workspace_id = self.run.workspace_id
@@ -131,10 +132,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The step is over; the run goes on with `to`, a key of the step's `inside`, or with the step after it.
+    """The step is finished. The run continues with `to`, a key of `inside`, or with the next step.
 
-    `code` says why it was not successful. `input`, `output` and `text` (a sentence) are for the log. `saved` becomes
-    part of `steps`, by name; `run_fields` are set on the run.
+    `code` says why it was not successful. `input`, `output` and `text` (a sentence) are logged. `saved` is merged into
+    `steps`; `run_fields` are set on the run.
     """
 
     text: str
@@ -148,10 +149,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The run waits, until its time comes (`until`; None: without end) or its answer is there.
+    """The run waits until `until` (None: without limit), or until its answer arrives.
 
-    Then `resume` is called; after `quiet_hours`, `member` and `file` the step begins anew. `request` is sent for a
-    `response`, as `requests.py` describes.
+    Then `resume` is called; after `quiet_hours`, `member` and `file`, the step starts over. With `response`, `request`
+    is sent: see `http_requests.py`.
     """
 
     waits_for: Literal["time", "reply", "response", "run", "event", "quiet_hours", "member", "file"]
@@ -164,7 +165,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The run is complete. `result` is for the run that started it and waits for it."""
+    """The run is completed. `result` is for the run that started it and waits for it."""
 
     text: str
     result: Any = None
@@ -173,7 +174,7 @@ class Stop:
 Outcome = Done | Wait | Stop
 
 
-# The JSON Schema of a name by which templates can read what a step keeps.
+# The JSON Schema of a name under which templates can read a saved value.
 NAME: dict[str, Any] = {
     "type": "string",
     "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$",
@@ -182,14 +183,14 @@ NAME: dict[str, Any] = {
 
 
 def saved(moment: Moment, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """The new members of `steps`: the result under the step's own name, the value under `save_as`."""
+    """Returns additions to `steps`: the result under the step's `id`, the value under `save_as`."""
     fields = moment.step.fields
     named = {fields["save_as"]: value} if "save_as" in fields else {}
     return {**named, moment.step.id: result}
 
 
 def _with_times_as_text(resource: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The resource as JSON has it, which templates show and conditions compare."""
+    """Converts the resource's times to JSON text, for templates and conditions."""
     return {name: timestamp(value) if isinstance(value, datetime) else value for name, value in resource.items()}
 
 
@@ -203,14 +204,13 @@ def _nothing(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of step, as it stands in the table of `app/domain/automations/steps/__init__.py`.
+    """A kind of step, for the table in `app/domain/automations/steps/__init__.py`.
 
-    `fields` are JSON Schemas of its members besides `id` and `kind`; of these, `templates` hold Liquid templates (at
-    any depth), `conditions` conditions, `trigger` the parts of a trigger, `paths` names of values, and `lists` steps;
-    `arms` is a list of objects whose `name` and `steps` are such lists. `loops`: after the steps inside it comes the
-    step itself again. `waits`: a run that passes it always waits first. `talks`: it needs the run's conversation.
-    `results`: the members of `steps.<id>` after it. `check` yields what is wrong with a step besides; it is given the
-    step and its pointer. `example` is a valid step without its `id`.
+    `fields`: JSON Schemas of its members besides `id` and `kind`. Of these, `templates` hold Liquid templates (at any
+    depth), `conditions` conditions, `trigger` parts of a trigger, `paths` names of values, and `lists` steps. `arms`:
+    the member with a list of objects, each with a `name` and `steps`. `loops`: after the nested steps, the step itself
+    comes again. `waits`: a run always waits in it. `talks`: it needs the run's conversation. `results`: the members of
+    `steps.<id>` after it. `check(step, pointer)` yields other faults. `example`: a valid step without `id`.
     """
 
     description: str
@@ -232,7 +232,7 @@ class Kind:
     example: Mapping[str, Any] = field(default_factory=dict)
 
     def inside(self, step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-        """The lists of steps inside a step: the key of each, its pointer from the step, and what stands there."""
+        """Yields the lists of steps inside a step: key, relative pointer, steps."""
         for name in self.lists:
             yield name, pointer_to(name), step.get(name, [])
         for index, arm in enumerate(step[self.arms] if self.arms else ()):

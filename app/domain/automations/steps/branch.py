@@ -1,4 +1,4 @@
-"""`branch`: goes on with one of two lists of steps."""
+"""`branch`: continues with one of two lists of steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
 
 
 def begin(moment: Moment) -> Outcome:
-    """Goes on with `then` if the condition holds, otherwise with `else`."""
+    """Continues with `then` if the condition holds, otherwise with `else`."""
     condition = moment.step.fields["if"]
     if moment.holds(condition):
         return Done("The condition holds.", condition, True, to="then")

@@ -1,4 +1,4 @@
-"""Buttons of a step's message, whose labels are templates."""
+"""Buttons of a step's message. Their labels are templates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GAP = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 
 
 def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with identifiers that repeat, and with labels as far as they are known before a run."""
+    """Yields faults of repeated identifiers, and of labels that are known before a run."""
     for index, button in enumerate(given):
         label = button["label"]
         if "{" not in label and not 0 < len(_in_a_line(label)) <= MOST_LABEL:
@@ -42,7 +42,7 @@ def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
 
 
 def rendered(moment: Moment) -> list[dict[str, str]]:
-    """The step's buttons, each label in one line and cut to MOST_LABEL characters. Raises StepFailed."""
+    """Returns the step's buttons with one-line labels, cut to MOST_LABEL. Raises StepFailed."""
     given = moment.step.fields.get("buttons", ())
     made = [{"id": each["id"], "label": _cut(_in_a_line(moment.render(each["label"])))} for each in given]
     for each in made:

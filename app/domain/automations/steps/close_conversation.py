@@ -7,7 +7,7 @@ from app.domain.conversations import conversations
 
 
 def begin(moment: Moment) -> Outcome:
-    """Closes it, which lets runs go on that a member's message holds."""
+    """Closes the conversation. This releases runs that a member's message holds."""
     if moment.is_simulated:
         return Done("The conversation was closed.")
     conversation = conversations.of_run(moment.unit, moment.run)

@@ -1,4 +1,4 @@
-"""Files of a step's message, which are fetched from other servers before it is sent."""
+"""Files of a step's message, fetched from other servers before it is sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.lib.json import timestamp
 from app.models.conversations import Conversation
 from app.models.uploads import Upload
 
-# How long a run waits for its files.
+# How many seconds a run waits for its files.
 MOST_SECONDS = 300
 FIELD: Mapping[str, Any] = {
     "type": "array",
@@ -40,14 +40,14 @@ FIELD: Mapping[str, Any] = {
 
 
 def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with addresses that are no templates."""
+    """Yields faults of addresses that are not templates."""
     for index, each in enumerate(given):
         if "{" not in each["address"] and (refusal := _refusal(each["address"])):
             yield Fault(f"{pointer}/{index}/address", refusal)
 
 
 def rendered(moment: Moment) -> list[str]:
-    """The addresses of the step's files. Raises StepFailed."""
+    """Returns the addresses of the step's files. Raises StepFailed."""
     addresses = [moment.render(each["address"]) for each in moment.step.fields.get("attachments", ())]
     for address in addresses:
         if refusal := _refusal(address):
@@ -56,7 +56,10 @@ def rendered(moment: Moment) -> list[str]:
 
 
 def awaited(moment: Moment, conversation: Conversation) -> Wait | None:
-    """The wait for the step's files; None once they are here, or if it has none. Raises StepFailed and Busy."""
+    """Requests the step's files on the first call.
+
+    Returns the wait for them; None once all are here, or if it has none. Raises StepFailed and Busy.
+    """
     if "attachments" not in moment.step.fields:
         return None
     files = _files(moment)
@@ -75,7 +78,7 @@ def awaited(moment: Moment, conversation: Conversation) -> Wait | None:
 
 
 def attached(moment: Moment, message_id: str) -> list[dict[str, Any]]:
-    """The files that have come, as `attachments` of the message, which they belong to from now on. Raises Invalid."""
+    """Returns the fetched files as `attachments`, and assigns them to the message. Raises Invalid."""
     files = [file.id for file in _files(moment)]
     return media.claim_uploads(moment.unit, moment.run.workspace_id, files, message_id)
 
@@ -97,7 +100,7 @@ def _ask(moment: Moment, conversation: Conversation) -> Wait:
 
 
 def _files(moment: Moment) -> list[Upload]:
-    """The files that the run has asked for; none if one has expired, or was sent before."""
+    """Returns the files that the run requested; [] if one has expired, or was sent before."""
     asked, run = moment.run.saved.get(moment.step.id), moment.run
     upload_ids = asked.get("files", ()) if isinstance(asked, dict) else ()
     found = [moment.unit.get(Upload, run.workspace_id, "id", each) for each in upload_ids]

@@ -1,4 +1,4 @@
-"""`http_request`: calls another server, at least once and under one idempotency key, and saves what it answers."""
+"""`http_request`: calls another server at least once, under one key, and saves the answer."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 MOST_HEADERS = 20
 MOST_BODY_BYTES = 262_144
 LONGEST_HEADER = 4096
-# Characters of a body that the log of the run shows.
+# The most characters of a body in the run's log.
 EXCERPT = 2000
 
 _NO_RESPONSE = "There is no response in a simulation. Give one as 'responses', under '{}'."
 _TOO_LONG = f"The body is longer than {MOST_BODY_BYTES // 1024} KiB."
 _OURS = RESERVED | {"idempotency-key"}
-# Headers whose values the log shows. Any other may hold a secret.
+# Headers whose values are logged. Others may contain secrets.
 _SHOWN = {"accept", "accept-language", "content-type", "user-agent"}
 _HIDDEN = "(hidden)"
 
@@ -39,7 +39,7 @@ class _Unsendable(Exception):
 
 
 def begin(moment: Moment) -> Outcome:
-    """Renders the request; the run waits for its response."""
+    """Renders the request, and lets the run wait for its response."""
     fields = moment.step.fields
     request = {
         "method": fields["method"],
@@ -62,9 +62,9 @@ def begin(moment: Moment) -> Outcome:
 
 
 def resume(moment: Moment) -> Outcome:
-    """Saves the response, which `requests.py` describes. The run goes on even if there is none."""
+    """Saves the response (see `http_requests.py`). The run continues even if there is none."""
     answer = moment.answer
-    if answer is None:  # a simulation without a response for this step
+    if answer is None:  # a simulation without input for this step
         return Done(_NO_RESPONSE.format(moment.step.id), saved=_saved(moment, None, None, None))
     output = {name: answer[name] for name in ("status", "duration_ms", "attempts")}
     output["body"] = answer["body"][:EXCERPT]
@@ -82,7 +82,7 @@ def _without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _rendered_body(moment: Moment, headers: dict[str, str]) -> str:
-    """The text of the body. Adds its type to the headers if they have none."""
+    """Renders the body. Adds a Content-Type to the headers if they have none."""
     template = moment.step.fields["body"]
     is_text = isinstance(template, str)
     try:
@@ -95,7 +95,10 @@ def _rendered_body(moment: Moment, headers: dict[str, str]) -> str:
 
 
 def _check(request: Mapping[str, Any]) -> None:
-    """Raises _Unsendable for what cannot be sent or must not be. A name may still lead to a private address."""
+    """Raises _Unsendable for a request that cannot or must not be sent.
+
+    A host name may still resolve to a private address.
+    """
     if refusal := check_address(request["address"], settings().webhook_allowed_networks):
         raise _Unsendable("private_address", refusal)
     for name, value in request["headers"].items():
@@ -114,12 +117,12 @@ def _failed(
 
 
 def _saved(moment: Moment, status: int | None, body: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The new members of `steps`; the body of a success is under `save_as`."""
+    """Returns additions to `steps`. The body of a successful response is saved under `save_as`."""
     return saved(moment, {"status": status, "body": body, "error": error}, None if error else body)
 
 
 def _read(text: str) -> Any:
-    """The value of a JSON text; any other text as it is."""
+    """Parses the text as JSON; returns the text itself if it is not."""
     try:
         return _without_nul(json.loads(text))
     except ValueError:
@@ -127,7 +130,7 @@ def _read(text: str) -> Any:
 
 
 def _without_nul(value: Any) -> Any:
-    """PostgreSQL holds no NUL, which JSON can write as an escape."""
+    """Removes NULs, which JSON can escape but PostgreSQL cannot store."""
     if isinstance(value, str):
         return value.replace("\0", "")
     if isinstance(value, dict):
@@ -136,7 +139,7 @@ def _without_nul(value: Any) -> Any:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the address, if it is no template, and with each header."""
+    """Yields the faults of the address, if it is not a template, and of each header."""
     address = step["address"]
     if "{" not in address and (refusal := check_address(address, settings().webhook_allowed_networks)):
         yield Fault(f"{pointer}/address", refusal)

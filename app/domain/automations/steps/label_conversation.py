@@ -11,7 +11,7 @@ from app.lib import normalization
 
 
 def begin(moment: Moment) -> Outcome:
-    """Adds it. Raises StepFailed if the text is no label."""
+    """Adds the label. Raises StepFailed for an invalid one."""
     label = templated_values.read(moment, "label", normalization.label)
     given, done = {"label": label}, f"The conversation was labelled '{label}'."
     if moment.is_simulated:

@@ -1,4 +1,4 @@
-"""`repeat`: takes a list of steps several times, while a condition holds, or once for each element of a list."""
+"""`repeat`: repeats a list of steps, while a condition holds, or for each element of a list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_ROUNDS = 100
 
 
 def begin(moment: Moment) -> Outcome:
-    """Begins the next round, which leads back here; goes on after the last."""
+    """Starts the next round, which leads back here. After the last round, continues."""
     step = moment.step
     former = moment.run.saved.get(step.id, {})
     rounds = former["index"] + 1 if former.get("is_under_way") else 0
@@ -26,13 +26,13 @@ def begin(moment: Moment) -> Outcome:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields a fault if the step does not say how often."""
+    """Yields a fault if the step does not say how often to repeat."""
     if not step.keys() & {"times", "while", "over"}:
         yield Fault(pointer, "Give 'times', 'while' or 'over'.")
 
 
 def _items(moment: Moment) -> list[Any] | None:
-    """The elements of `over`, none if that is no list; None if the step has no `over`."""
+    """Returns the elements of `over`, [] if it is not a list; None if the step has no `over`."""
     over = moment.step.fields.get("over")
     if over is None:
         return None

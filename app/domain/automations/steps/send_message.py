@@ -1,4 +1,4 @@
-"""`send_message`: queues a message in the run's conversation, which it opens if the contact has none."""
+"""`send_message`: queues a message in the run's conversation, and opens one if necessary."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from app.lib.json import timestamp
 from app.lib.templates import TooLong
 from app.models.conversations import Conversation
 
-# What a template prints there is only known in a run.
+# Matches the tags of a template. Their length is known only in a run.
 _TAG = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
 
 
 def begin(moment: Moment) -> Outcome:
-    """Queues the message, unless the contact has opted out, or the run has to wait for a member or a later hour."""
+    """Queues the message.
+
+    Raises StepFailed if the contact has opted out. Waits for a member who is writing, or until quiet hours end.
+    """
     if moment.contact.opted_out:
         raise StepFailed("opted_out", "The contact has opted out of messages.")
     expires_at = _expires_at(moment)
@@ -54,7 +57,7 @@ def send(
     *,
     has_files: bool = False,
 ) -> Done:
-    """Queues the text that the template gives, with the step's buttons and, if wanted, its files. Raises StepFailed."""
+    """Queues the rendered text, with the step's buttons and optionally its files. Raises StepFailed."""
     text, buttons, run = _text(moment, template), button_labels.rendered(moment), moment.run
     most = recent_texts.MOST_IDENTICAL
     message_id = ids.new("msg")
@@ -75,7 +78,7 @@ def send(
             expires_at=expires_at,
         )
     except Invalid as error:
-        # Its channel takes less than others.
+        # This channel's limit is lower than others'.
         raise StepFailed("template", error.faults[0].detail) from error
     return Done(
         "The message was queued.",
@@ -87,14 +90,14 @@ def send(
 
 
 def rehearsed(moment: Moment, template: str) -> dict[str, Any]:
-    """What a simulation shows of the message with that text. Raises StepFailed."""
+    """Returns what a simulation shows of the message. Raises StepFailed."""
     files = [{"address": address} for address in fetched_files.rendered(moment)]
     given = _given(_text(moment, template), button_labels.rendered(moment))
     return given | ({"attachments": files} if files else {})
 
 
 def held(moment: Moment, conversation: Conversation) -> Wait | None:
-    """The wait for a member who has written in the conversation; None if the run need not wait."""
+    """Returns the wait for a member who has written in the conversation; None if there is none."""
     if conversation.held_at is None or moment.run.is_released:
         return None
     text = "A member has written in the conversation. The run goes on when it is closed or the run is resumed."
@@ -102,7 +105,7 @@ def held(moment: Moment, conversation: Conversation) -> Wait | None:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the message's buttons and files, when it expires, its quiet hours and its channel."""
+    """Yields the faults of the message's buttons, files, expiry, quiet hours and channel."""
     yield from length_faults(step, "text", pointer, has_files="attachments" in step)
     yield from button_labels.faults(step.get("buttons", ()), f"{pointer}/buttons")
     yield from fetched_files.faults(step.get("attachments", ()), f"{pointer}/attachments")
@@ -120,7 +123,7 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 
 
 def length_faults(step: Mapping[str, Any], name: str, pointer: str, *, has_files: bool = False) -> Iterator[Fault]:
-    """Yields that the text is longer than its channel takes, as far as that is known before a run."""
+    """Yields a fault if the text without its tags is already longer than the channel allows."""
     text, kind = step.get(name, ""), CHANNELS.get(step.get("channel_kind", ""))
     if "{%" in text:
         return
@@ -132,7 +135,7 @@ def length_faults(step: Mapping[str, Any], name: str, pointer: str, *, has_files
 
 
 def _given(text: str, buttons: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """What the log shows as the step's input."""
+    """Returns the step's input for the log."""
     return {"text": text} | ({"buttons": buttons} if buttons else {})
 
 
@@ -148,14 +151,14 @@ def _quiet_until(moment: Moment) -> datetime | None:
 
 
 def _kept_quiet(moment: Moment, until: datetime) -> Outcome:
-    """What becomes of the message during quiet hours, which end, or in which it expires, at that time."""
+    """Returns the outcome during quiet hours. `until`: when they end, or the message expires."""
     if moment.step.fields.get("on_quiet") == "skip":
         return Done("The message was left out because of quiet hours.", code="quiet_hours")
     return Wait("quiet_hours", f"The message waits until {timestamp(until)} because of quiet hours.", until=until)
 
 
 def _latest(moment: Moment, chosen: Mapping[str, str | None]) -> Conversation | None:
-    """The conversation that the message is for, if there is one."""
+    """Returns the message's conversation; None if there is none yet."""
     if any(chosen.values()):
         return recipients.latest(moment.unit, moment.contact, **chosen)
     return conversations.of_run(moment.unit, moment.run)
@@ -171,7 +174,7 @@ def _text(moment: Moment, template: str) -> str:
 
 
 def _template(moment: Moment) -> Any:
-    """The channel's template with its texts rendered, at any depth."""
+    """Renders the texts in the channel's template, at any depth."""
     try:
         return templates.fill(moment.step.fields.get("template"), moment.render, messages.MOST_TEMPLATE_BYTES)
     except TooLong as error:

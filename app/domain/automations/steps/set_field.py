@@ -13,12 +13,14 @@ from app.errors import Fault
 from app.lib import normalization
 from app.lib.nearest_names import meant, nearest
 
-# Before the name of a custom field that might be mistaken for another, and before all fields as templates name them.
+# `custom_fields.` marks a custom field whose name could be mistaken for another field; `contact.` is how templates
+# begin all fields.
 CUSTOM, CONTACT = "custom_fields.", "contact."
 LONGEST_NAME = 100 + len(CONTACT + CUSTOM)
 LONGEST_CUSTOM_NAME = 100
 LONGEST_TEXT = 255
-# How like a name of the contact's own fields a custom field's may not be, unless it says that it is custom.
+# A custom field's name that is more similar than this to one of the contact's own fields needs `custom_fields.` before
+# it.
 _TOO_LIKE = 0.8
 _OF_OTHERS = tuple(f"{root}." for root in conditions.ROOTS)
 
@@ -34,7 +36,7 @@ _KEPT = ("id", "tags", "custom_fields", "identities", "suggested_merges", "creat
 
 
 def begin(moment: Moment) -> Outcome:
-    """Sets the field. Raises StepFailed if it cannot hold the value, and Conflict if another contact has it."""
+    """Sets the field. Raises StepFailed for an invalid value, and Conflict if another contact has it."""
     field, value = field_of(moment.step.fields["field"]), moment.step.fields["value"]
     if isinstance(value, str):
         value = moment.render(value)
@@ -47,7 +49,7 @@ def begin(moment: Moment) -> Outcome:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the field, and with a value that is not a template."""
+    """Yields the faults of the field, and of a value that is not a template."""
     given, value = step.get("field"), step.get("value")
     if not isinstance(given, str):
         return
@@ -64,13 +66,16 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 
 
 def field_of(name: str) -> str:
-    """The field that the name means, without the `contact.` that templates have before it."""
+    """Returns the field that `name` means: without `contact.`, which templates put before it."""
     plain = name.removeprefix(CONTACT)
     return plain if plain.startswith(CUSTOM) or plain in (*_OWN, *_KEPT) else name
 
 
 def _fault_of_name(field: str) -> str | None:
-    """What is wrong with the name; None if nothing is. A custom one that looks like another has to say what it is."""
+    """Returns what is wrong with the name; None if it is valid.
+
+    A custom field whose name resembles one of the contact's own fields must begin with `custom_fields.`.
+    """
     if field in _OWN:
         return None
     custom = field.removeprefix(CUSTOM)
@@ -87,7 +92,7 @@ def _fault_of_name(field: str) -> str | None:
 
 
 def _payload(field: str, value: Any) -> dict[str, Any]:
-    """The body of the update, checked as the API checks it. Raises ValueError."""
+    """Returns the body of the update, validated like the API's. Raises ValueError."""
     if field == "opted_out":
         return {field: _boolean(value)}
     if field not in _OWN:

@@ -1,4 +1,4 @@
-"""`set_variable`: keeps a value with the run, under a name."""
+"""`set_variable`: stores a value in the run under a name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _TOO_MANY = f"A run has at most {MOST_VARIABLES} variables of its own."
 
 
 def begin(moment: Moment) -> Outcome:
-    """Sets the variable. Raises StepFailed `limit` if the run then has too many, or too long ones."""
+    """Sets the variable.
+
+    Raises StepFailed `limit` if the run's variables become too many or too long.
+    """
     name = moment.step.fields["name"]
     value = templated_values.kept(moment, moment.step.fields["value"], MOST_BYTES, _TOO_LONG)
     own = {**moment.run.own_variables, name: value}

@@ -1,4 +1,4 @@
-"""`snooze_conversation`: puts the run's conversation aside until a time, or until the contact writes."""
+"""`snooze_conversation`: snoozes the conversation until a time, or until the contact writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.lib.json import timestamp
 
 
 def begin(moment: Moment) -> Outcome:
-    """Snoozes it if it is open. Raises StepFailed if there is no time, or it is too far away."""
+    """Snoozes the conversation if it is open. Raises StepFailed for an invalid or too distant time."""
     until = times.until(moment)
     given = {"until": timestamp(until)}
     done = f"The conversation is snoozed until {given['until']}."

@@ -1,4 +1,4 @@
-"""`split`: goes on with one of several arms, by chance, and with the same one for a contact each time."""
+"""`split`: continues with a random arm, always the same one for a contact."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MOST_ARMS = 20
 
 
 def begin(moment: Moment) -> Outcome:
-    """Goes on with the contact's arm."""
+    """Continues with the contact's arm."""
     run, step = moment.run, moment.step
     name = arm_of(f"{run.automation_id}/{step.id}/{moment.contact.id}", step.fields["arms"])
     return Done(f"The contact gets the arm '{name}'.", output=name, saved={step.id: {"arm": name}}, to=name)
 
 
 def arm_of(drawn: str, arms: Sequence[Mapping[str, Any]]) -> str:
-    """The name of the arm that the text draws: always the same, and each as often as its percentage says."""
+    """Returns the arm for a text: always the same, with the arms' percentages as probabilities."""
     number = int.from_bytes(hashlib.sha256(drawn.encode()).digest()[:8]) / 2**64 * 100
     for arm in arms:
         number -= arm["percent"]
@@ -30,7 +30,7 @@ def arm_of(drawn: str, arms: Sequence[Mapping[str, Any]]) -> str:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the names of the arms, and with their percentages together."""
+    """Yields the faults of the arms' names, and of the sum of percentages."""
     arms = step["arms"]
     names = [arm["name"] for arm in arms]
     for index, name in enumerate(names):

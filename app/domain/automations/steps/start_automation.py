@@ -1,4 +1,4 @@
-"""`start_automation`: starts a run of an automation for the same contact."""
+"""`start_automation`: starts a run of another automation for the same contact."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_BYTES = 32 * 1024
 
 
 def begin(moment: Moment) -> Outcome:
-    """Begins the run. Raises StepFailed if the automation is not published, or the chain of automations too long."""
+    """Starts the run. Raises StepFailed if the automation is not published, or the chain is too long."""
     automation_id = moment.step.fields["automation_id"]
     automation = _find(moment, automation_id)
     if automation is None:
@@ -58,7 +58,7 @@ def begin(moment: Moment) -> Outcome:
 
 
 def resume(moment: Moment) -> Outcome:
-    """Goes on with the result of the other run."""
+    """Continues with the other run's result."""
     ended = moment.answer
     assert ended is not None
     code = None if ended["status"] == "completed" else ended["status"]
@@ -67,7 +67,7 @@ def resume(moment: Moment) -> Outcome:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields a fault for what only makes sense in a step that waits."""
+    """Yields faults of members that only make sense if the step waits."""
     if step.get("wait"):
         return
     if "save_as" in step:

@@ -11,7 +11,7 @@ _TOO_LONG = f"The result is longer than {MOST_BYTES // 1024} KiB."
 
 
 def begin(moment: Moment) -> Outcome:
-    """Ends the run as completed. Raises StepFailed `limit` for a result that is too long."""
+    """Completes the run. Raises StepFailed `limit` if the result is too long."""
     result = templated_values.kept(moment, moment.step.fields.get("result"), MOST_BYTES, _TOO_LONG)
     return Stop("The run was stopped.", result)
 

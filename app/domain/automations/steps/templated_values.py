@@ -1,4 +1,4 @@
-"""Values that are templates: texts that a reader normalises, and values of any shape whose strings are rendered."""
+"""Values that are templates: texts to be normalized, and JSON values with templates as strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def kept(moment: Moment, value: Any, most_bytes: int, too_long: str) -> Any:
-    """The rendered value, which the run keeps. Raises StepFailed `limit` with that sentence if its JSON is too long."""
+    """Returns the rendered value for storing. Raises StepFailed `limit` if its JSON is too long."""
     try:
         found = templates.fill(value, moment.render, most_bytes)
     except TooLong as error:
@@ -25,7 +25,7 @@ def kept(moment: Moment, value: Any, most_bytes: int, too_long: str) -> Any:
 
 
 def read(moment: Moment, name: str, reader: Callable[[str], T]) -> T:
-    """What the reader makes of that field's text. Raises StepFailed if it raises ValueError."""
+    """Renders the field and passes the text to `reader`. Raises StepFailed if that raises ValueError."""
     try:
         return reader(moment.render(moment.step.fields[name]))
     except ValueError as error:
@@ -33,7 +33,7 @@ def read(moment: Moment, name: str, reader: Callable[[str], T]) -> T:
 
 
 def check(name: str, reader: Callable[[str], object], step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what the reader finds wrong with that field, if it is not a template."""
+    """Yields what `reader` finds wrong with the field, if it is not a template."""
     text = step.get(name)
     if isinstance(text, str) and "{" not in text:
         try:

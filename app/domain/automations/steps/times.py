@@ -1,4 +1,4 @@
-"""Times in steps: a number of seconds from now, or the time that a template renders."""
+"""Times in steps: a number of seconds from now, or a time that a template renders."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import Moment
 from app.errors import Fault
 
-# The JSON Schemas of fields that hold one.
+# The JSON Schemas of fields with a time.
 FIELD = {"type": "string", "minLength": 1, "maxLength": 4096}
 UNTIL = FIELD | {"description": "A time (RFC 3339), or a template that gives one."}
 
 
 def until(moment: Moment) -> datetime:
-    """When the step's `seconds` are over, or the time of its `until`, in UTC. Raises StepFailed `error` for no time."""
+    """Returns when `seconds` have passed, or the time of `until`, in UTC. Raises StepFailed `error`."""
     if "seconds" in moment.step.fields:
         return moment.now + timedelta(seconds=moment.step.fields["seconds"])
     return templated_values.read(moment, "until", read)
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with `seconds` and `until`, of which a step has one."""
+    """Yields the faults of `seconds` and `until`. A step has exactly one of them."""
     if ("seconds" in step) == ("until" in step):
         yield Fault(pointer, "Give either 'seconds' or 'until'.")
     yield from templated_values.check("until", read, step, pointer)
 
 
 def read(text: str) -> datetime:
-    """The time in UTC. Raises ValueError with a sentence."""
+    """Reads a time in UTC. Raises ValueError, with a sentence."""
     try:
         time = datetime.fromisoformat(text.strip().upper())
     except ValueError as error:

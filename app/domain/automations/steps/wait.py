@@ -1,4 +1,4 @@
-"""`wait`: lets time pass."""
+"""`wait`: waits for some time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ LONGEST_SECONDS = 90 * 24 * 60 * 60
 
 
 def begin(moment: Moment) -> Outcome:
-    """Waits until the time comes; goes on at once if it has passed. Raises StepFailed if there is no time."""
+    """Waits until the time; continues at once if it has passed.
+
+    Raises StepFailed for an invalid time.
+    """
     until = times.until(moment)
     given = {"until": timestamp(until)}
     if until <= moment.now:

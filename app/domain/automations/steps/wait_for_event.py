@@ -1,4 +1,4 @@
-"""`wait_for_event`: waits until an event of the contact happens."""
+"""`wait_for_event`: waits for an event of the contact."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.lib.json import timestamp
 
 
 def begin(moment: Moment) -> Outcome:
-    """Takes an event that happened after the step before took effect, or waits for one."""
+    """Takes an event that happened after the previous step, or waits for one."""
     fields = moment.step.fields
     awaited = {name: fields[name] for name in KIND.trigger if name in fields}
     is_first = moment.run.logged == 0 and not moment.is_simulated
@@ -26,7 +26,7 @@ def begin(moment: Moment) -> Outcome:
 
 
 def resume(moment: Moment) -> Outcome:
-    """Goes on with the event, or with `otherwise` after the timeout."""
+    """Continues with the event, or with `otherwise` after a timeout."""
     if moment.answer is not None:
         return _occurred(moment, moment.answer["event"])
     result = {"event": None, "timed_out": True}

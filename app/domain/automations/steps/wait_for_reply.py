@@ -1,4 +1,4 @@
-"""`wait_for_reply`: waits until the contact answers the run's latest message."""
+"""`wait_for_reply`: waits for the contact's answer to the run's latest message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_SECONDS = 90 * 24 * 60 * 60
 
 
 def begin(moment: Moment) -> Outcome:
-    """Takes a reply that came before the wait could be written, or waits for one."""
+    """Takes a reply that came before the wait was stored, or waits for one."""
     until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", LONGEST_SECONDS))
     waiting = f"The run waits for a reply until {timestamp(until)}."
     if moment.is_simulated:
@@ -30,7 +30,7 @@ def begin(moment: Moment) -> Outcome:
 
 
 def resume(moment: Moment) -> Outcome:
-    """Goes on with the reply, or with `otherwise`: after the timeout, and if a newer run waits for the reply now."""
+    """Continues with the reply; with `otherwise` after a timeout, or if a newer run waits for it."""
     answer = moment.answer
     if answer is None:
         return _unanswered(moment, "No reply came in time.", {"timed_out": True})

@@ -1,1 +1,1 @@
-"""Pages of what automations lead to."""
+"""Pages about the results of automations."""

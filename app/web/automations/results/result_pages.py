@@ -1,4 +1,4 @@
-"""Results of an automation: goals and conversion by version and by arm, time to the goal, and where runs leave."""
+"""Results: goals and conversion by version and arm, time to the goal, and where runs leave."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ blueprint = Blueprint("result_pages", __name__, url_prefix="/workspaces/<workspa
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An arm or a version as a table shows it. `low` and `high`: the interval of its conversion, in percent."""
+    """An arm or a version in a table. `low` and `high`: the interval of its conversion, in percent."""
 
     name: str
     runs: int
@@ -34,7 +34,7 @@ class Row:
 
     @classmethod
     def of(cls, arm: Arm) -> Row:
-        """The row of an arm."""
+        """Returns the row of an arm."""
         low, high = arm.goals.interval()
         share = _percent(arm.goals.share) if arm.goals.whole else NOTHING
         return cls(arm.name, arm.goals.whole, arm.goals.part, share, round(100 * low, 1), round(100 * high, 1))
@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step in the table of where runs leave: its words, and how many entered it in percent of all runs."""
+    """A step in the table of where runs leave. `share`: the percentage of all runs that entered it."""
 
     title: str
     leaving: Leaving
@@ -52,7 +52,7 @@ class Stage:
 @blueprint.get("/<automation_id>/results")
 @page("automations.see")
 def show(automation_id: str) -> Answer:
-    """The results of a version in a period, those of all versions side by side, and all of it as a file."""
+    """Shows the results of a version in a period, and all versions side by side; also as a file."""
     automation = Automation.find(workspace_id(), automation_id)
     number = _chosen(automation)
     counted = version_counts.read(automation, number, step_figures.since())
@@ -81,7 +81,7 @@ def show(automation_id: str) -> Answer:
 
 
 def said(verdict: Verdict, what: str = "") -> str:
-    """A sentence that says whether the difference means anything."""
+    """Says whether the difference is significant."""
     if verdict.kind == "too_few":
         return (
             f"Not enough runs yet to compare: each needs {proportions.FEWEST_RUNS}, and all together"
@@ -99,14 +99,14 @@ def said(verdict: Verdict, what: str = "") -> str:
 
 
 def _chosen(automation: Automation) -> int | None:
-    """The version that the address asks for; None: the published one, or the latest."""
+    """Returns the version in the address; None for the published or latest one."""
     asked = request.args.get("version", "")
     number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
     return number if 1 <= number <= automation.latest_version else None
 
 
 def _titles(automation: Automation, number: int | None) -> dict[str, str]:
-    """What each step of the version does, by its identifier."""
+    """Describes each step of the version, by identifier."""
     version = automations.find_version(automation, number) if number else None
     if version is None:
         return {}
@@ -115,7 +115,7 @@ def _titles(automation: Automation, number: int | None) -> dict[str, str]:
 
 
 def _stages(counted: Mapping[str, Any], titles: Mapping[str, str]) -> Iterator[Stage]:
-    """The steps in the order of the picture."""
+    """Yields the steps in the order of the picture."""
     runs = sum(counted["runs"].values())
     by_step = {each.step: each for each in results.leavings(counted)}
     for step in [*(each for each in titles if each in by_step), *(each for each in by_step if each not in titles)]:
@@ -126,7 +126,7 @@ def _stages(counted: Mapping[str, Any], titles: Mapping[str, str]) -> Iterator[S
 def _file(
     counted: Mapping[str, Any], versions: Sequence[Arm], arms: Mapping[str, Sequence[Arm]]
 ) -> Iterator[dict[str, Any]]:
-    """All tables of the page, a row for each."""
+    """Yields the rows of all tables on the page, for a file."""
     for sort, of, found in [("version", "", versions), *(("arm", step, each) for step, each in arms.items())]:
         for row in map(Row.of, found):
             yield _line(sort, of, row.name, row.runs, row.goals, row.low, row.high)

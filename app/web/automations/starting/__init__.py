@@ -1,1 +1,1 @@
-"""Pages on which automations begin: templates, and files of other workspaces and products."""
+"""Pages for new automations: from templates, or from files of other workspaces and products."""

@@ -1,4 +1,4 @@
-"""Adoptions: an imported automation as its page shows it before it is created, and what is chosen there."""
+"""Adoptions: shows an imported automation before it is created, with choices for its resources."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from app.web.automations.showings import Showing
 from app.web.forms import typed_all
 from app.web.redirects import to
 
-MOST_OFFERED = 1_000  # resources of a sort that a select offers
+MOST_OFFERED = 1_000  # the most resources of one type that a select offers
 NOBODY = ""
 _MODELS: Mapping[str, Any] = {"automation": Automation, "channel": Channel, "segment": Segment}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A resource that the automation names, what it was called, what stands in its place, and what could."""
+    """A resource that the automation names: its former name, its replacement, and the options."""
 
     named: Named
     label: str
@@ -43,7 +43,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """An automation that could be created: as it is now, with its choices, its picture, and what is shown on it."""
+    """An automation that can be created, with its choices and its picture."""
 
     imported: Imported
     choices: Sequence[Choice]
@@ -52,14 +52,15 @@ class Adoption:
 
     @property
     def is_whole(self) -> bool:
-        """Whether something of this workspace stands in for all that it names."""
+        """Whether every resource that it names has a replacement in this workspace."""
         return all(choice.chosen for choice in self.choices)
 
 
 def adopt(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> Adoption:
-    """The adoption of an automation. `names`: what identifiers stood for where it comes from.
+    """Returns the adoption of an automation. `names`: the names of identifiers at its origin.
 
-    With `is_chosen`, what the form's fields `use` say is used; else what has the same identifier or name here.
+    With `is_chosen`, takes the replacements from the form's fields `use`; otherwise those with the same identifier or
+    name.
     """
     given = typed_all("use") if is_chosen else []
     choices = []
@@ -80,7 +81,7 @@ def adopt(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> A
 
 
 def create(adoption: Adoption, name: str) -> Response:
-    """Creates the draft, and leads to it. Raises Invalid and Conflict."""
+    """Creates the draft and redirects to it. Raises Invalid, Conflict."""
     made = adoption.imported
     body: dict[str, Any] = {"name": name, "definition": made.definition, "exits": list(made.exits)}
     body |= {"goal": made.goal, "reentry": made.reentry}
@@ -91,7 +92,7 @@ def create(adoption: Adoption, name: str) -> Response:
 
 
 def named_like(name: str) -> str:
-    """The name of the automation, shortened if no automation can have it."""
+    """Returns the automation's name, shortened, or a default if it is not valid."""
     try:
         return normalization.name(name[:200])
     except ValueError:
@@ -99,7 +100,7 @@ def named_like(name: str) -> str:
 
 
 def _options(sort: str) -> list[tuple[str, str]]:
-    """The resources of the workspace of this sort, by name."""
+    """Lists the workspace's resources of this type, by name."""
     if sort == "member":
         found = [(each.member_id, each.email) for each in members.of_workspace(workspace_id())]
     else:

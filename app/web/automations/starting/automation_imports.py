@@ -1,4 +1,7 @@
-"""Imports of automations: a file, what it would become, and a press that creates the draft; and our own as a file."""
+"""Imports of automations: shows what a file would become, and creates the draft.
+
+Also exports one.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +26,25 @@ from app.web.forms import Answer, errors_of, status_of, typed
 
 blueprint = Blueprint("automation_imports", __name__, url_prefix="/workspaces/<workspace>/automations")
 
-MOST_LISTED = 1_000  # of what has no equivalent
+MOST_LISTED = 1_000  # the most listed parts without an equivalent
 
 
 @blueprint.get("/import")
 @page("automations.manage")
 def new() -> str:
-    """The form that takes a file, or its text."""
+    """Shows the form that takes a file or its text."""
     return _form("")
 
 
 @blueprint.post("/import")
-@page("automations.manage", most_bytes=4 * MOST_BYTES)  # a file that is too large gets a sentence at its field
+# A larger limit than the file's, so that a file that is too large gets an error at its field.
+@page("automations.manage", most_bytes=4 * MOST_BYTES)
 def create() -> Answer:
-    """Shows what the file would become; with `create`, creates the draft and leads to it."""
+    """Shows what the file would become; with `create`, creates the draft and redirects to it."""
     given = typed("text", "flow", "shown", "name", "create")
     raw = next((each.stream.read(MOST_BYTES + 1) for each in uploads.given("file")), given["text"])
     number = _number(given["flow"])
-    # What was typed and chosen is about the flow that the page showed.
+    # The name and choices were entered for the flow that the page showed.
     is_same = given["shown"] in ("", str(number))
     try:
         with bounds.alone(workspace_id()):
@@ -62,7 +66,7 @@ def create() -> Answer:
 @blueprint.get("/<automation_id>/file")
 @page("automations.see")
 def show_file(automation_id: str) -> Response:
-    """The draft as a file, which another workspace can import."""
+    """Sends the draft as a file that another workspace can import."""
     automation = Automation.find(workspace_id(), automation_id)
     names = mentions.names_of(workspace_id(), automation.definition, automation.exits)
     response = Response(json.dumps(automation_files.file_of(automation, names)), mimetype="application/json")

@@ -1,4 +1,4 @@
-"""Templates: the recipes of the guides, each adopted with a press."""
+"""Templates: the recipes of the guides, which can be adopted with a click."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ blueprint = Blueprint("template_pages", __name__, url_prefix="/workspaces/<works
 @blueprint.get("")
 @page("automations.manage")
 def index() -> str:
-    """All templates, each with its picture and a sentence."""
+    """Lists all templates with their pictures."""
     shown = [(each, _thumbnail(each)) for each in recipes.all_recipes()]
     return render_template("automations/starting/templates.html", shown=shown)
 
@@ -27,7 +27,7 @@ def index() -> str:
 @blueprint.get("/use")
 @page("automations.manage")
 def show() -> Answer:
-    """A template: its picture, what it does, and what has to be chosen and filled in."""
+    """Shows a template: its picture, what it does, and what has to be chosen."""
     try:
         return _page(recipes.find(request.args.get("template", "")), {})
     except NotFound:
@@ -37,7 +37,7 @@ def show() -> Answer:
 @blueprint.post("/use")
 @page("automations.manage")
 def create() -> Answer:
-    """Creates the draft and leads to it; if the template names something of a workspace, asks for that first."""
+    """Creates the draft and redirects to it. If the template names resources, asks for them first."""
     recipe = recipes.find(typed("template")["template"])
     adoption = _adoption(recipe)
     if not adoption.is_whole and "use" not in request.form:
