@@ -108,10 +108,11 @@ def _seed(site: Site, deliveries: int) -> None:
 
 
 def _browsers(site: Site) -> dict[str, Browser]:
-    people = {"members": ("owner@bench.example", "owner"), "staff": ("sam@bench.example", "agent", "--support")}
-    for email, role, *flags in people.values():
-        site.stack.command("member", "create", site.workspace, email, "--role", role, *flags, input=f"{PASSWORD}\n")
-    signed = {audience: Browser(site, person[0]) for audience, person in people.items()}
+    people = {"members": "owner@bench.example", "staff": "sam@bench.example"}
+    member = ("member", "create", site.workspace, people["members"], "--role", "owner")
+    for command in (member, ("support", "create", people["staff"])):
+        site.stack.command(*command, input=f"{PASSWORD}\n")
+    signed = {audience: Browser(site, email) for audience, email in people.items()}
     return {"everybody": Browser(site, None), **signed}
 
 

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -77,6 +77,27 @@ class Age(click.ParamType[timedelta]):
         if found is None:
             self.fail(f"'{value}' is no age such as 90s, 15m, 1h or 2d.", param, ctx)
         return timedelta(**{self._UNITS[found[2]]: int(found[1])})
+
+
+class Time(click.ParamType[datetime]):
+    """A time in ISO 8601; one that names no zone is of UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The time in UTC."""
+        try:
+            at = datetime.fromisoformat(value)
+            return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(f"'{value}' is no time such as 2026-11-21T10:00Z.", param, ctx)
+
+
+def password() -> str:
+    """A password from a prompt, or from standard input if that is no terminal."""
+    if sys.stdin.isatty():
+        return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+    return sys.stdin.readline().rstrip("\r\n")
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on a terminal, too; elsewhere it always is.")

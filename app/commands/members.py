@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from app.commands.command_lines import Commands, print_json
+from app.commands.command_lines import Commands, password, print_json
 from app.domain.assignment import departures
 from app.domain.people import accounts, links, members, workspaces
 from app.domain.people.roles import ROLES
@@ -22,14 +20,15 @@ def member() -> None:
 @click.argument("workspace_id", metavar="WORKSPACE")
 @click.argument("email")
 @click.option("--role", type=click.Choice(ROLES), required=True)
-@click.option("--support", is_flag=True, help="Staff of the service, who see the job dashboard across workspaces.")
+@click.option("--support", is_flag=True, help="Staff, who act in every workspace on visits. See also: support create.")
 def create_member(workspace_id: str, email: str, role: str, support: bool) -> None:
     """Create a member. The password is read from standard input or a prompt.
 
-    Somebody who has an account gets the new password, and their sessions end.
+    Somebody who has an account gets the new password, and their sessions end. With --support the membership gives no
+    rights, as staff act in every workspace on visits; `support create` makes an account of staff without one.
     """
     workspaces.find(workspace_id)
-    made, account = members.create(workspace_id, email, _password(), role, support)
+    made, account = members.create(workspace_id, email, password(), role, support)
     print_json({"id": made.id, "email": account.email, "role": made.role, "support": account.is_support})
 
 
@@ -79,9 +78,3 @@ def remove_member(workspace_id: str, member_id: str) -> None:
     workspaces.find(workspace_id)
     departures.remove(workspace_id, member_id, actor_id=None)
     print_json({"id": member_id, "removed": True})
-
-
-def _password() -> str:
-    if sys.stdin.isatty():
-        return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
-    return sys.stdin.readline().rstrip("\r\n")

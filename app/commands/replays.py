@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
 
 from app import mailbox
 from app.commands import command_writes
-from app.commands.command_lines import Command, print_json
+from app.commands.command_lines import Command, Time, print_json
 from app.domain.deliveries import replay_batches, replay_choices, replays
 from app.domain.people import workspaces
 from app.domain.webhooks import catalogue
@@ -21,18 +21,6 @@ from app.outbound.answers import ERROR_CODES
 
 PAUSE_SECONDS = 0.2
 SHOWN_EVERY_SECONDS = 1.0
-
-
-class _Time(click.ParamType[str]):
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The time with its zone, by default UTC, in ISO 8601."""
-        try:
-            at = datetime.fromisoformat(value)
-            return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
-        except (ValueError, OverflowError):
-            self.fail(f"'{value}' is no time such as 2026-11-21T10:00Z.", param, ctx)
 
 
 @click.command("replay", cls=Command)
@@ -51,8 +39,8 @@ class _Time(click.ParamType[str]):
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(list(catalogue.KINDS)), metavar="KIND")
 @click.option("--error-code", "error_codes", multiple=True, type=click.Choice(ERROR_CODES), metavar="CODE")
 @click.option("--status-code", "status_codes", multiple=True, type=click.IntRange(100, 599), metavar="CODE")
-@click.option("--since", type=_Time(), help="Created at this time or later.")
-@click.option("--until", type=_Time(), help="Created before this time.")
+@click.option("--since", type=Time(), help="Created at this time or later.")
+@click.option("--until", type=Time(), help="Created before this time.")
 @click.option("--per-second", type=click.IntRange(1, replays.MOST_PER_SECOND), metavar="NUMBER")
 @click.option("--canary", is_flag=True, help="Send one, then wait until the replay is continued.")
 @click.option("--dry-run", is_flag=True, help="Only count the deliveries that would go out.")
@@ -62,7 +50,7 @@ def replay(workspace_id: str, per_second: int | None, canary: bool, dry_run: boo
     Options that are given several times choose any of their values. Interrupting the command does not end the replay.
     """
     workspaces.find(workspace_id)
-    chosen = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value}
+    chosen = {name: _as_json(value) for name, value in given.items() if value}
     if not chosen:
         raise Invalid(Fault("/filter", "give at least one option that chooses deliveries"))
     if dry_run:
@@ -75,6 +63,12 @@ def replay(workspace_id: str, per_second: int | None, canary: bool, dry_run: boo
         raise Conflict(job.problem["detail"])
     _follow(replay_id)
     print_json(replays.represent(Replay.find(workspace_id, replay_id)))
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _follow(replay_id: str) -> None:

@@ -11,6 +11,7 @@ class Account(BaseModel):
     email = TextField()
     password_hash = TextField(null=True)
     is_support = BooleanField(default=False)
+    disabled_at = TimeField(null=True)
     wants_email = BooleanField(default=True)
     mailed_at = TimeField(null=True)
     created_at = TimeField()

@@ -10,9 +10,12 @@ from app.models.base import OwnedModel, TimeField, json_field
 class AuditEntry(OwnedModel):
     FILTERS = ("endpoint_id", "action")
 
+    # Null for what operators do with support accounts.
+    workspace_id = TextField(null=True)  # type: ignore[assignment]
     action = TextField()
     actor_type = TextField()
     actor_id = TextField(null=True)
+    account_id = TextField(null=True)
     target_type = TextField()
     target_id = TextField()
     endpoint_id = TextField(null=True)

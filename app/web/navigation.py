@@ -85,6 +85,7 @@ STAFF: Sequence[Group] = (
             Place("Overview", "overviews.show_all", "o", icon="chart-column"),
             Place("Failures", "failures.show_all", "f", icon="triangle-alert"),
             Place("Workspaces", "workspace_pages.index", "w", icon="building-2"),
+            Place("Audit log", "staff_log.index", "a", icon="scroll-text"),
         ),
     ),
 )

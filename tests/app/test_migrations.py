@@ -161,6 +161,45 @@ def test_members_with_one_address_get_one_account_with_the_newest_password(
     ]
 
 
+def test_support_members_become_staff_of_the_installation_whose_acts_are_found(
+    bare: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        upgrade_before("0098", before)
+    rows("INSERT INTO workspaces (id, name) VALUES ('ws_1', 'Shop')")
+    rows(
+        "INSERT INTO accounts (id, email, password_hash, is_support) VALUES"
+        " ('acc_1', 'grace@example.com', 'hers', true), ('acc_2', 'ada@example.com', 'hers', false)"
+    )
+    rows(
+        "INSERT INTO members (id, workspace_id, account_id, role) VALUES"
+        " ('mem_1', 'ws_1', 'acc_1', 'agent'), ('mem_2', 'ws_1', 'acc_2', 'owner')"
+    )
+    rows(
+        "INSERT INTO visits (id, account_id, workspace_id, reason, ticket, created_at, expires_at)"
+        " VALUES ('vis_1', 'acc_1', 'ws_1', 'Reason', 'T-1', now(), now() + interval '1 hour')"
+    )
+    for number, (actor_type, actor_id) in enumerate(
+        [("support", "vis_1"), ("member", "mem_1"), ("member", "mem_2"), ("member", "mem_gone"), ("command", None)]
+    ):
+        rows(
+            "INSERT INTO audit_entries (id, workspace_id, action, actor_type, actor_id, target_type, target_id, detail,"
+            " trace_id) VALUES (%s, 'ws_1', 'endpoints.enable', %s, %s, 'endpoint', 'whe_1', '{}', 'trace')",
+            (f"aud_{number}", actor_type, actor_id),
+        )
+
+    migrations.upgrade()
+
+    [grace, _] = rows("SELECT id, email, password_hash, is_support, disabled_at FROM accounts ORDER BY id")
+    assert grace == ("acc_1", "grace@example.com", "hers", True, None)
+    assert rows("SELECT id, role, availability FROM members ORDER BY id") == [
+        ("mem_1", "agent", "away"),
+        ("mem_2", "owner", "available"),
+    ]
+    found = [account_id for (account_id,) in rows("SELECT account_id FROM audit_entries ORDER BY id")]
+    assert found == ["acc_1", "acc_1", "acc_2", None, None]
+
+
 def test_bots_that_were_connected_before_are_asked_for_presses_later(
     bare: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,8 +56,7 @@ class Service:
         self.receiver = receiver
         self.telegram_port = telegram_port
         self.whatsapp_port = whatsapp_port
-        home = self.open("Bellhop support")
-        self._add(home.id, SUPPORT, "agent", "--support")
+        stack.command("support", "create", SUPPORT, input=f"{PASSWORD}\n")
 
     @property
     def base_url(self) -> str:

@@ -59,8 +59,7 @@ class Demo:
             self._stack.command("member", "create", self.workspace, EMAIL, "--role", "owner", input=f"{password}\n")
             self._keep(password=password)
         if "support" not in self._kept:
-            support = ("--role", "agent", "--support")
-            self._stack.command("member", "create", self.workspace, SUPPORT, *support, input=f"{self.password}\n")
+            self._stack.command("support", "create", SUPPORT, input=f"{self.password}\n")
             self._keep(support=SUPPORT)
         addresses = [*self._kept.get("endpoints", [])]
         if receiver_address not in addresses:

@@ -102,7 +102,7 @@ def verify(email: str, password: str) -> Account | None:
 
 
 def _is_password(account: Account | None, password: str) -> bool:
-    stored = account.password_hash if account is not None else None
+    stored = account.password_hash if account is not None and account.disabled_at is None else None
     with _in_turn():
         nobodys = _nobodys_hash()
         try:

@@ -126,7 +126,9 @@ def _compose(email: Email) -> tuple[EmailMessage | None, str]:
 def _reset(email: Email) -> links.Made | None:
     is_late = clock.now() - email.created_at > LINK_EXPECTED
     account = None if is_late else accounts.find(str(email.address))
-    if account is None or (email.attempts == 1 and links.resets_within(account, RESETS_SPAN) >= MOST_RESETS):
+    if account is None or account.disabled_at is not None:
+        return None
+    if email.attempts == 1 and links.resets_within(account, RESETS_SPAN) >= MOST_RESETS:
         return None
     return links.reset(account)
 

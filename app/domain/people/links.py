@@ -23,6 +23,7 @@ MOST_INVITATIONS = 200
 MOST_TO_ONE = 5
 # That are open at a time, of an account.
 MOST_RESETS = 5
+_OF_STAFF = "This is a support account, and these belong to no workspace. Ask for an invitation to another address."
 _GONE = "This link has been used, has expired or was withdrawn. Ask for a new one."
 
 
@@ -83,7 +84,12 @@ def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None
 
 
 def reset(account: Account) -> Made:
-    """Makes a link that sets a new password. Beyond MOST_RESETS that are open, the oldest is void."""
+    """Makes a link that sets a new password. Beyond MOST_RESETS that are open, the oldest is void.
+
+    Raises Conflict for an account that is disabled.
+    """
+    if account.disabled_at is not None:
+        raise Conflict(f"{account.email} is disabled. First enable it: python -m app support enable.")
     made = _make(account, "reset", RESET_LIFE)
     is_reset = (PasswordLink.account_id == account.id) & (PasswordLink.purpose == "reset")
     newest = PasswordLink.select(PasswordLink.id).where(is_reset).order_by(PasswordLink.id.desc()).limit(MOST_RESETS)
@@ -103,10 +109,10 @@ def find(token: str) -> Open:
     found = rows(
         """
         SELECT links.id, accounts.id, accounts.email, purpose, workspaces.id, workspaces.name, role,
-            purpose = 'reset' OR password_hash IS NULL
+            purpose = 'reset' OR (password_hash IS NULL AND NOT is_support)
         FROM password_links AS links JOIN accounts ON accounts.id = account_id
         LEFT JOIN workspaces ON workspaces.id = workspace_id
-        WHERE token_hash = %s AND used_at IS NULL AND expires_at > %s
+        WHERE token_hash = %s AND used_at IS NULL AND expires_at > %s AND disabled_at IS NULL
         """,
         (token_format.digest(token), clock.now()),
     )
@@ -119,7 +125,8 @@ def use(token: str, password: str) -> Open:
     """Does what the link is for, once, and returns it. `password` counts only if the link sets one.
 
     An invitation never changes a password that is set: it may have been read by others than its owner. Raises NotFound
-    if the link cannot be used any more, Invalid for a password that is too short or too long, Conflict.
+    if the link cannot be used any more, Invalid for a password that is too short or too long, Conflict if the account
+    is one of support staff or cannot join.
     """
     link = find(token)
     hashed = accounts.hash_password(password) if link.sets_password else ""
@@ -128,6 +135,8 @@ def use(token: str, password: str) -> Open:
         link = find(token)  # another link may have set a password since
         if not PasswordLink.update(used_at=clock.now()).where(PasswordLink.id == link.link_id, _is_open()).execute():
             raise NotFound(_GONE)
+        if link.workspace_id is not None and accounts.get(link.account_id).is_support:
+            raise Conflict(_OF_STAFF)
         if link.sets_password:
             accounts.store_password(link.account_id, hashed)
         if link.workspace_id is not None and link.role is not None:

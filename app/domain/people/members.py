@@ -52,8 +52,8 @@ class Person:
 def create(workspace_id: str, email: str, password: str, role: str, is_support: bool = False) -> tuple[Member, Account]:
     """Makes somebody a member who can sign in with this password at once. For operators.
 
-    Sets the password of an account that is there already, which ends its sessions. Raises Invalid for a bad address or
-    password, Conflict for somebody who is a member already.
+    Sets the password of an account that is there already, which ends its sessions. The membership of a support account
+    gives it no rights. Raises Invalid for a bad address or password, Conflict for somebody who is a member already.
     """
     hashed = accounts.hash_password(password)
     with transaction():
@@ -63,6 +63,8 @@ def create(workspace_id: str, email: str, password: str, role: str, is_support: 
         member = add(workspace_id, account.id, role)
         if is_support:
             Account.update(is_support=True).where(Account.id == account.id).execute()
+        if is_support or account.is_support:  # whom no conversation should be assigned to
+            Member.update(availability="away").where(Member.id == member.id).execute()
         accounts.store_password(account.id, hashed)
         audit.note(workspace_id, None, "members.create", "member", member.id, {"role": role})
     return member, accounts.get(account.id)

@@ -25,7 +25,7 @@ def begin(account_id: str, workspace_id: str, reason: str, ticket: str) -> Visit
     if faults:
         raise Invalid(*faults)
     account, workspace = accounts.get(account_id), find_workspace(workspace_id)
-    if not account.is_support:
+    if not account.is_support or account.disabled_at is not None:
         raise NotFound()
     now = clock.now()
     visit = Visit(
@@ -39,7 +39,7 @@ def begin(account_id: str, workspace_id: str, reason: str, ticket: str) -> Visit
     )
     with transaction():
         Visit.insert(visit.__data__).execute()
-        audit.note(workspace.id, visit.id, "visits.begin", "visit", visit.id, {"account_id": account.id})
+        audit.note(workspace.id, visit.id, "visits.begin", "visit", visit.id)
     return visit
 
 
@@ -51,6 +51,13 @@ def end(visit_id: str) -> None:
         for visit in ended.returning(Visit).execute():
             audit.note(visit.workspace_id, visit.id, "visits.end", "visit", visit.id, {})
             database.after_commit(partial(realtime.check_admission, "visit", visit.id))
+
+
+def end_all(account_id: str) -> None:
+    """Ends all visits of the account at once."""
+    theirs = Visit.select(Visit.id).where(Visit.account_id == account_id, Visit.expires_at > clock.now())
+    for visit in theirs:
+        end(visit.id)
 
 
 def _faults(name: str, text: str, longest: int) -> list[Fault]:

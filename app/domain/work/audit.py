@@ -6,12 +6,15 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from marshmallow import fields, validate
+from peewee import fn
 
 from app.database import batches, rows
 from app.domain.work.changes import Change
 from app.lib import ids, request_ids
 from app.lib.schemas import ResponseBody, about, time
+from app.models.accounts import Account
 from app.models.audit_entries import AuditEntry
+from app.models.members import Member
 from app.models.visits import Visit
 
 _TYPES = {"tok": "token", "mem": "member", "vis": "support"}
@@ -30,7 +33,7 @@ def record(
 
 
 def note(
-    workspace_id: str,
+    workspace_id: str | None,
     actor_id: str | None,
     action: str,
     target_type: str,
@@ -42,7 +45,8 @@ def note(
 ) -> None:
     """Records an action that no verb records, in the caller's transaction. `detail` has no secrets.
 
-    `actor_id`: of a token (`tok_…`), a member (`mem_…`) or a visit (`vis_…`); None for a command.
+    `workspace_id`: None if the action is about the installation. `actor_id`: of a token (`tok_…`), a member (`mem_…`)
+    or a visit (`vis_…`); None for a command.
     """
     AuditEntry.insert(
         id=ids.new("aud"),
@@ -59,14 +63,33 @@ def note(
 
 
 def _actor(actor_id: str | None) -> dict[str, Any]:
-    """The actor, as columns. Reason and ticket of a visit are looked up by the statement that inserts them."""
+    """The actor, as columns. What a membership or visit says is looked up by the statement that inserts them."""
     if actor_id is None:
         return {"actor_type": "command"}
     actor = {"actor_type": _TYPES[actor_id.partition("_")[0]], "actor_id": actor_id}
-    if actor["actor_type"] != "support":
-        return actor
-    visit = Visit.select().where(Visit.id == actor_id)
-    return actor | {"reason": visit.columns(Visit.reason), "ticket": visit.columns(Visit.ticket)}
+    if actor["actor_type"] == "member":
+        return actor | {"account_id": Member.select(Member.account_id).where(Member.id == actor_id)}
+    if actor["actor_type"] == "support":
+        visit = Visit.select().where(Visit.id == actor_id)
+        looked_up = ("account_id", "reason", "ticket")
+        return actor | {name: visit.columns(getattr(Visit, name)) for name in looked_up}
+    return actor
+
+
+def everywhere(values: Mapping[str, Any]) -> Any:
+    """A query for the entries of all workspaces, and of none. Only for staff and operators.
+
+    `values` may have `workspace`, `actor_type` and `person`, the e-mail address of a member or of support staff.
+    """
+    found = AuditEntry.select()
+    if "workspace" in values:
+        found = found.where(AuditEntry.workspace_id == values["workspace"])
+    if "actor_type" in values:
+        found = found.where(AuditEntry.actor_type == values["actor_type"])
+    if "person" in values:
+        person = Account.select(Account.id).where(fn.lower(Account.email) == fn.lower(values["person"]))
+        found = found.where(AuditEntry.account_id == person)
+    return found
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
@@ -90,13 +113,17 @@ def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
     )
 
 
-def staff_of(visit_ids: Collection[str]) -> dict[str, str]:
-    """Maps visits to the e-mail addresses of their support staff.
+def names_everywhere(entries: Collection[AuditEntry]) -> dict[str, str]:
+    """Maps the actors of entries of any workspace to their names: staff and former members, too.
 
-    Show them only to other staff: customers see the ticket instead.
+    Show them only to staff: customers see the ticket instead.
     """
-    asked = "SELECT visits.id, email FROM visits JOIN accounts ON accounts.id = account_id WHERE visits.id = ANY(%s)"
-    return dict(rows(asked, (list(set(visit_ids)),)))
+    people = [entry.account_id for entry in entries if entry.account_id]
+    emails = dict(rows("SELECT id, email FROM accounts WHERE id = ANY(%s)", (list(set(people)),)))
+    tokens = [entry.actor_id for entry in entries if entry.actor_type == "token"]
+    names = dict(rows("SELECT id, name FROM tokens WHERE id = ANY(%s)", (list(set(tokens)),)))
+    known = {entry.actor_id: emails.get(entry.account_id) or names.get(entry.actor_id) for entry in entries}
+    return {actor_id: name for actor_id, name in known.items() if actor_id and name}
 
 
 class ActorSchema(ResponseBody):

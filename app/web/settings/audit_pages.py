@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, render_template
 
-from app.domain.work import audit
+from app.domain.work import audit, audit_sentences
 from app.lib import ids
 from app.models.audit_entries import AuditEntry
 from app.models.base import page_before
@@ -29,7 +29,7 @@ def index() -> str | Response:
     chosen = filters.read(_READERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "aud"))
     if lists.wanted_format():
-        return lists.file_of(lambda: [_row(each) for each in fetch(None, lists.MOST_EXPORTED)], "audit-log")
+        return lists.file_of(lambda: _rows(fetch(None, lists.MOST_EXPORTED)), "audit-log")
     shown = lists.sliced(fetch)
     return render_template(
         "audit/index.html",
@@ -37,10 +37,8 @@ def index() -> str | Response:
         chosen=chosen,
         chips=chosen.chips(_LABELS),
         presets=periods.presets(),
-        staff=audit.staff_of([each.actor_id for each in shown.rows if each.actor_type == "support"])
-        if viewer().signed.is_support
-        else {},
-        names=audit.names_of(workspace_id(), [each.actor_id for each in shown.rows if each.actor_id]),
+        names=_names(shown.rows),
+        did=audit_sentences.did,
         address=lists.address,
     )
 
@@ -52,6 +50,18 @@ def _fetch(values: Mapping[str, Any], after: str | None, limit: int) -> list[Aud
     if "target" in values:
         found = found.where(AuditEntry.target_id == values["target"])
     return list(page_before(found, AuditEntry, [after], limit))
+
+
+def _names(entries: Sequence[AuditEntry]) -> dict[str, str]:
+    """The names of the actors. Only staff see which of them it was: customers see the ticket."""
+    if viewer().signed.is_support:
+        return audit.names_everywhere(entries)
+    return audit.names_of(workspace_id(), [each.actor_id for each in entries if each.actor_id])
+
+
+def _rows(entries: Sequence[AuditEntry]) -> list[dict[str, Any]]:
+    names = _names(entries)
+    return [_row(each) | {"actor_name": names.get(each.actor_id or "")} for each in entries]
 
 
 def _row(entry: AuditEntry) -> dict[str, Any]:

@@ -80,6 +80,17 @@ def resign(scene: Scene) -> None:
     rows("UPDATE accounts SET is_support = false")
 
 
+def belong_here(scene: Scene) -> None:
+    """Support staff of old, who are owners of the workspace."""
+    support = scene.people["support"]
+    members.add(support.workspace_id, support.account_id, "owner")
+
+
+def belong_here_and_begin_a_visit(scene: Scene) -> None:
+    belong_here(scene)
+    begin_visit(scene)
+
+
 GUESTS: Mapping[str, Guest] = {
     **{role: Guest(role, nothing, role) for role in roles.ROLES},
     "the owner of another workspace": Guest("stranger", nothing),
@@ -90,6 +101,10 @@ GUESTS: Mapping[str, Guest] = {
     "support on a visit elsewhere": Guest("support", begin_visit_elsewhere, is_support=True),
     "support whose visit has ended": Guest("support", end_visit, is_support=True),
     "support whose visit has expired": Guest("support", outstay, is_support=True),
+    "support who is an owner here": Guest("support", belong_here, is_support=True),
+    "support on a visit who is an owner here": Guest(
+        "support", belong_here_and_begin_a_visit, is_support=True, is_visiting=True
+    ),
     "who was support, and is on a visit": Guest("support", resign),
 }
 
@@ -122,6 +137,19 @@ def test_everybody_gets_what_the_roles_say(scene: Scene, guest: str, subtests: p
                 scene = scene.put_back()
                 who.happened(scene)
             assert scene.ask(who.person, route, fields=scene.forms.get(route.rule, ())).status_code in DONE
+
+
+def test_support_changes_nothing_outside_of_a_visit(scene: Scene, subtests: pytest.Subtests) -> None:
+    before = {table: rows for table, rows in stored().items() if table not in ("sessions", "accounts")}
+    own = ("/account/", "/sign-out", "/visit/begin", "/sign-in", "/forgotten", "/links/", "/unsubscribe/")
+
+    for route in [route for route in scene.writes if not any(part in route.rule for part in own)]:
+        with subtests.test(str(route)):
+            answer = scene.ask("support", route, fields=scene.forms.get(route.rule, ()))
+            if answer.status_code == 403:
+                assert "First say why" in answer.text or "not even during a visit" in answer.text
+
+    assert {table: rows for table, rows in stored().items() if table in before} == before
 
 
 NOBODY = {

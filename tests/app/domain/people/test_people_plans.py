@@ -9,10 +9,22 @@ import pytest
 
 from app import database
 from app.domain.billing import usage_warnings
-from app.domain.people import accounts, emails, links, members, notifications, sessions, sign_ins, visits
+from app.domain.people import (
+    accounts,
+    emails,
+    links,
+    members,
+    notifications,
+    sessions,
+    sign_ins,
+    support_accounts,
+    visits,
+)
 from app.domain.work import audit
 from app.errors import SignInRefused
 from app.lib import clock
+from app.models.audit_entries import AuditEntry
+from app.models.base import page_before
 from tests.cast import Api
 from tests.mail_server import MailServer
 from tests.people import ADDRESS, PASSWORD, make_account, make_member, signed_in
@@ -83,6 +95,23 @@ def test_changing_who_belongs_where(api: Api, statements: list[Statement]) -> No
 
     assert scans(statements) == []
     assert len(statements) > 30
+
+
+def test_support_accounts_and_their_log(api: Api, statements: list[Statement]) -> None:
+    account = support_accounts.create("grace@example.com", PASSWORD)
+    visits.begin(account.id, api.workspace_id, "Reason", "T-1")
+    support_accounts.of_installation()
+    support_accounts.reset("grace@example.com")
+    support_accounts.disable("grace@example.com")
+    support_accounts.enable("grace@example.com")
+    support_accounts.remove("grace@example.com")
+    for chosen in ({}, {"person": "grace@example.com"}, {"actor_type": "support"}, {"workspace": api.workspace_id}):
+        entries = list(page_before(audit.everywhere(chosen), AuditEntry, [None], 50))
+        list(page_before(audit.everywhere(chosen), AuditEntry, [entries[0].id], 50))
+        audit.names_everywhere(entries)
+
+    assert scans(statements) == []
+    assert len(statements) > 40
 
 
 def test_notifying_and_forgetting(api: Api, mail_server: MailServer, statements: list[Statement]) -> None:

@@ -1,0 +1,149 @@
+"""Support accounts: staff of the installation, who belong to no workspace and act in each of them on visits."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.database import rows, transaction
+from app.domain.people import accounts, links, members, sessions, visits
+from app.domain.work import audit
+from app.errors import Conflict, NotFound
+from app.lib import clock
+from app.models.accounts import Account
+from app.models.members import Member
+
+
+@dataclass(frozen=True, slots=True)
+class Supporter:
+    """A support account. `disabled_at`: since when it cannot sign in; `seen_at`: when a live session was last used.
+
+    `member_of`: workspaces of which it is a member from before it was a support account, without rights there.
+    """
+
+    id: str
+    email: str
+    created_at: datetime
+    disabled_at: datetime | None
+    seen_at: datetime | None
+    member_of: list[str]
+
+
+def create(email: str, password: str) -> Account:
+    """Makes a support account that can sign in with this password at once.
+
+    An account that belongs to no workspace gets the password, and its sessions end. Raises Invalid for a bad address or
+    password, Conflict for a support account and for a member of a workspace.
+    """
+    hashed = accounts.hash_password(password)
+    with transaction():
+        account_id = accounts.find_or_make(email).id
+        members.lock(None, account_id)
+        account = accounts.get(account_id)
+        if account.is_support:
+            raise Conflict(f"{account.email} is a support account already.")
+        if Member.select().where(Member.account_id == account.id).exists():
+            raise Conflict(
+                f"{account.email} is a member of a workspace, and support accounts belong to none. Take another"
+                " address, or remove the membership first."
+            )
+        Account.update(is_support=True).where(Account.id == account.id).execute()
+        accounts.store_password(account.id, hashed)
+        _note("support.create", account)
+    return account
+
+
+def of_installation() -> list[Supporter]:
+    """All support accounts, oldest first."""
+    found = rows(
+        """
+        SELECT id, email, created_at, disabled_at,
+            (SELECT max(seen_at) FROM sessions WHERE account_id = accounts.id AND ended_at IS NULL),
+            ARRAY(SELECT workspace_id FROM members WHERE account_id = accounts.id ORDER BY workspace_id)
+        FROM accounts WHERE is_support ORDER BY id
+        """
+    )
+    return [Supporter(*each) for each in found]
+
+
+def reset(email: str) -> str:
+    """Makes a link that sets another password, once and within an hour; returns its address.
+
+    Raises NotFound, and Conflict for an account that is disabled.
+    """
+    with transaction():
+        account = _lock(email)
+        made = links.reset(account)
+        _note("support.reset", account)
+    return made.address
+
+
+def disable(email: str) -> Account:
+    """Ends the account's sessions and visits and voids its password and links, until it is enabled. Safe to repeat.
+
+    Raises NotFound.
+    """
+    hashed = _nobodys_password()
+    with transaction():
+        account = _lock(email)
+        if account.disabled_at is None:
+            Account.update(disabled_at=clock.now()).where(Account.id == account.id).execute()
+            accounts.store_password(account.id, hashed)
+            visits.end_all(account.id)
+            _note("support.disable", account)
+    return account
+
+
+def enable(email: str) -> str:
+    """Lets the account sign in again, with a new password: returns the address of a link that sets it.
+
+    Raises NotFound, and Conflict for an account that is not disabled.
+    """
+    hashed = _nobodys_password()
+    with transaction():
+        account = _lock(email)
+        if account.disabled_at is None:
+            raise Conflict(f"{account.email} is not disabled.")
+        Account.update(disabled_at=None).where(Account.id == account.id).execute()
+        # A request that had begun before it was disabled may have set a password or begun a session after.
+        accounts.store_password(account.id, hashed)
+        made = links.reset(accounts.get(account.id))
+        _note("support.enable", account)
+    return made.address
+
+
+def remove(email: str) -> Account:
+    """Makes it an ordinary account, whose memberships count again. Ends its sessions and visits.
+
+    Raises NotFound, and Conflict for an account that is disabled.
+    """
+    with transaction():
+        account = _lock(email)
+        if account.disabled_at is not None:
+            raise Conflict(f"{account.email} is disabled. An ordinary account could sign in again.")
+        Account.update(is_support=False).where(Account.id == account.id).execute()
+        sessions.end_all(account.id)
+        visits.end_all(account.id)
+        _note("support.remove", account)
+    return account
+
+
+def _lock(email: str) -> Account:
+    found = accounts.find(email)
+    if found is not None:
+        members.lock(None, found.id)
+        found = accounts.get(found.id)
+    if found is None or not found.is_support:
+        raise NotFound(f"There is no support account {email}.")
+    return found
+
+
+def _nobodys_password() -> str:
+    return accounts.hash_password(secrets.token_urlsafe(32))
+
+
+def _note(action: str, account: Account) -> None:
+    detail: dict[str, Any] = {"email": account.email}
+    audit.note(None, None, action, "account", account.id, detail)
