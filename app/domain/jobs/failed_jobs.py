@@ -96,7 +96,7 @@ _OPEN = "status = 'failed' AND replayed_as IS NULL AND discarded_at IS NULL"
 # The new job has the payload from here on, and the progress of a write that takes several transactions.
 _TAKE_OVER = f"""
     WITH taken AS (
-        UPDATE jobs SET replayed_as = %(new)s, payload = NULL
+        UPDATE jobs SET replayed_as = %(new)s, payload = NULL, broke = NULL
         WHERE id = %(old)s AND payload IS NOT NULL AND {_OPEN}
         RETURNING id, progress
     )
@@ -104,7 +104,7 @@ _TAKE_OVER = f"""
 """
 
 _DISCARD = f"""
-    UPDATE jobs SET discarded_at = now(), discard_reason = %s, payload = NULL
+    UPDATE jobs SET discarded_at = now(), discard_reason = %s, payload = NULL, broke = NULL
     WHERE id = %s AND workspace_id = %s AND {_OPEN}
 """
 

@@ -162,7 +162,7 @@ def _erase_conversations(conversation_ids: list[str]) -> None:
 
 
 def _erase_kept_payloads(workspace_id: str, contact_id: str, known: Collection[str]) -> None:
-    rows(f"UPDATE jobs SET payload = NULL WHERE {_IS_KEPT}", _marks(workspace_id, contact_id, known))
+    rows(f"UPDATE jobs SET payload = NULL, broke = NULL WHERE {_IS_KEPT}", _marks(workspace_id, contact_id, known))
 
 
 def _marks(workspace_id: str, contact_id: str, known: Collection[str]) -> dict[str, Any]:

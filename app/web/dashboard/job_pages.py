@@ -112,6 +112,7 @@ def _page(job: Job, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
         is_open=is_open,
         refusal=refusal,
         asked=_asked(job) if viewer().may(message_access.SEE) else None,
+        broke=job.broke if viewer().signed.is_support and viewer().may(message_access.SEE) else None,
         given=given,
         errors=errors,
     )
