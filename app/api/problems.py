@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import peewee
 import structlog
-from flask import Flask, Response, g, request
+from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import BadRequestKeyError, HTTPException, InternalServerError, MethodNotAllowed
 from werkzeug.http import HTTP_STATUS_CODES
+from werkzeug.routing import Map
 
 from app.api import missing
 from app.api.request_ids import request_id
@@ -84,10 +86,16 @@ def _note(document: Mapping[str, Any]) -> None:
         who.workspace_id,
         who.token_id,
         request_id(),
-        (request.method, refused_requests.shown_path(request.path, rule)),
+        (request.method, refused_requests.shown_path(request.path, rule, _words(current_app.url_map))),
         (document["type"].rpartition("/")[2], document["status"]),
         [error["pointer"] for error in document.get("errors", ()) if error["pointer"]],
     )
+
+
+@lru_cache(1)
+def _words(rules: Map) -> frozenset[str]:
+    """The parts of all addresses that are no parameters."""
+    return frozenset(part for rule in rules.iter_rules() for part in rule.rule.split("/") if not part.startswith("<"))
 
 
 def _http_refused(error: HTTPException, base_url: str) -> Response:

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
@@ -34,7 +34,8 @@ GATHERING_SECONDS = 1.0
 PAUSE_SECONDS = 5.0
 MOST_POINTERS, LONGEST_POINTER, MOST_SEGMENTS = 10, 100, 20
 
-# What stands in an address that the API does not have: words, but nothing that may name a person.
+# In addresses such as `/api/v1/contacts` and `/api/v1/workspaces/<workspace>/contacts`, before the first parameter.
+_PLACES_OF_NOUNS = (1, 2, 3, 5)
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}|v\d")
 _ID = re.compile(r"([a-z]{2,4})_[0-9a-z]{26}")
 
@@ -86,19 +87,23 @@ def note(
     _is_any.set()
 
 
-def shown_path(path: str, rule: str | None) -> str:
-    """The path as it is kept: of its parameters, or without a rule of all its parts, only identifiers of ours.
+def shown_path(path: str, rule: str | None, known: Collection[str]) -> str:
+    """The path as it is kept: without what stands in place of a parameter, unless that is an identifier of ours.
 
-    Names of tags and the like, and what strangers write into an address, may be personal data.
+    Names of tags and the like, and what strangers write into an address, may be personal data. Without a `rule`, the
+    words that are `known` from all rules are kept, and a word in place of a noun, which may be a slip.
     """
     given = path.split("/")[:MOST_SEGMENTS]
     if rule is None:
-        return "/".join(part if not part or _WORD.fullmatch(part) or _is_id(part) else "…" for part in given)
-    wanted = rule.split("/")
-    shown = [
-        part if not name.startswith("<") or _is_id(part) else "…" for part, name in zip(given, wanted, strict=False)
-    ]
-    return "/".join(shown)
+        kept = [
+            part in known or _is_id(part) or (place in _PLACES_OF_NOUNS and _WORD.fullmatch(part) is not None)
+            for place, part in enumerate(given)
+        ]
+    else:
+        # The last parameter may have slashes, which the rule has not.
+        given = given[: len(wanted := rule.split("/"))]
+        kept = [not name.startswith("<") or _is_id(part) for part, name in zip(given, wanted, strict=False)]
+    return "/".join(part if is_kept else "…" for part, is_kept in zip(given, kept, strict=True))
 
 
 def keep_writing() -> None:

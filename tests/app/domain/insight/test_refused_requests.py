@@ -41,6 +41,7 @@ def test_a_refused_request_is_kept_with_what_is_wrong_and_without_what_it_said(a
     api.get("contacts/con_1")
     api.delete("contacts/con_01kaj5bd40e6rr3f5y2kq0w9xz/tags/eve@example.com")
     api.get("nowhere/eve@example.com?x=1")
+    api.post("contacts/con_01kaj5bd40e6rr3f5y2kq0w9xz/tags/eve/merge")
 
     path = f"/api/v1/workspaces/{api.workspace_id}"
     assert kept() == [
@@ -48,6 +49,7 @@ def test_a_refused_request_is_kept_with_what_is_wrong_and_without_what_it_said(a
         ("GET", f"{path}/contacts/…", 404, "not-found", []),
         ("DELETE", f"{path}/contacts/con_01kaj5bd40e6rr3f5y2kq0w9xz/tags/…", 404, "not-found", []),
         ("GET", f"{path}/nowhere/…", 404, "not-found", []),
+        ("POST", f"{path}/contacts/con_01kaj5bd40e6rr3f5y2kq0w9xz/tags/…/merge", 405, "method-not-allowed", []),
     ]
 
 
