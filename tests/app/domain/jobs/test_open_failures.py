@@ -212,3 +212,19 @@ def test_only_one_is_under_way_in_a_workspace(api: Api, others: Api) -> None:
     open_failures.refuse_second(others.workspace_id)
     apply(api.workspace_id)
     open_failures.refuse_second(api.workspace_id)
+
+
+def test_a_part_reads_only_open_failures_in_the_order_of_their_index(api: Api) -> None:
+    fail(api, 20)
+    values = open_failures._parameters(api.workspace_id, {}) | {
+        "until": "job_~",
+        "after": "",
+        "most": 5,
+        "looked_at": 5,
+    }
+    query = open_failures._NEXT.format(matches="true", able="")
+
+    plan = "\n".join(line for (line,) in rows(f"EXPLAIN {query}", values))
+
+    assert "Index Cond: ((workspace_id" in plan
+    assert not any(word in plan for word in ("Seq Scan", "Sort  ", "status = 'failed'")), plan
