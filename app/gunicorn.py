@@ -72,6 +72,7 @@ def post_worker_init(worker: Any) -> None:
     """Announces a new worker process, before its first request; gunicorn calls it in that process."""
     from app import database, metrics, presence, web
     from app.database import replica
+    from app.domain.insight import refused_requests
     from app.lib import vitals
 
     web.compile_templates(worker.wsgi.extensions["pages"])
@@ -79,11 +80,21 @@ def post_worker_init(worker: Any) -> None:
     replica.watch()
     presence.announce("web")
     metrics.PROCESSES.labels("web").set(1)
+    vitals.start(refused_requests.keep_writing, "refusals")
     vitals.start(metrics.serve_shared, "metrics", configured.metrics_host, configured.metrics_port, "web")
     # Objects from startup stay alive, so keep the collector from scanning them.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    """Writes the last refused requests; gunicorn calls it in the process that ends."""
+    from app.database import DatabaseAway
+    from app.domain.insight import refused_requests
+
+    with suppress(*DatabaseAway):
+        refused_requests.write_out()
 
 
 def child_exit(server: Any, worker: Any) -> None:

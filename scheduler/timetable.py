@@ -31,7 +31,7 @@ from app.domain.conversations import (
 )
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
 from app.domain.inbox import selections
-from app.domain.insight import checks, figures, updates
+from app.domain.insight import checks, figures, refused_requests, updates
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
@@ -142,6 +142,7 @@ class Timetable:
             Pass("old_imports", 60, imports.forget_old),
             Pass("expired_uploads", 10, media.delete_expired),
             Pass("expired_visitors", 10, visitors.delete_expired),
+            Pass("old_refused_requests", 60, refused_requests.forget_old),
             Pass("old_sweeps", 60, sweeps.forget_old),
             Pass("old_replays", 10, replays.forget_old),
             Pass("old_broadcasts", 10, broadcasts.forget_old),

@@ -33,7 +33,7 @@ from app.domain.conversations import (
 )
 from app.domain.deliveries import deliveries, replays
 from app.domain.inbox import selections
-from app.domain.jobs import failed_jobs
+from app.domain.jobs import failed_jobs, open_failures
 from app.domain.jobs.jobs import KINDS
 from app.domain.lifecycle import erasures, imports
 from app.domain.macros import macros, saved_replies
@@ -81,6 +81,8 @@ NAMED_OTHERWISE = {
         "replays.continue",
         "broadcasts.continue",
         "jobs.discard",
+        "jobs.replay_many",
+        "jobs.discard_many",
         "channels.delete",
     ),
     *("conversations.update", "workspaces.update", "members.update", "members.give_back"),
@@ -132,6 +134,11 @@ def test_the_verb_that_deletes_a_contact_is_that_of_its_erasure() -> None:
 
 def test_the_verb_that_deletes_a_channel_is_that_of_its_closing() -> None:
     assert VERBS["channels.delete"].call is channel_closings.delete
+
+
+def test_the_verbs_that_settle_many_failed_jobs_stand_apart() -> None:
+    assert VERBS["jobs.replay_many"].call is open_failures.replay_many
+    assert VERBS["jobs.discard_many"].call is open_failures.discard_many
 
 
 def test_the_verbs_that_go_through_many_runs_of_an_automation_stand_apart() -> None:

@@ -88,7 +88,8 @@ def _must_have(who: Caller, restriction: str | None, *others: str) -> None:
 def _count_unrouted(request: Request) -> None:
     """Counts a request without a route, or with a wrong method, for its token if that is valid."""
     with suppress(Unauthenticated):
-        rate_limits.count_request(tokens.authenticate(_bearer(request)).token_id)
+        who = g.caller = tokens.authenticate(_bearer(request))
+        rate_limits.count_request(who.token_id)
 
 
 def _bearer(request: Request) -> str:

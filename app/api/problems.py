@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
 import peewee
 import structlog
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import BadRequestKeyError, HTTPException, InternalServerError, MethodNotAllowed
 from werkzeug.http import HTTP_STATUS_CODES
+from werkzeug.routing import Map
 
 from app.api import missing
 from app.api.request_ids import request_id
+from app.domain.insight import refused_requests
+from app.domain.people.tokens import Caller
 from app.errors import BellhopError, NotFound
 from app.lib import json
 from app.problems import PROBLEMS, problem_document, problem_of_error
@@ -59,6 +66,7 @@ def problem_response(document: dict[str, object]) -> Response:
 
 def _refused(document: dict[str, object], retry_after: str = RETRY_AFTER_SECONDS) -> Response:
     response = problem_response(document)
+    _note(document)
     if document["status"] == 401:
         # RFC 6750, section 3.1: no error code unless a token was sent.
         sent = "Authorization" in request.headers
@@ -66,6 +74,28 @@ def _refused(document: dict[str, object], retry_after: str = RETRY_AFTER_SECONDS
     if document["status"] in (429, 503):
         response.headers["Retry-After"] = retry_after
     return response
+
+
+def _note(document: Mapping[str, Any]) -> None:
+    """Keeps the refusal for whoever searches for its `traceId`; without a valid token it is nobody's."""
+    who: Caller | None = g.get("caller")
+    if who is None:
+        return
+    rule = request.url_rule.rule if request.url_rule is not None else None
+    refused_requests.note(
+        who.workspace_id,
+        who.token_id,
+        request_id(),
+        (request.method, refused_requests.shown_path(request.path, rule, _words(current_app.url_map))),
+        (document["type"].rpartition("/")[2], document["status"]),
+        [error["pointer"] for error in document.get("errors", ()) if error["pointer"]],
+    )
+
+
+@lru_cache(1)
+def _words(rules: Map) -> frozenset[str]:
+    """The parts of all addresses that are no parameters."""
+    return frozenset(part for rule in rules.iter_rules() for part in rule.rule.split("/") if not part.startswith("<"))
 
 
 def _http_refused(error: HTTPException, base_url: str) -> Response:

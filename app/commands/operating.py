@@ -100,6 +100,10 @@ def _jobs(workspace_id: str, status: str | None, last_id: str | None, limit: int
     return Job.newest(workspace_id, status and list(KINDS), status, last_id, limit)
 
 
+def _with_what_broke(job: Job) -> Represented:
+    return resources.represent_job(job) | ({"broke": job.broke} if job.broke else {})
+
+
 def _deliveries(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> Sequence[Delivery]:
     found = Delivery.matching(workspace_id, {"status": status} if status else {})
     return list(page_before(found, Delivery, [last_id], limit))
@@ -124,7 +128,7 @@ NOUNS = (
         *(Job, "job", ("id", "workspace_id", "kind", "status", "resource_id", "deaths", "created_at", "finished_at")),
         ("broken", "unknown", *job_models.STATUSES),
         _jobs,
-        resources.represent_job,
+        _with_what_broke,
         {
             "replay": Verb(
                 "Apply broken writes again, as new jobs.",

@@ -22,7 +22,7 @@ from app.domain.conversations import (
 )
 from app.domain.deliveries import deliveries, replays
 from app.domain.inbox import selections
-from app.domain.jobs import failed_jobs
+from app.domain.jobs import failed_jobs, open_failures
 from app.domain.lifecycle import erasures, imports, merges
 from app.domain.macros import macros, saved_replies
 from app.domain.segments import segments
@@ -117,4 +117,6 @@ VERBS: Mapping[str, Verb] = {
     "channels.delete": Verb(channel_closings.delete),
     "workspaces.update": Verb(workspace_changes.update),
     "jobs.discard": Verb(failed_jobs.discard),
+    "jobs.replay_many": Verb(open_failures.replay_many),
+    "jobs.discard_many": Verb(open_failures.discard_many),
 }

@@ -22,7 +22,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
 from app.errors import BellhopError
-from app.lib import json
+from app.lib import breakages, json
 from app.logs import tracing
 from app.mailbox import Claimed
 from app.models.jobs import Job
@@ -187,6 +187,7 @@ def _end(job: Job, result: Effect | Exception) -> None:
     if error is None or isinstance(error, BellhopError):
         job.payload = None
     else:  # kept for replay
+        job.broke = breakages.described(error)
         log.error("job.broke", request_id=job.trace_id, job=job.id, kind=job.kind, exc_info=error)
     if (end := VERBS[job.kind].end) is not None:
         end(str(job.resource_id))
@@ -221,5 +222,6 @@ def _outcomes(jobs: Sequence[Job]) -> dict[str, list[Any]]:
         "types": [job.resource_type for job in jobs],
         "resources": [job.resource_id for job in jobs],
         "problems": [json.dumps(job.problem).decode() if job.problem else None for job in jobs],
+        "breakages": [json.dumps(job.broke).decode() if job.broke else None for job in jobs],
         "keeps": [job.payload is not None for job in jobs],
     }

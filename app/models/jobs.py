@@ -26,6 +26,8 @@ class Job(MailModel):
     resource_type = TextField(null=True)
     resource_id = TextField(null=True)
     problem = json_field(null=True)
+    # What broke it, if its payload is kept: see `app.lib.breakages`.
+    broke = json_field(null=True)
     trace_id = TextField()
     deaths = IntegerField(default=0)
     unknown_since = TimeField(null=True)

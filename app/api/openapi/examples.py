@@ -23,6 +23,7 @@ PREFIXES: Mapping[str, str] = {
     "macro": "mac",
     "saved_view": "svw",
     "selection": "sel",
+    "refused_request": "ref",
     "channel": "chn",
     "endpoint": "whe",
     "event": "evt",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from peewee import OperationalError
-from psycopg2.errors import QueryCanceled
-
 from app.database import rows, transaction
-from app.errors import Conflict
+from app.domain.work.exact_counts import LONGEST_SECONDS, be_alone, in_time
 from app.lib import ids
 
 # Without statuses, a filter selects deliveries that will not arrive without a replay.
@@ -33,13 +29,10 @@ REASONS: Mapping[str, str] = {
 # The number of deliveries in a part, and the most that one transaction of a replay reaches.
 PART = 500
 SAMPLE = 10
-# Counts are exact, or are refused after this time. A million deliveries take about a third of it.
-LONGEST_SECONDS = 15
 TOO_MANY = (
     f"So many deliveries match that they cannot be counted in {LONGEST_SECONDS} seconds. Narrow the filter, for "
     "instance with `since` and `until`."
 )
-BUSY = "Another preview of this workspace is being counted. Try again when it has ended."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +61,8 @@ def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[st
     Raises Conflict if counting takes too long, or while another preview of the workspace is running.
     """
     chosen, parameters = _chosen(workspace_id, given, enabling)
-    with transaction(), _in_time():
-        if rows(_ONE_AT_A_TIME, (f"previews:{workspace_id}",)) == [(False,)]:
-            raise Conflict(BUSY)
+    with transaction(), in_time(TOO_MANY):
+        be_alone(workspace_id)
         [(count, twice, sample, left_out)] = rows(_COUNT.format(chosen=chosen), (*parameters, SAMPLE))
     return Preview(count, left_out or {}, twice, sample)
 
@@ -85,7 +77,7 @@ def untried(workspace_id: str, given: Mapping[str, Any]) -> int:
     if "held" not in filters["statuses"] or not any(filters[name] for name in _CAUSES):
         return 0
     chosen, parameters = _chosen(workspace_id, {**given, **dict.fromkeys(_CAUSES), "statuses": ["held"]})
-    with transaction(), _in_time():
+    with transaction(), in_time(TOO_MANY):
         [(number,)] = rows(_COUNT_UNTRIED.format(chosen=chosen), parameters)
     return int(number)
 
@@ -97,25 +89,9 @@ def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> i
     takes too long.
     """
     chosen, parameters = _chosen(workspace_id, given)
-    with _in_time():
+    with in_time(TOO_MANY):
         [(count,)] = rows(_WRITE_DOWN.format(chosen=chosen), (*parameters, workspace_id, replay_id, PART))
     return int(count)
-
-
-@contextmanager
-def _in_time() -> Iterator[None]:
-    """Limits each statement in the block to LONGEST_SECONDS. Raises Conflict above that.
-
-    Call it inside a transaction, which the error rolls back.
-    """
-    rows(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
-    try:
-        yield
-    except OperationalError as error:
-        if not isinstance(getattr(error, "orig", None), QueryCanceled):
-            raise
-        raise Conflict(TOO_MANY) from error
-    rows("RESET statement_timeout")
 
 
 def _chosen(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> tuple[str, list[Any]]:
@@ -143,8 +119,6 @@ _CONDITIONS = {
 
 # Fields of a filter that select by the last attempt. A delivery without attempts matches none of them.
 _CAUSES = ("error_codes", "status_codes")
-
-_ONE_AT_A_TIME = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 
 # Looks up each body separately: with a join, the planner might read all events.
 _CHOSEN = """

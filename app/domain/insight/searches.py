@@ -51,6 +51,7 @@ TYPES: Mapping[str, Type] = {
     "mem": Type("member", "members", "(SELECT email FROM accounts WHERE accounts.id = account_id) || ', ' || role"),
     "seg": Type("segment", "segments", "name"),
     "bct": Type("broadcast", "broadcasts", "name"),
+    "ref": Type("refused request", "refused_requests", "method || ' ' || path || ', ' || status"),
     "ws": Type("workspace", "workspaces", "name", workspace="id"),
 }
 
@@ -87,7 +88,7 @@ class Findings:
 def find(text: str, workspace_id: str | None = None) -> Findings:
     """Returns what the text identifies in a workspace, or in all if None: at most MOST_FOUND.
 
-    Takes one statement for one of our own identifiers, otherwise up to six. Never finds another workspace's things.
+    Takes one statement for one of our own identifiers, otherwise up to seven. Never finds another workspace's things.
     """
     text = text.strip().strip("\"'").strip()[:LONGEST]
     if not text or "\0" in text:
@@ -116,7 +117,7 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
     values = sought | {"text": text, "ws": workspace_id, "most": MOST_WORKSPACES, "limit": MOST_FOUND + 1}
     matched = rows(_MATCHES.format(scope=scope, contacts=contacts, members=members), values)
     found = []
-    for prefix in ("con", "mem", "sal", "job"):
+    for prefix in ("con", "mem", "sal", "job", "ref"):
         by_id = {id: by for name, id, by in reversed(matched) if name == prefix}
         if by_id:
             shown = rows(_shown(TYPES[prefix], "id = ANY(%s)"), (list(by_id), workspace_id, workspace_id))
@@ -175,5 +176,8 @@ _MATCHES = """
     {members}
     UNION ALL
     (SELECT 'job', id, 'trace' FROM jobs
+    WHERE trace_id = %(text)s AND (%(ws)s::text IS NULL OR workspace_id = %(ws)s) LIMIT %(limit)s)
+    UNION ALL
+    (SELECT 'ref', id, 'trace' FROM refused_requests
     WHERE trace_id = %(text)s AND (%(ws)s::text IS NULL OR workspace_id = %(ws)s) LIMIT %(limit)s)
 """

@@ -91,21 +91,22 @@ def refuse_replay(job: Job) -> None:
         raise Conflict(_NOT_KEPT)
 
 
-_OPEN = "status = 'failed' AND replayed_as IS NULL AND discarded_at IS NULL"
+# Failed, and neither replayed nor discarded. The condition is that of an index.
+OPEN = "status = 'failed' AND replayed_as IS NULL AND discarded_at IS NULL"
 
 # The new job has the payload from here on, and the progress of a write that takes several transactions.
 _TAKE_OVER = f"""
     WITH taken AS (
-        UPDATE jobs SET replayed_as = %(new)s, payload = NULL
-        WHERE id = %(old)s AND payload IS NOT NULL AND {_OPEN}
+        UPDATE jobs SET replayed_as = %(new)s, payload = NULL, broke = NULL
+        WHERE id = %(old)s AND payload IS NOT NULL AND {OPEN}
         RETURNING id, progress
     )
     UPDATE jobs SET replayed_from = taken.id, progress = taken.progress FROM taken WHERE jobs.id = %(new)s
 """
 
 _DISCARD = f"""
-    UPDATE jobs SET discarded_at = now(), discard_reason = %s, payload = NULL
-    WHERE id = %s AND workspace_id = %s AND {_OPEN}
+    UPDATE jobs SET discarded_at = now(), discard_reason = %s, payload = NULL, broke = NULL
+    WHERE id = %s AND workspace_id = %s AND {OPEN}
 """
 
 _GIVE_UP = """

@@ -113,6 +113,8 @@ KINDS: Mapping[str, Kind] = {
     "channels.delete": Kind("inbox", "channel", is_long=True, is_audited=True),
     "workspaces.update": Kind(UNRESTRICTED, "workspace", is_long=True),
     "jobs.discard": Kind(None, "job", is_audited=True),
+    "jobs.replay_many": Kind(UNRESTRICTED, "workspace", is_long=True, is_audited=True, gives_way=True),
+    "jobs.discard_many": Kind(UNRESTRICTED, "workspace", is_long=True, is_audited=True, gives_way=True),
 }
 
 MAIL = Mail(

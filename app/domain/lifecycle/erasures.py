@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 from app.database import rows
@@ -16,7 +15,7 @@ from app.domain.lifecycle import talk_erasures
 from app.domain.macros import drafts
 from app.domain.work import events
 from app.domain.work.changes import Change, Effect
-from app.domain.work.units import Busy
+from app.domain.work.row_locks import lock_first
 from app.lib import phones
 from app.models.contacts import Contact
 from app.models.sales import Sale
@@ -103,7 +102,7 @@ def _erase_part(change: Change, table: str, after: str) -> _Part:
     if table == "uploads":
         return _erase_files(change, after)
     found = _next(change, table, after)
-    erased = _lock_first(table, found)
+    erased = lock_first(table, found)
     if erased:
         _ERASE[table](change, erased)
     return _Part(len(erased), erased[-1] if erased else after, len(erased) == len(found) < PART)
@@ -130,16 +129,6 @@ def _next(change: Change, table: str, after: str) -> list[str]:
     return [id for (id,) in rows(_NEXT.format(table=table, own=_OWN.get(table, "contact_id = %(id)s")), marks)]
 
 
-def _lock_first(table: str, row_ids: list[str]) -> list[str]:
-    """Locks these rows up to the first one that another transaction holds. Raises Busy if it is the very first."""
-    lock = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
-    locked = {id for (id,) in rows(lock, (row_ids,))}
-    first = list(takewhile(locked.__contains__, row_ids))
-    if row_ids and not first:
-        raise Busy
-    return first
-
-
 def _keep_progress(change: Change, table: str, part: _Part) -> None:
     if part.is_end and table != _TABLES[-1]:
         change.keep(table=_TABLES[_TABLES.index(table) + 1], after="")
@@ -162,7 +151,7 @@ def _erase_conversations(conversation_ids: list[str]) -> None:
 
 
 def _erase_kept_payloads(workspace_id: str, contact_id: str, known: Collection[str]) -> None:
-    rows(f"UPDATE jobs SET payload = NULL WHERE {_IS_KEPT}", _marks(workspace_id, contact_id, known))
+    rows(f"UPDATE jobs SET payload = NULL, broke = NULL WHERE {_IS_KEPT}", _marks(workspace_id, contact_id, known))
 
 
 def _marks(workspace_id: str, contact_id: str, known: Collection[str]) -> dict[str, Any]:

@@ -265,6 +265,7 @@ _SUGGEST_AGAIN = """
 """
 # Only failed writes keep a payload, and these could never be applied again.
 _VOID = """
-    UPDATE jobs SET payload = NULL WHERE workspace_id = %s AND coalesce(payload->>'contact_id', resource_id) = %s
+    UPDATE jobs SET payload = NULL, broke = NULL
+    WHERE workspace_id = %s AND coalesce(payload->>'contact_id', resource_id) = %s
         AND status = 'failed' AND payload IS NOT NULL RETURNING id
 """

@@ -13,6 +13,7 @@ from flask import Blueprint, Response, render_template, request, url_for
 from app.domain.deliveries import causes, replay_choices
 from app.domain.insight import failures
 from app.domain.insight.failures import Group, Groups, Kind, Order
+from app.domain.jobs import jobs
 from app.lib.json import timestamp
 from app.problems import PROBLEMS
 from app.web import charts, periods
@@ -125,7 +126,6 @@ def _row(group: Group) -> Row:
         )
     else:
         contents = _address(group, "delivery_pages.index", **deliveries, status="failed" if group.failed_now else None)
-    can_replay = viewer().membership is None or viewer().may("replays.manage")
     return Row(
         group=group,
         cause=cause(group),
@@ -136,10 +136,24 @@ def _row(group: Group) -> Row:
         untried=_address(group, "delivery_pages.index", endpoint_id=group.subject, status="held")
         if group.untried_now
         else None,
-        replay=_address(group, "replay_pages.new", **deliveries, status=list(replay_choices.DEFAULT_STATUSES))
-        if can_replay and (group.failed_now or group.held_now or group.untried_now)
-        else None,
+        replay=_replay(group, deliveries),
     )
+
+
+def _replay(group: Group, deliveries: Mapping[str, Any]) -> str | None:
+    """The page that replays what is in the group; for writes, it also discards."""
+    if group.kind == "job":
+        may = viewer().membership is None or viewer().may("jobs.manage")
+        is_known = group.subject in jobs.KINDS and group.code in PROBLEMS
+        return (
+            _address(group, "open_failure_pages.show", kind=group.subject, problem=group.code)
+            if may and is_known
+            else None
+        )
+    may = viewer().membership is None or viewer().may("replays.manage")
+    if not may or not (group.failed_now or group.held_now or group.untried_now):
+        return None
+    return _address(group, "replay_pages.new", **deliveries, status=list(replay_choices.DEFAULT_STATUSES))
 
 
 def cause(group: Group) -> str:

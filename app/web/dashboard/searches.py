@@ -40,6 +40,7 @@ _PAGES: Mapping[str, str | None] = {
     "member": "settings/members",
     "segment": "segments/{id}",
     "broadcast": "broadcasts/{id}",
+    "refused request": "dashboard/refused-requests/{id}",
     "workspace": "dashboard",
 }
 

@@ -45,6 +45,8 @@ def places(api: Api) -> Mapping[str, str]:
 
 
 _ROWS = {
+    "ref": "refused_requests (id, workspace_id, token_id, trace_id, method, path, status, problem, created_at)"
+    " VALUES (%(id)s, %(ws)s, 'tok_1', 't', 'GET', '/api/v1/contacts', 404, 'not-found', now())",
     "cnv": "conversations (id, workspace_id, contact_id, channel_id) VALUES (%(id)s, %(ws)s, %(contact)s, %(channel)s)",
     "msg": "messages (id, workspace_id, conversation_id, contact_id, direction, status, author)"
     " VALUES (%(id)s, %(ws)s, 'cnv_1', %(contact)s, 'in', 'received', '{}')",

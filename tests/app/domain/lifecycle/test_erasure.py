@@ -164,8 +164,8 @@ def run_and_talk(workspace_id: str, contact_id: str) -> None:
     )
     broken = {"contact_id": contact_id, "variables": {"code": "zq-start"}}
     rows(
-        "INSERT INTO jobs (id, workspace_id, kind, status, trace_id, due_at, payload, resource_id)"
-        " VALUES (%s, %s, 'automations.start', 'failed', '', NULL, %s, %s)",
+        "INSERT INTO jobs (id, workspace_id, kind, status, trace_id, due_at, payload, resource_id, broke)"
+        """ VALUES (%s, %s, 'automations.start', 'failed', '', NULL, %s, %s, '{"message": "zq-payload"}')""",
         (ids.new("job"), workspace_id, json.dumps(broken), ids.new("run")),
     )
     message = receive(workspace_id, contact_id, make_channel(workspace_id), "zq-message")
@@ -251,6 +251,7 @@ def test_nothing_of_a_deleted_contact_is_left_in_any_column(api: Api, monkeypatc
         "contacts.search",
         "events.body",
         "jobs.payload",
+        "jobs.broke",
         "sales.reference",
         "bookings.title",
         "attempts.response_body",

@@ -65,6 +65,34 @@ def test_a_failed_job_shows_what_it_was_asked_until_its_contact_is_deleted(
     assert "ada@example.com" not in owner.page(f"dashboard/jobs/{failed}")
 
 
+def test_staff_see_what_broke_a_job_until_its_contact_is_deleted(
+    api: Api, owner: Person, support: Person, failed: str, refused: str
+) -> None:
+    shown = support.page(f"dashboard/jobs/{failed}")
+
+    assert "What broke" in shown
+    assert "RuntimeError" in shown
+    assert "hunter2" in shown
+    assert "app/domain/contacts/contacts.py:" in shown
+    assert "What broke" not in owner.page(f"dashboard/jobs/{failed}")
+    assert "What broke" not in support.page(f"dashboard/jobs/{refused}")
+
+    api.done(api.delete(f"contacts/{api.contact(email='ada@example.com')['id']}"))
+
+    assert "What broke" not in support.page(f"dashboard/jobs/{failed}")
+    assert one("SELECT broke FROM jobs WHERE id = %s", failed) is None
+
+
+def test_what_broke_is_text(support: Person, failed: str) -> None:
+    said = json.dumps({"type": "<b>x", "message": "<script>alert(1)</script>", "frames": ["<i>y"]})
+    database.rows("UPDATE jobs SET broke = %s WHERE id = %s", (said, failed))
+
+    shown = support.get(f"dashboard/jobs/{failed}").text
+
+    assert "&lt;script&gt;alert(1)" in shown
+    assert not any(tag in shown for tag in ("<b>x", "<script>alert", "<i>y"))
+
+
 def test_jobs_of_a_time_are_listed(owner: Person, failed: str, refused: str) -> None:
     first, second = sorted((failed, refused))
     between = timestamp(ids.time_of(second))

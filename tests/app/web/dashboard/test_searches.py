@@ -139,12 +139,12 @@ def test_staff_find_a_workspace_by_a_part_of_its_name(support: Person, api: Api,
     assert "Blumen" not in support.page(f"/workspaces/{api.workspace_id}/dashboard/search?q=Blum")
 
 
-def test_a_refused_calls_identifier_is_said_to_be_in_the_log(support: Person, api: Api) -> None:
+def test_a_refused_calls_identifier_that_is_not_kept_is_said_to_be_in_the_log(support: Person, api: Api) -> None:
     refused = api.post("contacts", {"email": "x"}, headers={"X-Request-Id": "req-refused"})
 
     page = support.page(f"/dashboard/search?q={refused.json['traceId']}")
 
-    assert "That of a refused call is in the log of" in page
+    assert "are only in the log of" in page
 
 
 def test_words_are_not_searched_in_all_workspaces(support: Person, api: Api) -> None:

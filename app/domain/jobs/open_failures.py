@@ -1,0 +1,232 @@
+"""Open failures: failed jobs that were neither replayed nor discarded, counted by cause and settled together.
+
+Many are settled by a job of their own, in parts that come between the other writes of the workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app import metrics
+from app.database import count, rows, transaction
+from app.domain.jobs import jobs
+from app.domain.jobs.failed_jobs import OPEN
+from app.domain.work import audit
+from app.domain.work.changes import Change, Effect
+from app.domain.work.exact_counts import LONGEST_SECONDS, be_alone, in_time
+from app.domain.work.row_locks import lock_first
+from app.errors import Conflict
+from app.lib import ids
+from app.models.jobs import Job
+
+# The most jobs that one transaction replays or discards, and among how many it looks for them.
+PART, LOOKED_AT = 200, 2_000
+KINDS = ("jobs.replay_many", "jobs.discard_many")
+# Why a job can be discarded but not replayed.
+REASONS: Mapping[str, str] = {
+    "not_kept": "It was refused for a reason of its own, and what it was asked to do is not kept.",
+    "import": "The lines of an import are not kept once it has ended.",
+    "unknown": "This version does not know this kind of write.",
+}
+_TOO_MANY = (
+    f"So many jobs have failed that they cannot be counted in {LONGEST_SECONDS} seconds. Choose a kind or cause."
+)
+_UNDER_WAY = "Many failed jobs of this workspace are being replayed or discarded already. Wait until that has ended."
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Open failures of a kind with the same problem (its slug) and, if one broke them, type of exception (else "")."""
+
+    kind: str
+    problem: str
+    exception: str
+    count: int
+    replayable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The open failures that a filter selects now, largest cause first. All numbers are exact.
+
+    `until`: the last of them, None if there are none. `left_out`: how many cannot be replayed, by reason.
+    """
+
+    causes: Sequence[Cause]
+    left_out: Mapping[str, int]
+    until: str | None
+
+    @property
+    def count(self) -> int:
+        """How many can be discarded."""
+        return sum(cause.count for cause in self.causes)
+
+    @property
+    def replayable(self) -> int:
+        """How many can be replayed."""
+        return sum(cause.replayable for cause in self.causes)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many jobs were `done`, of the `count` that there were when it began; None before it has begun."""
+
+    count: int | None
+    done: int
+
+
+def preview(workspace_id: str, chosen: Mapping[str, str]) -> Preview:
+    """Counts the open failures by cause. `chosen`: `kind`, `problem` and `exception`, each of which may be left out.
+
+    Raises Conflict if that takes too long, or while another preview of the workspace is counted.
+    """
+    with transaction(), in_time(_TOO_MANY):
+        be_alone(workspace_id)
+        found = rows(_COUNT.format(matches=_matches(chosen)), _parameters(workspace_id, chosen))
+    causes: dict[tuple[str, str, str], list[int]] = {}
+    left_out: dict[str, int] = {}
+    for kind, problem, exception, reason, number, _ in found:
+        numbers = causes.setdefault((kind, problem, exception), [0, 0])
+        numbers[0] += number
+        if reason is None:
+            numbers[1] += number
+        else:
+            left_out[reason] = left_out.get(reason, 0) + number
+    made = [Cause(*cause, *numbers) for cause, numbers in causes.items()]
+    made.sort(key=lambda cause: (-cause.count, cause.kind, cause.problem, cause.exception))
+    return Preview(made, left_out, max((row[-1] for row in found), default=None))
+
+
+def refuse_second(workspace_id: str) -> None:
+    """Raises Conflict if many failed jobs of the workspace are being settled already."""
+    of_kind = Job.kind.in_(KINDS) & Job.status.in_(["queued", "running"])
+    if Job.in_workspace(workspace_id).where(of_kind).exists():
+        raise Conflict(_UNDER_WAY)
+
+
+def replay_many(change: Change) -> Effect | None:
+    """Replays the next of the open failures that `filter` selects, up to the job `until`; None while there are more.
+
+    Each goes on as a new job of whoever asked for it first. Raises Busy if somebody else holds the next one.
+    """
+    return _go_on(change, _replay, "AND " + _IS_REPLAYABLE)
+
+
+def discard_many(change: Change) -> Effect | None:
+    """Discards the next of the open failures that `filter` selects, as `replay_many` replays them, with a `reason`."""
+    return _go_on(change, _discard, "")
+
+
+def progress_of(job: Job) -> Progress | None:
+    """How far a job that settles many is; None for any other job."""
+    if job.kind not in KINDS:
+        return None
+    kept = job.progress or {}
+    return Progress(kept.get("count"), kept.get("done", 0))
+
+
+def _go_on(change: Change, settle: Callable[[Change, list[str]], int], able: str) -> Effect | None:
+    chosen, until = change.payload["filter"], change.payload["until"]
+    values = _parameters(change.workspace_id, chosen) | {"until": until, "most": PART, "looked_at": LOOKED_AT}
+    matches = _matches(chosen)
+    if change.progress is None:
+        with in_time(_TOO_MANY):
+            [(total,)] = rows(_TOTAL.format(matches=matches, able=able), values)
+        audit.record(change, "workspace", change.workspace_id, {**change.payload, "count": total})
+        change.keep(count=total, done=0, after="")
+        return None
+    reached = change.progress["after"]
+    [(last, looked_at, found)] = rows(_NEXT.format(matches=matches, able=able), values | {"after": reached})
+    locked = lock_first("jobs", found)
+    done = settle(change, locked) if locked else 0
+    is_all = len(locked) == len(found)
+    if not is_all or len(found) == PART:
+        reached, is_end = locked[-1], False
+    else:
+        reached, is_end = last or reached, looked_at < LOOKED_AT
+    change.keep(**{**change.progress, "after": reached, "done": change.progress["done"] + done})
+    return Effect("changed", "workspace", change.workspace_id) if is_end else None
+
+
+def _replay(change: Change, job_ids: list[str]) -> int:
+    made = rows(
+        _REPLAY,
+        {"old": job_ids, "new": [ids.new("job") for _ in job_ids], "trace": change.cause.trace_id, "known": _known()},
+    )
+    for (kind,) in made:
+        metrics.JOBS_ACCEPTED.labels(kind).inc()
+    return len(made)
+
+
+def _discard(change: Change, job_ids: list[str]) -> int:
+    return count(_DISCARD, (change.payload["reason"], job_ids))
+
+
+def _matches(chosen: Mapping[str, str]) -> str:
+    return " AND ".join(["true", *(sql for name, sql in _CONDITIONS.items() if chosen.get(name) is not None)])
+
+
+def _parameters(workspace_id: str, chosen: Mapping[str, str]) -> dict[str, Any]:
+    return {**{name: chosen.get(name) for name in _CONDITIONS}, "workspace_id": workspace_id, "known": _known()}
+
+
+def _known() -> list[str]:
+    return list(jobs.KINDS)
+
+
+_PROBLEM = "coalesce(substring(problem->>'type' from '[^/]+$'), '')"
+_EXCEPTION = "coalesce(broke->>'type', '')"
+_CONDITIONS = {
+    "kind": "kind = %(kind)s",
+    "problem": f"{_PROBLEM} = %(problem)s",
+    "exception": f"{_EXCEPTION} = %(exception)s",
+}
+_IS_REPLAYABLE = "payload IS NOT NULL AND kind <> 'contacts.import' AND kind = ANY(%(known)s)"
+
+_COUNT = f"""
+    SELECT kind, {_PROBLEM}, {_EXCEPTION},
+        CASE WHEN kind <> ALL(%(known)s) THEN 'unknown' WHEN kind = 'contacts.import' THEN 'import'
+            WHEN payload IS NULL THEN 'not_kept' END,
+        count(*), max(id)
+    FROM jobs WHERE workspace_id = %(workspace_id)s AND {OPEN} AND {{matches}}
+    GROUP BY 1, 2, 3, 4
+"""
+
+_TOTAL = f"""
+    SELECT count(*) FROM jobs
+    WHERE workspace_id = %(workspace_id)s AND {OPEN} AND id <= %(until)s AND {{matches}} {{able}}
+"""
+
+# Looks at a bounded number, so that a cause that few of a million have takes no longer than another.
+_NEXT = f"""
+    WITH looked_at AS MATERIALIZED (
+        SELECT id, {{matches}} {{able}} AS is_chosen FROM jobs
+        WHERE workspace_id = %(workspace_id)s AND {OPEN} AND id > %(after)s AND id <= %(until)s
+        ORDER BY id LIMIT %(looked_at)s
+    )
+    SELECT (SELECT max(id) FROM looked_at), (SELECT count(*) FROM looked_at),
+        ARRAY(SELECT id FROM looked_at WHERE is_chosen ORDER BY id LIMIT %(most)s)
+"""
+
+# In the order in which they were accepted first. A new job has what the old one forgets.
+_REPLAY = f"""
+    WITH made AS (
+        INSERT INTO jobs (id, workspace_id, token_id, kind, payload, progress, resource_type, resource_id, trace_id,
+            replayed_from)
+        SELECT new, workspace_id, token_id, kind, payload, progress, resource_type, resource_id, %(trace)s, jobs.id
+        FROM unnest(%(old)s::text[], %(new)s::text[]) AS pair(old, new) JOIN jobs ON jobs.id = pair.old
+        WHERE jobs.id = ANY(%(old)s) AND {OPEN} AND {_IS_REPLAYABLE}
+        ORDER BY jobs.position
+        RETURNING id, replayed_from, kind
+    )
+    UPDATE jobs SET replayed_as = made.id, payload = NULL, broke = NULL FROM made
+    WHERE jobs.id = made.replayed_from AND jobs.id = ANY(%(old)s)
+    RETURNING made.kind
+"""
+
+_DISCARD = f"""
+    UPDATE jobs SET discarded_at = now(), discard_reason = %s, payload = NULL, broke = NULL
+    WHERE id = ANY(%s) AND {OPEN}
+"""

@@ -1,0 +1,19 @@
+"""Row locks of work that is done in parts, in order, and never waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from app.database import rows
+from app.domain.work.units import Busy
+
+
+def lock_first(table: str, row_ids: Sequence[str]) -> list[str]:
+    """Locks these rows up to the first one that another transaction holds. Raises Busy if it is the very first."""
+    lock = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    locked = {id for (id,) in rows(lock, (list(row_ids),))}
+    first = list(takewhile(locked.__contains__, row_ids))
+    if row_ids and not first:
+        raise Busy
+    return first

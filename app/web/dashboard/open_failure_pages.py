@@ -1,0 +1,118 @@
+"""Open failures: how many jobs have failed by cause, and the forms that replay or discard many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, render_template, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.domain.bodies.jobs import DiscardBody
+from app.domain.jobs import jobs, open_failures
+from app.errors import Conflict, Fault, Invalid
+from app.lib import ids
+from app.problems import PROBLEMS
+from app.web import writes
+from app.web.access import page, workspace_id
+from app.web.forms import Answer, checked, errors_of, status_of, typed
+from app.web.redirects import to
+
+blueprint = Blueprint("open_failure_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/open-failures")
+
+_LONGEST_NAME = 200
+# Of a filter by exception: the jobs that none broke.
+NONE = "none"
+_LABELS = {"kind": "Kind", "problem": "Cause", "exception": "Exception"}
+
+
+@blueprint.get("")
+@page("jobs.manage")
+def show() -> Answer:
+    """The failed jobs that are open, counted by cause, and the forms that settle them."""
+    try:
+        return _page(_chosen({name: request.args.get(name, "").strip() for name in _LABELS}), {}, {})
+    except Invalid as error:
+        flash(next(iter(errors_of(error).values())), "error")
+        return to("open_failure_pages.show")
+
+
+@blueprint.post("/replay")
+@page("jobs.manage")
+def replay() -> Answer:
+    """Replays all that the form showed, and leads to the job that does so."""
+    return _settle("jobs.replay_many", {})
+
+
+@blueprint.post("/discard")
+@page("jobs.manage")
+def discard() -> Answer:
+    """Discards all that the form showed, with a reason, and leads to the job that does so."""
+    given = typed("reason")
+    try:
+        return _settle("jobs.discard_many", checked(DiscardBody(), {"reason": given["reason"].strip()}))
+    except Invalid as error:
+        return _page(_chosen(typed(*_LABELS)), given, errors_of(error)), status_of(error)
+
+
+def _settle(kind: str, body: Mapping[str, str]) -> AnyResponse:
+    """Raises Invalid for a filter that makes no sense: left out, it would settle more than was meant."""
+    chosen, until = _chosen(typed(*_LABELS)), typed("until")["until"]
+    if not ids.is_id(until, "job"):
+        raise Invalid(Fault("/until", "Open this page again: it names no last job."))
+    payload = {**body, "filter": chosen, "until": until}
+    try:
+        job = writes.submit(kind, payload, workspace_id(), partial(open_failures.refuse_second, workspace_id()))
+    except Conflict as conflict:
+        flash(conflict.detail, "error")
+        return to("open_failure_pages.show", **_given(chosen))
+    return to("job_pages.show", job_id=job.id)
+
+
+def _page(chosen: Mapping[str, str], given: Mapping[str, str], errors: Mapping[str, str]) -> str:
+    preview, refusal = None, None
+    try:
+        preview = open_failures.preview(workspace_id(), chosen)
+    except Conflict as conflict:
+        refusal = conflict.detail
+    return render_template(
+        "jobs/open.html",
+        preview=preview,
+        refusal=refusal,
+        chosen=_given(chosen),
+        chips=[
+            (label, _given(chosen)[name], _without(chosen, name)) for name, label in _LABELS.items() if name in chosen
+        ],
+        only=lambda cause: _address({"kind": cause.kind, "problem": cause.problem, "exception": cause.exception}),
+        titles={slug: problem.title for slug, problem in PROBLEMS.items()},
+        reasons=open_failures.REASONS,
+        given=given,
+        errors=errors,
+    )
+
+
+def _chosen(given: Mapping[str, str]) -> dict[str, str]:
+    """The filter that an address or a form names. Raises Invalid."""
+    chosen = {name: text for name, text in given.items() if text}
+    if "kind" in chosen and chosen["kind"] not in jobs.KINDS:
+        raise Invalid(Fault("/kind", "There is no such kind of job."))
+    if "problem" in chosen and chosen["problem"] not in PROBLEMS:
+        raise Invalid(Fault("/problem", "There is no such cause."))
+    if not all(text.isprintable() and len(text) <= _LONGEST_NAME for text in chosen.values()):
+        raise Invalid(Fault("/exception", "There is no such exception."))
+    return chosen | ({"exception": ""} if chosen.get("exception") == NONE else {})
+
+
+def _given(chosen: Mapping[str, str]) -> dict[str, str]:
+    """The filter as addresses and forms write it, where "" is no filter."""
+    return {name: text or NONE for name, text in chosen.items()}
+
+
+def _without(chosen: Mapping[str, str], name: str) -> str:
+    return _address({each: text for each, text in chosen.items() if each != name})
+
+
+def _address(chosen: Mapping[str, str]) -> str:
+    given: dict[str, Any] = {**_given(chosen), "workspace": workspace_id()}
+    return url_for("open_failure_pages.show", **given)
