@@ -17,11 +17,11 @@ from app import mailbox, metrics
 from app.database import transaction
 from app.domain.automations import controls, run_spans
 from app.domain.automations.definitions import programs
-from app.domain.automations.fairness import Room, Turns
 from app.domain.automations.interpreter import Interpreter
 from app.domain.conversations import messages
 from app.domain.triggers import batches, run_endings
 from app.domain.triggers.run_states import MAIL
+from app.domain.work.fairness import HEAVY, TURNS
 from app.domain.work.units import Busy, Unit
 from app.mailbox import Claimed
 from app.models import sets
@@ -38,8 +38,6 @@ BATCH = 100
 BUSY_SECONDS = 0.005
 # A run fails when this many workers have died of it, each while it worked on this run alone.
 MOST_DEATHS = 3
-# Which workspaces have kept this process busy lately, and the threads for those that have for long.
-_TURNS, _ROOM = Turns(), Room()
 _BROKEN = "A fault of Bellhop's stopped this run. Support can see why."
 
 
@@ -48,16 +46,12 @@ def work(*workspace_ids: str) -> None:
 
     Those of heavy ones come last, apart from the others, and only if there is a thread for them.
     """
-    heavy = [each for each in workspace_ids if _TURNS.is_heavy(each)]
+    heavy = [each for each in workspace_ids if TURNS.is_heavy(each)]
     mailbox.serve_shared(MAIL, [each for each in workspace_ids if each not in heavy], BATCH, _work_on)
-    if heavy and _ROOM.enter(*heavy):
-        try:
-            mailbox.serve_shared(MAIL, heavy, BATCH, _work_on)
-        finally:
-            if turned_away := _ROOM.leave():
-                mailbox.hear(MAIL, *turned_away)  # or the flags of their bells would keep them from ringing
-                for workspace_id in turned_away:
-                    mailbox.ring(MAIL, workspace_id)
+    if heavy:
+        with HEAVY.thread(None, MAIL, *heavy) as has_thread:
+            if has_thread:
+                mailbox.serve_shared(MAIL, heavy, BATCH, _work_on)
 
 
 def _work_on(batch: Sequence[Claimed]) -> None:
@@ -83,9 +77,9 @@ def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
 
 def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
     """Carries the runs on in one transaction, each as far as it gets; returns those that another transaction holds."""
-    batch, began = _TURNS.ordered(batch), time.time()
+    batch, began = TURNS.ordered(batch), time.time()
     with transaction():
-        light = {claimed.owner for claimed in batch if not _TURNS.is_heavy(claimed.owner)}
+        light = {claimed.owner for claimed in batch if not TURNS.is_heavy(claimed.owner)}
         tasks = [partial(_carry_on, claimed, was_light=claimed.owner in light) for claimed in batch]
         contacts = [_contact(claimed) for claimed in batch]
         results = batches.run(tasks, contacts, then=partial(_read_runs, batch), in_order=False)
@@ -146,9 +140,9 @@ def _carry_on(
 
     Raises Busy, also where the workspace has become heavy since the batch began: the thread is for others.
     """
-    if was_light and _TURNS.is_heavy(claimed.owner):
+    if was_light and TURNS.is_heavy(claimed.owner):
         raise Busy
-    with _TURNS.of(claimed.owner):
+    with TURNS.of(claimed.owner):
         return _carry_on_now(claimed, unit, is_hopeless=is_hopeless)
 
 
