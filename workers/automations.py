@@ -5,7 +5,6 @@ Its queues are `runs`, `run-requests` and `broadcasts`.
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 
 from app import mailbox
@@ -17,9 +16,6 @@ from workers.middleware import add
 from workers.middleware.waking import Waking
 from workers.requester import Requester
 
-# Python lets a thread that computes go on for 5 ms whenever another wants to. A run has dozens of statements, and would
-# wait as long after each while templates of another workspace are filled in.
-sys.setswitchinterval(0.001)
 serve_together(run_states.MAIL, executions.work)
 serve_by(Requester(http_requests))
 serve(broadcasts.MAIL, broadcast_batches.work)

@@ -23,6 +23,7 @@ from app.domain.triggers import batches, run_endings
 from app.domain.triggers.run_states import MAIL
 from app.domain.work.fairness import HEAVY, TURNS
 from app.domain.work.units import Busy, Unit
+from app.lib.interpreter import sharing
 from app.mailbox import Claimed
 from app.models import sets
 from app.models.automations import Automation, Enrolment
@@ -49,7 +50,7 @@ def work(*workspace_ids: str) -> None:
     heavy = [each for each in workspace_ids if TURNS.is_heavy(each)]
     mailbox.serve_shared(MAIL, [each for each in workspace_ids if each not in heavy], BATCH, _work_on)
     if heavy:
-        with HEAVY.thread(None, MAIL, *heavy) as has_thread:
+        with HEAVY.thread(None, MAIL, *heavy) as has_thread, sharing():
             if has_thread:
                 mailbox.serve_shared(MAIL, heavy, BATCH, _work_on)
 
@@ -87,8 +88,8 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
             if isinstance(result, Exception) and not isinstance(result, Busy):
                 results[number] = _give_up(batch[number], result)
     carried_on = [result for result in results if isinstance(result, Interpreter)]
-    for interpreter in carried_on:
-        _measure(interpreter)
+    for each in carried_on:
+        _measure(each)
     run_spans.add_all(carried_on, began)
     return [claimed for claimed, result in zip(batch, results, strict=True) if isinstance(result, Busy)]
 
