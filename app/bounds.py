@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from app import metrics
 from app.errors import Overloaded
-from app.lib import interpreter
+from app.lib import switching
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def alone(workspace_id: str) -> Iterator[None]:
     with waiting(workspace_id) as has_place:
         if not has_place:
             raise Overloaded()
-        with _ALONE, interpreter.sharing():
+        with _ALONE, switching.sharing():
             yield
 
 

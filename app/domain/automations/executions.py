@@ -23,7 +23,7 @@ from app.domain.triggers import batches, run_endings
 from app.domain.triggers.run_states import MAIL
 from app.domain.work.fairness import HEAVY, TURNS
 from app.domain.work.units import Busy, Unit
-from app.lib.interpreter import sharing
+from app.lib.switching import sharing
 from app.mailbox import Claimed
 from app.models import sets
 from app.models.automations import Automation, Enrolment

@@ -26,7 +26,7 @@ from app.domain.triggers import batches
 from app.domain.work import paces
 from app.domain.work.fairness import HEAVY, TURNS, Room
 from app.domain.work.units import Busy, Unit
-from app.lib import interpreter
+from app.lib import switching
 from app.mailbox import Claimed
 from app.models.broadcasts import Broadcast
 
@@ -74,7 +74,7 @@ def work(broadcast_id: str) -> None:
             if has_thread and not TURNS.is_heavy(workspace_id):
                 mailbox.serve(MAIL, broadcast_id, 1, partial(_go_on, is_light=True))
             elif has_thread:
-                with HEAVY.thread(None, MAIL, broadcast_id) as has_thread_of_heavy, interpreter.sharing():
+                with HEAVY.thread(None, MAIL, broadcast_id) as has_thread_of_heavy, switching.sharing():
                     if has_thread_of_heavy:
                         mailbox.serve(MAIL, broadcast_id, 1, _go_on)
 
