@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from app import metrics
 from app.errors import Overloaded
+from app.lib import switching
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ def alone(workspace_id: str) -> Iterator[None]:
     with waiting(workspace_id) as has_place:
         if not has_place:
             raise Overloaded()
-        with _ALONE:
+        with _ALONE, switching.sharing():
             yield
 
 
@@ -195,7 +196,13 @@ COMPUTING_PER_IMPORT = Bound(
 # Five automations that all start all five would begin twelve million otherwise, ten deep.
 RUNS_OF_CHAIN = Bound("runs_of_chain", 1_000, "runs of a contact that follow from one cause")
 # Of four. A second would only make two compute at half the speed, and all others wait longer for the interpreter.
-RUNS_HEAVY = Bound("runs_heavy", 1, "threads of an `automations` process for workspaces whose runs compute for long")
+RUNS_HEAVY = Bound(
+    "runs_heavy", 1, "threads of an `automations` process for workspaces whose runs or broadcasts compute for long"
+)
+# A hundred broadcasts take turns, so that one workspace never has all four threads.
+BROADCASTS_PER_WORKSPACE = Bound(
+    "broadcasts_per_workspace", 1, "threads for the broadcasts of a workspace, in each `automations` process"
+)
 
 # A caller is a token or a browser session. One caller cannot take the threads that are left for others.
 WEB_PER_CALLER = Bound("web_per_caller", 12, "requests under way, in each `web` process")

@@ -194,12 +194,13 @@ def _end(job: Job, result: Effect | Exception) -> None:
 
 
 def _put_back(job: Job) -> None:
-    """Leaves the job in its mailbox for its next part: at the head, or at the end if its kind gives way.
+    """Leaves the job in its mailbox for its next part: in its place, or behind other writes if its kind gives way.
 
     Deaths are counted for each part.
     """
-    moved = ", position = nextval('jobs_position'), due_at = now()" if KINDS[job.kind].gives_way else ""
-    rows(f"UPDATE jobs SET leased_until = NULL, deaths = 0{moved} WHERE id = %s", (job.id,))
+    rows("UPDATE jobs SET leased_until = NULL, deaths = 0 WHERE id = %s", (job.id,))
+    if KINDS[job.kind].gives_way:
+        jobs.give_way(job.id)
 
 
 def _set_aside(unknown: Sequence[Job]) -> None:

@@ -106,11 +106,13 @@ _SHARED = """
     LIMIT box.room
 """
 
-# The first rows of the mailbox, up to one that is taken alone; none of them if the head is not due or any is leased.
+# The first rows of the mailbox, up to one that is taken alone; none of them if the head is not due or any is leased,
+# or none from one on that is leased (`is_overtaken`).
 _ORDERED = """
     SELECT id, leased_until, free_at, place FROM (
         SELECT *, row_number() OVER up_to_it AS number, bool_or(is_alone) OVER up_to_it AS is_past,
-            bool_and(due_at <= now()) OVER up_to_it AS is_due, bool_or(leased_until > now()) OVER () AS is_leased
+            bool_and(due_at <= now()) OVER up_to_it AS is_due,
+            bool_or(leased_until > now()) OVER {mail.blocked} AS is_leased
         FROM (
             SELECT mail.id, mail.leased_until, mail.due_at, greatest(mail.due_at, mail.leased_until) AS free_at,
                 mail.{mail.order} AS place, {mail.alone} AS is_alone

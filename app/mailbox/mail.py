@@ -33,6 +33,9 @@ class Mail:
     paced_until: str = "NULL::timestamptz"  # until when it gets no more on purpose
     slow: str = ""  # holds while the owner is served in a lane for slow ones; '': there is none
     alone: str = "false"  # of exclusive mail: holds for a row that is claimed without others
+    # Of exclusive mail: rows may be put before others, so a leased row blocks only the rows behind it. Its batches must
+    # be worked on in a transaction that is `holding` them, which lets one worker at a time.
+    is_overtaken: bool = False
     on_claim: str = ""  # further assignments that a claim makes
     carries: type[NamedTuple] = Nothing  # the further columns that a claim returns
 
@@ -40,6 +43,11 @@ class Mail:
     def is_free(self) -> str:
         """The condition that no worker has the row."""
         return "(mail.leased_until > now()) IS NOT TRUE"
+
+    @property
+    def blocked(self) -> str:
+        """The rows of an exclusive mailbox that must not be leased for a row to be claimed: an SQL window."""
+        return "up_to_it" if self.is_overtaken else "()"
 
     @property
     def is_there(self) -> str:

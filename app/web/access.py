@@ -18,7 +18,7 @@ from app import bounds
 from app.domain.people import rate_limits, roles, sessions, workspaces
 from app.domain.people.sessions import Membership, Signed
 from app.errors import BellhopError, NotFound, Overloaded, TooManyPages
-from app.lib import ids
+from app.lib import ids, switching
 from app.models.visits import Visit
 
 _RATES = bounds.Rates()
@@ -215,6 +215,7 @@ def _count() -> None:
 def _leave(_: BaseException | None) -> None:
     if (place := g.pop("place", None)) is not None:
         bounds.PAGES.leave(place)
+        switching.end_sharing()
 
 
 def _check() -> Response | None:
@@ -231,6 +232,7 @@ def _check() -> Response | None:
         g.viewer = _viewer_in(path_id)
         if not bounds.PAGES.take(path_id):
             raise Overloaded()
+        switching.begin_sharing()  # a page may draw 500 steps
         g.place = path_id
     if access.get("public"):
         return None

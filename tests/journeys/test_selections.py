@@ -12,27 +12,12 @@ import requests
 from tests.doors.streams import cookie
 from tests.journeys.audit import rows
 from tests.journeys.faults import kill
+from tests.journeys.histories import fill
 from tests.journeys.waiting import wait_until
 from tests.stack.stack import Stack
 
 # Of these, some have the label already, and some are closed before the change reaches them.
 MANY, LABELLED, CLOSED = 3_000, 400, 200
-_FILL = """
-    WITH given AS (
-        SELECT %s::text AS workspace, %s::int AS many, %s::int AS labelled
-    ), channel AS (
-        INSERT INTO channels (id, workspace_id, kind, name, state)
-        SELECT 'chn_' || right(workspace, 26), workspace, 'web_chat', 'Shop', 'connected' FROM given RETURNING id
-    ), people AS (
-        INSERT INTO contacts (id, workspace_id, external_id, created_at, updated_at)
-        SELECT 'con_' || lpad(n::text, 5, '0') || right(workspace, 21), workspace, n::text, now(), now()
-        FROM given, generate_series(1, many) AS n RETURNING id, external_id::int AS n
-    )
-    INSERT INTO conversations (id, workspace_id, contact_id, channel_id, status, labels, created_at)
-    SELECT 'cnv_' || right(people.id, 26), workspace, people.id, channel.id, 'open',
-        CASE WHEN n <= labelled THEN ARRAY['done'] ELSE '{}' END, now() - n * interval '1 second'
-    FROM given, people, channel RETURNING id
-"""
 
 
 class Inbox:
@@ -41,7 +26,7 @@ class Inbox:
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
         self.workspace_id = stack.command("workspace", "create", "Shop")["workspace"]["id"]
-        assert len(rows(stack, _FILL, self.workspace_id, MANY, LABELLED)) == MANY
+        fill(stack, self.workspace_id, MANY, LABELLED)
         self.address = f"{stack.base_url}/workspaces/{self.workspace_id}/inbox"
         self.browser = requests.Session()
         for each in cookie(stack, self.workspace_id, f"agent@{self.workspace_id[3:]}.example").split("; "):

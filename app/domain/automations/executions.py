@@ -17,12 +17,13 @@ from app import mailbox, metrics
 from app.database import transaction
 from app.domain.automations import controls, run_spans
 from app.domain.automations.definitions import programs
-from app.domain.automations.fairness import Room, Turns
 from app.domain.automations.interpreter import Interpreter
 from app.domain.conversations import messages
 from app.domain.triggers import batches, run_endings
 from app.domain.triggers.run_states import MAIL
+from app.domain.work.fairness import HEAVY, TURNS
 from app.domain.work.units import Busy, Unit
+from app.lib.switching import sharing
 from app.mailbox import Claimed
 from app.models import sets
 from app.models.automations import Automation, Enrolment
@@ -38,8 +39,6 @@ BATCH = 100
 BUSY_SECONDS = 0.005
 # A run fails after so many workers have died while working on it alone.
 MOST_DEATHS = 3
-# Which workspaces have used much CPU in this process lately, and the threads reserved for these.
-_TURNS, _ROOM = Turns(), Room()
 _BROKEN = "A fault of Bellhop's stopped this run. Support can see why."
 
 
@@ -48,16 +47,12 @@ def work(*workspace_ids: str) -> None:
 
     Heavy workspaces come last, separately, and only if a thread is free for them.
     """
-    heavy = [each for each in workspace_ids if _TURNS.is_heavy(each)]
+    heavy = [each for each in workspace_ids if TURNS.is_heavy(each)]
     mailbox.serve_shared(MAIL, [each for each in workspace_ids if each not in heavy], BATCH, _work_on)
-    if heavy and _ROOM.enter(*heavy):
-        try:
-            mailbox.serve_shared(MAIL, heavy, BATCH, _work_on)
-        finally:
-            if turned_away := _ROOM.leave():
-                mailbox.hear(MAIL, *turned_away)  # otherwise the flags of their bells would suppress the ring
-                for workspace_id in turned_away:
-                    mailbox.ring(MAIL, workspace_id)
+    if heavy:
+        with HEAVY.thread(None, MAIL, *heavy) as has_thread, sharing():
+            if has_thread:
+                mailbox.serve_shared(MAIL, heavy, BATCH, _work_on)
 
 
 def _work_on(batch: Sequence[Claimed]) -> None:
@@ -83,9 +78,9 @@ def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
 
 def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
     """Executes the runs in one transaction, each as far as possible; returns those that are locked."""
-    batch, began = _TURNS.ordered(batch), time.time()
+    batch, began = TURNS.ordered(batch), time.time()
     with transaction():
-        light = {claimed.owner for claimed in batch if not _TURNS.is_heavy(claimed.owner)}
+        light = {claimed.owner for claimed in batch if not TURNS.is_heavy(claimed.owner)}
         tasks = [partial(_carry_on, claimed, was_light=claimed.owner in light) for claimed in batch]
         contacts = [_contact(claimed) for claimed in batch]
         results = batches.run(tasks, contacts, then=partial(_read_runs, batch), in_order=False)
@@ -93,8 +88,8 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
             if isinstance(result, Exception) and not isinstance(result, Busy):
                 results[number] = _give_up(batch[number], result)
     carried_on = [result for result in results if isinstance(result, Interpreter)]
-    for interpreter in carried_on:
-        _measure(interpreter)
+    for each in carried_on:
+        _measure(each)
     run_spans.add_all(carried_on, began)
     return [claimed for claimed, result in zip(batch, results, strict=True) if isinstance(result, Busy)]
 
@@ -147,9 +142,9 @@ def _carry_on(
     Raises Busy if something is locked, or if the workspace has become heavy since the batch began, because the thread
     is for others.
     """
-    if was_light and _TURNS.is_heavy(claimed.owner):
+    if was_light and TURNS.is_heavy(claimed.owner):
         raise Busy
-    with _TURNS.of(claimed.owner):
+    with TURNS.of(claimed.owner):
         return _carry_on_now(claimed, unit, is_hopeless=is_hopeless)
 
 

@@ -15,7 +15,7 @@ from functools import partial
 
 import structlog
 
-from app import mailbox
+from app import bounds, mailbox
 from app.database import count, rows, transaction
 from app.domain.broadcasts import broadcast_choices, broadcasts, tallies
 from app.domain.broadcasts.broadcasts import MAIL
@@ -24,7 +24,9 @@ from app.domain.broadcasts.sending import SendMessage, under_way
 from app.domain.broadcasts.starts import StartAutomation
 from app.domain.triggers import batches
 from app.domain.work import paces
+from app.domain.work.fairness import HEAVY, TURNS, Room
 from app.domain.work.units import Busy, Unit
+from app.lib import switching
 from app.mailbox import Claimed
 from app.models.broadcasts import Broadcast
 
@@ -58,13 +60,30 @@ class _Done:
     seen: int = 0
 
 
+# The threads of this process for the broadcasts of each workspace, which take turns.
+_ROOM = Room(bounds.BROADCASTS_PER_WORKSPACE, most_rung=1)
+
+
 def work(broadcast_id: str) -> None:
-    """Goes on with the broadcast until it has ended or has to wait, or the slice is over."""
-    mailbox.serve(MAIL, broadcast_id, 1, _go_on)
+    """Goes on with the broadcast until it has ended or has to wait, or the slice is over.
+
+    Does nothing while its workspace has no thread; it is rung for when there is one.
+    """
+    for (workspace_id,) in rows("SELECT workspace_id FROM broadcasts WHERE id = %s", (broadcast_id,)):
+        with _ROOM.thread(workspace_id, MAIL, broadcast_id) as has_thread:
+            if has_thread and not TURNS.is_heavy(workspace_id):
+                mailbox.serve(MAIL, broadcast_id, 1, partial(_go_on, is_light=True))
+            elif has_thread:
+                with HEAVY.thread(None, MAIL, broadcast_id) as has_thread_of_heavy, switching.sharing():
+                    if has_thread_of_heavy:
+                        mailbox.serve(MAIL, broadcast_id, 1, _go_on)
 
 
-def _go_on(claimed: Sequence[Claimed]) -> None:
-    """Takes one step, all or nothing: the start, a slice of the choice, or a batch of contacts."""
+def _go_on(claimed: Sequence[Claimed], *, is_light: bool = False) -> None:
+    """Takes one step, all or nothing: the start, a slice of the choice, or a batch of contacts.
+
+    `is_light`: the workspace was not heavy when its thread was taken. The batch ends where it becomes so.
+    """
     is_held_up = False
     with transaction():
         if not mailbox.holding(MAIL, claimed):
@@ -77,12 +96,12 @@ def _go_on(claimed: Sequence[Claimed]) -> None:
             added, reached = broadcast_choices.write_down(broadcast)
             count(_CHOSEN, (added, reached, broadcast.id))
         else:
-            is_held_up = _handle_next(broadcast)
+            is_held_up = _handle_next(broadcast, is_light)
     if is_held_up:
         time.sleep(PAUSE_SECONDS)
 
 
-def _handle_next(broadcast: Broadcast) -> bool:
+def _handle_next(broadcast: Broadcast, is_light: bool) -> bool:
     """Handles the next contacts; True if another transaction holds the first of them."""
     if (part := _next_part(broadcast)) is None:
         _save(broadcast, _Done())
@@ -93,7 +112,7 @@ def _handle_next(broadcast: Broadcast) -> bool:
         return False
     is_canary, free = broadcast.state == "canary", action.room()
     allowed = 1 if is_canary else paces.allowed(broadcast.per_second, broadcast.paced_until, BATCH)
-    done = _do(broadcast, action, part, min(allowed, free))
+    done = _do(broadcast, action, part, min(allowed, free), is_light)
     _move_on(broadcast, part, done)
     _save(broadcast, done, is_full=free < allowed)
     return free > 0 and not done.seen
@@ -104,8 +123,8 @@ def _next_part(broadcast: Broadcast) -> _Part | None:
     return _Part(*found[0]) if found else None
 
 
-def _do(broadcast: Broadcast, action: Action, part: _Part, room: int) -> _Done:
-    """Handles the first contacts of the part, up to one that another transaction holds."""
+def _do(broadcast: Broadcast, action: Action, part: _Part, room: int, is_light: bool) -> _Done:
+    """Handles the first contacts of the part, up to one that another transaction holds, or until it computes long."""
     looked_at = part.contact_ids[: max(room, LEAST_LOOKED_AT) if room else 0]
     if not looked_at:
         return _Done()
@@ -113,9 +132,10 @@ def _do(broadcast: Broadcast, action: Action, part: _Part, room: int) -> _Done:
 
     def reach(contact_id: str, unit: Unit) -> Reached:
         # A batch that fails is done again, contact by contact.
-        if len(reached - {contact_id}) >= room:
+        if len(reached - {contact_id}) >= room or (reached and is_light and TURNS.is_heavy(broadcast.workspace_id)):
             raise Busy
-        result = action.reach(contact_id, unit)
+        with TURNS.of(broadcast.workspace_id):
+            result = action.reach(contact_id, unit)
         reached.add(contact_id)
         return result
 

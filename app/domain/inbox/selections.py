@@ -14,9 +14,10 @@ from typing import Any
 from peewee import fn
 
 from app.config import settings
-from app.database import delete_some, rows
+from app.database import delete_some, rows, transaction
 from app.domain.conversations import conversation_changes, conversation_labels, conversations, snoozes
 from app.domain.inbox.choices import Choice
+from app.domain.jobs import jobs
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, Invalid
 from app.models.contacts import Contact
@@ -48,7 +49,8 @@ def store(
     `ticked`: the identifiers of the conversations; None for all conversations of the choice.
     """
     is_other = (Job.id != job_id) & (Job.kind == "selections.apply") & Job.status.in_(["queued", "running"])
-    if Job.in_workspace(workspace_id).where(is_other).count() >= MOST_UNFINISHED:
+    unfinished = Selection.select().where(Selection.job_id == Job.id, Selection.finished_at.is_null())
+    if Job.in_workspace(workspace_id).where(is_other, fn.EXISTS(unfinished)).count() >= MOST_UNFINISHED:
         raise Conflict(f"{MOST_UNFINISHED} changes of many conversations are under way. Wait until one has ended.")
     Selection.insert(
         id=selection_id,
@@ -58,6 +60,8 @@ def store(
         action=action,
         total=None if ticked is None else len(ticked),
     ).execute()
+    if ticked is None:  # finding them takes as long as a part
+        jobs.give_way(job_id)
     parts = [ticked[first : first + PART] for first in range(0, len(ticked or ()), PART)] if ticked else []
     for number, part in enumerate(parts):
         SelectionPart.insert(selection_id=selection_id, number=number, conversation_ids=part).execute()
@@ -69,17 +73,32 @@ def apply(change: Change) -> Effect | None:
     If the worker dies midway, none of these has changed. Raises Busy if others hold the next one.
     """
     selection = of_job(str(change.cause.job_id))
-    if selection.total is None:
+    is_going_on = (Selection.id == selection.id) & Selection.finished_at.is_null()
+    if selection.total is None and selection.finished_at is None:
         total = Choice.of(selection.choice).write_down(change.workspace_id, selection.id, PART)
-        Selection.update(total=total).where(Selection.id == selection.id).execute()
+        if not Selection.update(total=total).where(is_going_on).execute():  # it was stopped meanwhile
+            SelectionPart.delete().where(SelectionPart.selection_id == selection.id).execute()
         return None
     part = _next(selection.id)
     if part is not None:
         _change_some(change, selection, part)
         if _next(selection.id) is not None:
             return None
-    Selection.update(finished_at=fn.clock_timestamp()).where(Selection.id == selection.id).execute()
+    Selection.update(finished_at=fn.clock_timestamp()).where(is_going_on).execute()
     return Effect("changed", "workspace", change.workspace_id)
+
+
+def stop(selection: Selection) -> bool:
+    """Leaves the conversations that are left as they are, at once or after the part under way.
+
+    False if the selection had ended. Its job ends without changing anything more.
+    """
+    with transaction():
+        is_going_on = (Selection.id == selection.id) & Selection.finished_at.is_null()
+        if not Selection.update(finished_at=fn.clock_timestamp()).where(is_going_on).execute():
+            return False
+        SelectionPart.delete().where(SelectionPart.selection_id == selection.id).execute()
+    return True
 
 
 def of_job(job_id: str) -> Selection:

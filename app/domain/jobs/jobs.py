@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from structlog.contextvars import bind_contextvars
 
 from app import bounds, mailbox, metrics, sql
-from app.database import database, rows, transaction
+from app.database import count, database, rows, transaction
 from app.domain.jobs import idempotency_keys
 from app.domain.jobs.idempotency_keys import RequestKey
 from app.domain.people.tokens import UNRESTRICTED
@@ -31,7 +31,8 @@ class Kind:
 
     `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do. `is_long`: it is claimed without
     others, because it takes long or is done in parts. `is_audited`: its verb records who changed what in the audit log.
-    `gives_way`: its next part comes after the writes that were accepted meanwhile.
+    `gives_way`: its next part comes after writes that wait, and up to MOST_PASSING that are accepted later.
+    `comes_first`: it stops other work, so it comes before the writes that wait, unless one is about its resource.
     """
 
     restriction: str | None
@@ -39,6 +40,7 @@ class Kind:
     is_long: bool = False
     is_audited: bool = False
     gives_way: bool = False
+    comes_first: bool = False
 
 
 # `app/domain/verbs.py` has the verb of each.
@@ -63,9 +65,9 @@ KINDS: Mapping[str, Kind] = {
     "deliveries.resend": Kind("webhooks", "delivery", is_audited=True),
     "deliveries.create": Kind("webhooks", "delivery", is_audited=True),
     "replays.create": Kind("webhooks", "replay", is_long=True, is_audited=True),
-    "replays.pause": Kind("webhooks", "replay", is_audited=True),
+    "replays.pause": Kind("webhooks", "replay", is_audited=True, comes_first=True),
     "replays.continue": Kind("webhooks", "replay", is_audited=True),
-    "replays.abort": Kind("webhooks", "replay", is_audited=True),
+    "replays.abort": Kind("webhooks", "replay", is_audited=True, comes_first=True),
     "automations.create": Kind("automations", "automation"),
     "automations.update": Kind("automations", "automation"),
     "automations.delete": Kind("automations", "automation", is_long=True),
@@ -76,16 +78,16 @@ KINDS: Mapping[str, Kind] = {
     "automations.resume": Kind("automations", "automation"),
     "automations.start": Kind("automations", "run"),
     "automations.start_list": Kind("automations", "automation", is_long=True),
-    "automations.cancel_runs": Kind("automations", "automation", is_long=True),
+    "automations.cancel_runs": Kind("automations", "automation", is_long=True, gives_way=True),
     "automations.move_runs": Kind("automations", "automation", is_long=True),
     "segments.create": Kind("automations", "segment"),
     "segments.update": Kind("automations", "segment"),
     "segments.delete": Kind("automations", "segment"),
     "broadcasts.create": Kind("automations", "broadcast", is_audited=True),
     "broadcasts.update": Kind("automations", "broadcast", is_audited=True),
-    "broadcasts.pause": Kind("automations", "broadcast", is_audited=True),
+    "broadcasts.pause": Kind("automations", "broadcast", is_audited=True, comes_first=True),
     "broadcasts.continue": Kind("automations", "broadcast", is_audited=True),
-    "broadcasts.abort": Kind("automations", "broadcast", is_audited=True),
+    "broadcasts.abort": Kind("automations", "broadcast", is_audited=True, comes_first=True),
     "runs.cancel": Kind("automations", "run"),
     "runs.resume": Kind("automations", "run"),
     "runs.replay": Kind("automations", "run"),
@@ -112,7 +114,7 @@ KINDS: Mapping[str, Kind] = {
     "channels.reauthorize": Kind("inbox", "channel", is_audited=True),
     "channels.delete": Kind("inbox", "channel", is_long=True, is_audited=True),
     "workspaces.update": Kind(UNRESTRICTED, "workspace", is_long=True),
-    "jobs.discard": Kind(None, "job", is_audited=True),
+    "jobs.discard": Kind(None, "job", is_audited=True, comes_first=True),
     "jobs.replay_many": Kind(UNRESTRICTED, "workspace", is_long=True, is_audited=True, gives_way=True),
     "jobs.discard_many": Kind(UNRESTRICTED, "workspace", is_long=True, is_audited=True, gives_way=True),
 }
@@ -125,7 +127,11 @@ MAIL = Mail(
     exclusive=True,
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
     alone=f"kind IN ({', '.join(repr(name) for name, kind in KINDS.items() if kind.is_long)})",
+    is_overtaken=True,
 )
+# Writes, of all workspaces, that may be accepted after a part of bulk work and applied before it. Without an end, a
+# workspace that writes without a pause would never see its bulk work done.
+MOST_PASSING = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +180,15 @@ def accept(
     columns["payload"] = json.dumps(write.payload).decode()
     if key:
         columns |= {"key": key.key, "fingerprint": key.fingerprint, "window": idempotency_keys.WINDOW}
-    statement = sql.prepared("accept_once" if key else "accept")
-    if store is None:
+    statement, comes_first = sql.prepared("accept_once" if key else "accept"), KINDS[write.kind].comes_first
+    if store is None and not comes_first:
         stored = rows(statement, columns)
     else:
         with transaction():
-            if stored := rows(statement, columns):
+            stored = rows(statement, columns)
+            if stored and comes_first:
+                count(_COME_FIRST, (job.id, write.workspace_id, write.resource_id, job.id))
+            if stored and store is not None:
                 store(job.id)
     if not stored:
         assert key is not None
@@ -208,6 +217,13 @@ def _trace(spans: Spans, write: Write, job_id: str) -> None:
     attributes = {"messaging.system": "bellhop", "messaging.operation.type": "send", "messaging.message.id": job_id}
     trace_id, accepting = tracing.trace_of(write.trace_id), tracing.accepting(job_id)
     spans.add(f"follow {write.kind}", "PRODUCER", trace_id, accepting, None, (now, now), attributes)
+
+
+def give_way(job_id: str) -> None:
+    """Puts the job behind the writes that wait, and up to MOST_PASSING that are accepted later."""
+    count(
+        "UPDATE jobs SET position = nextval('jobs_position') + %s, due_at = now() WHERE id = %s", (MOST_PASSING, job_id)
+    )
 
 
 def wait(job: Job, seconds: float) -> Job:
@@ -240,3 +256,13 @@ def unknown(limit: int = 10_000) -> dict[str, int]:
         GROUP BY kind ORDER BY kind
     """
     return dict(rows(counted, (limit,)))
+
+
+# Positions below zero keep the order of such writes among themselves. Behind a write about the same resource it keeps
+# its place: what creates a broadcast, or continues one, was asked for before.
+_COME_FIRST = """
+    UPDATE jobs SET position = position - (1::bigint << 62)
+    WHERE id = %s AND NOT EXISTS (
+        SELECT FROM jobs other
+        WHERE other.workspace_id = %s AND other.resource_id = %s AND other.due_at IS NOT NULL AND other.id <> %s)
+"""

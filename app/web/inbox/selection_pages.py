@@ -68,7 +68,17 @@ def show(selection_id: str) -> str:
         summary=summary(selection),
         has_stopped=selection.finished_at is None and (job is None or job.is_finished),
         back=views.asked_for().address("inbox_pages.index"),
+        stop=views.asked_for().address("selection_pages.stop", selection_id=selection.id),
     )
+
+
+@blueprint.post("/<selection_id>/stop")
+@page("conversations.answer")
+def stop(selection_id: str) -> Answer:
+    """Ends the change where it is; one that has ended stays so."""
+    selection = Selection.find(workspace_id(), selection_id)
+    selections.stop(selection)
+    return redirect(views.asked_for().address("selection_pages.show", selection_id=selection.id), 303)
 
 
 def summary(selection: Selection) -> str:
@@ -83,6 +93,10 @@ def summary(selection: Selection) -> str:
         sentences.append(f"{selection.passed_over:,} had changed meanwhile and {_stay(selection.passed_over)}.")
     if selection.refused:
         sentences.append(f"{selection.refused:,} could not be changed.")
+    if selection.total is None:
+        sentences.append("It was stopped before it began.")
+    elif left := selection.total - selection.done:
+        sentences.append(f"It was stopped; {left:,} {_stay(left)}.")
     return " ".join(sentences)
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from app import mailbox
+from app import bounds, mailbox
 from app.database import transaction
-from app.domain.automations import executions, fairness
-from app.domain.automations.fairness import Room, Turns
+from app.domain.automations import executions
 from app.domain.people import workspaces
 from app.domain.triggers import batches, run_states
-from app.domain.work import units
+from app.domain.work import fairness, units
+from app.domain.work.fairness import Room, Turns
 from app.mailbox import Claimed
 from app.models.runs import Run
 from tests.app.domain.automations.test_executions import NAME, TAG, log_of, make_contact, read, started
@@ -106,8 +106,8 @@ def test_tasks_that_are_left_have_no_effect(workspace_id: str, monkeypatch: pyte
 def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     """Counts every run, however short, in a process that has carried out none."""
     monkeypatch.setattr(fairness, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(executions, "_TURNS", Turns())
-    return executions._TURNS
+    monkeypatch.setattr(executions, "TURNS", Turns())
+    return executions.TURNS
 
 
 def test_workspaces_that_have_computed_least_go_first(turns: Turns) -> None:
@@ -146,13 +146,26 @@ def test_runs_that_compute_for_an_instant_make_no_workspace_heavy(monkeypatch: p
     assert [turns.is_heavy(each) for each in ("light", "heavy")] == [False, True]
 
 
-def test_workspaces_without_a_thread_are_named_once_to_the_one_that_leaves() -> None:
-    room = Room()
+def test_mailboxes_without_a_thread_are_named_once_when_one_is_free() -> None:
+    room, runs = Room(bounds.RUNS_HEAVY), run_states.MAIL
 
-    assert [room.enter("a"), room.enter("b", "c"), room.enter("b")] == [True, False, False]
-    assert room.leave() == {"b", "c"}
-    assert room.enter("b")
-    assert room.leave() == set()
+    entered = [room.enter(None, runs, "a"), room.enter(None, runs, "b", "c"), room.enter(None, runs, "b")]
+
+    assert entered == [True, False, False]
+    assert room.leave(None) == [(runs, "b"), (runs, "c")]
+    assert room.enter(None, runs, "b")
+    assert room.leave(None) == []
+
+
+def test_mailboxes_take_turns_and_those_of_one_key_wait_for_no_other() -> None:
+    room, runs = Room(bounds.BROADCASTS_PER_WORKSPACE, most_rung=1), run_states.MAIL
+
+    entered = [room.enter(key, runs, owner) for key, owner in (("one", "a"), ("two", "x"), ("one", "b"), ("one", "c"))]
+
+    assert entered == [True, True, False, False]
+    assert (room.leave("two"), room.leave("one")) == ([], [(runs, "b")])
+    assert room.enter("one", runs, "b")
+    assert room.leave("one") == [(runs, "c")]
 
 
 def test_heavy_workspaces_wait_for_a_thread_and_are_rung_for(
@@ -164,10 +177,10 @@ def test_heavy_workspaces_wait_for_a_thread_and_are_rung_for(
     with turns.of(workspace_id):
         pass
 
-    assert executions._ROOM.enter()
-    executions.work(workspace_id, other)
-    without = read(heavy).status, read(light).status
-    assert executions._ROOM.leave() == {workspace_id}
+    with executions.HEAVY.thread(None, run_states.MAIL):
+        executions.work(workspace_id, other)
+        without = read(heavy).status, read(light).status
+    assert workspace_id in rung_on("runs")
     executions.work(workspace_id)
 
     assert (without, read(heavy).status) == (("queued", "completed"), "completed")

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from app.domain.inbox import selections
 from app.lib import ids
-from tests.cast import Api, all_of, one
+from app.mailbox import serving
+from tests.cast import Api, all_of, apply_until, one
 from tests.pages import Person
 from tests.talks import make_channel, receive
 
@@ -61,6 +63,28 @@ def test_all_of_a_view_are_changed_while_a_page_says_how_far_it_is(api: Api, age
     page = agent.page(answer.location)
     assert "Closed 3 conversations." in page
     assert "data-refresh" not in page
+
+
+def test_a_change_is_stopped_before_it_begins_and_midway(
+    api: Api, agent: Person, talks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selections, "PART", 1)
+    monkeypatch.setattr(serving, "SLICE_SECONDS", 0.0)  # so that each call of a worker does one part
+    first, second = (
+        agent.post("inbox/selections?view=unassigned", {"do": "label", "label": each, "all": "true"}).location
+        for each in ("first", "second")
+    )
+
+    agent.post(first.replace("?", "/stop?"))
+    apply_until(api.workspace_id, "SELECT 1 FROM selections WHERE changed > 0")
+    pages = [agent.page(agent.post(second.replace("?", "/stop?")).location) for _ in range(2)]
+    api.apply()
+
+    assert "Added the label to 0 conversations. It was stopped before it began." in agent.page(first)
+    assert pages[0] == pages[1] == agent.page(second)
+    assert "Added the label to 1 conversation. It was stopped; 2 stay as they are." in pages[0]
+    assert "data-refresh" not in pages[0]
+    assert sorted(all_of("SELECT labels FROM conversations")) == [[], [], ["second"]]
 
 
 def test_a_second_click_changes_nothing_again(agent: Person, talks: list[str]) -> None:
