@@ -11,8 +11,17 @@ from app.errors import Fault, Invalid
 from app.lib import encodings
 
 
+# A row that goes on for longer is one whose quotation mark is not closed: no contact may be so large.
+LONGEST_ROW = 256 * 1024
+# In all, of rows whose quotation marks are not closed. A file could make each of its lines swallow all that follow.
+MOST_READ_AGAIN = 32 * 1024 * 1024
+
+
 class Lines:
-    """An iterator over the lines of a text that knows the row it is in, and can go back within it."""
+    """An iterator over the lines of a text that knows the row it is in, and can go back within it.
+
+    It ends a row of several lines that is longer than LONGEST_ROW, as at the end of the text.
+    """
 
     def __init__(self, text: IO[str]) -> None:
         self._text = text
@@ -20,14 +29,15 @@ class Lines:
         # How many lines have been read, and those of the present row.
         self.number = 0
         self.row: list[str] = []
-        # Whether more lines were wanted than there are.
+        self._length = self._read_again = 0  # characters of the present row, and of all that were read again
+        # Whether more lines were wanted than there are, or than a row may have.
         self.is_over = False
 
     def __iter__(self) -> Lines:
         return self
 
     def __next__(self) -> str:
-        if line := self.read():
+        if self._length <= LONGEST_ROW and (line := self.read()):
             return line
         self.is_over = True
         raise StopIteration
@@ -38,15 +48,19 @@ class Lines:
         if line:
             self.number += 1
             self.row.append(line)
+            self._length += len(line)
         return line
 
     def begin_row(self) -> None:
         """Forgets the lines before: the next one begins a row."""
-        self.row = []
+        self.row, self._length = [], 0
 
     def go_back(self) -> None:
-        """Makes the second line of the row the next one to read."""
+        """Makes the second line of the row the next one to read. Raises Invalid if too much has been read again."""
         again = self.row[1:]
+        self._read_again += sum(map(len, again))
+        if self._read_again > MOST_READ_AGAIN:
+            raise Invalid(Fault("", f"Too many quotation marks are not closed, such as that in line {self.number}."))
         self._ahead += reversed(again)
         self.number -= len(again)
         self.is_over = False
