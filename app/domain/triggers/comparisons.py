@@ -39,6 +39,7 @@ MOST_VALUES = 100
 LONGEST_PATTERN = 500
 MOST_PATTERN_BYTES = 128 * 1024
 LONGEST_MATCHED = 1_000
+_STEPS_OF_MATCHES = 500
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.]{5,15}([Zz]|[+-][0-9]{2}:?[0-9]{2})?)?", re.ASCII)
@@ -77,6 +78,14 @@ def _fault_of_pattern(pattern: str) -> str | None:
     except re2.error as error:
         return f"This is no regular expression of RE2: {error.args[0].decode(errors='replace')}."
     return None
+
+
+def work_of(comparison: str, found: Any, value: Any) -> int:
+    """The steps that a comparison takes, each about as long as one of a template's."""
+    if comparison == "matches":
+        return _STEPS_OF_MATCHES
+    ones, others = (each if isinstance(each, list) else [each] for each in (found, value))
+    return 2 + len(others) * sum(1 + (len(each) // 100 if isinstance(each, str) else 0) for each in ones)
 
 
 def exists(found: Any) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from app.domain.automations.steps.ask import CHOICE
 from app.domain.channels.buttons import folded
 from app.domain.triggers import conditions
-from app.domain.triggers.comparisons import COMPARISONS
+from app.domain.triggers.comparisons import COMPARISONS, text
 from app.lib.nearest_names import nearest
 
-# By the path of an answer, such as `steps.size.value`: what each button gives there, and its other name.
-Answers: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+# By the path of an answer, such as `steps.size.value`: what each button gives there, and its other name, by the text
+# that comparisons see.
+Answers: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 
 # How each comparison that can be checked is made with one answer.
 _CHECKED = {
@@ -23,7 +24,7 @@ _CHECKED = {
 
 def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
     """The answers that only buttons of these steps give. Labels that are templates are not known."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    found: dict[str, dict[str, tuple[str, str]]] = {}
     open_names: set[str] = set()
     for step in steps:
         names = [step[key] for key in ("id", "save_as") if isinstance(step.get(key), str)]
@@ -36,21 +37,29 @@ def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
         if not any("{" in label for label, _ in by_label):
             paths |= {f"steps.{step.get('id')}.value": by_label, f"steps.{step.get('save_as')}": by_label}
         for path, given in paths.items():
-            found.setdefault(path, []).extend(given)
+            of_path = found.setdefault(path, {})
+            for answer, other in given:
+                of_path.setdefault(text(answer), (answer, other))
     return {path: given for path, given in found.items() if not _is_open(path, open_names)}
 
 
-def faults(condition: Any, answers: Answers) -> Iterator[tuple[str, str]]:
-    """Yields pointers into the condition, which has no other faults, with sentences: no button can give that value."""
+def faults(condition: Any, answers: Answers, spend: Callable[[int], None]) -> Iterator[tuple[str, str]]:
+    """Yields pointers into the condition, which has no other faults, with sentences: no button can give that value.
+
+    `spend` is told how many answers are compared with a value that is none of them as it is written.
+    """
     for pointer, comparison in conditions.comparisons(condition):
         given, how = answers.get(comparison["field"]), _CHECKED.get(comparison["is"])
         if not given or how is None or "value" not in comparison:
             continue
         value = comparison["value"]
         for place, each in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if not any(COMPARISONS[how](answer, each) for answer, _ in given):
+            if how != "matches" and text(each) in given:
+                continue
+            spend(len(given))
+            if not any(COMPARISONS[how](answer, each) for answer, _ in given.values()):
                 at = "" if place is None else f"/{place}"
-                yield f"{pointer}/value{at}", _sentence(str(each), given)
+                yield f"{pointer}/value{at}", _sentence(str(each), [*given.values()])
 
 
 def _offered(step: Mapping[str, Any]) -> list[tuple[str, str]]:
