@@ -10,7 +10,6 @@ from typing import IO
 from app.errors import Fault, Invalid
 from app.lib import encodings
 
-
 # A row that goes on for longer is one whose quotation mark is not closed: no contact may be so large.
 LONGEST_ROW = 256 * 1024
 # In all, of rows whose quotation marks are not closed. A file could make each of its lines swallow all that follow.

@@ -1,4 +1,4 @@
-"""How much work the pages of an automation are that has as many steps as it may, in the order that is worst for each."""
+"""How much work the pages of an automation are that has as many steps as it may, in the worst order for each."""
 
 from __future__ import annotations
 
