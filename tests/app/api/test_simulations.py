@@ -264,4 +264,4 @@ def test_conditions_count_towards_what_a_simulation_may_compute(api: Api, monkey
     simulated = api.post(f"automations/{automation_id}/simulate", {}).json["data"]
 
     assert simulated["failure"]["code"] == "limit"
-    assert len(simulated["steps"]) <= 33  # in eleven rounds
+    assert len(simulated["steps"]) == 44  # of eleven rounds, with the wait twice in each
