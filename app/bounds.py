@@ -125,8 +125,8 @@ TESTED_REQUESTS_PER_WORKSPACE = Bound(
 SEGMENTS_PER_WORKSPACE = Bound("segments_per_workspace", 2, "counts and lists of segments, in each `web` process")
 SEGMENTS = Bound("segments", 6, "counts and lists of segments, in each `web` process")
 # Reading the largest file takes ten seconds and more.
-IMPORTS_PER_WORKSPACE = Bound("imports_per_workspace", 2, "files of contacts that are read, in each `web` process")
-IMPORTS = Bound("imports", 6, "files of contacts that are read, in each `web` process")
+IMPORTS_PER_WORKSPACE = Bound("imports_per_workspace", 4, "files of contacts that are read, in each `web` process")
+IMPORTS = Bound("imports", 8, "files of contacts that are read, in each `web` process")
 _WAITING, _WAITING_OF_WORKSPACES = Places(WAITING), Places(WAITING_PER_WORKSPACE)
 _SEGMENTS, _SEGMENTS_OF_WORKSPACES = Places(SEGMENTS), Places(SEGMENTS_PER_WORKSPACE)
 _IMPORTS, _IMPORTS_OF_WORKSPACES = Places(IMPORTS), Places(IMPORTS_PER_WORKSPACE)
