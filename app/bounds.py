@@ -125,8 +125,12 @@ TESTED_REQUESTS_PER_WORKSPACE = Bound(
 # Counts of filters and pages of segments, which look at many contacts.
 SEGMENTS_PER_WORKSPACE = Bound("segments_per_workspace", 2, "counts and lists of segments, in each `web` process")
 SEGMENTS = Bound("segments", 6, "counts and lists of segments, in each `web` process")
+# Reading the largest file takes ten seconds and more.
+IMPORTS_PER_WORKSPACE = Bound("imports_per_workspace", 4, "files of contacts that are read, in each `web` process")
+IMPORTS = Bound("imports", 8, "files of contacts that are read, in each `web` process")
 _WAITING, _WAITING_OF_WORKSPACES = Places(WAITING), Places(WAITING_PER_WORKSPACE)
 _SEGMENTS, _SEGMENTS_OF_WORKSPACES = Places(SEGMENTS), Places(SEGMENTS_PER_WORKSPACE)
+_IMPORTS, _IMPORTS_OF_WORKSPACES = Places(IMPORTS), Places(IMPORTS_PER_WORKSPACE)
 _ALONE = threading.Lock()
 
 
@@ -141,6 +145,15 @@ def waiting(workspace_id: str) -> Iterator[bool]:
 def reading_segment(workspace_id: str) -> Iterator[None]:
     """Runs the block, which looks for contacts of a segment. Raises Overloaded if as many do as may."""
     with _both(_SEGMENTS_OF_WORKSPACES, _SEGMENTS, workspace_id) as has_place:
+        if not has_place:
+            raise Overloaded()
+        yield
+
+
+@contextmanager
+def reading_import(workspace_id: str) -> Iterator[None]:
+    """Runs the block, which reads a file of contacts. Raises Overloaded if as many are read as may be."""
+    with _both(_IMPORTS_OF_WORKSPACES, _IMPORTS, workspace_id) as has_place:
         if not has_place:
             raise Overloaded()
         yield
@@ -186,8 +199,12 @@ STORED_PER_WORKSPACE = Bound(
 LEAST_FREE = Bound("least_free", 256 * 1024**2, "bytes, at least, that are free under `MEDIA_DIR` and `TMPDIR`")
 
 # Computing. A template's steps are counted, not its seconds: what a run does must not depend on how busy a machine is.
-COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates of a step or macro together")
-COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates")
+COMPUTING_PER_STEP = Bound("computing_per_step", 100_000, "steps of the templates and conditions of a step or macro")
+COMPUTING_PER_SIMULATION = Bound("computing_per_simulation", 500_000, "steps of all templates and conditions")
+# Reading the names in a tag takes ten times as long as filling it in. The bound is about one second of work.
+COMPUTING_PER_DEFINITION = Bound(
+    "computing_per_definition", 60_000, "parts of tags, regular expressions and comparisons with buttons"
+)
 # In a flow of 700 elements that each lead to the next two, the number of paths is exponential. The bound is about one
 # second of work.
 COMPUTING_PER_IMPORT = Bound(

@@ -8,6 +8,7 @@ from typing import Any
 from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
+from app import bounds
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
@@ -81,7 +82,11 @@ def _accept() -> tuple[Job, bool]:
     _refuse_other_types()
     try:
         disk.check_room()
-        with spooled_body(request, MOST_BYTES) as body, memory_for(body.tell()):
+        with (
+            spooled_body(request, MOST_BYTES) as body,
+            bounds.reading_import(caller().workspace_id),
+            memory_for(body.tell()),
+        ):
             body.seek(0)
             key, import_id = idempotency_key(body.read()), ids.new("imp")
             body.seek(0)

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import lru_cache
+from heapq import nlargest
+from itertools import islice, pairwise
 
 # The most names that a message lists.
 MOST_LISTED = 20
 # Of a longer name, only the first characters are compared.
 _LONGEST = 100
+# difflib takes up to a millisecond for two long names, and a caller may choose both. So only the first names are looked
+# at, and only those that share the most pairs of characters with the given one are compared.
+_MOST_LOOKED_AT = 2_000
+MOST_COMPARED = 10
+_BITS = 256
 
 
 def nearest(name: object, known: Iterable[str], likeness: float = 0.6) -> str | None:
     """Returns the most similar known name, ignoring case and separators; None if none is similar enough.
 
-    `likeness`: the least similarity, as a difflib ratio.
+    `likeness`: the least similarity, as a difflib ratio. Of many names only the first _MOST_LOOKED_AT are looked at.
     """
     if not isinstance(name, str):
         return None
-    by_form = {_form(each): each for each in reversed(list(known))}
-    found = get_close_matches(_form(name[:_LONGEST]), by_form, 1, likeness)
+    form, pairs = _shape(name[:_LONGEST])
+    by_form: dict[str, str] = {}
+    shared: dict[str, int] = {}
+    for each in islice(known, _MOST_LOOKED_AT):
+        its_form, its_pairs = _shape(each[:_LONGEST])
+        if its_form not in by_form:
+            by_form[its_form] = each
+            shared[its_form] = 2 * (pairs & its_pairs).bit_count() - its_pairs.bit_count()
+    compared = nlargest(MOST_COMPARED, by_form, shared.__getitem__)
+    found = [form] if form in by_form else get_close_matches(form, compared, 1, likeness)
     return by_form[found[0]] if found else None
 
 
@@ -37,5 +53,11 @@ def meant_or_listed(name: object, known: Iterable[str]) -> str:
     return meant(name, names) or listed
 
 
-def _form(name: str) -> str:
-    return "".join(character for character in name.casefold() if character not in "_-. ")
+@lru_cache(4 * _MOST_LOOKED_AT)
+def _shape(name: str) -> tuple[str, int]:
+    """The name without its case and separators, and a set of bits: one for each pair of neighbours in it."""
+    form = "".join(character for character in name.casefold() if character not in "_-. ")
+    pairs = 0
+    for one, other in pairwise(f" {form} "):
+        pairs |= 1 << (ord(one) * 31 + ord(other)) % _BITS
+    return form, pairs

@@ -29,11 +29,12 @@ from app.lib.liquids import MOST_OUTPUT_BYTES, MOST_STEPS, TAGS, Context, ForNod
 
 LONGEST_TEMPLATE = 16 * 1024
 LONGEST_TAG = 1_000
-# The weight of all parsed templates that a process keeps.
+# The weight of all parsed templates that a process keeps, and of all names in templates.
 MOST_KEPT = 50_000
 
 _OPENING = re.compile(r"\{\{|\{%")
 _NAME = re.compile(r"-?\s*+(\w*)", re.ASCII)
+_WORD = re.compile(r"\w+|[^\w\s]")
 _GAP = re.compile(r"\s{100}")
 _END_OF_RAW = re.compile(r"\{%-?\s*+endraw\s*+-?%\}")
 # Words that continue or end a tag.
@@ -82,12 +83,28 @@ def named(template: str) -> list[list[str]]:
 
     Names that the template itself assigns are not among them. Raises TemplateError like `check`.
     """
-    check(template)
     if "{" not in template:
+        check(template)
         return []
-    found = _ENVIRONMENT.from_string(template).analyze(include_partials=False).globals
-    paths = (tuple(_names(path.segments)) for uses in found.values() for path in uses)
-    return [list(path) for path in dict.fromkeys(paths)]
+    named_in = _NAMED.get(template)
+    if named_in is None:
+        found = _parsed(template).analyze(include_partials=False).globals
+        paths = (tuple(_names(path.segments)) for uses in found.values() for path in uses)
+        named_in = [list(path) for path in dict.fromkeys(paths)]
+        _NAMED.put(template, named_in, 1 + len(template) // 100 + len(named_in))
+    return named_in
+
+
+def words_of(template: str) -> int:
+    """How many words and signs there are in the tags of the template, each tag with one more: what reading it costs."""
+    words, position = 0, 0
+    while opening := _OPENING.search(template, position):
+        end = template.find("}}" if opening.group() == "{{" else "%}", opening.end())
+        if end < 0:
+            break
+        words += 1 + len(_WORD.findall(template, opening.end(), end))
+        position = end + 2
+    return words
 
 
 def _names(segments: Iterable[Any]) -> Iterator[str]:
@@ -143,6 +160,7 @@ def fill(value: Any, render: Callable[[str], str], most_bytes: int) -> Any:
 
 _ENVIRONMENT = LimitedEnvironment()
 _PARSED: Cache[str, Template] = Cache(MOST_KEPT)
+_NAMED: Cache[str, list[list[str]]] = Cache(MOST_KEPT)
 
 
 def _parsed(source: str) -> Template:

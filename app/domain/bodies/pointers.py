@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from app.errors import Fault, Invalid, pointer_to
 from app.lib.nearest_names import meant_or_listed
 from app.lib.schemas import UNKNOWN
 
+_BAD = re.compile("[\x00\ud800-\udfff]")
 _BAD_TEXT = "The text contains a character that cannot be stored (U+0000 or half of a surrogate pair)."
 
 
@@ -35,11 +37,20 @@ def load(schema: marshmallow.Schema, value: dict[str, Any]) -> Any:
 def refuse_bad_text(value: Any) -> None:
     """Raises Invalid if a string in `value` contains U+0000 or a lone surrogate."""
     try:
-        places = list(_bad_texts(value, ""))
+        places = list(_bad_texts(value, "")) if _has_bad_text(value) else []
     except RecursionError:
         return
     if places:
         raise Invalid(*(Fault(place, _BAD_TEXT) for place in places))
+
+
+def _has_bad_text(value: Any) -> bool:
+    """Whether there is a place to look for, which takes many times as long and which nearly no value has."""
+    if isinstance(value, str):
+        return _is_bad(value)
+    if isinstance(value, dict):
+        return any(map(_is_bad, value)) or any(map(_has_bad_text, value.values()))
+    return isinstance(value, list) and any(map(_has_bad_text, value))
 
 
 def _bad_texts(value: Any, at: str) -> Iterator[str]:
@@ -58,7 +69,7 @@ def _bad_texts(value: Any, at: str) -> Iterator[str]:
 
 
 def _is_bad(text: str) -> bool:
-    return "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text)
+    return _BAD.search(text) is not None
 
 
 def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:

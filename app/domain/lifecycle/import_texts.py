@@ -10,9 +10,17 @@ from typing import IO
 from app.errors import Fault, Invalid
 from app.lib import encodings
 
+# No contact may be so large: the quotation mark of a longer row is not closed.
+LONGEST_ROW = 256 * 1024
+# Characters, over all rows whose quotation marks are not closed: a file could have one such mark in every line.
+MOST_READ_AGAIN = 32 * 1024 * 1024
+
 
 class Lines:
-    """An iterator over the lines of a text. It keeps the lines of the current row, and can go back in it."""
+    """An iterator over the lines of a text. It keeps the lines of the current row, and can go back in it.
+
+    A row of several lines that exceeds LONGEST_ROW ends there, as at the end of the text.
+    """
 
     def __init__(self, text: IO[str]) -> None:
         self._text = text
@@ -20,14 +28,15 @@ class Lines:
         # `number`: how many lines have been read. `row`: the lines of the current row.
         self.number = 0
         self.row: list[str] = []
-        # Whether a line was requested after the last one.
+        self._length = self._read_again = 0  # characters of the current row, and of all rows read again
+        # Whether a line was requested after the last one of the text, or of a row at its limit.
         self.is_over = False
 
     def __iter__(self) -> Lines:
         return self
 
     def __next__(self) -> str:
-        if line := self.read():
+        if self._length <= LONGEST_ROW and (line := self.read()):
             return line
         self.is_over = True
         raise StopIteration
@@ -38,15 +47,19 @@ class Lines:
         if line:
             self.number += 1
             self.row.append(line)
+            self._length += len(line)
         return line
 
     def begin_row(self) -> None:
         """Starts a new row with the next line."""
-        self.row = []
+        self.row, self._length = [], 0
 
     def go_back(self) -> None:
-        """Goes back to the second line of the row, so that it is read next."""
+        """Goes back to the second line of the row, so that it is read next. Raises Invalid above MOST_READ_AGAIN."""
         again = self.row[1:]
+        self._read_again += sum(map(len, again))
+        if self._read_again > MOST_READ_AGAIN:
+            raise Invalid(Fault("", f"Too many quotation marks are not closed, such as that in line {self.number}."))
         self._ahead += reversed(again)
         self.number -= len(again)
         self.is_over = False

@@ -39,6 +39,9 @@ MOST_VALUES = 100
 LONGEST_PATTERN = 500
 MOST_PATTERN_BYTES = 128 * 1024
 LONGEST_MATCHED = 1_000
+_STEPS_OF_MATCHES = 500
+_CHARACTERS_OF_STEP = 10
+_LONGEST_REMEMBERED = 200
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.]{5,15}([Zz]|[+-][0-9]{2}:?[0-9]{2})?)?", re.ASCII)
@@ -77,6 +80,22 @@ def _fault_of_pattern(pattern: str) -> str | None:
     except re2.error as error:
         return f"This is no regular expression of RE2: {error.args[0].decode(errors='replace')}."
     return None
+
+
+def work_of(comparison: str, found: Any, value: Any) -> int:
+    """The steps that a comparison takes, each about as long as one of a template's: all are compared with all."""
+    if comparison == "matches":
+        return _STEPS_OF_MATCHES
+    ones, others = (each if isinstance(each, list) else [each] for each in (found, value))
+    lengths = len(others) * sum(map(_length, ones)) + len(ones) * sum(map(_length, others))
+    return 2 + len(ones) * len(others) + lengths // _CHARACTERS_OF_STEP
+
+
+def _length(value: Any) -> int:
+    """The characters that have to be folded: short texts are remembered, and ASCII takes a fraction of the time."""
+    if not isinstance(value, str) or len(value) <= _LONGEST_REMEMBERED:
+        return 0
+    return len(value) // 50 if value.isascii() else len(value)
 
 
 def exists(found: Any) -> bool:
@@ -170,7 +189,13 @@ def moment(value: Any) -> datetime | None:
 
 def text(value: Any) -> str:
     """The value as text is compared."""
-    return folded(_said(value)).strip()
+    said = _said(value)
+    return _folded(said) if len(said) <= _LONGEST_REMEMBERED else folded(said).strip()
+
+
+@lru_cache(4_096)
+def _folded(said: str) -> str:
+    return folded(said).strip()
 
 
 def _said(value: Any) -> str:

@@ -8,11 +8,11 @@ and `days_ago` stands for the time so many days before now. `comparisons` says h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.domain.triggers.comparisons import COMPARISONS, LONGEST_TEXT, MOST_VALUES, ORDERED, fault_of_value
+from app.domain.triggers.comparisons import COMPARISONS, LONGEST_TEXT, MOST_VALUES, ORDERED, fault_of_value, work_of
 from app.errors import pointer_to
 from app.lib import clock, json
 
@@ -26,16 +26,24 @@ _LISTS = ("all", "any")
 _COMPARED = ("value", "other", "days_ago")
 
 
-def holds(condition: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
-    """Whether the condition, which `faults` finds nothing wrong with, holds for the variables."""
+def holds(
+    condition: Mapping[str, Any], variables: Mapping[str, Any], spend: Callable[[int], None] | None = None
+) -> bool:
+    """Whether the condition, which `faults` finds nothing wrong with, holds for the variables.
+
+    `spend` is told the steps of each comparison before it is made.
+    """
     if "all" in condition:
-        return all(holds(each, variables) for each in condition["all"])
+        return all(holds(each, variables, spend) for each in condition["all"])
     if "any" in condition:
-        return any(holds(each, variables) for each in condition["any"])
+        return any(holds(each, variables, spend) for each in condition["any"])
     if "not" in condition:
-        return not holds(condition["not"], variables)
+        return not holds(condition["not"], variables, spend)
     value = value_at(condition["other"], variables) if "other" in condition else given_value(condition, clock.now())
-    return COMPARISONS[condition["is"]](value_at(condition["field"], variables), value)
+    found = value_at(condition["field"], variables)
+    if spend is not None:
+        spend(work_of(condition["is"], found, value))
+    return COMPARISONS[condition["is"]](found, value)
 
 
 def given_value(comparison: Mapping[str, Any], now: datetime) -> Any:

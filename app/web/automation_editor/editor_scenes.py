@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus
 
 from flask import flash, g, render_template, request, url_for
 from werkzeug.wrappers import Response
@@ -57,13 +57,17 @@ class Addresses:
         self._places = step_trees.places(copy.definition)
         self._kept = {name: request.args[name] for name in KEPT if request.args.get(name)}
         self._paths: dict[str, str] = {}
+        self._added: dict[str, str] = {}
 
     def add(self, place: str) -> str:
         """The form that adds a step at this pointer.
 
         The place is named by its neighbours, because pointers may change.
         """
-        return self.of("new", **place_fields(self._places[place]))
+        # Kept, because the picture and the list show the same places.
+        if place not in self._added:
+            self._added[place] = self.of("new", **place_fields(self._places[place]))
+        return self._added[place]
 
     def open(self, pointer: str) -> str:
         """The form of the step at this pointer, or of the triggers, the exits or the goal."""
@@ -78,7 +82,9 @@ class Addresses:
         if endpoint not in self._paths:
             self._paths[endpoint] = url_for(endpoint, workspace=workspace_id(), automation_id=self._copy.automation.id)
         query = {name: value for name, value in {**self._kept, **parameters}.items() if value is not None}
-        return f"{self._paths[endpoint]}?{urlencode(query)}" if query else self._paths[endpoint]
+        # `urlencode` takes three times as long.
+        pairs = "&".join([f"{name}={quote_plus(value)}" for name, value in query.items()])
+        return f"{self._paths[endpoint]}?{pairs}" if query else self._paths[endpoint]
 
 
 def place_fields(at: At) -> dict[str, str]:
@@ -114,10 +120,11 @@ def render(
         goal=automation.goal,
         is_folded=folding.is_folded,
     )
-    problems = problems_of(copy, addresses)
+    faults = in_sentences(copy)
+    problems = _told(copy, faults, addresses)
     by_pointer: dict[str, list[str]] = {}
-    for fault in copy_faults(copy):
-        by_pointer.setdefault(layouts.owner_of(fault.pointer), []).append(sentence_of(copy, fault))
+    for fault in faults:
+        by_pointer.setdefault(layouts.owner_of(fault.pointer), []).append(fault.detail)
     examples = warnings.of_examples(copy.definition)
     warned: dict[str, list[str]] = {}
     for fault in examples:
@@ -171,7 +178,7 @@ def copy_faults(copy: Copy) -> Sequence[Fault]:
 
 def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
     """Returns what keeps the draft from running, each with the form that can fix it."""
-    return _told(copy, [Fault(each.pointer, sentence_of(copy, each)) for each in copy_faults(copy)], addresses)
+    return _told(copy, in_sentences(copy), addresses)
 
 
 def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Problem]:
@@ -190,14 +197,16 @@ def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Pro
     return found
 
 
-def sentence_of(copy: Copy, fault: Fault) -> str:
-    """Describes a fault for the user of a form, who does not see JSON."""
-    owner = layouts.owner_of(fault.pointer)
-    for placed in step_trees.walk(copy.definition):
-        if placed.pointer == owner:
-            name = fault.pointer.removeprefix(f"{owner}/")
-            return FILL_IN if name in KINDS[placed.step["kind"]].required and name not in placed.step else fault.detail
-    return fault.detail
+def in_sentences(copy: Copy) -> list[Fault]:
+    """The faults of the copy, described for the user of a form, who does not see JSON."""
+    steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
+    found = []
+    for fault in copy_faults(copy):
+        owner = layouts.owner_of(fault.pointer)
+        name, step = fault.pointer.removeprefix(f"{owner}/"), steps.get(owner)
+        is_missing = step is not None and name in KINDS[step["kind"]].required and name not in step
+        found.append(Fault(fault.pointer, FILL_IN if is_missing else fault.detail))
+    return found
 
 
 def names_of(actor_ids: Collection[str]) -> dict[str, str]:

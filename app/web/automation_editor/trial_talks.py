@@ -21,6 +21,7 @@ from app.web.automations import trails, wordings
 from app.web.automations.showings import Trail
 
 MOST_MOVES, MOST_BYTES, LONGEST_REPLY = 200, 64 * 1024, 4_096
+MOST_LINES = 1_000  # that the chat shows, the latest
 _SENDS = ("send_message", "ask")
 _ASKS = ("ask", "wait_for_reply")
 _KINDS = ("reply", "press", "late", "response", "event")
@@ -101,6 +102,8 @@ def talk(copy: Copy, contact: Contact | None, told: Told) -> Talk:
     [way], _ = simulations.simulate(automation, contact, given)
     waits_for = None if way.run.is_finished else way.run.waits_for
     lines = [line for entry in way.log for line in _lines(entry, steps.get(entry.step, {}))]
+    if (earlier := len(lines) - MOST_LINES) > 0:
+        lines = [Line("note", f"{earlier:,} earlier lines are left out."), *lines[earlier:]]
     if way.run.is_finished:
         lines.append(Line("end", "The run is completed." if way.run.status == "completed" else "The run has failed."))
     return Talk(

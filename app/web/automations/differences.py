@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 from app.domain.automations.steps import KINDS
@@ -104,12 +104,29 @@ def _moved(before: Mapping[str, _Place], after: Mapping[str, _Place]) -> set[str
     lists: dict[Any, list[str]] = {}
     for step_id in stayed:
         lists.setdefault(after[step_id].within, []).append(step_id)
-    for within, now in lists.items():
-        then = [step_id for step_id in before if step_id in now and before[step_id].within == within]
-        blocks = SequenceMatcher(None, then, now, autojunk=False).get_matching_blocks()
-        kept = {step_id for block in blocks for step_id in now[block.b : block.b + block.size]}
-        moved |= set(now) - kept
+    then = {step_id: place for place, step_id in enumerate(before)}
+    for now in lists.values():
+        kept = _rising([then[step_id] for step_id in now])
+        moved |= {step_id for step_id in now if then[step_id] not in kept}
     return moved
+
+
+def _rising(places: Sequence[int]) -> set[int]:
+    """The most of the places that stand in rising order among one another, found in n log n steps."""
+    # The lowest place with which a rising row of each length ends, and which place comes before each place in its row.
+    ends: list[int] = []
+    before: dict[int, int] = {}
+    for place in places:
+        length = bisect_left(ends, place)
+        if length:
+            before[place] = ends[length - 1]
+        ends[length : length + 1] = [place]
+    found = set(ends[-1:])
+    last = ends[-1] if ends else None
+    while last in before:
+        last = before[last]
+        found.add(last)
+    return found
 
 
 def _fields(old: Given, new: Given) -> list[Field]:

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from flask import Blueprint, Response, render_template, request
 
+from app import bounds
 from app.domain.lifecycle import import_columns, import_lines, import_tables, import_texts, imports
 from app.domain.lifecycle.import_columns import Column, Mapping
 from app.domain.lifecycle.import_lines import MOST_BYTES, MOST_LINES
@@ -92,7 +93,7 @@ def take_lines(import_id: str) -> Answer:
     numbers = {error.number for error in _errors(found.id, None, lists.MOST_EXPORTED)}
     try:
         file, size = _sized(_file())
-        with import_lines.memory_for(size):
+        with bounds.reading_import(workspace_id()), import_lines.memory_for(size):
             text = _lines(file, numbers)
     except Invalid as error:
         return _show(found, errors_of(error)), 422
@@ -155,7 +156,7 @@ def _sized(file: IO[bytes]) -> tuple[IO[bytes], int]:
 def _accept(given: IO[bytes], mapping: Mapping | None) -> Job:
     file, size = _sized(given)
     digest = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
-    with import_lines.memory_for(size):
+    with bounds.reading_import(workspace_id()), import_lines.memory_for(size):
         lines = _read(file, mapping, _country())
         import_id = ids.new("imp")
         store = partial(imports.store, workspace_id(), import_id, lines=lines)

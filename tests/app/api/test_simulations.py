@@ -251,3 +251,17 @@ def test_what_computes_for_long_needs_a_place_which_it_gives_back(api: Api) -> N
 
     assert [(answer.status_code, answer.headers["Retry-After"]) for answer in refused] == [(429, "1")] * 2
     assert (accepted.status_code, api.post("automations", large).status_code) == (202, 202)
+
+
+def test_conditions_count_towards_what_a_simulation_may_compute(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_bound(monkeypatch, "COMPUTING_PER_SIMULATION", 5_000)
+    comparison = {"field": "contact.id", "is": "matches", "value": "never"}
+    decide = {"id": "which", "kind": "branch", "if": {"all": [comparison]}, "then": [], "else": []}
+    pause = {"id": "pause", "kind": "wait", "seconds": 60}
+    again = {"id": "again", "kind": "repeat", "times": 100, "steps": [pause, decide]}
+    automation_id = api.automation(again)["id"]
+
+    simulated = api.post(f"automations/{automation_id}/simulate", {}).json["data"]
+
+    assert simulated["failure"]["code"] == "limit"
+    assert len(simulated["steps"]) == 44  # of eleven rounds, with the wait twice in each

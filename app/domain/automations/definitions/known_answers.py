@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from app.domain.automations.steps.ask import CHOICE
 from app.domain.channels.buttons import folded
 from app.domain.triggers import conditions
-from app.domain.triggers.comparisons import COMPARISONS
+from app.domain.triggers.comparisons import COMPARISONS, text
 from app.lib.nearest_names import nearest
 
-# By the path of an answer, such as `steps.size.value`: what each button returns there, and the button's other name (its
-# identifier or label).
-Answers: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+# By the path of an answer, such as `steps.size.value`, and by the text that comparisons see: what each button returns
+# there, and the button's other name (its identifier or label).
+Answers: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 
 # For each operator that can be checked, the operator that compares a value with one answer.
 _CHECKED = {
@@ -24,7 +24,7 @@ _CHECKED = {
 
 def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
     """The answers that come only from buttons of these steps. Labels with templates are left out."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    found: dict[str, dict[str, tuple[str, str]]] = {}
     open_names: set[str] = set()
     for step in steps:
         names = [step[key] for key in ("id", "save_as") if isinstance(step.get(key), str)]
@@ -37,14 +37,16 @@ def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
         if not any("{" in label for label, _ in by_label):
             paths |= {f"steps.{step.get('id')}.value": by_label, f"steps.{step.get('save_as')}": by_label}
         for path, given in paths.items():
-            found.setdefault(path, []).extend(given)
+            of_path = found.setdefault(path, {})
+            for answer, other in given:
+                of_path.setdefault(text(answer), (answer, other))
     return {path: given for path, given in found.items() if not _is_open(path, open_names)}
 
 
-def faults(condition: Any, answers: Answers) -> Iterator[tuple[str, str]]:
+def faults(condition: Any, answers: Answers, spend: Callable[[int], None]) -> Iterator[tuple[str, str]]:
     """Yields (pointer, sentence) for each value in the condition that no button can return.
 
-    The condition must be valid otherwise.
+    The condition must be valid otherwise. `spend` is called with the number of answers that a value is compared with.
     """
     for pointer, comparison in conditions.comparisons(condition):
         given, how = answers.get(comparison["field"]), _CHECKED.get(comparison["is"])
@@ -52,9 +54,12 @@ def faults(condition: Any, answers: Answers) -> Iterator[tuple[str, str]]:
             continue
         value = comparison["value"]
         for place, each in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if not any(COMPARISONS[how](answer, each) for answer, _ in given):
+            if how != "matches" and text(each) in given:
+                continue
+            spend(len(given))
+            if not any(COMPARISONS[how](answer, each) for answer, _ in given.values()):
                 at = "" if place is None else f"/{place}"
-                yield f"{pointer}/value{at}", _sentence(str(each), given)
+                yield f"{pointer}/value{at}", _sentence(str(each), [*given.values()])
 
 
 def _offered(step: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ response), every name is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -77,16 +77,23 @@ def template_faults(template: str, names: Names) -> Iterator[str]:
         yield from (wrong for path in named if (wrong := fault(path, names)))
 
 
-def value_faults(value: Any, at: str, names: Names, depth: int = 0) -> Iterator[Fault]:
-    """Like `template_faults`, for all strings in the value at the pointer."""
+def value_faults(
+    value: Any, at: str, names: Names, spend: Callable[[int], None] | None = None, depth: int = 0
+) -> Iterator[Fault]:
+    """Like `template_faults`, for all strings in the value at the pointer.
+
+    `spend` is called with the number of words in a string's tags before they are read.
+    """
     if isinstance(value, str):
+        if spend is not None and "{" in value:
+            spend(templates.words_of(value))
         yield from (Fault(at, wrong) for wrong in template_faults(value, names))
     elif isinstance(value, (dict, list)):
         if depth == DEEPEST_VALUE:
             yield Fault(at, f"Values are nested at most {DEEPEST_VALUE} levels deep.")
             return
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from value_faults(inner, at + pointer_to(key), names, depth + 1)
+            yield from value_faults(inner, at + pointer_to(key), names, spend, depth + 1)
 
 
 def _unknown(before: Sequence[str], name: str, known: Names) -> str:

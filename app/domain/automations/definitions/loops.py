@@ -20,12 +20,17 @@ def loop(
     automations: chains of triggers depend on what changes, and end at the tenth automation.
     """
 
+    # Automations that do not lead back: each is followed once, however many steps start it.
+    followed: set[str] = set()
+
     def follow(started_id: str) -> set[str]:
+        followed.add(started_id)
         steps = _starts(compile(published[started_id])) if started_id in published else ()
-        return {str(step.fields["automation_id"]) for step in steps}
+        return {str(step.fields["automation_id"]) for step in steps} - followed
 
     for step in _starts(compile(definition)):
-        path = shortest_path([str(step.fields["automation_id"])], automation_id, follow)
+        first = str(step.fields["automation_id"])
+        path = None if first in followed else shortest_path([first], automation_id, follow)
         if path is not None:
             detail = f"The automation would start itself again without a wait: {' → '.join((automation_id, *path))}."
             return Fault(f"{pointer}{pointer_to_step(definition, step.id)}/automation_id", f"{detail} Add a wait.")
@@ -34,19 +39,17 @@ def loop(
 
 def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
     """Maps pointers to the automations that the definition's steps start."""
-    steps = [step for step in compile(definition).steps.values() if step.kind == "start_automation"]
-    return {
-        f"{pointer}{pointer_to_step(definition, step.id)}/automation_id": str(step.fields["automation_id"])
-        for step in steps
-    }
+    return _named(definition, pointer, "automation_id")
 
 
 def channels(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
     """Maps the pointer of each `channel_id` in the definition's steps to the channel's identifier."""
-    steps = [step for step in compile(definition).steps.values() if step.fields.get("channel_id")]
-    return {
-        f"{pointer}{pointer_to_step(definition, step.id)}/channel_id": str(step.fields["channel_id"]) for step in steps
-    }
+    return _named(definition, pointer, "channel_id")
+
+
+def _named(definition: Mapping[str, Any], pointer: str, field: str) -> dict[str, str]:
+    steps = _pointers(definition)
+    return {f"{pointer}{at}/{field}": str(step[field]) for at, step in steps if step.get(field)}
 
 
 def shortest_path(begin: Collection[str], end: str, follow: Callable[[str], Collection[str]]) -> tuple[str, ...] | None:
@@ -80,12 +83,18 @@ def _starts(program: Program) -> Iterator[Step]:
 
 
 def pointer_to_step(definition: Mapping[str, Any], identifier: str) -> str:
-    """Returns the pointer to the step with this identifier."""
+    """Returns the pointer to the step with this identifier. Raises LookupError."""
+    for at, step in _pointers(definition):
+        if step["id"] == identifier:
+            return at
+    raise LookupError(identifier)
+
+
+def _pointers(definition: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields each step with its pointer."""
     pending = [("/steps", definition["steps"])]
     while pending:
         at, steps = pending.pop()
         for index, step in enumerate(steps):
-            if step["id"] == identifier:
-                return f"{at}/{index}"
+            yield f"{at}/{index}", step
             pending += [(f"{at}/{index}{place}", inner) for _, place, inner in KINDS[step["kind"]].inside(step)]
-    raise LookupError(identifier)

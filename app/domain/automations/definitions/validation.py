@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from itertools import islice
 from typing import Any
 
+from app import bounds
 from app.domain.automations.definitions import known_answers, known_names, step_lists
 from app.domain.automations.definitions.json_schemas import (
     MOST_STEPS,
@@ -26,25 +27,31 @@ from app.domain.work import schema_checks
 from app.errors import MAX_FAULTS, Fault, pointer_to
 from app.lib import normalization
 from app.lib.nearest_names import meant
+from app.lib.templates import Budget, Overspent
 
 MOST_EXITS = 20
-_NO_ANSWERS: Answers = MappingProxyType({})
+# Compiling a regular expression takes as long as reading so many words.
+_WORDS_OF_MATCHES = 25
+_TOO_MUCH = (
+    "The tags, regular expressions and comparisons with buttons of all steps have more than {:,} parts together. Use"
+    " fewer, or start another automation for some of the steps."
+)
 _EXAMPLE_OF_GOAL = '{"event": "sale.recorded", "within_seconds": 604800}'
 
 
 def faults(definition: Any, pointer: str = "") -> list[Fault]:
     """Returns the faults of the definition at `pointer`, up to MAX_FAULTS."""
-    return [fault for fault, _ in zip(_faults(definition, pointer), range(MAX_FAULTS), strict=False)]
+    return list(islice(_faults(definition, pointer), MAX_FAULTS))
 
 
 def exit_faults(exits: Any, pointer: str = "") -> list[Fault]:
-    """Returns the faults of an automation's exits."""
-    return list(_trigger_faults(exits, pointer, MOST_EXITS, known_names.of_exits))
+    """Returns the faults of an automation's exits, up to MAX_FAULTS."""
+    return list(islice(_trigger_faults(exits, pointer, MOST_EXITS, known_names.of_exits), MAX_FAULTS))
 
 
 def filter_faults(condition: Any, pointer: str = "") -> list[Fault]:
-    """Returns the faults of a filter of contacts."""
-    return list(_condition_faults(condition, pointer, known_names.OF_FILTERS))[:MAX_FAULTS]
+    """Returns the faults of a filter of contacts, up to MAX_FAULTS."""
+    return list(islice(_condition_faults(condition, pointer, known_names.OF_FILTERS), MAX_FAULTS))
 
 
 def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
@@ -76,13 +83,14 @@ def names(definition: Mapping[str, Any]) -> Names:
 class _Seen:
     """What validation has read of the definition so far.
 
-    `names`: what its steps can name; `answers`: what its buttons can return; `pointers`: where each identifier is.
+    `names`: what its steps can name; `answers`: what its buttons can return; `work`: what reading its templates costs.
     """
 
     names: Names
     answers: Answers
     pointers: dict[str, str] = field(default_factory=dict)
     steps: int = 0
+    work: Budget = field(default_factory=lambda: Budget(bounds.COMPUTING_PER_DEFINITION.most))
 
 
 def _faults(definition: Any, at: str) -> Iterator[Fault]:
@@ -97,7 +105,11 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
         yield Fault(f"{at}/steps", "Give the steps: a list.")
         return
     seen = _Seen(names(definition), known_answers.of_steps(_all_steps(definition["steps"])))
-    yield from _list_faults(definition["steps"], f"{at}/steps", seen, 1)
+    try:
+        yield from _list_faults(definition["steps"], f"{at}/steps", seen, 1)
+    except Overspent:
+        bounds.COMPUTING_PER_DEFINITION.reached()
+        yield Fault(f"{at}/steps", _TOO_MUCH.format(seen.work.most))
     if seen.steps > MOST_STEPS:
         yield Fault(f"{at}/steps", f"A definition has at most {MOST_STEPS} steps; this has {seen.steps:,}.")
 
@@ -153,13 +165,13 @@ def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iter
         yield Fault(f"{at}/kind", f"{what}.{meant(name, KINDS)} The kinds are {', '.join(KINDS)}.")
         return
     kind = KINDS[name]
-    wrong = list(_field_faults(step, name, kind, at))
+    wrong = list(islice(_field_faults(step, name, kind, at), MAX_FAULTS))
     yield from wrong
     for each in kind.templates:
-        yield from known_names.value_faults(step.get(each), f"{at}/{each}", seen.names)
+        yield from known_names.value_faults(step.get(each), f"{at}/{each}", seen.names, seen.work.spend)
     for each in kind.conditions:
         if each in step:
-            yield from _condition_faults(step[each], f"{at}/{each}", seen.names, seen.answers)
+            yield from _condition_faults(step[each], f"{at}/{each}", seen.names, seen)
     if trigger := {each: step[each] for each in kind.trigger if each in step}:
         yield from _faults_of_trigger(trigger, at, known_names.of_exits(_events([trigger])))
     for each in kind.paths:
@@ -186,14 +198,18 @@ def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> It
             yield from schema_checks.faults(step[each], schema, f"{at}/{each}")
 
 
-def _condition_faults(condition: Any, at: str, known: Names, answers: Answers = _NO_ANSWERS) -> Iterator[Fault]:
+def _condition_faults(condition: Any, at: str, known: Names, seen: _Seen | None = None) -> Iterator[Fault]:
+    if seen is not None:
+        seen.work.spend(_WORDS_OF_MATCHES * conditions.matches(condition))
     wrong = [Fault(at + pointer, detail) for pointer, detail in conditions.faults(condition)]
     yield from wrong
     if not wrong:
         for pointer, name in conditions.fields(condition):
             if detail := known_names.fault(name.split("."), known):
                 yield Fault(at + pointer, detail)
-        yield from (Fault(at + pointer, detail) for pointer, detail in known_answers.faults(condition, answers))
+        if seen is not None:
+            for pointer, detail in known_answers.faults(condition, seen.answers, seen.work.spend):
+                yield Fault(at + pointer, detail)
 
 
 def _trigger_faults(

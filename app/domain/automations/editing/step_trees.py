@@ -44,16 +44,26 @@ class Placed:
 
 def walk(definition: Mapping[str, Any]) -> Iterator[Placed]:
     """Yields every step, each before those nested in it."""
-    yield from _walk(definition.get("steps", []), None, "steps", "/steps")
+    # The unfinished lists, the deepest last. Nested generators would take ten times as long.
+    begun = [_walk(definition.get("steps", []), None, "steps", "/steps")]
+    while begun:
+        placed = next(begun[-1], None)
+        if placed is None:
+            begun.pop()
+            continue
+        yield placed
+        inside = [
+            _walk(listed, placed.step["id"], name, placed.pointer + place)
+            for name, place, listed in lists_of(placed.step)
+        ]
+        begun += reversed(inside)
 
 
 def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Placed]:
+    """The steps of one list."""
     after = None
     for index, step in enumerate(steps):
-        here = f"{pointer}/{index}"
-        yield Placed(step, At(owner, name, after), here)
-        for inner, place, listed in lists_of(step):
-            yield from _walk(listed, step["id"], inner, here + place)
+        yield Placed(step, At(owner, name, after), f"{pointer}/{index}")
         after = step["id"]
 
 

@@ -21,6 +21,7 @@ from app.domain.automations import definitions
 from app.domain.automations.editing import edits, step_trees
 from app.errors import Conflict, Fault, Invalid
 from app.lib import clock, json
+from app.lib.caches import Cache
 from app.models.automations import Automation
 from app.models.working_copies import WorkingCopy, WorkingCopyState
 
@@ -31,6 +32,8 @@ MOST_STATE_BYTES = 8 * 1024 * 1024
 TYPING_SECONDS = 120
 CHANGED_ELSEWHERE = "changed the draft over the API, or restored a version"
 _LARGE_BYTES = 4 * 1024
+# By the fingerprint of a definition: every form of the editor is opened beside what is wrong in all of it.
+_FAULTS: Cache[str, list[Fault]] = Cache(10_000)
 Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -47,9 +50,14 @@ class Copy:
     @property
     def faults(self) -> list[Fault]:
         """The faults that keep it from running, with pointers into the definition. Raises Overloaded."""
+        key = step_trees.print_of(self.definition)
+        if (kept := _FAULTS.get(key)) is not None:
+            return kept
         is_large = len(json.dumps(self.definition)) > _LARGE_BYTES
         with bounds.alone(self.automation.workspace_id) if is_large else nullcontext():
-            return definitions.faults(self.definition)
+            found = definitions.faults(self.definition)
+        _FAULTS.put(key, found, 1 + len(found))
+        return found
 
 
 def current(automation: Automation) -> Copy:

@@ -29,6 +29,7 @@ _TIMEZONE = "SELECT timezone FROM workspaces WHERE id = %s"
 # zone.
 _OF_WORKSPACE = re.compile("workspace|date")
 _OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
+_LONG_CONDITION = "The condition of this step takes more than {:,} steps. Compare less, or shorter lists and texts."
 
 
 class StepFailed(Exception):
@@ -109,8 +110,12 @@ class Moment:
             raise StepFailed("template", str(error)) from error
 
     def holds(self, condition: Mapping[str, Any]) -> bool:
-        """Whether the condition holds now."""
-        return conditions.holds(condition, self.variables)
+        """Whether the condition holds now. Raises StepFailed `limit`."""
+        try:
+            return conditions.holds(condition, self.variables, self._budget.spend)
+        except Overspent as error:
+            bounds.COMPUTING_PER_STEP.reached()
+            raise StepFailed("limit", _LONG_CONDITION.format(self._budget.most)) from error
 
     def change(self, payload: Mapping[str, Any], resource_id: str | None = None) -> Change:
         """Returns a change for a domain verb, with the run as its cause."""

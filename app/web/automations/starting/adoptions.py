@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 from app.domain.automations import automations
 from app.domain.automations.imports import named_resources
 from app.domain.automations.imports.named_resources import Named
-from app.domain.automations.imports.sources import Imported
+from app.domain.automations.imports.sources import Imported, Unreadable
 from app.domain.people import members
 from app.lib import ids, normalization
 from app.models.automations import Automation
@@ -26,7 +26,8 @@ from app.web.automations.showings import Showing
 from app.web.forms import typed_all
 from app.web.redirects import to
 
-MOST_OFFERED = 1_000  # the most resources of one type that a select offers
+# The most resources of one type that a select offers, and the most selects of a page.
+MOST_OFFERED, MOST_NAMED = 1_000, 50
 NOBODY = ""
 _MODELS: Mapping[str, Any] = {"automation": Automation, "channel": Channel, "segment": Segment}
 
@@ -57,21 +58,29 @@ class Adoption:
 
 
 def adopt(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> Adoption:
-    """Returns the adoption of an automation. `names`: the names of identifiers at its origin.
+    """Returns the adoption of an automation. `names`: the names of identifiers at its origin. Raises Unreadable.
 
     With `is_chosen`, takes the replacements from the form's fields `use`; otherwise those with the same identifier or
     name.
     """
     given = typed_all("use") if is_chosen else []
+    named = named_resources.named(imported)
+    if len(named) > MOST_NAMED:
+        raise Unreadable(
+            f"The file names {len(named):,} automations, members, channels and segments. At most {MOST_NAMED} can be"
+            " chosen here: import it in parts."
+        )
+    offered = {sort: _options(sort) for sort in dict.fromkeys(each.sort for each in named)}
     choices = []
-    for number, each in enumerate(named_resources.named(imported)):
-        options = _options(each.sort)
+    for number, each in enumerate(named):
+        options = offered[each.sort]
+        known = dict(options)
         if is_chosen:
             chosen = given[number] if number < len(given) else NOBODY
         else:
             same = [key for key, label in options if label == names.get(each.id)]
-            chosen = each.id if each.id in dict(options) else (same or [NOBODY])[0]
-        chosen = chosen if chosen in dict(options) else NOBODY
+            chosen = each.id if each.id in known else (same or [NOBODY])[0]
+        chosen = chosen if chosen in known else NOBODY
         choices.append(Choice(each, names.get(each.id, ""), chosen, options))
     chosen_ids = {choice.named.id: choice.chosen for choice in choices}
     made = named_resources.replaced(imported, chosen_ids, lambda key: names.get(key) or f"'{key}'")

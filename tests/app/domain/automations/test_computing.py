@@ -221,3 +221,18 @@ def test_a_run_fails_where_a_loop_would_take_more_than_a_template_may(workspace_
     carry_on(workspace_id)
 
     assert read(run).failure["code"] == "template"
+
+
+def test_a_step_whose_condition_compares_too_much_fails_with_limit(workspace_id: str, contact_id: str) -> None:
+    values = [f"value {number}" for number in range(100)]
+    comparison = {"field": "trigger.variables.values", "is": "one_of", "value": values}
+    branch = {"id": "which", "kind": "branch", "if": {"any": [comparison] * 11}, "then": [], "else": []}
+    run = started(workspace_id, contact_id, branch, variables={"values": ["other"] * 100})
+
+    carry_on(workspace_id)
+
+    assert read(run).failure == {
+        "code": "limit",
+        "detail": "The condition of this step takes more than 100,000 steps. Compare less, or shorter lists and texts.",
+        "step": "which",
+    }

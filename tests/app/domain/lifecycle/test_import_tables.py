@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from app.domain.lifecycle import import_columns, import_tables
+from app.domain.lifecycle import import_columns, import_tables, import_texts
 from app.domain.lifecycle.import_columns import Mapping
+from app.domain.lifecycle.import_texts import Lines
+from app.errors import Invalid
 from app.lib import ids
 from app.web import lists
 
@@ -64,3 +66,24 @@ def test_an_export_is_read_with_the_suggested_columns_as_it_was_written(contacts
         {name: value for name, value in json.loads(line.content).items() if value not in ([], {})} for line in rows.good
     ]
     assert read == [{name: value for name, value in each.items() if name not in times} for each in given]
+
+
+def test_lines_whose_quotation_marks_swallow_all_that_follow_are_read_again_within_a_budget() -> None:
+    """Each line begins a row that goes on to the end of the file, which is then read again from the next line."""
+    for line in ('a"b,"c\n', 'a"b,"c' + "x" * 1_600 + "\n"):
+        file = io.BytesIO(b"email\n" + line.encode() * 9_999)
+        with pytest.raises(Invalid, match="Too many quotation marks are not closed"):
+            import_tables.lines_of(file, [])
+
+
+def test_a_row_ends_where_no_contact_can_be_so_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["email", '"open@example.com', *(f"{number}@example.com" for number in range(9_000))]
+    taken = []
+    take = Lines.read
+    monkeypatch.setattr(Lines, "read", lambda self, most=-1: taken.append(1) or take(self, most))
+    monkeypatch.setattr(import_texts, "LONGEST_ROW", 1_000)
+
+    found = import_tables.lines_of(io.BytesIO("\n".join(lines).encode()), [2, 9_002])
+
+    assert found.splitlines() == [*lines[:2], lines[-1]]
+    assert len(taken) < len(lines) + 100

@@ -11,9 +11,10 @@ import pytest
 
 from app import bounds
 from app.domain.automations import recipes
-from app.lib import json
+from app.lib import ids, json
 from app.models.automations import Automation
 from tests.app.domain.automations.imports.flow_samples import FLOWS, MENU, entangled
+from tests.app.web.counting import counted_statements
 from tests.cast import Api
 from tests.logs import NASTY
 from tests.pages import Person
@@ -155,3 +156,23 @@ def test_an_import_waits_until_it_computes_alone(api: Api, owner: Person) -> Non
 
     assert refused.status_code == 429
     assert owner.post("automations/import", file(json.dumps(FLOWS))).status_code == 200
+
+
+def test_no_more_names_can_be_chosen_than_a_page_can_offer(api: Api, owner: Person) -> None:
+    def asked(number: int) -> Any:
+        starts = [
+            {"id": f"s{each}", "kind": "start_automation", "automation_id": ids.new("aut")} for each in range(number)
+        ]
+        document = {"bellhop": "automation", "format": 1, "name": "Names", "definition": {"steps": [MARK, *starts]}}
+        return owner.post("automations/import", file(json.dumps(document)))
+
+    with counted_statements() as few:
+        asked(1)
+    with counted_statements() as many:
+        shown = asked(50)
+    refused = asked(51)
+
+    assert shown.text.count("<select") == 50
+    assert len(many) == len(few)
+    assert refused.status_code == 422
+    assert "The file names 51 automations, members, channels and segments. At most 50 can be chosen" in refused.text

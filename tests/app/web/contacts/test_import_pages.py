@@ -7,11 +7,13 @@ import json
 import re
 import time
 import uuid
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from werkzeug.test import TestResponse
 
+from app import bounds
 from app.database import rows
 from app.domain.lifecycle import import_lines
 from tests.cast import Api, all_of, apply, one
@@ -518,3 +520,13 @@ def test_unknown_names_lead_to_the_choice_without_a_script(owner: Person) -> Non
     assert answer.status_code == 422
     assert "What the columns are" in answer.text
     assert "Choose the file once more" in answer.text
+
+
+def test_a_workspace_has_few_files_read_at_a_time(api: Api, owner: Person) -> None:
+    with ExitStack() as reading:
+        for _ in range(bounds.IMPORTS_PER_WORKSPACE.most):
+            reading.enter_context(bounds.reading_import(api.workspace_id))
+        refused = send(owner, CSV)
+
+    assert refused.status_code == 429
+    assert send(owner, CSV).status_code == 303

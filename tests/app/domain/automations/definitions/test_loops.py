@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.domain.automations import definitions
+from app.domain.automations.definitions import programs
 
 IS_VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
 PAUSE = {"id": "pause", "kind": "wait", "seconds": 1}
@@ -86,3 +87,16 @@ def test_hundreds_of_automations_are_searched() -> None:
 
     assert definitions.loop("a", of(starts("n0")), chain) is None
     assert definitions.loop("a", of(starts("n0")), chain | {"n500": of(starts("a"))}) is not None
+
+
+def test_each_automation_is_followed_once_however_many_steps_start_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    compile = programs.compile
+    monkeypatch.setattr(
+        "app.domain.automations.definitions.loops.compile", lambda given: compiled.append(given) or compile(given)
+    )
+    others = [f"other{number}" for number in range(50)]
+    all_of_them = [starts(each) | {"id": f"step{number}"} for number, each in enumerate(others * 10)]
+
+    assert definitions.loop("a", of(*all_of_them), {each: of(*all_of_them) for each in others}) is None
+    assert len(compiled) == 1 + len(others)
