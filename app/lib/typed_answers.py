@@ -9,22 +9,52 @@ from datetime import date as Date
 from functools import cache
 
 from babel import Locale, UnknownLocaleError
-from babel.dates import get_date_format, get_month_names
+from babel.dates import get_date_format, get_day_names, get_month_names
 from babel.numbers import get_currency_name, get_decimal_symbol, get_group_symbol
 from babel.units import format_unit
 
 from app.lib import clock, money, normalization
 
-_NUMBER = re.compile(r"([+-]?)([0-9][0-9 .,']*)", re.ASCII)
+_NUMBER = re.compile(r"([+-]?)([0-9][0-9 .,']*|[.,][0-9]+)", re.ASCII)
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{2,3})*,[0-9]{3}", re.ASCII)
 _ARABIC_DECIMAL, _ARABIC_THOUSANDS = "\u066b", "\u066c"
 _MOST_DIGITS, _MOST_DECIMALS = 15, 10
 _YEAR_FIRST = re.compile(r"([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?([0-9]{1,2}) ?[日일]?", re.ASCII)
 _YEAR_LAST = re.compile(r"([0-9]{1,2}) ?([-/. ]) ?([0-9]{1,2}) ?\2 ?([0-9]{4}|[0-9]{2})", re.ASCII)
 # Words within dates such as "the 21st of November 2026" and "21 de noviembre de 2026".
-_BETWEEN = {*("the", "of", "st", "nd", "rd", "th", "de", "del", "do", "di", "den", "le", "er")}
+_BETWEEN = {
+    *(
+        "the",
+        "of",
+        "st",
+        "nd",
+        "rd",
+        "th",
+        "de",
+        "del",
+        "do",
+        "di",
+        "den",
+        "le",
+        "er",
+        "o",
+        "r",
+        "\u0433",
+        "года",
+        "\u0440",
+    )
+}
+_TIME_AFTER = re.compile(
+    r"[T,]? ?[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)? ?([ap]\.?m|uhr|h)?\.? ?(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})?$",
+    re.IGNORECASE | re.ASCII,
+)
 # A year of two digits lies no further ahead than this many years.
 _AHEAD = 20
+# Other years are most likely those of another calendar, such as 1405 in Persian. Those of Thailand are 543 ahead.
+_YEARS = range(1800, 2201)
+_BUDDHIST = 543
+# A digit on the picture of a key, which labels begin with.
+_KEYCAP = re.compile("[0-9#*]\ufe0f?\u20e3")
 
 
 class Ambiguous(ValueError):
@@ -49,9 +79,11 @@ def number(text: str, language: str | None = None) -> int | float:
     is_arabic = bool({_ARABIC_DECIMAL, _ARABIC_THOUSANDS} & set(plain))
     plain = plain.replace(_ARABIC_DECIMAL, ".").replace(_ARABIC_THOUSANDS, "")
     found = _NUMBER.search(plain)
-    if found is None or not all(_is_unit(each, locale) for each in (plain[: found.start()], plain[found.end() :])):
+    # A line stands for the cents of a whole price, such as "25,-".
+    beside = (plain[: found.start()], re.sub("^[-\u2013\u2014]+", "", plain[found.end() :])) if found else ()
+    if found is None or not all(_is_unit(each, locale) for each in beside):
         raise ValueError("This is no number.")
-    sign, digits = found[1], found[2].strip().rstrip(".")
+    sign, digits = found[1], re.sub("^(?=[.,])", "0", found[2].strip().rstrip("."))
     if is_arabic:
         return _value(sign + digits.partition(".")[0], digits.partition(".")[2])
     whole = digits.replace("'", " ")
@@ -97,6 +129,8 @@ def _value(whole: str, decimals: str) -> int | float:
 def _is_unit(text: str, locale: Locale | None) -> bool:
     """Whether the text beside a number only says what it counts. Words that may multiply it, such as "k", do not."""
     said = _as_unit(text)
+    if not said:
+        return not text.strip()
     if all(unicodedata.category(each) == "Sc" or each == "%" for each in said) or said.upper() in money.DECIMAL_PLACES:
         return True
     return any(said in _units(name) for name in {"en", str(locale or "en")})
@@ -117,24 +151,25 @@ def _units(locale_name: str) -> frozenset[str]:
         format_unit(count, unit, length, locale=locale).replace(str(count), "")
         for unit in map(str, locale.unit_display_names)
         for length in ("short", "long")
-        for count in (1, 2)
+        for count in (1, 2, 5, 11)
     }
-    # A single letter may as well stand for a thousand or a million.
+    # A single letter may as well stand for a thousand or a million, unless its script has no alphabet.
     known = {_as_unit(each) for each in named | measured | {*locale.currency_symbols.values()}}
-    return frozenset(each for each in known if len(each) > 1)
+    return frozenset(each for each in known if len(each) > 1 or unicodedata.category(each or " ") == "Lo")
 
 
 def date(text: str, language: str | None = None) -> str:
-    """The date in the form 2026-11-21, from forms such as "21. 11. 26", "11/21/2026" and "21 November 2026".
+    """The date in the form 2026-11-21, from forms such as "21. 11. 26", "11/21/2026 14:30" and "Sat, 21 November 2026".
 
     Raises Ambiguous for "3/4/2026" if the writer's language does not say which is the month.
     """
     locale = _locale(language)
-    plain = " ".join(normalization.readable(text).split()).rstrip(".")
-    if found := _YEAR_FIRST.fullmatch(plain):
-        return Date(int(found[1]), int(found[2]), int(found[3])).isoformat()
-    if found := _YEAR_LAST.fullmatch(plain):
-        return _in_order(int(found[1]), int(found[3]), _year(found[4]), found[2], locale)
+    plain = _TIME_AFTER.sub("", " ".join(normalization.readable(text).split())).rstrip(".")
+    numbers = re.sub(r"^(\D+?)[., ]+(?=[0-9])", lambda word: "" if _is_weekday(word[1], locale) else word[0], plain)
+    if found := _YEAR_FIRST.fullmatch(numbers):
+        return Date(_year(found[1], locale), int(found[2]), int(found[3])).isoformat()
+    if found := _YEAR_LAST.fullmatch(numbers):
+        return _in_order(int(found[1]), int(found[3]), _year(found[4], locale), found[2], locale)
     if named := _with_month_name(plain, locale):
         return named.isoformat()
     return Date.fromisoformat(plain).isoformat()
@@ -159,40 +194,69 @@ def _short_date(locale: Locale) -> str:
     return get_date_format("short", locale).pattern
 
 
-def _year(text: str) -> int:
+def _year(text: str, locale: Locale | None) -> int:
     if len(text) == 4:
-        return int(text)
+        given = int(text)
+        year = given - _BUDDHIST if locale and locale.language == "th" and given not in _YEARS else given
+        if year not in _YEARS:
+            raise ValueError("This is no year of our calendar.")
+        return year
     last = clock.now().year + _AHEAD
     return last - (last - int(text)) % 100
 
 
 def _with_month_name(text: str, locale: Locale | None) -> Date | None:
-    words = [each for each in re.findall(r"[0-9]+|[^\W\d_]+", text.casefold()) if each not in _BETWEEN]
+    said = normalization.unaccented(text.casefold())
+    words = [each for each in re.findall(r"[0-9]+|[^0-9\s.,/()-]+", said) if each not in _BETWEEN]
     months = {**_months("en"), **(_months(str(locale)) if locale else {})}
-    numbers, named = [each for each in words if each.isdigit()], [each for each in words if not each.isdigit()]
+    numbers = [each for each in words if each.isdigit()]
+    named = [each for each in words if not each.isdigit() and (each in months or not _is_weekday(each, locale))]
     if len(numbers) != 2 or len(named) != 1 or named[0] not in months:
         return None
     day, year = sorted(numbers, key=len)
-    return Date(_year(year), months[named[0]], int(day)) if len(year) == 4 and len(day) <= 2 else None
+    return Date(_year(year, locale), months[named[0]], int(day)) if len(year) == 4 and len(day) <= 2 else None
 
 
 @cache
 def _months(locale_name: str) -> Mapping[str, int]:
     """The months by their names in a language, long and short."""
     return {
-        name.casefold().rstrip("."): month
+        normalization.unaccented(name.casefold()).rstrip("."): month
         for width in ("abbreviated", "wide")
         for context in ("stand-alone", "format")
         for month, name in get_month_names(width, context, locale_name).items()
     }
 
 
+def _is_weekday(word: str, locale: Locale | None) -> bool:
+    return normalization.unaccented(word.casefold()) in _weekdays("en") | (_weekdays(str(locale)) if locale else set())
+
+
+@cache
+def _weekdays(locale_name: str) -> frozenset[str]:
+    """The names of the days in a language, long and short."""
+    names = [
+        name
+        for width in ("abbreviated", "short", "wide")
+        for context in ("stand-alone", "format")
+        for name in get_day_names(width, context, locale_name).values()
+    ]
+    return frozenset(normalization.unaccented(name.casefold()).rstrip(".") for name in names)
+
+
 def email(text: str) -> str:
-    """The e-mail address, perhaps behind a name or `mailto:`, or before a full stop."""
+    """The e-mail address, perhaps behind a name, `mailto:` or "E-mail:", and in brackets or before a full stop."""
     plain = normalization.bare(text)
     if found := re.fullmatch(r"[^<>]*<([^<>]+)>", plain):
         plain = found[1]
-    return normalization.email(re.sub("^mailto:", "", plain, flags=re.IGNORECASE).rstrip("."))
+    plain = re.sub("^mailto:", "", plain, flags=re.IGNORECASE).rstrip(".")
+    try:
+        return normalization.email(plain)
+    except ValueError:
+        # No address ends in a sign, and those that one may begin with are rare.
+        if found := re.fullmatch(r"(?:[^@:]*:)?\W*([^\s@]+@[^\s@?]+?)(?:\?\S*)?\W*", plain):
+            return normalization.email(found[1])
+        raise
 
 
 def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:
@@ -200,7 +264,7 @@ def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:
     numbered = [(str(number), each["id"]) for number, each in enumerate(offered, 1)]
     by_id = [(each["id"], each["id"]) for each in offered]
     by_label = [(each["label"], each["id"]) for each in offered]
-    for key in (_words, _signs):
+    for key in (_words, _plain_words, _signs):
         names: dict[str, str] = {}
         for named in (numbered, by_id, by_label):
             names |= _clear(named, key)
@@ -217,9 +281,16 @@ def _clear(named: Iterable[tuple[str, str]], key: Callable[[str], str]) -> dict[
 
 
 def _words(text: str) -> str:
-    """The letters and digits of the text, as a reader compares them."""
+    """The letters and digits of the text, as a reader compares them, without the digits that are emoji before them."""
+    without = _KEYCAP.sub("", text)
+    text = without if any(map(str.isalnum, without)) else text
     said = [each for each in normalization.folded(normalization.readable(text)) if not "\ufe00" <= each <= "\ufe0f"]
     return "".join(each for each in said if each.isalnum() or unicodedata.category(each) in ("Mn", "Mc"))
+
+
+def _plain_words(text: str) -> str:
+    """The same, as a keyboard without accents has them."""
+    return normalization.unaccented(_words(text))
 
 
 def _signs(text: str) -> str:

@@ -38,7 +38,9 @@ def test_every_part_of_the_path_is_looked_at(api: Api) -> None:
     assert "(cnv_…), not of a saved reply" in said(api, path)
 
 
-@pytest.mark.parametrize("given", ["42", "customer-1042", "con_01kaj5bd40e6rr3f5y2kq0w9xzx", "zzz_01kaj5bd40e6rr3f5y2kq0w9xz"])
+@pytest.mark.parametrize(
+    "given", ["42", "customer-1042", "con_01kaj5bd40e6rr3f5y2kq0w9xzx", "zzz_01kaj5bd40e6rr3f5y2kq0w9xz"]
+)
 def test_what_is_no_identifier_is_told(api: Api, given: str) -> None:
     assert said(api, f"contacts/{given}").startswith("This is not the identifier of a contact, which begins with con_")
 
