@@ -19,6 +19,8 @@ _NUMBER = re.compile(r"([+-]?)([0-9][0-9 .,']*|[.,][0-9]+)", re.ASCII)
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{2,3})*,[0-9]{3}", re.ASCII)
 _ARABIC_DECIMAL, _ARABIC_THOUSANDS = "\u066b", "\u066c"
 _MOST_DIGITS, _MOST_DECIMALS = 15, 10
+# Nobody types a longer number or date, nor has a longer address. What reads them is quick with short texts only.
+_LONGEST, _LONGEST_ADDRESS = 100, 500
 _YEAR_FIRST = re.compile(r"([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?([0-9]{1,2}) ?[日일]?", re.ASCII)
 _YEAR_LAST = re.compile(r"([0-9]{1,2}) ?([-/. ]) ?([0-9]{1,2}) ?\2 ?([0-9]{4}|[0-9]{2})", re.ASCII)
 # Words within dates such as "the 21st of November 2026" and "21 de noviembre de 2026".
@@ -72,7 +74,7 @@ def number(text: str, language: str | None = None) -> int | float:
     """
     locale = _locale(language)
     # Superscripts and the like would count as digits from here on.
-    if any(each.isdigit() and not each.isdecimal() for each in text):
+    if len(text) > _LONGEST or any(each.isdigit() and not each.isdecimal() for each in text):
         raise ValueError("This is no number.")
     plain = re.sub("[\u2018\u2019`]", "'", normalization.readable(text).replace("\u2212", "-"))
     # Arabic has signs of its own, which leave nothing to decide.
@@ -163,6 +165,8 @@ def date(text: str, language: str | None = None) -> str:
 
     Raises Ambiguous for "3/4/2026" if the writer's language does not say which is the month.
     """
+    if len(text) > _LONGEST:
+        raise ValueError("This is no date.")
     locale = _locale(language)
     plain = _TIME_AFTER.sub("", " ".join(normalization.readable(text).split())).rstrip(".")
     numbers = re.sub(r"^(\D+?)[., ]+(?=[0-9])", lambda word: "" if _is_weekday(word[1], locale) else word[0], plain)
@@ -254,9 +258,10 @@ def email(text: str) -> str:
         return normalization.email(plain)
     except ValueError:
         # No address ends in a sign, and those that one may begin with are rare.
-        if found := re.fullmatch(r"(?:[^@:]*:)?\W*([^\s@]+@[^\s@?]+?)(?:\?\S*)?\W*", plain):
-            return normalization.email(found[1])
-        raise
+        found = re.fullmatch(r"(?:[^@:]*:)?\W*([^\s@]+@[^\s@?]+?)(?:\?\S*)?\W*", plain[:_LONGEST_ADDRESS])
+        if found is None or len(plain) > _LONGEST_ADDRESS:
+            raise
+        return normalization.email(found[1])
 
 
 def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:

@@ -45,7 +45,7 @@ def of(automation: Automation) -> list[dict[str, Any]]:
         {"pointer": f"/definition{each.pointer}", "detail": each.detail, "chain": []}
         for each in of_examples(automation.definition)
     ]
-    return warnings + examples + _of_dates(automation) + _of_runs(automation)
+    return warnings + examples + of_dates(automation) + _of_runs(automation)
 
 
 def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
@@ -62,7 +62,7 @@ def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
     return found[:MOST_WARNINGS]
 
 
-def _of_dates(automation: Automation) -> list[dict[str, Any]]:
+def of_dates(automation: Automation) -> list[dict[str, Any]]:
     """Dates of contacts that a trigger of the published version cannot read. Those of the draft are pointed to."""
     keys = [key_of(trigger) for trigger in automation.definition.get("triggers", ())]
     return [
