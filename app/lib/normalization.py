@@ -37,6 +37,8 @@ _FIRST_ACCENT, _POINTS = 200, range(10, 37)
 _HAMZA_AND_TATWEEL = "\u0621\u0640"
 # Letters that Unicode does not decompose, such as đ, ł and the dotless i.
 _LATIN = re.compile("LATIN SMALL LETTER (?:DOTLESS )?([A-Z])(?: WITH .*)?")
+# Signs that show nothing but choose a variant, join or fill.
+_WITHOUT_WIDTH = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
 
@@ -156,8 +158,8 @@ def is_timezone(text: str) -> bool:
 
 def readable(text: str) -> str:
     """The text to read a number or date in: NFKC, with the digits 0 to 9, without signs that nobody sees."""
-    plain = (str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text) if is_visible(each))
-    return "".join(plain).strip()
+    seen = (each for each in unicodedata.normalize("NFKC", text) if is_visible(each) and not _WITHOUT_WIDTH.match(each))
+    return "".join(str(unicodedata.decimal(each, each)) for each in seen).strip()
 
 
 def bare(text: str) -> str:
