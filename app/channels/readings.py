@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from app.lib import json
+
 # Members of providers' documents that hold text written by people. Polls and checklists hold them in lists.
 _WORDS = frozenset({"text", "body", "caption", "title", "question", "description"})
 # Members about people and chats. Their titles are not part of the message.
@@ -21,6 +23,24 @@ def reading(kind: str, part: object) -> str:
     """
     words = "\n".join(islice(_words(part), _MOST_LINES))
     return words or f"A message that Bellhop cannot show ({kind[:_LONGEST_KIND]})"
+
+
+def answers_in(said: object) -> dict[str, Any] | None:
+    """The answers in a form that was filled in, as JSON; None if they are no such thing."""
+    try:
+        answers = json.loads(said) if isinstance(said, str) else said
+    except ValueError:
+        return None
+    return answers if isinstance(answers, dict) else None
+
+
+def lines_of(answers: Mapping[str, Any]) -> list[str]:
+    """The answers as members read them."""
+    return [f"{name}: {_answer(value)}" for name, value in answers.items()]
+
+
+def _answer(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value).decode()
 
 
 def _words(part: object) -> Iterator[str]:

@@ -28,8 +28,8 @@ SHOWN = {
     "audio/mp4": ("sendAudio", "audio"),
 }
 MOST_PHOTO_BYTES = 10_000_000
-# Errors with which Telegram refuses a photo that it accepts as a document.
-_NO_PHOTO = ("PHOTO_INVALID_DIMENSIONS", "PHOTO_SAVE_FILE_INVALID", "IMAGE_PROCESS_FAILED")
+# The beginnings of Telegram's errors for files that it accepts only as documents, such as PHOTO_INVALID_DIMENSIONS.
+_NOT_SHOWN = ("PHOTO_", "IMAGE_", "VIDEO_", "AUDIO_")
 # `(?!\n)`: Python's "$" also matches before a line break at the end.
 TOKEN = r"^[0-9]{3,20}:[A-Za-z0-9_-]{20,100}$(?!\n)"
 
@@ -105,11 +105,11 @@ class Telegram(ChannelKind):
         return verdict_of(answer, chat=outgoing.to)
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """Sends a photo that Telegram cannot show (one that is too wide, for example) as a document."""
+        """Sends a photo, video or sound that Telegram cannot show (a photo that is too wide, for example) as a document."""
         file, verdict = outgoing.file, verdict_of(answer)
-        if file is None or _way_of(file)[0] != "sendPhoto" or verdict.outcome is not Outcome.FAILED:
+        if file is None or _way_of(file)[0] == "sendDocument" or verdict.outcome is not Outcome.FAILED:
             return None
-        is_refused = any(reason in (verdict.detail or "").upper() for reason in _NO_PHOTO)
+        is_refused = any(reason in (verdict.detail or "").upper() for reason in _NOT_SHOWN)
         return replace(outgoing, file=replace(file, content_type="application/octet-stream")) if is_refused else None
 
     def is_genuine(self, account: Account, headers: Mapping[str, str], body: bytes) -> bool:

@@ -8,41 +8,15 @@ from datetime import datetime
 from typing import Any
 
 from app.channels.inbound import Arrival, BadPayload, Blocked, Edited, Media, Received
-from app.channels.readings import reading
+from app.channels.readings import answers_in, lines_of, reading
 from app.channels.said import unix_time
+from app.channels.telegram_members import ENVELOPE, SERVICE
 from app.lib import clock, json, phones
 
 # Members of a message that hold one file. An animation is repeated in `document`, so it comes first.
 FILES = ("animation", "document", "video", "audio", "voice", "video_note", "sticker")
 # The types of files for which Telegram does not send a type.
 TYPES = {"photo": "image/jpeg", "video_note": "video/mp4", "voice": "audio/ogg"}
-
-# Members of a service message: they report an event in the chat, and nobody wrote them.
-SERVICE = frozenset(
-    {
-        *("new_chat_members", "left_chat_member", "new_chat_title", "new_chat_photo", "delete_chat_photo"),
-        *("group_chat_created", "supergroup_chat_created", "channel_chat_created", "migrate_to_chat_id"),
-        *("migrate_from_chat_id", "pinned_message", "message_auto_delete_timer_changed", "chat_background_set"),
-        *("write_access_allowed", "connected_website", "proximity_alert_triggered", "boost_added"),
-        *("forum_topic_created", "forum_topic_edited", "forum_topic_closed", "forum_topic_reopened"),
-        *("general_forum_topic_hidden", "general_forum_topic_unhidden", "giveaway_created", "giveaway_completed"),
-        *("video_chat_scheduled", "video_chat_started", "video_chat_ended", "video_chat_participants_invited"),
-        *("paid_message_price_changed", "direct_message_price_changed"),
-    }
-)
-# Members that say who sent a message, when, and how it is displayed.
-_ENVELOPE = frozenset(
-    {
-        *("message_id", "message_thread_id", "from", "sender_chat", "sender_boost_count", "sender_business_bot"),
-        *("date", "edit_date", "business_connection_id", "chat", "forward_origin", "forward_from", "forward_date"),
-        *("forward_from_chat", "forward_from_message_id", "forward_signature", "forward_sender_name", "via_bot"),
-        *("is_topic_message", "is_automatic_forward", "is_from_offline", "is_paid_post", "paid_star_count"),
-        *("reply_to_message", "reply_to_story", "reply_to_checklist_task_id", "external_reply", "quote"),
-        *("has_protected_content", "has_media_spoiler", "show_caption_above_media", "media_group_id"),
-        *("author_signature", "text", "entities", "caption", "caption_entities", "link_preview_options"),
-        *("effect_id", "reply_markup", "direct_messages_topic", "suggested_post_info"),
-    }
-)
 
 Object = Mapping[str, Any]
 
@@ -74,7 +48,7 @@ def _received(key: str, message: Object, chat: Object) -> Received | None:
     sender = _object(message, "from")
     if sender.get("is_bot") is True or not message.keys().isdisjoint(SERVICE):
         return None
-    text, media, kind = _text(message), _media(message), _unknown_kind(message)
+    text, media, kind = _content(message)
     if text is None and not media:
         text = reading(kind or "empty", message.get(kind or "text"))
     return Received(
@@ -89,6 +63,7 @@ def _received(key: str, message: Object, chat: Object) -> Received | None:
         phone=_own_phone(message, sender),
         locale=_string(sender, "language_code"),
         payload=message if kind else None,
+        data=_answers(message.get("web_app_data")),
         album=_string(message, "media_group_id"),
     )
 
@@ -117,7 +92,7 @@ def _edited(key: str, message: Object, chat: Object) -> Edited | None:
     sender = _object(message, "from")
     if "location" in message:
         return None  # a shared live location moves on
-    text, kind = _text(message), _unknown_kind(message)
+    text, _, kind = _content(message)
     if text is None and kind:
         text = reading(kind, message.get(kind))
     return Edited(
@@ -165,6 +140,18 @@ def _identifier(message: Object, chat: Object) -> str:
     return f"{_integer(chat, 'id')}:{_integer(message, 'message_id')}"
 
 
+def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
+    """The text, the files, and the member with content that neither shows; None if there is none.
+
+    A part that differs from Telegram's documents, such as a file without an identifier, must not lose the message.
+    """
+    try:
+        return _text(message), _media(message), _unknown_kind(message)
+    except BadPayload:
+        written = _without_nul(message.get("text", message.get("caption")))
+        return written, (), next((member for member in message if member not in ENVELOPE), "entities")
+
+
 def _text(message: Object) -> str | None:
     """Returns the text or caption, or a description if there is neither."""
     for member, entities in (("text", "entities"), ("caption", "caption_entities")):
@@ -203,6 +190,17 @@ def _location_words(location: Object) -> str:
     return f"{location.get('latitude')}, {location.get('longitude')}"
 
 
+def _answers(sent: object) -> dict[str, Any] | None:
+    """The answers of a mini app; None if they are not a JSON object."""
+    return answers_in(sent.get("data")) if isinstance(sent, dict) else None
+
+
+def _mini_app_words(sent: Object) -> str:
+    answers = _answers(sent)
+    lines = [_string(sent, "data")] if answers is None else lines_of(answers)
+    return "\n".join(filter(None, (_string(sent, "button_text"), *lines)))
+
+
 # A venue is repeated in `location`, so it comes first.
 _WORDS: Mapping[str, Callable[[Object], str | None]] = {
     "contact": _contact_words,
@@ -210,17 +208,18 @@ _WORDS: Mapping[str, Callable[[Object], str | None]] = {
     "location": _location_words,
     "poll": lambda poll: reading("poll", poll),
     "dice": lambda dice: _string(dice, "emoji"),
+    "web_app_data": _mini_app_words,
     "sticker": lambda sticker: _string(sticker, "emoji"),
 }
 
 
 def _unknown_kind(message: Object) -> str | None:
-    """Returns the member that holds the content of a message of an unknown kind; None for known kinds.
+    """The member that holds the content of a message of an unknown kind; None for known kinds.
 
-    Polls count as unknown, because their options are not shown otherwise.
+    Polls and answers of mini apps count as unknown, because they are not shown whole otherwise.
     """
-    known = _ENVELOPE | _WORDS.keys() | {"photo", *FILES}
-    return next((member for member in message if member not in known), "poll" if "poll" in message else None)
+    known = (ENVELOPE | _WORDS.keys() | {"photo", *FILES}) - {"poll", "web_app_data"}
+    return next((member for member in message if member not in known), None)
 
 
 def _media(message: Object) -> Sequence[Media]:

@@ -31,6 +31,8 @@ _MOST_IMAGE_BYTES = 5 * 1024 * 1024
 _MOST_BUTTONS = 3
 _LIST_LABEL = "Options"
 _MOST_ABOVE_BUTTONS = 1024
+# Characters of a parameter of a template.
+_MOST_PARAMETER, _MOST_IN_HEADER = 1024, 60
 _SECRET = {
     "type": "string",
     "pattern": "^[!-~]{1,1000}$",
@@ -109,9 +111,15 @@ class WhatsApp(ChannelKind):
         return (Verdict(Outcome.SENT, found), found) if is_connected else (verdict, None)
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """Says so if a parameter is empty, which Meta refuses; otherwise None."""
-        if any(not each.split() for each in _parameters(template)):
-            return "A parameter of the template is empty."
+        """Returns the fault of a parameter that Meta refuses, because it is empty or too long; otherwise None."""
+        components = template.get("components")
+        for component in components if isinstance(components, list) else ():
+            most = _MOST_IN_HEADER if _kind_of(component) == "header" else _MOST_PARAMETER
+            for each in _parameters(component):
+                if not each.split():
+                    return "A parameter of the template is empty."
+                if len(" ".join(each.split())) > most:
+                    return f"A parameter of the template has more than {most:,} characters."
         return None
 
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
@@ -119,8 +127,10 @@ class WhatsApp(ChannelKind):
         file = outgoing.file
         if file is None:
             return None
-        fields = {"messaging_product": "whatsapp", "type": file.content_type}
-        kind, body = multipart.encode(fields, "file", file.name, file.content_type, file.content)
+        # Of texts Meta takes only plain ones, which tables and other lines of text are, too.
+        content_type = "text/plain" if file.content_type.startswith("text/") else file.content_type
+        fields = {"messaging_product": "whatsapp", "type": content_type}
+        kind, body = multipart.encode(fields, "file", file.name, content_type, file.content)
         return Request("POST", f"{_number(account)}/media", {**_authorization(account), "Content-Type": kind}, body)
 
     def prepared(self, answer: Answer) -> str | Verdict:
@@ -252,6 +262,10 @@ def _parameters(part: Any) -> Iterator[str]:
     if isinstance(part, list):
         for inner in part:
             yield from _parameters(inner)
+
+
+def _kind_of(component: Any) -> str:
+    return str(component.get("type", "")).lower() if isinstance(component, Mapping) else ""
 
 
 def _flat(part: Any) -> Any:

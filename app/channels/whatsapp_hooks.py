@@ -20,7 +20,7 @@ from app.channels.inbound import (
     ReceiptStatus,
     Received,
 )
-from app.channels.readings import reading
+from app.channels.readings import answers_in, lines_of, reading
 from app.channels.said import unix_time
 from app.channels.whatsapp_answers import problem_of
 from app.lib import json
@@ -129,15 +129,15 @@ def _is_same(contact: Mapping[str, Any], phone: object, user_id: object) -> bool
 
 
 def _message(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
-    if item["type"] == "system":
+    if item.get("type") == "system":
         return _move(item)
     person = _person(value, item.get("from"), item.get("from_user_id"))
-    if item["type"] in _EDITS:
+    if item.get("type") in _EDITS:
         return _edit(item, person)
     content = _content(item)
     if content is None:
         return None
-    text, media = content
+    text, media, is_shown = content
     return Received(
         key=_id(item),
         sender=person.id,
@@ -149,25 +149,26 @@ def _message(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | Non
         name=person.name,
         phone=person.attested_phone,
         button_id=_button_id(item),
-        payload=None if _is_shown(item) else item,
+        payload=None if is_shown else item,
         data=_answers(item.get("interactive")),
-        referral=item.get("referral"),
+        referral=_object(item.get("referral")),
     )
 
 
 def _echo(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
     person = _person(value, item.get("to"), item.get("to_user_id"))
-    if item["type"] in _EDITS:
+    if item.get("type") in _EDITS:
         return _edit(item, person)
     content = _content(item)
     if content is None:
         return None
-    return Echoed(_id(item), person.id, person.peer, _id(item), _time(item), *content, phone=person.attested_phone)
+    text, media, _ = content
+    return Echoed(_id(item), person.id, person.peer, _id(item), _time(item), text, media, person.attested_phone)
 
 
 def _edit(item: Mapping[str, Any], person: _Person) -> Arrival:
     change = item[item["type"]]
-    text, _ = (_content(change["message"]) if item["type"] == "edit" else None) or (None, ())
+    text, *_ = (_content(change["message"]) if item["type"] == "edit" else None) or (None,)
     return Edited(_id(item), person.id, _id(change, "original_message_id"), _time(item), text)
 
 
@@ -227,25 +228,39 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival 
 }
 
 
-def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media]] | None:
-    """Returns the text and media of a message; None for an item that is not one, such as a reaction."""
-    kind = item["type"]
-    if kind in _NO_MESSAGES:
+def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media], bool] | None:
+    """The text and media of a message, and whether these show all of it; None for other items, such as a reaction.
+
+    A part that differs from Meta's documents, such as a file without an identifier, must not lose the message.
+    """
+    if item.get("type") in _NO_MESSAGES:
         return None
+    try:
+        return *_text_and_media(item), _is_shown(item)
+    except (BadPayload, *_UNDOCUMENTED):
+        return reading(_kind(item), _part(item)), (), False
+
+
+def _text_and_media(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media]]:
+    kind, part = item["type"], _part(item)
     if kind in _MEDIA:
-        part = item[kind]
         caption = part.get("caption")
         media = Media(_id(part), part.get("mime_type"), part.get("filename"), part.get("file_size"))
         return _text(caption) if caption else None, (media,)
-    text = _TEXTS[kind](item[kind]) if kind in _TEXTS else None
-    return _text(text or reading(_kind(item), item.get(kind))), ()
+    text = _TEXTS[kind](part) if kind in _TEXTS else None
+    return _text(text or reading(_kind(item), part)), ()
+
+
+def _part(item: Mapping[str, Any]) -> Any:
+    """What the message says, which has the name of its kind."""
+    return item.get(str(item.get("type")))
 
 
 def _kind(item: Mapping[str, Any]) -> str:
     """The kind of the message, as members see it."""
-    part = item.get(item["type"])
-    inner = part.get("type") if isinstance(part, dict) and item["type"] in ("interactive", "unsupported") else None
-    return str(inner or item["type"])
+    kind, part = item.get("type"), _object(_part(item)) or {}
+    inner = part.get("type") if kind in ("interactive", "unsupported") else None
+    return str(inner or kind or "unknown")
 
 
 def _is_shown(item: Mapping[str, Any]) -> bool:
@@ -257,24 +272,14 @@ def _is_shown(item: Mapping[str, Any]) -> bool:
 
 def _choice(part: Mapping[str, Any]) -> str | None:
     chosen = part.get(part["type"], {})
-    answers = _answers(part) or {}
-    lines = [f"{name}: {_answer(value)}" for name, value in answers.items() if name != "flow_token"]
-    return "\n".join(filter(None, (chosen.get("title") or chosen.get("body"), *lines)))
+    answers = {name: value for name, value in (_answers(part) or {}).items() if name != "flow_token"}
+    return "\n".join(filter(None, (chosen.get("title") or chosen.get("body"), *lines_of(answers))))
 
 
 def _answers(part: Any) -> dict[str, Any] | None:
-    """Returns the answers of a completed Flow; None if it is not a Flow, or its answers are not JSON."""
-    reply = part.get("nfm_reply") if isinstance(part, dict) else None
-    said = reply.get("response_json") if isinstance(reply, dict) else None
-    try:
-        answers = json.loads(said) if isinstance(said, str) else None
-    except ValueError:
-        return None  # the provider's document is kept as the payload
-    return answers if isinstance(answers, dict) else None
-
-
-def _answer(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value).decode()
+    """The answers in a Flow that was filled in; None if it is none, or if they are no JSON."""
+    reply = _object((_object(part) or {}).get("nfm_reply")) or {}
+    return answers_in(reply.get("response_json"))
 
 
 def _order(part: Mapping[str, Any]) -> str:
@@ -286,11 +291,12 @@ def _order(part: Mapping[str, Any]) -> str:
 
 
 def _button_id(item: Mapping[str, Any]) -> str | None:
-    """Returns the identifier of the pressed button or row, or the payload of a template's button."""
-    part = item[item["type"]]
-    if item["type"] == "interactive":
-        return _text(part.get(part["type"], {}).get("id"))  # type: ignore[no-any-return]
-    return _text(part.get("payload")) if item["type"] == "button" else None
+    """The identifier of the button, of the row of a list, or the payload of a template's button that was pressed."""
+    part = _object(_part(item)) or {}
+    if item.get("type") == "interactive":
+        chosen = _object(part.get(str(part.get("type")))) or {}
+        return _text(chosen.get("id"))  # type: ignore[no-any-return]
+    return _text(part.get("payload")) if item.get("type") == "button" else None
 
 
 def _place(part: Mapping[str, Any]) -> str:
@@ -330,6 +336,10 @@ def _id(part: Mapping[str, Any], name: str = "id") -> str:
     if not found or len(found) > 512:
         raise BadPayload(f"The member '{name}' is no identifier.")
     return str(found)
+
+
+def _object(value: object) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None
 
 
 def _text(value: object) -> Any:

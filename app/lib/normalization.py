@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from contextlib import suppress
 from functools import cache
 from zoneinfo import available_timezones
 
@@ -31,6 +32,13 @@ LARGEST_NUMBER = 2**53
 _MARKS = re.compile("[\u0300-\u036f]+")
 _GREEK = re.compile("[\u0370-\u03ff\u1f00-\u1fff]")
 _GREEK_ACCENTS, _DOT = str.maketrans("", "", "\u0300\u0301\u0342"), str.maketrans("", "", "\u0307")
+# Combining classes: accents above, below and through letters; and the points of Hebrew, Arabic and Syriac.
+_FIRST_ACCENT, _POINTS = 200, range(10, 37)
+_HAMZA_AND_TATWEEL = "\u0621\u0640"
+# Letters that Unicode does not decompose, such as đ, ł and the dotless i.
+_LATIN = re.compile("LATIN SMALL LETTER (?:DOTLESS )?([A-Z])(?: WITH .*)?")
+# Signs that show nothing but choose a variant, join or fill.
+_WITHOUT_WIDTH = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
 
@@ -78,11 +86,19 @@ def email(text: str) -> str:
     if _PLAIN_EMAIL.fullmatch(text):
         return text
     try:
-        return email_validator.validate_email(bare(text), check_deliverability=False).normalized
+        return _validated(bare(text))
     except email_validator.EmailNotValidError as error:
+        # In full width, or with invisible signs within it.
+        if (plain := readable(text)) != bare(text):
+            with suppress(email_validator.EmailNotValidError):
+                return _validated(plain)
         # Errors from IDNA quote parts of the address, and the errors of imports are stored.
         said = "The part after the @-sign is not valid." if error.__cause__ else error
         raise ValueError(f"This is not an e-mail address: {said}") from error
+
+
+def _validated(address: str) -> str:
+    return email_validator.validate_email(address, check_deliverability=False).normalized
 
 
 def phone(text: str) -> str:
@@ -90,8 +106,8 @@ def phone(text: str) -> str:
 
     A number in a form that its country has retired, so that nobody can call it any more, gets the new form.
     """
-    plain = re.sub(r"^00(?=[1-9])", "+", readable(text))
-    # Without their extensions, colleagues who share a number would become one contact.
+    plain = re.sub(r"^00[ -]?(?=[1-9])", "+", readable(text))
+    # Colleagues who share a number would become one contact without their extensions.
     if words := _words_after(plain):
         raise ValueError(f"Leave out '{words}': a contact is known by the number alone, without an extension.")
     try:
@@ -144,9 +160,9 @@ def is_timezone(text: str) -> bool:
 
 
 def readable(text: str) -> str:
-    """Prepares text for reading a number or date: NFKC, ASCII digits, no invisible characters."""
-    plain = (str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text) if is_visible(each))
-    return "".join(plain).strip()
+    """The text to read a number or date in: NFKC, with the digits 0 to 9, without signs that nobody sees."""
+    seen = (each for each in unicodedata.normalize("NFKC", text) if is_visible(each) and not _WITHOUT_WIDTH.match(each))
+    return "".join(str(unicodedata.decimal(each, each)) for each in seen).strip()
 
 
 def bare(text: str) -> str:
@@ -166,6 +182,22 @@ def folded(text: str) -> str:
     seen = unicodedata.normalize("NFKC", _unseen().sub("", text))
     decomposed = unicodedata.normalize("NFKD", seen.casefold())
     return unicodedata.normalize("NFC", _MARKS.sub(_without_marks_of_case, decomposed))
+
+
+def unaccented(text: str) -> str:
+    """The text in small letters as a plain keyboard has it: without accents, hamza and tatweel.
+
+    Signs that make another syllable, such as the vowels of Hindi and the voicing of Japanese, are kept.
+    """
+    return text if text.isascii() else "".join(map(_plain_letter, unicodedata.normalize("NFD", text)))
+
+
+def _plain_letter(character: str) -> str:
+    kind = unicodedata.combining(character)
+    if kind >= _FIRST_ACCENT or kind in _POINTS or character in _HAMZA_AND_TATWEEL:
+        return ""
+    latin = _LATIN.fullmatch(unicodedata.name(character, ""))
+    return latin[1].lower() if latin else character
 
 
 def _without_marks_of_case(found: re.Match[str]) -> str:

@@ -12,22 +12,35 @@ from datetime import date as Date
 from functools import cache
 
 from babel import Locale, UnknownLocaleError
-from babel.dates import get_date_format, get_month_names
+from babel.dates import get_date_format, get_day_names, get_month_names
 from babel.numbers import get_currency_name, get_decimal_symbol, get_group_symbol
 from babel.units import format_unit
 
 from app.lib import clock, money, normalization
 
-_NUMBER = re.compile(r"([+-]?)([0-9][0-9 .,']*)", re.ASCII)
+_NUMBER = re.compile(r"([+-]?)([0-9][0-9 .,']*|[.,][0-9]+)", re.ASCII)
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{2,3})*,[0-9]{3}", re.ASCII)
 _ARABIC_DECIMAL, _ARABIC_THOUSANDS = "\u066b", "\u066c"
 _MOST_DIGITS, _MOST_DECIMALS = 15, 10
+# Nobody types a longer number or date, nor has a longer address. What reads them is quick with short texts only.
+_LONGEST, _LONGEST_ADDRESS = 100, 500
 _YEAR_FIRST = re.compile(r"([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?([0-9]{1,2}) ?[日일]?", re.ASCII)
 _YEAR_LAST = re.compile(r"([0-9]{1,2}) ?([-/. ]) ?([0-9]{1,2}) ?\2 ?([0-9]{4}|[0-9]{2})", re.ASCII)
 # Words within dates such as "the 21st of November 2026" and "21 de noviembre de 2026".
-_BETWEEN = {*("the", "of", "st", "nd", "rd", "th", "de", "del", "do", "di", "den", "le", "er")}
+_BETWEEN = frozenset(
+    ["the", "of", "st", "nd", "rd", "th", "de", "del", "do", "di", "den", "le", "er", "o", "r", "г", "года", "р"]
+)
+_TIME_AFTER = re.compile(
+    r"[T,]? ?[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)? ?([ap]\.?m|uhr|h)?\.? ?(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})?$",
+    re.IGNORECASE | re.ASCII,
+)
 # A two-digit year is at most this many years ahead.
 _AHEAD = 20
+# Years outside are probably of another calendar, such as 1405 in Persian. Thai years are 543 ahead.
+_YEARS = range(1800, 2201)
+_BUDDHIST = 543
+# A keycap emoji, with which labels may begin.
+_KEYCAP = re.compile("[0-9#*]\ufe0f?\u20e3")
 
 
 class Ambiguous(ValueError):
@@ -46,16 +59,18 @@ def number(text: str, language: str | None = None) -> int | float:
     """
     locale = _locale(language)
     # Superscripts and similar digits would count as plain digits below.
-    if any(each.isdigit() and not each.isdecimal() for each in text):
+    if len(text) > _LONGEST or any(each.isdigit() and not each.isdecimal() for each in text):
         raise ValueError("This is no number.")
     plain = re.sub("[\u2018\u2019`]", "'", normalization.readable(text).replace("\u2212", "-"))
     # Arabic has separators of its own, which are never ambiguous.
     is_arabic = bool({_ARABIC_DECIMAL, _ARABIC_THOUSANDS} & set(plain))
     plain = plain.replace(_ARABIC_DECIMAL, ".").replace(_ARABIC_THOUSANDS, "")
     found = _NUMBER.search(plain)
-    if found is None or not all(_is_unit(each, locale) for each in (plain[: found.start()], plain[found.end() :])):
+    # A line stands for the cents of a whole price, such as "25,-".
+    beside = (plain[: found.start()], re.sub("^[-\u2013\u2014]+", "", plain[found.end() :])) if found else ()
+    if found is None or not all(_is_unit(each, locale) for each in beside):
         raise ValueError("This is no number.")
-    sign, digits = found[1], found[2].strip().rstrip(".")
+    sign, digits = found[1], re.sub("^(?=[.,])", "0", found[2].strip().rstrip("."))
     if is_arabic:
         return _value(sign + digits.partition(".")[0], digits.partition(".")[2])
     whole = digits.replace("'", " ")
@@ -101,6 +116,8 @@ def _value(whole: str, decimals: str) -> int | float:
 def _is_unit(text: str, locale: Locale | None) -> bool:
     """Whether the text beside a number is only a unit. "k" and the like are not: they may multiply it."""
     said = _as_unit(text)
+    if not said:
+        return not text.strip()
     if all(unicodedata.category(each) == "Sc" or each == "%" for each in said) or said.upper() in money.DECIMAL_PLACES:
         return True
     return any(said in _units(name) for name in {"en", str(locale or "en")})
@@ -121,24 +138,27 @@ def _units(locale_name: str) -> frozenset[str]:
         format_unit(count, unit, length, locale=locale).replace(str(count), "")
         for unit in map(str, locale.unit_display_names)
         for length in ("short", "long")
-        for count in (1, 2)
+        for count in (1, 2, 5, 11)
     }
-    # Drop single letters, which may stand for a thousand or a million.
+    # Drop single letters, which may stand for a thousand or a million, except in scripts without an alphabet.
     known = {_as_unit(each) for each in named | measured | {*locale.currency_symbols.values()}}
-    return frozenset(each for each in known if len(each) > 1)
+    return frozenset(each for each in known if len(each) > 1 or unicodedata.category(each or " ") == "Lo")
 
 
 def date(text: str, language: str | None = None) -> str:
-    """Returns the date as 2026-11-21, from "21. 11. 26", "11/21/2026", "21 November 2026" and the like.
+    """Returns the date as 2026-11-21, from "21. 11. 26", "11/21/2026 14:30", "Sat, 21 November 2026" and the like.
 
     Raises Ambiguous for "3/4/2026" if the language does not decide which is the month.
     """
+    if len(text) > _LONGEST:
+        raise ValueError("This is no date.")
     locale = _locale(language)
-    plain = " ".join(normalization.readable(text).split()).rstrip(".")
-    if found := _YEAR_FIRST.fullmatch(plain):
-        return Date(int(found[1]), int(found[2]), int(found[3])).isoformat()
-    if found := _YEAR_LAST.fullmatch(plain):
-        return _in_order(int(found[1]), int(found[3]), _year(found[4]), found[2], locale)
+    plain = _TIME_AFTER.sub("", " ".join(normalization.readable(text).split())).rstrip(".")
+    numbers = re.sub(r"^(\D+?)[., ]+(?=[0-9])", lambda word: "" if _is_weekday(word[1], locale) else word[0], plain)
+    if found := _YEAR_FIRST.fullmatch(numbers):
+        return Date(_year(found[1], locale), int(found[2]), int(found[3])).isoformat()
+    if found := _YEAR_LAST.fullmatch(numbers):
+        return _in_order(int(found[1]), int(found[3]), _year(found[4], locale), found[2], locale)
     if named := _with_month_name(plain, locale):
         return named.isoformat()
     return Date.fromisoformat(plain).isoformat()
@@ -163,40 +183,70 @@ def _short_date(locale: Locale) -> str:
     return get_date_format("short", locale).pattern
 
 
-def _year(text: str) -> int:
+def _year(text: str, locale: Locale | None) -> int:
     if len(text) == 4:
-        return int(text)
+        given = int(text)
+        year = given - _BUDDHIST if locale and locale.language == "th" and given not in _YEARS else given
+        if year not in _YEARS:
+            raise ValueError("This is no year of our calendar.")
+        return year
     last = clock.now().year + _AHEAD
     return last - (last - int(text)) % 100
 
 
 def _with_month_name(text: str, locale: Locale | None) -> Date | None:
-    words = [each for each in re.findall(r"[0-9]+|[^\W\d_]+", text.casefold()) if each not in _BETWEEN]
+    said = normalization.unaccented(text.casefold())
+    words = [each for each in re.findall(r"[0-9]+|[^0-9\s.,/()-]+", said) if each not in _BETWEEN]
     months = {**_months("en"), **(_months(str(locale)) if locale else {})}
-    numbers, named = [each for each in words if each.isdigit()], [each for each in words if not each.isdigit()]
+    numbers = [each for each in words if each.isdigit()]
+    named = [each for each in words if not each.isdigit() and (each in months or not _is_weekday(each, locale))]
     if len(numbers) != 2 or len(named) != 1 or named[0] not in months:
         return None
     day, year = sorted(numbers, key=len)
-    return Date(_year(year), months[named[0]], int(day)) if len(year) == 4 and len(day) <= 2 else None
+    return Date(_year(year, locale), months[named[0]], int(day)) if len(year) == 4 and len(day) <= 2 else None
 
 
 @cache
 def _months(locale_name: str) -> Mapping[str, int]:
     """The months by their long and short names in a language."""
     return {
-        name.casefold().rstrip("."): month
+        normalization.unaccented(name.casefold()).rstrip("."): month
         for width in ("abbreviated", "wide")
         for context in ("stand-alone", "format")
         for month, name in get_month_names(width, context, locale_name).items()
     }
 
 
+def _is_weekday(word: str, locale: Locale | None) -> bool:
+    return normalization.unaccented(word.casefold()) in _weekdays("en") | (_weekdays(str(locale)) if locale else set())
+
+
+@cache
+def _weekdays(locale_name: str) -> frozenset[str]:
+    """The names of the days in a language, long and short."""
+    names = [
+        name
+        for width in ("abbreviated", "short", "wide")
+        for context in ("stand-alone", "format")
+        for name in get_day_names(width, context, locale_name).values()
+    ]
+    return frozenset(normalization.unaccented(name.casefold()).rstrip(".") for name in names)
+
+
 def email(text: str) -> str:
-    """Reads an e-mail address, perhaps after a name or `mailto:`, or before a full stop."""
+    """Reads an e-mail address, perhaps after a name, `mailto:` or "E-mail:", in brackets or before a full stop."""
     plain = normalization.bare(text)
     if found := re.fullmatch(r"[^<>]*<([^<>]+)>", plain):
         plain = found[1]
-    return normalization.email(re.sub("^mailto:", "", plain, flags=re.IGNORECASE).rstrip("."))
+    plain = re.sub("^mailto:", "", plain, flags=re.IGNORECASE).rstrip(".")
+    try:
+        return normalization.email(plain)
+    except ValueError:
+        # No address ends in a sign, and those that one may begin with are rare.
+        found = re.fullmatch(r"(?:[^@:]*:)?\W*([^\s@]+@[^\s@?]+?)(?:\?\S*)?\W*", plain[:_LONGEST_ADDRESS])
+        if found is None or len(plain) > _LONGEST_ADDRESS:
+            raise
+        return normalization.email(found[1])
 
 
 def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:
@@ -207,7 +257,7 @@ def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:
     numbered = [(str(number), each["id"]) for number, each in enumerate(offered, 1)]
     by_id = [(each["id"], each["id"]) for each in offered]
     by_label = [(each["label"], each["id"]) for each in offered]
-    for key in (_words, _signs):
+    for key in (_words, _plain_words, _signs):
         names: dict[str, str] = {}
         for named in (numbered, by_id, by_label):
             names |= _clear(named, key)
@@ -224,9 +274,16 @@ def _clear(named: Iterable[tuple[str, str]], key: Callable[[str], str]) -> dict[
 
 
 def _words(text: str) -> str:
-    """The letters and digits of the text, folded for comparison."""
+    """The letters and digits of the text, folded for comparison, without keycap emoji before them."""
+    without = _KEYCAP.sub("", text)
+    text = without if any(map(str.isalnum, without)) else text
     said = [each for each in normalization.folded(normalization.readable(text)) if not "\ufe00" <= each <= "\ufe0f"]
     return "".join(each for each in said if each.isalnum() or unicodedata.category(each) in ("Mn", "Mc"))
+
+
+def _plain_words(text: str) -> str:
+    """Like `_words`, without accents."""
+    return normalization.unaccented(_words(text))
 
 
 def _signs(text: str) -> str:

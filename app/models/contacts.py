@@ -12,7 +12,7 @@ from peewee import BooleanField, CompositeKey, IntegerField, TextField
 
 from app import sql
 from app.database import rows
-from app.lib import phones
+from app.lib import normalization, phones
 from app.models.base import OwnedModel, TimeField, json_field, page_before, text_array
 
 # A search first tries this many of the newest contacts. If more than one in ten matches, they fill a page.
@@ -28,7 +28,8 @@ _CONDITIONS = {
     "email": "lower(email) = lower(%(email)s)",
     "phone": "phone = ANY(%(phones)s::text[])",
     "external_id": "external_id = %(external_id)s",
-    "tag": "tags @> ARRAY[%(tag)s]",
+    "tag": """EXISTS (SELECT FROM unnest(tags) AS each
+        WHERE plain_search(lower(btrim(each))) = plain_search(lower(btrim(%(tag)s))))""",
     "updated_since": "updated_at >= %(updated_since)s",
     # `search` is a generated column, and `plain_search` a function in the database.
     "q": "plain_search(search) LIKE plain_search(lower(%(pattern)s))",
@@ -160,7 +161,7 @@ def _values(given: Mapping[str, Any]) -> dict[str, Any]:
         "text": given.get("q", ""),
         "pattern": f"%{_escaped(given.get('q', ''))}%",
         "patterns": [f"%{_escaped(word)}%" for word in given.get("words", ())],
-        "tags": [given["tag"]] if "tag" in given else [],
+        "tag_key": normalization.folded(given.get("tag", "")).strip().encode("ascii", "ignore").decode(),
         **{f"word{number}": word for number, word in enumerate(given.get("words", ()))},
     }
 
@@ -181,9 +182,11 @@ def _among_newest(given: Mapping[str, Any]) -> str:
 def _by_segment(given: Mapping[str, Any]) -> str:
     """Returns SQL that looks each segment up by index, newest first, until the page is full."""
     indexed = []
-    if given.keys() & {"q", "tag"}:
-        indexed.append(_has_keys_of("text", "%(tags)s::text[]"))
-    indexed += [_has_keys_of(f"word{number}", "'{}'") for number in range(len(given.get("words", ())))]
+    if "tag" in given:
+        indexed.append(_HAS_TAG_KEY)
+    if "q" in given:
+        indexed.append(_has_keys_of("text"))
+    indexed += [_has_keys_of(f"word{number}") for number in range(len(given.get("words", ())))]
     if "updated_since" in given:
         indexed.append("workspace_id = %(workspace_id)s AND segment = segments.number")
     # OFFSET 0 keeps the planner from using any other index, however wrong its estimates: one for the order of the page,
@@ -204,8 +207,13 @@ def _by_segment(given: Mapping[str, Any]) -> str:
     """
 
 
-def _has_keys_of(text: str, tags: str) -> str:
-    sought = f"contact_keys_sought(%(workspace_id)s, segments.number, lower(%({text})s), {tags})"
+# 'ß' has the key of all tags that may fold into ASCII.
+_HAS_TAG_KEY = """contact_keys(workspace_id, segment, search, tags)
+    && contact_keys(%(workspace_id)s, segments.number, '', ARRAY[%(tag_key)s, 'ß'])"""
+
+
+def _has_keys_of(text: str) -> str:
+    sought = f"contact_keys_sought(%(workspace_id)s, segments.number, lower(%({text})s), '{{}}')"
     return f"contact_keys(workspace_id, segment, search, tags) @> {sought}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from peewee import DateField, TextField
+from peewee import BooleanField, DateField, TextField
 
 from app.models.base import OwnedModel, TimeField
 
@@ -13,7 +13,7 @@ class WaitingStart(OwnedModel):
     """The state of a time trigger for a booking or a contact. `key`: the trigger.
 
     `at`: when to check it; None: never. `fired_for`: the latest day, of the booking or the date, for which it has
-    started a run, or was published too late.
+    started a run, or was published too late. `is_unreadable`: the contact's value is not a date.
     """
 
     FIXED: ClassVar[frozenset[str]] = frozenset({"automation_id", "key", "booking_id", "contact_id"})
@@ -24,6 +24,7 @@ class WaitingStart(OwnedModel):
     contact_id = TextField(null=True)
     at = TimeField(null=True)
     fired_for = DateField(null=True)
+    is_unreadable = BooleanField(default=False)
 
     @staticmethod
     def id_of(automation_id: str, about_id: str, key: str) -> str:

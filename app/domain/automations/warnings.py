@@ -11,7 +11,9 @@ from app.database import rows
 from app.domain.automations import counts, definitions
 from app.domain.automations.editing import step_trees
 from app.domain.automations.steps import KINDS
+from app.domain.triggers import unreadable_dates
 from app.domain.triggers.run_states import MOST_DEPTH
+from app.domain.triggers.timed_triggers import key_of
 from app.errors import Fault
 from app.lib import json
 from app.models.automations import Automation
@@ -43,7 +45,7 @@ def of(automation: Automation) -> list[dict[str, Any]]:
         {"pointer": f"/definition{each.pointer}", "detail": each.detail, "chain": []}
         for each in of_examples(automation.definition)
     ]
-    return warnings + examples + _of_runs(automation)
+    return warnings + examples + of_dates(automation) + _of_runs(automation)
 
 
 def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
@@ -58,6 +60,19 @@ def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
         for host in dict.fromkeys(_EXAMPLE.findall(json.dumps(placed.step.get(name)).decode()))
     ]
     return found[:MOST_WARNINGS]
+
+
+def of_dates(automation: Automation) -> list[dict[str, Any]]:
+    """Dates of contacts that a trigger of the published version cannot read. Those of the draft are pointed to."""
+    keys = [key_of(trigger) for trigger in automation.definition.get("triggers", ())]
+    return [
+        {
+            "pointer": f"/definition/triggers/{keys.index(each.key)}" if each.key in keys else "",
+            "detail": each.detail,
+            "chain": [],
+        }
+        for each in unreadable_dates.of_automation(automation.id)
+    ]
 
 
 def _of_runs(automation: Automation) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
-from app.lib import ids
+from app.lib import ids, normalization
 from app.lib.schemas import ResponseBody, about, time
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
@@ -58,7 +58,8 @@ def prefetch_for(unit: Unit, workspace_id: str, contact_ids: Collection[str]) ->
 
 def check(text: str) -> None:
     """Raises Invalid for a text that cannot be sent on any channel."""
-    if not text.strip():
+    # Telegram takes a text of signs that nobody sees for an empty one.
+    if not any(not each.isspace() and normalization.is_visible(each) for each in text):
         raise Invalid(Fault("/text", "A message without text cannot be sent."))
     if len(text) > MOST_CHARACTERS:
         detail = f"A message has at most {MOST_CHARACTERS:,} characters; this one has {len(text):,}."

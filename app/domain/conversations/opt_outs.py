@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 from app.domain.work.units import Unit
+from app.lib import normalization
 from app.models.workspaces import Workspace
 
 # By language. A word counts only if it is the whole message, so it must not be a word that a shop may ask for.
@@ -92,7 +93,7 @@ def _plain(text: str) -> str:
     while kept and not _is_of_word(kept[-1]):
         del kept[-1]
     words = " ".join("".join(kept).casefold().split())
-    return words if words in _EXACT else "".join(map(_bare, unicodedata.normalize("NFD", words)))
+    return words if words in _EXACT else normalization.unaccented(words)
 
 
 def _is_visible(character: str) -> bool:
@@ -103,25 +104,7 @@ def _is_of_word(character: str) -> bool:
     return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
-def _bare(character: str) -> str:
-    """Returns a decomposed character as on a plain keyboard; "" for an accent, a hamza or a tatweel.
-
-    Keeps marks that change the syllable, such as Hindi vowels and Japanese voicing marks.
-    """
-    kind = unicodedata.combining(character)
-    if kind >= _FIRST_ACCENT or kind in _POINTS or character in _HAMZA_AND_TATWEEL:
-        return ""
-    latin = _LATIN.fullmatch(unicodedata.name(character, ""))
-    return latin[1].lower() if latin else character
-
-
-# Combining classes: accents above, below and through letters, and the points of Hebrew, Arabic and Syriac.
-_FIRST_ACCENT = 200
-_POINTS = range(10, 37)
-_HAMZA_AND_TATWEEL = "\u0621\u0640"
-# Letters that Unicode does not decompose, such as đ, ł and the dotless i.
-_LATIN = re.compile("LATIN SMALL LETTER (?:DOTLESS )?([A-Z])(?: WITH .*)?")
-# Without its accents, this word would match "đúng" (yes).
+# Without accents it would be "đúng", which is yes.
 _EXACT = ("dừng",)
 _BUILT_IN_STOP = _plain_words(word for words in STOP.values() for word in words)
 _BUILT_IN_START = _plain_words(START)

@@ -25,7 +25,7 @@ from app.domain.work import secrets
 from app.errors import BellhopError, SettingsError, first_line
 from app.lib import clock, versions
 from app.logs import tracing
-from app.outbound import smtp
+from app.outbound import own_address, smtp
 
 # Schedules, leases and tokens use either clock. With NTP, both agree within milliseconds.
 MOST_APART = timedelta(seconds=5)
@@ -193,6 +193,15 @@ def _check_base() -> None:
         raise SettingsError(f"BASE_URL is {settings().base_url}, but web listens on PORT {port}, without a proxy")
 
 
+def check_address() -> str:
+    """`web` can be reached by BASE_URL from here."""
+    try:
+        own_address.ask(timeout_seconds=2.0)  # the leading scheduler waits for it
+    except own_address.Unreachable as error:
+        raise SettingsError(f"BASE_URL ({settings().base_url}) does not lead to web from here: {error}") from error
+    return f"BASE_URL is {settings().base_url}"
+
+
 def check_forwarded() -> str:
     """Checks that TRUSTED_PROXIES is the number of proxies of requests, if any process knows it."""
     told = [each.facts["forwarded"] for each in presence.processes() if "forwarded" in each.facts]
@@ -270,6 +279,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "files": check_files,
     "sharing": check_sharing,
     "proxy": check_proxy,
+    "address": check_address,
     "forwarded": check_forwarded,
     "traces": check_traces,
     "mail": check_mail,

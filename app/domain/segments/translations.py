@@ -12,7 +12,17 @@ from typing import Any
 
 from app import sql
 from app.channels.kinds import KINDS
-from app.domain.triggers.comparisons import COMPARISONS, ORDERED, exists, moment, number, text
+from app.domain.triggers.comparisons import (
+    COMPARISONS,
+    ORDERED,
+    exists,
+    moment,
+    number,
+    text,
+    typed_moment,
+    typed_number,
+)
+from app.lib import json
 
 # Columns of a row called `contact`, by their type.
 TEXTS = ("id", "external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
@@ -124,11 +134,13 @@ class Translation:
         if (limit := number(value)) is not None:
             trimmed = f"btrim({column}, {_SPACES})"
             holds = f"{trimmed}::float8 {operator} {self._value(limit)}" if _is_exact(limit) else _UNKNOWN
-            return f"(CASE WHEN {trimmed} ~ {_NUMBER} THEN {holds} ELSE false END)"
+            return (
+                f"(CASE WHEN {trimmed} ~ {_NUMBER} THEN {holds} WHEN {_may_be_typed(column)} THEN NULL ELSE false END)"
+            )
         if (at := moment(value)) is None:
-            return "false"
+            return "false" if typed_number(value) is None and typed_moment(value) is None else _UNKNOWN
         return f"""(CASE WHEN {column} ~ {_TIME} THEN {column}::timestamptz {operator} {self._value(at)}
-            WHEN {column} ~ '^[0-9]{{4}}-' THEN NULL ELSE false END)"""
+            WHEN {_may_be_typed(column)} THEN NULL ELSE false END)"""
 
     def _custom(self, name: str, comparison: str, value: Any) -> str:
         key = self._value(name)
@@ -140,14 +152,22 @@ class Translation:
                 THEN {self._number(f"{found}::float8", comparison, value)} END
             WHEN 'boolean' THEN CASE {found} WHEN 'true' THEN {true} ELSE {false} END
             WHEN 'array' THEN NULL WHEN 'object' THEN NULL
-            ELSE {_known(comparison, None, value)} END)"""
+            ELSE CASE WHEN {self._has_in_another_case(name)} THEN NULL ELSE {_known(comparison, None, value)} END
+            END)"""
+
+    def _has_in_another_case(self, name: str) -> str:
+        """Whether the contact may have the custom field in another case, which `conditions.holds` finds."""
+        if not name.isascii():
+            return "contact.custom_fields <> '{}'"
+        written = json.dumps(name.lower()).decode()
+        return f"""strpos(lower(contact.custom_fields::text COLLATE "C"), {self._value(written)}) > 0"""
 
     def _number(self, found: str, comparison: str, value: Any) -> str:
         if comparison == "exists":
             return "true"
         if comparison in _OPERATORS:
             if (limit := number(value)) is None:
-                return "false"
+                return "false" if typed_number(value) is None else _UNKNOWN
             return f"{found} {_OPERATORS[comparison]} {self._value(limit)}" if _is_exact(limit) else _UNKNOWN
         if comparison not in ("equals", "one_of"):
             return _UNKNOWN
@@ -164,7 +184,7 @@ class Translation:
         if comparison == "exists":
             there = "true"
         elif comparison in _OPERATORS:
-            at = None if number(value) is not None else moment(value)
+            at = typed_moment(value)
             cut = f"date_trunc('milliseconds', {column})"
             there = "false" if at is None else f"{cut} {_OPERATORS[comparison]} {self._value(at)}"
         return f"(CASE WHEN {column} IS NULL THEN {_known(comparison, None, value)} ELSE {there} END)"
@@ -218,6 +238,11 @@ def needed_tags(condition: Mapping[str, Any]) -> list[str]:
 
 def _known(comparison: str, found: Any, value: Any) -> str:
     return "true" if COMPARISONS[comparison](found, value) else "false"
+
+
+def _may_be_typed(column: str) -> str:
+    """Whether the text may be a number or a time as people type it, which only `comparisons` can read."""
+    return f"({column} ~ '[0-9]' OR octet_length({column}) <> length({column}))"
 
 
 def _values(comparison: str, value: Any) -> list[Any]:

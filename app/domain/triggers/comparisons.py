@@ -12,8 +12,8 @@
 - `matches` finds a regular expression of RE2, without regard to case, in the first 1,000 characters; of a list, of all
   elements together.
 - true and false equal themselves and the text "true" and "false".
-- `greater_than`, `less_than`, `at_least` and `at_most` compare numbers with numbers and times (RFC 3339) with times;
-  all else is false.
+- `greater_than`, `less_than`, `at_least` and `at_most` compare numbers with numbers and times with times, also those
+  in text as people type it ("1.234,50", "25 €", "21.11.1990"), if it can be read in one way only; all else is false.
 - `one_of` holds if the field equals one of a list.
 """
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -29,6 +30,7 @@ from unicodedata import normalize
 
 import re2
 
+from app.lib import typed_answers
 from app.lib.normalization import folded
 
 # The comparisons of what comes first, numbers or times.
@@ -45,6 +47,9 @@ _LONGEST_REMEMBERED = 200
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.]{5,15}([Zz]|[+-][0-9]{2}:?[0-9]{2})?)?", re.ASCII)
+
+
+_NOT_ORDERED = "Give a number or a time to compare with, such as 18, 2026-11-21 or 2026-11-21T10:00:00Z."
 
 
 def fault_of_value(comparison: str, condition: Mapping[str, Any]) -> str | None:
@@ -71,6 +76,8 @@ def _fault_of_one(comparison: str, value: Any) -> str | None:
         return _fault_of_pattern(value)
     if "{{" in value or "{%" in value:
         return "Text to compare with is no template. To compare with a field, name it as 'other'."
+    if comparison in ORDERED and typed_number(value) is None and typed_moment(value) is None:
+        return _NOT_ORDERED
     return None
 
 
@@ -152,7 +159,7 @@ def _compiled(pattern: str) -> Any:
 
 def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     """The comparison of two numbers, or of two times; false for all else."""
-    readings: tuple[Callable[[Any], Any], ...] = (number, moment)
+    readings: tuple[Callable[[Any], Any], ...] = (number, moment, typed_number, typed_moment)
 
     def compare(found: Any, value: Any) -> bool:
         for read in readings:
@@ -185,6 +192,24 @@ def moment(value: Any) -> datetime | None:
     if not isinstance(value, datetime):
         return None
     return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def typed_number(value: Any) -> float | None:
+    """The number that the value is, or that somebody typed, such as "25 €"; None if it is none, or may be another."""
+    if (plain := number(value)) is not None or not isinstance(value, str):
+        return plain
+    with suppress(ValueError):
+        return typed_answers.number(value)
+    return None
+
+
+def typed_moment(value: Any) -> datetime | None:
+    """The time that the value is, or the day that somebody typed; None if it is none, or may be another."""
+    if (plain := moment(value)) is not None or not isinstance(value, str):
+        return plain
+    with suppress(ValueError):
+        return datetime.fromisoformat(typed_answers.date(value)).replace(tzinfo=UTC)
+    return None
 
 
 def text(value: Any) -> str:

@@ -22,6 +22,7 @@ MOST_MATCHES = 10
 MOST_DAYS = 36_500
 ROOTS = ("contact", "conversation", "trigger", "steps", "run")
 
+CUSTOM = "contact.custom_fields."
 _LISTS = ("all", "any")
 _COMPARED = ("value", "other", "days_ago")
 
@@ -67,7 +68,21 @@ def at_time(condition: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 
 def value_at(field: str, variables: Mapping[str, Any]) -> Any:
-    """The value that the dotted path names; None if there is none."""
+    """The value that the dotted path names; None if there is none. Custom fields are found in any case, too."""
+    found = _value_at(field, variables)
+    if found is not None or not field.startswith(CUSTOM):
+        return found
+    custom, name = _value_at(CUSTOM[:-1], variables), field.removeprefix(CUSTOM)
+    others = custom if isinstance(custom, Mapping) and name not in custom else {}
+    return next((others[each] for each in sorted(others) if is_same_name(each, name)), None)
+
+
+def is_same_name(one: str, other: str) -> bool:
+    """Whether two names of custom fields differ only in their case."""
+    return one.isascii() == other.isascii() and one.casefold() == other.casefold()
+
+
+def _value_at(field: str, variables: Mapping[str, Any]) -> Any:
     found: Any = variables
     while field:
         if isinstance(found, Mapping) and field in found:

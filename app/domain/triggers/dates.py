@@ -11,6 +11,7 @@ from app.domain.triggers.timed_triggers import Trigger
 from app.lib import time_zones, typed_answers
 
 CUSTOM_FIELD = "contact.custom_fields."
+UTC = ZoneInfo("UTC")
 
 
 class Coming(NamedTuple):
@@ -43,6 +44,11 @@ def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fi
         if at > after:
             return Coming(each, at)
     return None
+
+
+def is_readable(value: Any) -> bool:
+    """Whether the value of a custom field is a date."""
+    return _day(value, UTC) is not None
 
 
 def _anniversaries(day: date, after: datetime) -> Iterable[date]:

@@ -79,10 +79,10 @@ def plan(
         if isinstance(about, Booking)
         else _for_contact(unit, trigger, about, known)
     )
-    if planned.at is None and planned.fired_for is None:
+    if planned.at is None and planned.fired_for is None and not planned.is_unreadable:
         if waiting is not None:
             unit.drop(waiting)
-    elif waiting is None or (waiting.at, waiting.fired_for) != (planned.at, planned.fired_for):
+    elif waiting is None or _state(waiting) != _state(planned):
         unit.put(planned)
 
 
@@ -113,10 +113,19 @@ def _for_booking(
     return known.altered(at=booking.starts_at if fired_for and at <= unit.now else at, fired_for=fired_for)
 
 
+def _state(waiting: WaitingStart) -> tuple[datetime | None, date | None, bool]:
+    return waiting.at, waiting.fired_for, waiting.is_unreadable
+
+
 def _for_contact(unit: Unit, trigger: Trigger, contact: Contact, known: WaitingStart) -> WaitingStart:
-    """The row as it has to be. One that has fired stays, so that a date that changes does not fire twice in a year."""
+    """The row as it has to be. One that has fired stays, so that a date that changes does not fire twice in a year.
+
+    So does one for a value that is no date: `unreadable_dates` tells of it.
+    """
     coming = _coming(unit, trigger, contact, known)
-    return known.altered(at=coming.at if coming else None)
+    value = contact.custom_fields.get(dates.field_of(trigger))
+    is_unreadable = coming is None and value not in (None, "") and not dates.is_readable(value)
+    return known.altered(at=coming.at if coming else None, is_unreadable=is_unreadable)
 
 
 def _coming(unit: Unit, trigger: Trigger, contact: Contact, known: WaitingStart) -> Coming | None:

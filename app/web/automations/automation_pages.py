@@ -133,7 +133,7 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
         has_figures=counted is not None,
         has_marks=counted is None,
     )
-    told = warnings.of(automation) if version is None else []
+    told = warnings.of(automation) if version is None else warnings.of_dates(automation)
     showing = Showing(
         figures=step_figures.figures_of(automation, counted, since) if counted else {},
         shares=step_figures.shares_of(counted) if counted else {},
@@ -154,7 +154,10 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
         periods=step_figures.periods(),
         view=view if view in VIEWS else "",
         is_changed=automation.latest_version > 0 and is_changed(automation, version),
-        general=[*showing.problems.get("", ()), *showing.warnings.get("", ())],
+        general=[
+            *showing.problems.get("", ()),
+            *(each for at in ("", "/triggers") for each in showing.warnings.get(at, ())),
+        ],
         address=lists.address,
     )
 

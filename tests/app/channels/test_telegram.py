@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Request, Verdict
 from app.channels.inbound import Media
 from app.channels.kinds import KINDS
+from app.lib import json
 from app.outbound import Answer, Outbound, Reason, answered, failed
 from tests.providers.base import Reply, Trouble
 from tests.providers.telegram import TOKEN, Telegram, refused, throttled
@@ -322,3 +323,26 @@ def test_updates_reach_the_webhook_with_its_secret(telegram: Telegram, account: 
     call = telegram.calls[-1]
     assert KIND.is_genuine(hook, {name.lower(): value for name, value in call.headers.items()}, call.body)
     assert [arrival.text for arrival in KIND.arrivals(hook, call.body)] == ["Hello"]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "description", "is_sent_again"),
+    [
+        ("image/png", "Bad Request: PHOTO_INVALID_DIMENSIONS", True),
+        ("image/jpeg", "Bad Request: IMAGE_PROCESS_FAILED", True),
+        ("video/mp4", "Bad Request: VIDEO_CONTENT_TYPE_INVALID", True),
+        ("image/png", "Bad Request: chat not found", False),
+        ("application/pdf", "Bad Request: PHOTO_INVALID_DIMENSIONS", False),
+    ],
+)
+def test_what_cannot_be_shown_goes_again_as_a_document(
+    content_type: str, description: str, *, is_sent_again: bool
+) -> None:
+    message = Outgoing("msg_1", "42", "Yours", file=File("a", content_type, b"content"))
+    answer = answered(400, json.dumps({"ok": False, "error_code": 400, "description": description}), 5)
+
+    again = KIND.instead(message, answer)
+
+    assert (again is not None) is is_sent_again
+    assert again is None or (again.text, again.file) == ("Yours", File("a", "application/octet-stream", b"content"))
+    assert again is None or KIND.instead(again, answer) is None

@@ -210,10 +210,30 @@ def test_parameters_of_a_template_are_in_one_line() -> None:
     ]
 
 
-@pytest.mark.parametrize(("text", "is_refused"), [("", True), (" \n", True), ("Anna", False)])
-def test_an_empty_parameter_of_a_template_is_known_to_be_refused(text: str, *, is_refused: bool) -> None:
-    template = {"name": "autumn", "components": [{"type": "body", "parameters": [{"type": "text", "text": text}]}]}
+@pytest.mark.parametrize(
+    ("kind", "text", "is_refused"),
+    [
+        *(("body", "", True), ("body", " \n", True), ("body", "Anna", False), ("header", "a" * 60, False)),
+        *(("body", "a" * 1024 + "  ", False), ("body", "a" * 1025, True), ("HEADER", "a" * 61, True)),
+    ],
+)
+def test_a_parameter_that_is_empty_or_too_long_is_known_to_be_refused(
+    kind: str, text: str, *, is_refused: bool
+) -> None:
+    template = {"name": "autumn", "components": [{"type": kind, "parameters": [{"type": "text", "text": text}]}]}
     assert (KIND.template_fault(template) is not None) is is_refused
+
+
+@pytest.mark.parametrize("components", [None, 7, "a", {"type": "body"}, [7, None]])
+def test_components_that_are_none_are_no_fault(components: object) -> None:
+    assert KIND.template_fault({"name": "autumn", "components": components}) is None
+
+
+@pytest.mark.parametrize(("given", "sent"), [("text/csv", "text/plain"), ("image/png", "image/png")])
+def test_of_texts_only_plain_ones_are_uploaded(given: str, sent: str) -> None:
+    request = KIND.preparing(ACCOUNT, outgoing(None, file=File("prices.csv", given, b"a,b")))
+    assert request is not None
+    assert (given == sent or given.encode() not in request.body, sent.encode() in request.body) == (True, True)
 
 
 def test_a_message_is_marked_as_read_as_pywa_does_it(server: WhatsAppServer) -> None:

@@ -138,6 +138,24 @@ def test_a_message_of_an_unknown_kind_is_one_and_keeps_its_document(content: dic
     assert (received.text, received.button_id, received.payload) == (text, None, item)
 
 
+@pytest.mark.parametrize(
+    ("item", "kind"),
+    [
+        ({"type": "unsupported", "errors": [{"code": 131060, "title": "View-once media"}]}, "unsupported"),
+        ({"type": "ephemeral"}, "ephemeral"),
+        ({"type": "image", "image": {"mime_type": "image/jpeg"}, "errors": [{"code": 131052}]}, "image"),
+        ({"type": "contacts", "contacts": [{"phones": [{"phone": "1"}]}]}, "contacts"),
+        ({"type": "text", "text": {"body": 7}}, "text"),
+        ({}, "unknown"),
+    ],
+)
+def test_a_message_without_the_part_that_its_kind_has_is_one(item: dict[str, Any], kind: str) -> None:
+    item = {"from": PHONE, "id": "wamid.1", "timestamp": str(AT), **item}
+    [received] = arrivals(webhook(contacts=[person()], messages=[item]))
+    said = (received.text, received.media, received.button_id, received.payload)
+    assert said == (f"A message that Bellhop cannot show ({kind})", (), None, item)
+
+
 def test_the_answers_in_a_flow_are_read() -> None:
     answers = {"rating": "0_Excellent", "extras": ["a", "b"], "flow_token": "unused"}
     reply = {"body": "Sent", "name": "flow", "response_json": json.dumps(answers)}
@@ -279,7 +297,6 @@ def test_what_can_be_read_is_kept_beside_what_cannot() -> None:
         b'{"entry": [{"changes": [{"value": null}]}]}',
         webhook(messages=[message("wamid.1", text="Hi") | {"timestamp": "soon"}]),
         webhook(messages=[message("wamid.1", text="Hi") | {"timestamp": "9" * 30}]),
-        webhook(messages=[message("wamid.1", text={"body": 7})]),
         webhook(messages=[message("", text="Hi")]),
         webhook(messages=[{"id": "wamid.1", "timestamp": "1", "type": "text", "text": {"body": "From nobody"}}]),
         webhook(messages="Hi"),

@@ -19,6 +19,7 @@ from app.domain.billing.months import Month
 from app.domain.people import tokens
 from app.domain.webhooks import endpoints
 from app.lib import clock, vault, versions
+from app.outbound import own_address
 from tests.cast import Api, accept, all_of, apply, make_endpoint, one
 from tests.conftest import Keys, Servers
 
@@ -407,7 +408,7 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
 
     lines = done.output.splitlines()
     assert done.exit_code == 1
-    assert [line.split(":")[0] for line in lines[:17]] == [
+    assert [line.split(":")[0] for line in lines[:18]] == [
         "ok     settings",
         "ok     version",
         "ok     database",
@@ -421,12 +422,13 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
         "ok     files",
         "ok     sharing",
         "ok     proxy",
+        "WRONG  address",
         "ok     forwarded",
         "ok     traces",
         "ok     mail",
         "ok     names",
     ]
-    assert [line.split(":")[0] for line in lines[17:]] == [f"WRONG  {name}" for name in presence.TYPES]
+    assert [line.split(":")[0] for line in lines[18:]] == [f"WRONG  {name}" for name in presence.TYPES]
 
 
 def test_check_tells_in_one_line_that_rabbitmq_is_away(empty: None) -> None:
@@ -438,7 +440,8 @@ def test_check_tells_in_one_line_that_rabbitmq_is_away(empty: None) -> None:
     assert done.stderr == ""
 
 
-def test_check_is_content_when_everything_is_there(run: Run) -> None:
+def test_check_is_content_when_everything_is_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_address, "ask", lambda **_: None)
     for name in presence.TYPES:
         bells.flags().set(f"process:{name}:host:1", b"1")
 

@@ -108,6 +108,20 @@ def test_a_text_of_any_length_is_found_wherever_it_begins(
         assert Contact.newest(api.workspace_id, {"q": text[begin : begin + length]}, None, 4)
 
 
+@pytest.mark.parametrize("looked_at", [0, 200])
+def test_a_tag_is_found_that_is_equal_to_a_reader(api: Api, monkeypatch: pytest.MonkeyPatch, looked_at: int) -> None:
+    monkeypatch.setattr(contacts, "LOOKED_AT", looked_at)
+    tags = ["vip", "\uff36\uff29\uff30", "Café", "BİLGİ", "Straße", "ΠΕΛΑΤΗΣ", "vip 2", "cafe", "日本"]
+    for number, tag in enumerate(tags):
+        api.contact(external_id=f"c-{number}", tags=[tag])
+
+    for sought, places in (
+        *(("VIP", [1, 0]), ("\uff56\uff49\uff50", [1, 0]), ("cafe\u0301", [2]), ("CAFÉ", [2]), ("bilgi", [3])),
+        *(("STRASSE", [4]), ("πελάτης", [5]), ("cafe", [7]), ("日本", [8]), ("日", []), ("vi", [])),
+    ):
+        assert list(paged(api.workspace_id, {"tag": sought})) == [f"c-{place}" for place in places], sought
+
+
 # New segments
 
 

@@ -81,6 +81,7 @@ def test_a_message_in_a_web_chat_without_a_visitor_fails(workspace_id: str, cont
     [
         ("", "A message without text cannot be sent."),
         (" \n\t", "A message without text cannot be sent."),
+        ("\u200b\u2060 \ufeff", "A message without text cannot be sent."),
         ("x" * (MOST_CHARACTERS + 1), "A message has at most 4,096 characters; this one has 4,097."),
         ("a\0b", "A message cannot contain the character U\\+0000."),
     ],

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,6 +21,7 @@ from app.domain.insight import checks
 from app.domain.insight.checks import Result
 from app.errors import SettingsError
 from app.lib import clock, json, versions
+from app.outbound import own_address
 from tests.conftest import Servers
 from tests.mail_server import MailServer
 
@@ -179,6 +184,65 @@ def test_the_address_of_the_service_is_safe_and_leads_to_web(
     monkeypatch.setattr(checks, "settings", lambda: configured)
 
     assert checks.look("proxy").is_good is is_good
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "cause"),
+    [
+        (200, {}, b'{"status":"alive","version":"1"}', None),
+        (200, {}, b"<h1>Welcome to nginx!</h1>", "/healthz is answered by something else than Bellhop"),
+        (502, {}, b"Bad Gateway", "/healthz is answered with 502"),
+        (
+            301,
+            {"Location": "https://www.shop.example/"},
+            b"",
+            "/healthz is redirected to https://www.shop.example/: give",
+        ),
+    ],
+)
+def test_the_service_is_asked_at_its_address(
+    monkeypatch: pytest.MonkeyPatch, status: int, headers: dict[str, str], body: bytes, cause: str | None
+) -> None:
+    with _answering(status, headers, body) as (port, asked):
+        monkeypatch.setattr(own_address, "settings", lambda: replace(settings(), base_url=f"http://127.0.0.1:{port}"))
+        result = checks.look("address")
+
+    assert (result.is_good, asked) == (cause is None, ["/healthz"])
+    assert cause is None or cause in result.text
+
+
+def test_an_address_that_leads_nowhere_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with _answering(200, {}, b"") as (port, _):
+        pass
+    configured = replace(settings(), base_url=f"http://127.0.0.1:{port}")
+    monkeypatch.setattr(own_address, "settings", lambda: configured)
+    monkeypatch.setattr(checks, "settings", lambda: configured)
+
+    said = f"BASE_URL (http://127.0.0.1:{port}) does not lead to web from here: [Errno 111] Connection refused"
+    assert checks.look("address") == Result("address", False, said)
+
+
+@contextmanager
+def _answering(status: int, headers: dict[str, str], body: bytes) -> Iterator[tuple[int, list[str]]]:
+    """A server that answers so: its port, and the paths that it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port, asked
+        server.shutdown()
 
 
 def test_where_files_cannot_be_written_the_directory_is_named(nowhere_for_files: Path) -> None:

@@ -59,7 +59,23 @@ ODD = [
     *("true", "True", "false", "null", "None", "inf", "nan", "-", "[]", "{}"),
     *("2026-11-25", "2026-11-25T12:00:00.123Z", "2026-11-25t12:00:00z", "2026-11-25 12:00:00", "2026-02-30"),
     *("2026-11-31", "2026-11-25T12:00:00.123456+01:00", "0000-01-01", "0001-01-01", "9999-12-31", "2026-11-2"),
-    *("2026-11-25T24:00:00Z", " 2026-11-25", "2026-11-25T12:00Z", "20261125", "%", "%%", "_", "\\", "'", '"'),
+    *(
+        "2026-11-25T24:00:00Z",
+        " 2026-11-25",
+        "2026-11-25T12:00Z",
+        "20261125",
+        "%",
+        "25.11.2026",
+        "3/4/2026",
+        "25 €",
+        "1.234,5",
+        "\u0662\u0665",
+        "%%",
+        "_",
+        "\\",
+        "'",
+        '"',
+    ),
 ]
 TEXT = st.sampled_from(ODD) | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
 ODD_NUMBERS = [0, 10, 10.0, 10.5, -10, 0.1, 0.30000000000000004, 1e16, 1e-7, 5e-324, 2**53 - 1, 2**53, -(2**53), 1e300]
@@ -76,7 +92,9 @@ CONTACT = st.fixed_dictionaries(
         "email": OPTIONAL_TEXT,
         "locale": OPTIONAL_TEXT,
         "tags": st.lists(TEXT.filter(bool), max_size=3, unique=True),
-        "custom_fields": st.dictionaries(st.sampled_from(["plan", "a.b", "a", " "]), SCALAR, max_size=3),
+        "custom_fields": st.dictionaries(
+            st.sampled_from(["plan", "Plan", "PLÄN", "plän", "a.b", "a", " "]), SCALAR, max_size=3
+        ),
         "opted_out": st.booleans(),
         "created_at": TIME,
         "updated_at": TIME,
@@ -93,6 +111,7 @@ FIELDS = st.sampled_from(
     [
         *("contact.first_name", "contact.email", "contact.locale", "contact.id", "contact.phone"),
         *("contact.tags", "contact.tags.0", "contact.custom_fields", "contact.custom_fields.plan"),
+        *("contact.custom_fields.PLAN", "contact.custom_fields.PLän"),
         *(
             "contact.custom_fields.a.b",
             "contact.custom_fields.a",

@@ -369,3 +369,14 @@ def test_the_page_of_a_contact_takes_as_many_statements_however_much_was_said(ow
             owner.page(f"contacts/{contact_id}")
         taken.append(len(seen))
     assert taken[0] == taken[1] <= 18
+
+
+def test_a_date_that_an_automation_cannot_read_is_marked(api: Api, owner: Person) -> None:
+    trigger = {"date": "contact.custom_fields.birthday", "every": "year", "at": "09:00"}
+    definition = {"triggers": [trigger], "steps": [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}]}
+    automation_id = api.published(name="Gifts <3", definition=definition)
+    ada = api.contact(external_id="ada", custom_fields={"birthday": "in spring", "plan": "soon"})["id"]
+
+    page = owner.page(f"contacts/{ada}")
+    assert page.count("This is no date, so nothing starts for it: <bdi>Gifts <3</bdi>.") == 1
+    assert owner.page(f"automations/{automation_id}").count("1 contact has a 'birthday' that is no date") == 1
