@@ -27,9 +27,9 @@ _LONGEST, _LONGEST_ADDRESS = 100, 500
 _YEAR_FIRST = re.compile(r"([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?([0-9]{1,2}) ?[日일]?", re.ASCII)
 _YEAR_LAST = re.compile(r"([0-9]{1,2}) ?([-/. ]) ?([0-9]{1,2}) ?\2 ?([0-9]{4}|[0-9]{2})", re.ASCII)
 # Words within dates such as "the 21st of November 2026" and "21 de noviembre de 2026".
-_BETWEEN = frozenset(
-    ["the", "of", "st", "nd", "rd", "th", "de", "del", "do", "di", "den", "le", "er", "o", "r", "г", "года", "р"]
-)
+_BETWEEN = {*("the", "of", "st", "nd", "rd", "th", "de", "del", "do", "di", "den", "le", "er", "o", "r")} | {
+    *("\u0433", "года", "\u0440")
+}
 _TIME_AFTER = re.compile(
     r"[T,]? ?[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)? ?([ap]\.?m|uhr|h)?\.? ?(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})?$",
     re.IGNORECASE | re.ASCII,
