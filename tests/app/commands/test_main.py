@@ -234,7 +234,7 @@ def test_a_name_that_is_none_is_refused(run: Run, api: Api, name: str) -> None:
 def test_bytes_that_are_no_text_are_one_line(
     run: Run, api: Api, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], stdin: str
 ) -> None:
-    monkeypatch.setattr(member_commands, "_password", lambda: stdin)
+    monkeypatch.setattr(member_commands, "password", lambda: stdin)
 
     done = run(*(argument.format(workspace=api.workspace_id) for argument in arguments))
 
