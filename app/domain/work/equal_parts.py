@@ -1,4 +1,4 @@
-"""Equal parts: due work is done in equal parts for all owners, so that one with a lot delays no other."""
+"""Equal parts: does due work in equal parts for all owners, so that a large one delays no other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLICE_SECONDS = 0.25
 
 
 def serve(owners: Iterable[str], do: Callable[[Sequence[str], int], Counter[str]]) -> int:
-    """Does what is due for the owners, until none is left or the slice is over; returns how much was done.
+    """Does what is due for the owners until none is left or the slice is over; returns how much.
 
     `do(owners, each)` handles up to `each` rows of each owner, and returns how many of each it handled.
     """

@@ -83,7 +83,7 @@ class Recorder:
         self._record(kind, data, contact_id, None)
 
     def record_for(self, endpoint_id: str, kind: str, data: Mapping[str, Any]) -> str:
-        """Records an event for one endpoint, even if it does not want the kind; returns the delivery's id."""
+        """Records an event for one endpoint, whether or not it wants the kind; returns the delivery's id."""
         delivery_id = ids.new("dlv")
         self._record(kind, data, None, (endpoint_id, delivery_id))
         return delivery_id

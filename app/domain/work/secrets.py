@@ -83,7 +83,7 @@ Sealed = list[bytes | None]
 
 @dataclass(slots=True)
 class Found:
-    """How many secrets were re-encrypted, how many had the newest key, and the ids of unreadable rows."""
+    """How many secrets were re-encrypted or had the newest key, and the ids of unreadable rows."""
 
     reencrypted: int = 0
     already: int = 0
@@ -111,7 +111,7 @@ def reencrypt() -> Found:
 
 
 def unreadable() -> str | None:
-    """The id of an endpoint, channel or queued write whose secret no key decrypts; None if none was found.
+    """The id of an endpoint, channel or queued write whose secret no key decrypts; None if none is.
 
     Looks only at each place's `sample`.
     """
