@@ -29,7 +29,7 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
 
 
 def create(change: Change) -> Effect:
-    """Records the sale. Raises what `check` does."""
+    """Records the sale. Raises like `check`."""
     payload = change.payload
     contact = check(change.workspace_id, payload, change.unit)
     sale = Sale(
@@ -49,9 +49,9 @@ def create(change: Change) -> Effect:
 
 
 def check(workspace_id: str, payload: Mapping[str, Any], unit: Unit | None = None) -> Contact:
-    """Checks that the sale may be recorded, in the unit if one is given; returns its contact.
+    """Checks that the sale may be recorded, and returns its contact. `unit`: locks what it reads.
 
-    Raises Invalid if there is no such contact, Conflict if another sale has the reference.
+    Raises Invalid if there is no such contact, and Conflict if another sale has the reference.
     """
     contact = contacts.find_named(workspace_id, payload["contact_id"], unit)
     if (reference := payload.get("reference")) is not None:
