@@ -1,4 +1,4 @@
-"""Albums: joins files that a contact sent together, each in a message of its own, into one."""
+"""Albums: joins files that a contact sent together, each as its own message, into one message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOOKED_AT = 30
 
 
 def message_of(unit: Unit, conversation: Conversation, album: str | None) -> Message | None:
-    """Returns the message with the album's first file, locked; None if there is none. Raises Busy."""
+    """The message with the album's first file, locked; None if there is none. Raises Busy."""
     if album is None:
         return None
     name = _name(conversation, album)
