@@ -13,10 +13,10 @@ from app.models.conversations import MOST_LOOKED_AT, Conversation
 AWAKE = ("mine", "unassigned", "all")
 VIEWS = (*AWAKE, "waiting", "snoozed", "closed")
 SEARCH = "search"
-# What narrows a view further.
+# The filters that narrow a view.
 FILTERS = ("label", "channel_id", "assignee_id")
 NOBODY = "none"
-# A change of a whole view takes no more conversations than this.
+# The most conversations that one change of a whole view takes.
 MOST_CHOSEN = 500_000
 
 
