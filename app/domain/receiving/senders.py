@@ -68,7 +68,8 @@ def move(
     """Gives the contact of one of `formers` the identity `external_id`.
 
     Returns it, or None if unknown. If another contact has that identity or the phone number, merges the two. If both
-    have an `external_id` of the workspace, only suggests the merge, changes nothing and returns None. Raises Busy.
+    have an `external_id` of the workspace, only suggests the merge, leaves their identities and returns None. Raises
+    Busy.
     """
     unit = change.unit
     names = [each for each in (*formers, external_id) if known(unit, channel, each) is not None]
