@@ -12,7 +12,7 @@ from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 
 LONGEST = message_searches.LONGEST_SEARCH
-# The contacts that are looked at, the newest that match, and those of them that are shown.
+# How many of the newest matching contacts are examined, and how many of these are shown.
 CONTACTS_LOOKED_AT, MOST_CONTACTS = 200, 20
 # How many characters of a text are shown before the first match, and in all.
 _BEFORE, _LONGEST_LINE = 30, 160
@@ -44,10 +44,11 @@ class Found:
 
 
 def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found:
-    """Conversations with the words in a message, the latest message first, up to `limit` after `last_id`.
+    """Finds conversations by their messages' words, the latest message first.
 
-    Without `last_id`, conversations that the text identifies come first, then those of contacts with all its words, or
-    parts of words, in any order. Costs at most one search of messages and two of contacts.
+    Up to `limit`, after the message `last_id`. Without `last_id`, conversations that the text identifies come first,
+    then those of contacts with all its words, or parts of words, in any order. Costs at most one search of messages and
+    two of contacts.
     """
     text = text[:LONGEST].replace("\0", "")
     words = words_of(text)
