@@ -1,8 +1,9 @@
-"""Assignments by rule: unassigned conversations go to the available member with the fewest open ones.
+"""Assignments by rule: unassigned conversations go to the member with the fewest open ones.
 
-The rule applies to channels whose setting `assignment` is `balanced`. Their open conversations that are unassigned and
-not snoozed form a queue: first the ones whose contact waits for an answer, the longest waiting first. Assigning locks
-the member's row, so that no capacity is exceeded, however many processes assign.
+Only available members with room get any. The rule applies to channels whose setting `assignment` is `balanced`. Their
+open conversations that are unassigned and not snoozed form a queue: first the ones whose contact waits for an answer,
+the longest waiting first. Assigning locks the member's row, so that no capacity is exceeded, however many processes
+assign.
 """
 
 from __future__ import annotations

@@ -11,9 +11,10 @@ from app.lib import request_ids
 
 
 def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
-    """Removes a member, who loses access at once, and gives back the conversations that wait for an answer.
+    """Removes a member, who loses access at once. If the workspace uses the rule, queues a job.
 
-    A job gives them back, if the workspace uses the rule. Raises NotFound, and Conflict for the last owner.
+    The job gives back the member's conversations that wait for an answer. Raises NotFound, and Conflict for the last
+    owner.
     """
     trace_id = request_ids.kept_or_new(None)
     with transaction():

@@ -56,7 +56,7 @@ def update(change: Change) -> Effect | None:
 
 
 def give_back(change: Change) -> Effect | None:
-    """Returns the member's conversations that wait for an answer to the queue, with their place in it.
+    """Returns the member's conversations that wait for an answer to the queue, keeping their place.
 
     Only on channels with the rule. Runs in parts: returns None if more are left. Raises Busy.
     """

@@ -18,7 +18,7 @@ MOST_QUEUED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The next member and the member's `load` of open conversations, or the `reason` why there is none.
+    """The next member and the `load` of open conversations, or the `reason` why there is none.
 
     `gone`: all chosen members have left the workspace. `queued`: how many conversations wait, counted up to MOST_QUEUED
     + 1.
