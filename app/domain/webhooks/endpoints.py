@@ -119,7 +119,7 @@ def enable(change: Change) -> Effect:
     release_held = change.payload.get("release_held", False)
     if release_held:
         _sweep(change, change.target, "release", ["held"])
-    # For deliveries that are not held: postponed ones, and ones that a sweep has not reached.
+    # For deliveries that are not held: postponed ones, and ones that no sweep had held yet.
     database.after_commit(partial(mailbox.ring, lanes.FAST, change.target))
     audit.record(change, "endpoint", change.target, {"release_held": release_held})
     return Effect("changed", "endpoint", change.target)
