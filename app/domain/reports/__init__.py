@@ -1,1 +1,1 @@
-"""Reports of the inbox: figures of messages and conversations, counted after the fact, and read over days of a zone."""
+"""Reports of the inbox: figures of messages and conversations, counted later, by days of a zone."""
