@@ -19,9 +19,9 @@ _CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The charge for the plan itself (`meter` None), or for the `quantity` of a meter beyond what is included.
+    """The charge for the plan itself, or for the units of a meter beyond what the plan includes.
 
-    `unit_price` is None if further units are free.
+    `meter`: None for the plan. `quantity`: the number of units charged. `unit_price`: None if further units are free.
     """
 
     description: str
@@ -34,7 +34,7 @@ class Line:
 
 
 def money(description: str, **options: Any) -> fields.String:
-    """A schema's field for an amount in a response: a decimal string."""
+    """A schema field for an amount of money in a response: a decimal string."""
     metadata = {"description": description, "pattern": r"^[0-9]+(\.[0-9]+)?$", "example": "49.00"}
     return fields.String(metadata=metadata, **options)
 
@@ -42,8 +42,8 @@ def money(description: str, **options: Any) -> fields.String:
 def lines(plan: Plan, used: Mapping[str, int], month: Month, made_at: datetime) -> list[Line]:
     """A line for the plan's price, and one for each of its meters.
 
-    The price of the month in which a workspace was created is prorated by its days, the first included; what the plan
-    includes is not. Only lines are rounded, to the cent, half a cent up.
+    In the month in which the workspace was created, the price is prorated by days, the first day included; what the
+    plan includes is not prorated. Only lines are rounded: to the cent, half a cent up.
     """
     days = month.days_since(made_at)
     part = "" if days == month.days else f", {days} of {month.days} days"
