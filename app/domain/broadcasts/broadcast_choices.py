@@ -46,7 +46,7 @@ class Preview:
 
 
 def preview(workspace_id: str, condition: Mapping[str, Any], payload: Mapping[str, Any]) -> Preview:
-    """Counts the contacts that would get the broadcast now, and those left out, by reason."""
+    """Counts the contacts that would get the broadcast now, and the others by reason."""
     counted = scans.count(workspace_id, condition)
     left_out: Counter[str] = Counter()
     looked_at, ends = 0, time.monotonic() + MOST_LOOKED_AT_SECONDS

@@ -1,4 +1,4 @@
-"""Sending: a broadcast's message to each contact, in their latest conversation that is connected."""
+"""Sending: broadcast messages, each in a contact's latest conversation on a connected channel."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SendMessage:
         return [sets.key(Contact, self._broadcast.workspace_id, "id", each) for each in contact_ids]
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
-        """Reads the contacts' latest conversations and recent texts, and which addresses have got it."""
+        """Reads the contacts' latest conversations and recent texts, and the addresses already reached."""
         free = [key.value for key in self.needs(contact_ids) if unit.is_free(key)]
         messages.prefetch_for(unit, self._broadcast.workspace_id, free)
         addresses = set()

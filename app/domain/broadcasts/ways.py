@@ -37,7 +37,7 @@ class Way:
 
     @property
     def window_ends_at(self) -> datetime | None:
-        """Until when free text may be sent; None if unknown, or if the channel has no such window."""
+        """Until when free text may be sent; None if there is no conversation or no such window."""
         return self.conversation.window_ends_at if self.conversation else None
 
 

@@ -1,6 +1,6 @@
 """Arrivals: messages and receipts over channels, stored before the webhook is answered.
 
-They are stored once, and are then mail of their sender. A sender is a contact as a channel knows it. Everything about a
+Each is stored once, and is then mail of its sender. A sender is a contact as a channel knows it. Everything about a
 sender, receipts and echoes included, is processed in the order in which it came, independently of the workspace's
 writes.
 """
@@ -141,7 +141,7 @@ def _retry(condition: str, *parameters: str) -> int:
 
 def _sender_of(item: Arrival) -> str:
     if isinstance(item, Moved):
-        return item.formers[0]  # queued behind what came under the former name
+        return item.formers[0]  # queued behind the arrivals under the former name
     return item.recipient if isinstance(item, (Echoed, Receipt)) else item.sender
 
 

@@ -46,7 +46,7 @@ ASKING_SECONDS, TIMEOUT_SECONDS = 15.0, 30.0
 LEASE_SECONDS = ASKING_SECONDS + TIMEOUT_SECONDS + 15
 # The pause before each further attempt. After the last one, the file is given up.
 PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0, 3_600.0)
-# Two attempts only: a run waits for five minutes at most.
+# The most further attempts for a run, which waits for five minutes at most.
 MOST_TRIES_FOR_RUN = 2
 TOO_LARGE = Verdict(
     Outcome.FAILED, code="too_large", detail=f"The file has more than {media.MOST_BYTES // 1024**2} MiB."
@@ -89,7 +89,7 @@ class Fetched:
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
-    """Claims due files, up to `rooms` of each channel. Settles the ones that cannot be fetched."""
+    """Claims due files, up to `rooms` of each channel. Settles files that cannot be fetched."""
     claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
     wanted = list({row.owner for row in claimed})
     found = Channel.select().where(Channel.id.in_(wanted), Channel.deleted_at.is_null()) if claimed else ()

@@ -33,8 +33,7 @@ log = structlog.get_logger(__name__)
 
 MOST_BYTES = 16 * 1024**2
 MOST_NAME = 200
-# The most files of a message, on any kind of channel.
-MOST_FILES = 10
+MOST_FILES = 10  # of a message, on any kind of channel
 # How long an upload can be attached, in general and by visitors.
 KEPT_HOURS = 24
 VISITORS_KEPT_HOURS = 1

@@ -94,10 +94,10 @@ def refuse_replay(job: Job) -> None:
         raise Conflict(_NOT_KEPT)
 
 
-# The condition for open failures. It must stay equal to the condition of the index.
+# The condition for open failures. It must stay equal to the condition of their index.
 OPEN = "status = 'failed' AND replayed_as IS NULL AND discarded_at IS NULL"
 
-# Moves the payload's use, and the progress of a long write, to the new job.
+# From here on, only the new job has the payload. It also gets the progress of a write that runs in parts.
 _TAKE_OVER = f"""
     WITH taken AS (
         UPDATE jobs SET replayed_as = %(new)s, payload = NULL, broke = NULL

@@ -66,8 +66,8 @@ def sort_out(
 ) -> Lines:
     """Sorts lines into good and bad. Each is its number, and a function that returns its contact.
 
-    A line whose function raises BellhopError is bad. With `leave_out`, a line with bad fields is imported without these
-    if it still identifies its contact.
+    A line whose function raises BellhopError is bad. With `leave_out`, a line with bad fields is imported without the
+    bad fields if it still identifies its contact.
     """
     sorted_out = Lines([], [], [])
     for number, contact in lines:

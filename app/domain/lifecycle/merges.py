@@ -30,8 +30,8 @@ from app.models.runs import Run
 KIND = "contacts.merge"
 # The most rows that one transaction moves and locks.
 PART = 2_000
-# The most unfinished runs that are moved with the contact at once, and the most conversations besides the ones of these
-# runs.
+# The most unfinished runs that are moved with the contact at once, and the most conversations. Conversations of these
+# runs come on top.
 AT_ONCE = 500
 # The tables that name a contact, in the order in which rows are moved after the merge. A contact can have a million
 # rows in each.
@@ -42,9 +42,9 @@ _FILLED = (*contacts.IDENTIFIERS, "first_name", "last_name", "locale", "timezone
 def merge(change: Change, kept: Contact, other: Contact) -> Contact:
     """Merges `other` into `kept`; returns `kept` in its new state. The unit has locked both.
 
-    Raises Busy. `kept` gets the fields that it lacks, the identities, and the latest conversations and unfinished runs,
-    AT_ONCE of each. The other conversations and runs, messages and so on follow after the commit, in a write of their
-    own. An unfinished run that is due before that is moved then. Events keep their bodies.
+    `kept` gets the fields that it lacks, the identities, and the latest conversations and unfinished runs, AT_ONCE of
+    each. The other conversations and runs, messages and so on follow after the commit, in a write of their own. An
+    unfinished run that is due earlier is moved when it is due. Events keep their bodies. Raises Busy.
     """
     merged = _merge(change, kept, other)
     payload = {"contact_id": other.id, "is_merged": True}

@@ -46,7 +46,7 @@ def erase_files(owner_ids: Sequence[str]) -> None:
 
 
 def _end_waiting(contact: Contact) -> None:
-    """Ends messages that have not been sent. Ones being sent right now are erased with the others."""
+    """Ends messages that have not been sent. Messages being sent now are erased with the others."""
     rows(
         f"""
         UPDATE messages SET failure = %s::json, {message_statuses.ENDING}
@@ -63,8 +63,8 @@ def _end_waiting(contact: Contact) -> None:
 def _forget_arrivals(contact: Contact) -> None:
     """Empties arrivals from the contact that are not processed yet.
 
-    Later arrivals create a new contact, but earlier ones must not bring the erased one back. Raises Busy if a worker is
-    about to process one.
+    Otherwise they would bring the erased contact back. Arrivals that come later create a new contact. Raises Busy if a
+    worker is about to process one.
     """
     senders = rows(
         """

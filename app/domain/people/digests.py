@@ -21,8 +21,8 @@ def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
     Notifications about conversations are included only if the account is away: the ones since its last use that are
     unread and whose conversation is open.
     """
-    # Identifiers are made before the commit, so an older notification may still appear after a younger one. Those of
-    # the last 30 seconds wait for the next e-mail.
+    # Identifiers are made before the commit, so an older notification may still appear after a younger one.
+    # Notifications of the last 30 seconds wait for the next e-mail.
     until = ids.bound("ntf", now - timedelta(seconds=30))
     seen_at = sessions.last_use(account_id)
     is_away = seen_at is None or seen_at <= now - AWAY_AFTER

@@ -1,6 +1,6 @@
 """Links sent to somebody's e-mail address, to set a password or to join a workspace.
 
-They work once.
+Each link works once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Made:
 
 
 def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None) -> Made:
-    """Creates an invitation to the workspace. It replaces an open one of the same person.
+    """Creates an invitation to the workspace. Replaces an open invitation of the same person.
 
     A person without a password sets one when joining. Raises Invalid if the address or role is invalid, and Conflict if
     the person is a member, or if there were too many invitations within a day.

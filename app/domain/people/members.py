@@ -104,8 +104,8 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
 def lock(workspace_id: str | None, account_id: str) -> None:
     """Locks the workspace, then the account, until the transaction ends.
 
-    A caller that also changes links locks these afterwards. So changes to one workspace or one person wait for each
-    other and never deadlock.
+    A caller that also changes links must lock the links afterwards. So changes to one workspace or one person wait for
+    each other and never deadlock.
     """
     rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
     rows("SELECT 1 FROM accounts WHERE id = %s FOR NO KEY UPDATE", (account_id,))

@@ -21,8 +21,8 @@ from app.models.notifications import Notification
 def assigned(unit: Unit, conversation: Conversation, *actor_ids: str | None) -> None:
     """Notifies the assignee of the assignment.
 
-    `actor_ids`: the ids of those who assigned it, or on whose behalf it was assigned. An assignee among them is not
-    notified.
+    `actor_ids`: the ids of the members who assigned it, or on whose behalf it was assigned. An assignee among them is
+    not notified.
     """
     if conversation.assignee_id is not None and conversation.assignee_id not in actor_ids:
         _tell(unit, "assigned", conversation, conversation.assignee_id)

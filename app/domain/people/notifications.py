@@ -144,9 +144,9 @@ def want_email(account_id: str, wanted: bool) -> None:
 def announce(limit: int = 5_000) -> int:
     """Queues e-mail about up to `limit` new notifications; returns how many.
 
-    Safe to run concurrently. Owners get the notifications for all members. Every member gets their own and those of new
-    conversations, if they want them by e-mail. Without SMTP_URL it queues none, and setting it later sends nothing
-    about earlier notifications.
+    Safe to run concurrently. Owners get the notifications for all members. Every member gets personal notifications and
+    those of new conversations, if the member wants them by e-mail. Without SMTP_URL it queues none, and setting it
+    later sends nothing about earlier notifications.
     """
     now = clock.now()
     parameters = {

@@ -21,8 +21,8 @@ from app.config import settings
 
 log = structlog.get_logger(__name__)
 
-# For a token in steady use, a process takes several requests from the bucket at once, and returns those unused after
-# this time.
+# For a token in steady use, a process takes several requests from the bucket at once, and returns the unused requests
+# after this time.
 SHARE_SECONDS = 0.25
 MOST_AT_ONCE = 200
 # If Redis fails to answer, each process asks again once in this time, and lets all other requests through.

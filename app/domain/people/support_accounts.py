@@ -1,7 +1,4 @@
-"""Support accounts: the installation's staff.
-
-They belong to no workspace, and act in one during visits.
-"""
+"""Support accounts: the installation's staff, without a workspace. They act during visits."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 # Like writes.BATCH.
 BATCH = 50
-# The pause before retrying arrivals that need a row that another transaction has locked.
+# The pause before retrying arrivals whose rows another transaction has locked.
 BUSY_SECONDS = 0.005
 # An arrival is given up after this many errors, or after this many workers died while processing it alone.
 MOST_ERRORS = 5
@@ -71,12 +71,12 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
     """Processes one arrival at a time, because the last worker recorded no outcome.
 
-    This shows which arrival kills its worker. Returns the busy ones, like `_process`.
+    This shows which arrival kills its worker. Returns the arrivals to retry later, like `_process`.
     """
     busy: list[Claimed] = []
     stuck: dict[str, str] = {}
     for number, claimed in enumerate(batch):
-        # Leave out the ones before: one that has to be retried would keep its lease.
+        # Leave out the arrivals before: an arrival that has to be retried would keep its lease.
         with mailbox.in_progress(MAIL, claimed, batch[number:]):
             busy += _process([claimed], stuck)
     return busy

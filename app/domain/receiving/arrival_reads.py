@@ -34,7 +34,7 @@ def needs(items: Items) -> Iterator[Key]:
 def read(items: Items, unit: Unit) -> None:
     """Reads the messages, contacts, conversations and waiting runs of the items.
 
-    Skips those that another transaction has locked.
+    Skips rows that another transaction has locked.
     """
     names = [_name(channel, item) for channel, item in items if not isinstance(item, (Blocked, Moved))]
     places = provider_messages.look_up(unit, list(dict.fromkeys(names)))

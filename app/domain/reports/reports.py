@@ -1,6 +1,6 @@
 """Reports of the inbox, read from its figures: by period, step, dimension and hour of the week.
 
-A read costs the same, however many conversations and messages there are.
+A read costs the same for any number of conversations and messages.
 """
 
 from __future__ import annotations

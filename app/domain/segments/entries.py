@@ -1,4 +1,4 @@
-"""Entries: which contacts are new in a segment, known from a roll of those at the last look."""
+"""Entries: which contacts are new in a segment, known from a roll of its former contacts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def drop_left() -> int:
 def _drop_some(automation_id: str, segment_id: str) -> int:
     """Removes a part of the roll, unless the automation has been published with the schedule again."""
     with transaction():
-        # A publication holds this lock. The next statement sees what it changed.
+        # A publication holds this lock. The next statement sees the changes of a finished publication.
         if not rows("SELECT 1 FROM automations WHERE id = %s FOR UPDATE SKIP LOCKED", (automation_id,)):
             return 0
         is_left = "automation_id = %s AND segment_id = %s AND NOT " + _HAS_SCHEDULE.format("segment_contacts")

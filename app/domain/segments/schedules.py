@@ -137,7 +137,10 @@ def _do_part(automation_id: str, key: str) -> bool:
 
 
 def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_ids: Sequence[str]) -> Sequence[str]:
-    """Begins runs for the contacts, up to the first that is locked elsewhere; returns those it did."""
+    """Begins runs for the contacts, up to the first that is locked elsewhere.
+
+    Returns the contacts that it has handled.
+    """
     further = scans.further_fields(contact_ids)
     triggers = timed_triggers.with_key(listener.triggers, schedule.key)
     kind = ENTERED if schedule.is_of_entries else KIND

@@ -44,8 +44,8 @@ def is_awaited(run: Run, heard: Heard) -> bool:
 def missed(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The first matching event since the run was triggered or started; None if there is none.
 
-    For a run that takes its first step. A later step runs in the same transaction as the step before it, so it can miss
-    nothing. Looks through the contact's latest MOST_MISSED events.
+    For a run that takes its first step. A later step runs in the same transaction as the step before it, so no event
+    can come between them. Looks through the contact's latest MOST_MISSED events.
     """
     after = (run.event_id or run.id).partition("_")[2]
     lowest = ids.around("evt", ids.time_of(f"evt_{after}"), -1)

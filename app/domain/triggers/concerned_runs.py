@@ -1,4 +1,4 @@
-"""Concerned runs: a contact's runs of an automation that an event may end, complete or wake."""
+"""Concerned runs: a contact's runs that an event may end, wake or bring to their goal."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Start scans: find the existing bookings or contacts when a timed trigger is published.
 
-Also remove what waits for a trigger that has ended. Each part is a transaction of bounded size. Bookings and contacts
-that change during a scan are planned by their events too; planning twice changes nothing.
+They also remove the waiting starts of a trigger that has ended. Each part is a transaction of bounded size. Bookings
+and contacts that change during a scan are planned by their events too; planning twice changes nothing.
 """
 
 from __future__ import annotations

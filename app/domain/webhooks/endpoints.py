@@ -144,7 +144,7 @@ def resend(change: Change) -> Effect:
 def drop_deleted() -> int:
     """Deletes endpoints marked deleted an hour ago or earlier; returns how many.
 
-    Keeps those with unfinished deliveries or sweeps.
+    Keeps endpoints with unfinished deliveries or sweeps.
     """
     return count(
         """

@@ -118,7 +118,7 @@ class Recorder:
 
 
 def insert(workspace_id: str, happened: Sequence[Happening], *, is_mail: bool) -> None:
-    """Writes the events. `is_mail`: what follows from them is left to the fan-out after the commit."""
+    """Writes the events. `is_mail`: leaves their deliveries, and runs if `is_left`, to the fan-out."""
     if not happened:
         return
     rows(

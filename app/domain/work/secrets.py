@@ -18,8 +18,8 @@ PAGE = 500
 class Place:
     """Where secrets are stored.
 
-    `page` selects ids and ciphertexts. `locked` locks one row and selects its ciphertexts. `sample` selects those of a
-    few rows at little cost, such as the oldest and the newest.
+    `page` selects ids and ciphertexts. `locked` locks one row and selects its ciphertexts. `sample` selects the
+    ciphertexts of a few rows at little cost, such as the oldest and the newest.
     """
 
     page: str
