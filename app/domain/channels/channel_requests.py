@@ -15,7 +15,7 @@ Action = Literal["connect", "disconnect"]
 class Carried(NamedTuple):
     """Columns that are loaded with a claim. `revision`: grows when the request is replaced.
 
-    `tries`: so far.
+    `tries`: the attempts so far.
     """
 
     action: Action

@@ -1,7 +1,7 @@
 """Outboxes: a conversation's messages are sent one after another.
 
-Only the first unfinished is mail. Callers must have locked the conversation. Recording that a message is finished locks
-it too.
+Only the first unfinished message is mail. Callers must have locked the conversation. Recording that a message is
+finished locks the conversation too.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def follow(write: Write) -> None:
 
 
 def _trace(spans: Spans, write: Write, job_id: str) -> None:
-    """Adds the span that stands for the acceptance of a write that no request made."""
+    """Adds the span for accepting a write that no request made."""
     now = time.time()
     attributes = {"messaging.system": "bellhop", "messaging.operation.type": "send", "messaging.message.id": job_id}
     trace_id, accepting = tracing.trace_of(write.trace_id), tracing.accepting(job_id)

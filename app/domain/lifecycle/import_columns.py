@@ -27,7 +27,7 @@ TARGETS: Sequence[str] = (
 )
 MOST_COLUMNS = 200
 SHOWN_VALUES = 3
-_LOOKED_AT = 20  # rows
+_LOOKED_AT = 20  # rows to guess targets from
 _DELIMITERS = ",;\t"
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
 _MOST_LINES_OF_NAMES = 50

@@ -153,7 +153,7 @@ def _matches(found: Any, value: Any) -> bool:
 
 @lru_cache(256)
 def _compiled(pattern: str) -> Any:
-    """Raises re2.error."""
+    """The compiled pattern, which ignores case. Raises re2.error, also if it is too large."""
     options = re2.Options()
     options.case_sensitive, options.log_errors, options.max_mem = False, False, MOST_PATTERN_BYTES
     return re2.compile(pattern, options)

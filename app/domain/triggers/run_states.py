@@ -38,7 +38,7 @@ WAITING = Waiting(MAIL, "resume_at")
 
 # The longest chain of automations that start one another.
 MOST_DEPTH = 10
-# From this depth on, the runs of a chain are counted: shallower chains cannot be long.
+# From this depth on, the runs of a chain are counted. Below it, there are never many.
 _NEVER_MANY = 3
 
 Reentry = Literal["every", "after_finish", "once"]

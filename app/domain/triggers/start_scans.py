@@ -22,7 +22,7 @@ from app.domain.work.units import Unit
 
 log = structlog.get_logger(__name__)
 
-# The most rows that one transaction plans or removes starts for.
+# The most rows that one transaction plans starts for, or removes.
 PART = 500
 # How long one call goes on if more is left to do.
 SLICE_SECONDS = 0.1

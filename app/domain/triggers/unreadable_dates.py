@@ -30,7 +30,7 @@ class Unreadable(NamedTuple):
 
     @property
     def detail(self) -> str:
-        """A sentence for members."""
+        """The problem as a sentence for members."""
         amount = "More than 999" if self.number == MOST_COUNTED else f"{self.number:,}"
         whose = f"{amount} contact has" if self.number == 1 else f"{amount} contacts have"
         field = dates.field_of(self.trigger)

@@ -14,9 +14,10 @@ SLICE_SECONDS = 0.25
 
 
 def serve(owners: Iterable[str], do: Callable[[Sequence[str], int], Counter[str]]) -> int:
-    """Does what is due for the owners until none is left or the slice is over; returns how much.
+    """Does what is due for the owners, until none is left or the slice is over.
 
-    `do(owners, each)` handles up to `each` rows of each owner, and returns how many of each it handled.
+    `do(owners, each)` handles up to `each` rows of each owner, and returns how many of each it handled. Returns the
+    total.
     """
     ends, done, waiting = time.monotonic() + SLICE_SECONDS, 0, list(owners)
     random.shuffle(waiting)
