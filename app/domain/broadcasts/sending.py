@@ -160,7 +160,7 @@ class SendMessage:
 def render(message: Mapping[str, Any], contact: Contact, timezone: str) -> tuple[str | None, Any]:
     """Renders the text and template of a message for a contact. Raises TemplateError.
 
-    `timezone`: the workspace's.
+    `timezone`: the workspace's, which templates can use.
     """
     text, template = message.get("text"), message.get("template")
     if "{" not in f"{text}{template}":

@@ -1,6 +1,6 @@
-"""Open failures: failed jobs neither replayed nor discarded.
+"""Open failures: failed jobs neither replayed nor discarded, counted by cause and settled.
 
-Counts them by cause, and settles many. A job of its own settles many, in parts between the workspace's other writes.
+Many are settled by a job of its own, in parts between the workspace's other writes.
 """
 
 from __future__ import annotations

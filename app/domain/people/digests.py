@@ -33,7 +33,7 @@ def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
 def next_at(account_id: str, now: datetime, *, is_sent: bool) -> datetime | None:
     """When the account's next e-mail is due; None if there is nothing to tell.
 
-    `is_sent`: one was just sent.
+    `is_sent`: whether an e-mail was just sent.
     """
     if not _find(account_id, now, sessions.last_use(account_id), "ntf_~", "ntf_~", 1):
         return None

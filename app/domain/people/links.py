@@ -180,7 +180,7 @@ def renew(invitation_id: str) -> Made | None:
 def replace(workspace_id: str, link_id: str, actor_id: str | None) -> Made:
     """Renews an invitation for a member, like `renew`.
 
-    Raises NotFound if the workspace has no such open one.
+    Raises NotFound if the workspace has no such open invitation.
     """
     is_theirs = (PasswordLink.id == link_id) & (PasswordLink.workspace_id == workspace_id)
     with transaction():

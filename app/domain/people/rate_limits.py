@@ -71,8 +71,8 @@ class Standing:
 class _Share:
     """The requests that this process took from a bucket.
 
-    For each, how many remain after it, last first. Requests left after `ends` are not used. Taking one needs no lock,
-    which threads would queue for: `deque.pop` is atomic.
+    `unused`: for each request, how many remain in the bucket after it, last first. Requests left after `ends` are not
+    used. Taking a request needs no lock, which threads would queue for: `deque.pop` is atomic.
     """
 
     unused: deque[int] = field(default_factory=deque)

@@ -1,4 +1,7 @@
-"""Support accounts: the installation's staff, without a workspace. They act during visits."""
+"""Support accounts: the installation's staff, without a workspace.
+
+Staff act in workspaces during visits.
+"""
 
 from __future__ import annotations
 
@@ -116,9 +119,10 @@ def enable(email: str) -> str:
 
 
 def remove(email: str) -> Account:
-    """Turns it into an ordinary account, whose memberships count again. Ends its sessions and visits.
+    """Turns the account into an ordinary one, whose memberships count again.
 
-    Raises NotFound if it is not a support account, and Conflict if it is disabled.
+    Ends the sessions and visits of the account. Raises NotFound if it is not a support account, and Conflict if it is
+    disabled.
     """
     with transaction():
         account = _lock(email)

@@ -112,7 +112,7 @@ class Listener:
         return goal is not None and is_of(goal, heard, {} if _names_run(goal) else heard.variables)
 
     def reaches_goal_on(self, heard: Heard, run: Run) -> bool:
-        """Whether the event is the goal for `run`: False if the run has reached it, or its time was over."""
+        """Whether the event is the goal for `run`; False if the run reached it before or time is over."""
         if self.goal is None or run.goal_until is None or heard.event.at > run.goal_until:
             return False
         return is_of(self.goal, heard, heard.variables | of_run(run))

@@ -89,7 +89,10 @@ def _fault_of_pattern(pattern: str) -> str | None:
 
 
 def work_of(comparison: str, found: Any, value: Any) -> int:
-    """The cost of a comparison, in steps as long as a template's. Lists cost each with each."""
+    """The cost of a comparison, in steps as long as a template's.
+
+    Each element of one list is compared with each element of the other.
+    """
     if comparison == "matches":
         return _STEPS_OF_MATCHES
     ones, others = (each if isinstance(each, list) else [each] for each in (found, value))

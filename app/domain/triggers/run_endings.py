@@ -33,7 +33,7 @@ def finish(
 ) -> Run:
     """Ends a run that has not ended, and records its event. Wakes the run that waits for it.
 
-    Raises Busy. With a `reason`, also cancels the run that this one waits for, if its step asks for that.
+    With a `reason`, also cancels the run that this one waits for, if its step asks for that. Raises Busy.
     """
     run = adopted(unit, run)
     if run.waits_for is not None:

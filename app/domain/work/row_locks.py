@@ -12,7 +12,7 @@ from app.domain.work.units import Busy
 def lock_first(table: str, row_ids: Sequence[str]) -> list[str]:
     """Locks the rows up to the first one that another transaction has locked; returns their ids.
 
-    Raises Busy if that is the very first.
+    Raises Busy if the very first row is locked.
     """
     lock = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
     locked = {id for (id,) in rows(lock, (list(row_ids),))}

@@ -1,4 +1,4 @@
-"""Stored secrets: everything encrypted under SECRET_KEY, and its re-encryption in operation."""
+"""Stored secrets: everything encrypted under SECRET_KEY, and its re-encryption at run time."""
 
 from __future__ import annotations
 
