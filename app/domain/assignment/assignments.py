@@ -70,13 +70,13 @@ def assign_some(after: str) -> tuple[str, int]:
 
 
 def balanced_channels(workspace_id: str) -> list[str]:
-    """The workspace's channels to which the rule applies."""
+    """Returns the workspace's channels to which the rule applies."""
     found = rows(f"SELECT id FROM channels WHERE workspace_id = %s AND {_IS_BALANCED}", (workspace_id,))
     return [channel_id for (channel_id,) in found]
 
 
 def choose(settings: Mapping[str, Any], members: Sequence[Member], loads: Mapping[str, int]) -> Member | None:
-    """The member who gets the next conversation of a channel with these settings.
+    """Returns the member who gets the next conversation of a channel with these settings.
 
     None if nobody has room. `loads`: the number of open conversations of each member.
     """
@@ -91,7 +91,7 @@ def choose(settings: Mapping[str, Any], members: Sequence[Member], loads: Mappin
 
 
 def is_chosen(settings: Mapping[str, Any], member_id: str) -> bool:
-    """Whether the channel's settings let the rule choose that member."""
+    """Returns whether the channel's settings let the rule choose that member."""
     return settings.get("member_ids") is None or member_id in settings["member_ids"]
 
 
@@ -134,7 +134,7 @@ def _assign(workspace_id: str, conversation_id: str, members: Sequence[sets.Key]
 
 
 def _next(unit: Unit, channel: Channel, members: Sequence[sets.Key]) -> Member | None:
-    """The member whom the channel's rule chooses; None if nobody has room.
+    """Returns the member whom the channel's rule chooses; None if nobody has room.
 
     Adds one to the member's load.
     """

@@ -31,7 +31,7 @@ class Outlook:
 
 
 def of(channel: Channel) -> Outlook | None:
-    """The current outlook; None for a channel without the rule."""
+    """Returns the current outlook; None for a channel without the rule."""
     if channel.settings.get("assignment") != "balanced":
         return None
     [(queued,)] = rows(_QUEUED, (channel.id, MOST_QUEUED + 1))

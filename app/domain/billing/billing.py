@@ -47,7 +47,7 @@ class BillingSchema(ResponseBody):
 
 
 def represent(workspace_id: str) -> dict[str, Any]:
-    """The plan, period, usage and charges of the current month.
+    """Returns the plan, period, usage and charges of the current month.
 
     Raises Unavailable if the plan is unknown.
     """

@@ -64,12 +64,12 @@ class InvoiceSchema(ResponseBody):
 
 
 def represent(invoice: Invoice) -> dict[str, Any]:
-    """The invoice as the API shows it."""
+    """Returns the invoice as the API shows it."""
     return InvoiceSchema.of(invoice, number=f"BHP-{invoice.number:06}")
 
 
 def _next(month: Month, position: str) -> list[Workspace]:
-    """The workspaces after `position` that existed in the month and have no invoice for it."""
+    """Returns the workspaces after `position` that existed in the month and have no invoice for it."""
     has_one = Invoice.select().where(Invoice.workspace_id == Workspace.id, Invoice.period_start == month.starts_at)
     wanted = Workspace.select().where(
         Workspace.id > position, Workspace.created_at < month.ends_at, ~fn.EXISTS(has_one)

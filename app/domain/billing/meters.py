@@ -40,7 +40,7 @@ class Rows:
         )
 
     def count_more(self, workspace_id: str, month: Month, since: datetime, until: datetime) -> int:
-        """The number of the workspace's rows in the range."""
+        """Returns the number of the workspace's rows in the range."""
         counted = f"SELECT count(*) FROM {self.table} WHERE workspace_id = %s AND {self._within}"
         return int(rows(counted, (workspace_id, *self._bounds(since, until)))[0][0])
 
@@ -67,7 +67,7 @@ class ActiveContacts:
         )
 
     def count_more(self, workspace_id: str, month: Month, since: datetime, until: datetime) -> int:
-        """The number of contacts with events in the range that do not count for the month yet."""
+        """Returns the number of contacts with events in the range that do not count for the month yet."""
         bounds = {"low": ids.bound("evt", since), "high": ids.bound("evt", until)}
         parameters = {"workspace_id": workspace_id, "month": month.first} | bounds
         return int(rows(sql.load("count_active_contacts"), parameters)[0][0])

@@ -14,7 +14,7 @@ class Month:
 
     @classmethod
     def of(cls, at: datetime) -> Month:
-        """The month that contains the time `at`."""
+        """Returns the month that contains the time `at`."""
         return cls(at.astimezone(UTC).date().replace(day=1))
 
     @property

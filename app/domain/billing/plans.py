@@ -38,7 +38,7 @@ class Plan:
 
 
 def of(workspace_id: str, *months: Month) -> tuple[datetime, list[Plan]]:
-    """When the workspace was created, and its plan in each of the months, oldest first.
+    """Returns when the workspace was created, and its plan in each of the months, oldest first.
 
     Raises Unavailable if `plans.toml` no longer has one of the plans.
     """
@@ -57,7 +57,7 @@ def of(workspace_id: str, *months: Month) -> tuple[datetime, list[Plan]]:
 
 
 def ids_of(workspace_ids: Collection[str], month: Month) -> dict[str, str]:
-    """The id of each workspace's plan in the month, whether or not `plans.toml` still has it."""
+    """Returns the id of each workspace's plan in the month, whether or not `plans.toml` still has it."""
     given = dict(
         rows(
             """

@@ -32,7 +32,7 @@ def count_up(at: datetime | None = None) -> int:
 
 
 def of(workspace_id: str, month: Month) -> dict[str, int]:
-    """The workspace's usage in the month up to now, by meter. Exact, from one snapshot."""
+    """Returns the workspace's usage in the month up to now, by meter. Exact, from one snapshot."""
     with transaction():
         # Without a snapshot, rows counted between two queries would be missed or counted twice.
         rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -45,7 +45,7 @@ def of(workspace_id: str, month: Month) -> dict[str, int]:
 
 
 def totals(workspace_ids: Collection[str], month: Month) -> dict[str, dict[str, int]]:
-    """Each workspace's counted usage in the month, by meter."""
+    """Returns each workspace's counted usage in the month, by meter."""
     found = {id: dict.fromkeys(METERS, 0) for id in workspace_ids}
     for workspace_id, meter, amount in rows(
         """
@@ -59,7 +59,7 @@ def totals(workspace_ids: Collection[str], month: Month) -> dict[str, dict[str, 
 
 
 def is_counted(month: Month) -> bool:
-    """Whether all usage of the month has been counted."""
+    """Returns whether all usage of the month has been counted."""
     until = _progress()
     return all(name in until and until[name] >= month.ends_at for name in METERS)
 

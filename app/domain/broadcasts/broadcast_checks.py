@@ -45,7 +45,7 @@ def filter_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _is_there(workspace_id: str, model: Any, kind: str, resource_id: str) -> bool:
-    """Whether the workspace has the resource, or a queued write will create it."""
+    """Returns whether the workspace has the resource, or a queued write will create it."""
     try:
         model.find(workspace_id, resource_id)
     except NotFound:

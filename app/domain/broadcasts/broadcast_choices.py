@@ -62,7 +62,7 @@ def preview(workspace_id: str, condition: Mapping[str, Any], payload: Mapping[st
 
 
 def condition_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The filter of the payload, or of its segment; None if there is no such segment."""
+    """Returns the filter of the payload, or of its segment; None if there is no such segment."""
     if payload.get("filter") is not None:
         return dict(payload["filter"])
     segment = segments.find(workspace_id, payload["segment_id"])

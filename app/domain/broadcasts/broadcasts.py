@@ -146,7 +146,7 @@ def check_time(send_at: datetime | None) -> None:
 
 
 def newest(workspace_id: str, state: str | None, last_id: str | None, limit: int) -> list[Broadcast]:
-    """Up to `limit` broadcasts after `last_id`, newest first. `state`: None for any state."""
+    """Returns up to `limit` broadcasts after `last_id`, newest first. `state`: None for any state."""
     query = Broadcast.in_workspace(workspace_id)
     if state is not None:
         query = query.where(Broadcast.state == state)
@@ -184,7 +184,7 @@ def _keep_room(workspace_id: str) -> None:
 
 
 def _columns(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
-    """The columns that the payload sets. Raises Invalid, Busy."""
+    """Returns the columns that the payload sets. Raises Invalid, Busy."""
     columns = dict(change.payload)
     if "send_at" in columns:
         columns["send_at"] = columns["send_at"] and datetime.fromisoformat(columns["send_at"])
@@ -206,7 +206,7 @@ def _columns(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
 
 
 def _kept(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
-    """The message of the payload. Its files belong to the broadcast from now on."""
+    """Returns the message of the payload. Its files belong to the broadcast from now on."""
     message = dict(change.payload["message"])
     named = [each["upload_id"] for each in message.get("attachments", ())]
     kept = reply_files.keep(change.unit, change.workspace_id, named, change.target)
@@ -214,7 +214,7 @@ def _kept(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
 
 
 def _detail(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The given fields as the audit log shows them: without the message and the filter."""
+    """Returns the given fields as the audit log shows them: without the message and the filter."""
     return {name: value for name, value in payload.items() if name not in ("message", "filter")}
 
 
@@ -230,7 +230,7 @@ def _set_off(change: Change) -> None:
 
 
 def _lock(change: Change) -> Broadcast:
-    """The broadcast, locked: waits until a batch in progress has committed. Raises NotFound."""
+    """Returns the broadcast, locked: waits until a batch in progress has committed. Raises NotFound."""
     locked = "SELECT id FROM broadcasts WHERE id = %s AND workspace_id = %s FOR NO KEY UPDATE"
     if not rows(locked, (change.target, change.workspace_id)):
         raise NotFound()

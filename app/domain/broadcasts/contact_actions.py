@@ -48,13 +48,13 @@ class Action(Protocol):
     """What a broadcast does for each contact. One unit of work serves several contacts."""
 
     def problem(self) -> str | None:
-        """A sentence for people if the broadcast cannot proceed; None if it can."""
+        """Returns a sentence for people if the broadcast cannot proceed; None if it can."""
 
     def room(self) -> int:
-        """How many more contacts may be reached now, so that little is in progress at any time."""
+        """Returns how many more contacts may be reached now, so that little is in progress at any time."""
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """The keys to lock for the contacts."""
+        """Returns the keys to lock for the contacts."""
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
         """Reads what else the contacts need, once their keys are locked."""
@@ -64,7 +64,7 @@ class Action(Protocol):
 
 
 def contact_of(broadcast: Broadcast, contact_id: str, unit: Unit) -> Contact:
-    """The contact. Raises Skipped if it was deleted or has opted out, and Busy."""
+    """Returns the contact. Raises Skipped if it was deleted or has opted out, and Busy."""
     contact = unit.get(Contact, broadcast.workspace_id, "id", contact_id)
     if contact is None:
         raise Skipped("erased")
@@ -74,6 +74,6 @@ def contact_of(broadcast: Broadcast, contact_id: str, unit: Unit) -> Contact:
 
 
 def change_of(broadcast: Broadcast, unit: Unit) -> Change:
-    """A change for a domain verb, with the broadcast as its cause."""
+    """Returns a change for a domain verb, with the broadcast as its cause."""
     cause = Cause(None, broadcast.trace_id)
     return Change(broadcast.workspace_id, {}, broadcast.id, "broadcasts", broadcast.created_by, cause, unit)

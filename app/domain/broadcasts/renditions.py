@@ -71,7 +71,7 @@ def of(message: Mapping[str, Any], text: str | None, contact: Contact, channel_i
 
 
 def _chosen(contact: Contact, latest: list[Conversation], offered: Mapping[str, Channel]) -> Channel | None:
-    """The channel that the broadcast uses for the contact, even if nothing can be sent there."""
+    """Returns the channel that the broadcast uses for the contact, even if nothing can be sent there."""
     if latest:
         return offered[latest[0].channel_id]
     way = ways.find(contact, None, offered)

@@ -52,7 +52,7 @@ class SendMessage:
         return None
 
     def room(self) -> int:
-        """How many more messages fit into the outboxes."""
+        """Returns how many more messages fit into the outboxes."""
         found = rows(_KINDS, (self._broadcast.workspace_id, self._broadcast.channel_id))
         rates = [(number, KINDS[kind].channel_rate) for kind, number in found]
         per_second = sum(math.inf if rate is None else number * rate.per_second for number, rate in rates)
@@ -60,7 +60,7 @@ class SendMessage:
         return max(int(most) - under_way(self._broadcast.id), 0)
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """The keys of the contacts."""
+        """Returns the keys of the contacts."""
         return [sets.key(Contact, self._broadcast.workspace_id, "id", each) for each in contact_ids]
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
@@ -85,7 +85,7 @@ class SendMessage:
         return Reached(message_id=message_id)
 
     def _way(self, unit: Unit, contact: Contact) -> Way:
-        """The way to the contact. Raises Skipped if there is none, and Busy."""
+        """Returns the way to the contact. Raises Skipped if there is none, and Busy."""
         chosen = self._broadcast.channel_id
         latest = recipients.latest(unit, contact, channel_id=chosen, kind=None)
         way = ways.find(contact, latest, recipients.offered(unit, contact.workspace_id, chosen))
@@ -181,7 +181,7 @@ def render(message: Mapping[str, Any], contact: Contact, timezone: str) -> tuple
 
 
 def under_way(broadcast_id: str) -> int:
-    """How many messages of the broadcast are in outboxes."""
+    """Returns how many messages of the broadcast are in outboxes."""
     return int(rows(_UNDER_WAY, (broadcast_id,))[0][0])
 
 

@@ -29,16 +29,16 @@ class StartAutomation:
         self._listener = automation_listeners.starting([self._automation_id]).get(self._automation_id)
 
     def problem(self) -> str | None:
-        """A sentence if the automation is not published; None if it is."""
+        """Returns a sentence if the automation is not published; None if it is."""
         return None if self._listener else _UNPUBLISHED
 
     def room(self) -> int:
-        """How many more runs may be due in the workspace."""
+        """Returns how many more runs may be due in the workspace."""
         [(due,)] = rows(_DUE, (self._broadcast.workspace_id, MOST_DUE))
         return MOST_DUE - int(due)
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """The keys of the contacts and of their enrolments in the automation."""
+        """Returns the keys of the contacts and of their enrolments in the automation."""
         workspace_id = self._broadcast.workspace_id
         return [
             sets.key(model, workspace_id, "id", row_id)

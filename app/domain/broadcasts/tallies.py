@@ -29,7 +29,7 @@ def add(broadcast: Broadcast, amounts: Mapping[str, int]) -> None:
 
 
 def of(broadcast_ids: Collection[str]) -> dict[str, Counter[str]]:
-    """The amounts by key, for each broadcast id."""
+    """Returns the amounts by key, for each broadcast id."""
     amounts: dict[str, Counter[str]] = {each: Counter() for each in broadcast_ids}
     for broadcast_id, key, amount in rows(_READ, {"ids": list(broadcast_ids)}):
         amounts[broadcast_id][key] = amount

@@ -42,7 +42,7 @@ class Way:
 
 
 def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Channel]) -> Way | None:
-    """The way to the contact; None if there is none.
+    """Returns the way to the contact; None if there is none.
 
     `latest`: the contact's latest conversation on the `offered` channels, which are by id, newest first.
     """
@@ -58,7 +58,7 @@ def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
 
 
 def refusal(way: Way, *, has_template: bool, opted_out: bool, at: datetime) -> Verdict | None:
-    """Why nothing may be sent to the contact this way at `at`; None if sending is allowed."""
+    """Returns why nothing may be sent to the contact this way at `at`; None if sending is allowed."""
     ends_at = way.window_ends_at
     return sending_checks.refusal(
         channels.kind_of(way.channel),

@@ -80,12 +80,12 @@ def _store(channel: Channel, items: Sequence[Arrival], trace_id: str | None) -> 
 
 
 def sender_key(channel_id: str, sender: str) -> str:
-    """The owner of a sender's mail. `sender`: the provider's name for the sender."""
+    """Returns the owner of a sender's mail. `sender`: the provider's name for the sender."""
     return f"{channel_id}/{sender}"
 
 
 def read(stored: Stored) -> Arrival:
-    """The arrival, restored from what `store` stored."""
+    """Returns the arrival, restored from what `store` stored."""
     kind = _KINDS[stored.kind]
     return kind(**{name: _read(name, value) for name, value in (stored.payload or {}).items()})
 
@@ -118,7 +118,7 @@ def forget_old(limit: int = 5_000) -> int:
 
 
 def represent(stored: Stored) -> dict[str, Any]:
-    """The arrival as commands show it, without its content."""
+    """Returns the arrival as commands show it, without its content."""
     names = ("id", "workspace_id", "channel_id", "kind", "problem", "errors", "deaths", "trace_id", "created_at")
     return {name: getattr(stored, name) for name in names}
 

@@ -37,12 +37,12 @@ def repeated(buttons: Sequence[Mapping[str, str]]) -> Iterator[Fault]:
 
 
 def folded(text: str) -> str:
-    """The text without spaces, in one case: the form in which labels are compared."""
+    """Returns the text without spaces, in one case: the form in which labels are compared."""
     return "".join(text.casefold().split())
 
 
 def label_of(channel_id: str, provider_id: str, button_id: str) -> str | None:
-    """The label of a button of the message with that `provider_id`; None if there is none."""
+    """Returns the label of a button of the message with that `provider_id`; None if there is none."""
     found = rows(
         """
         SELECT button->>'label' FROM messages CROSS JOIN LATERAL json_array_elements(buttons) AS button

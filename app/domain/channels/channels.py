@@ -36,7 +36,7 @@ _NO_MEMBER = "There is no such member in this workspace."
 
 
 def seen_by(unit: Unit, channel_id: str) -> Channel:
-    """The channel as it was when the unit first read it, even if deleted."""
+    """Returns the channel as it was when the unit first read it, even if deleted."""
     return unit.noted(("channel", channel_id), lambda: Channel.get_by_id(channel_id))
 
 
@@ -47,7 +47,7 @@ def noted(unit: Unit, found: list[Channel]) -> list[Channel]:
 
 
 def kind_of(channel: Channel) -> ChannelKind:
-    """The kind of the channel."""
+    """Returns the kind of the channel."""
     return KINDS[channel.kind]
 
 
@@ -65,7 +65,7 @@ def kind_to_be(workspace_id: str, channel_id: str) -> ChannelKind:
 
 
 def account_of(channel: Channel) -> Account:
-    """The channel as its kind sees it, with decrypted credentials.
+    """Returns the channel as its kind sees it, with decrypted credentials.
 
     Raises cryptography.fernet.InvalidToken if no key decrypts them.
     """
@@ -74,12 +74,12 @@ def account_of(channel: Channel) -> Account:
 
 
 def hook_address(channel: Channel) -> str:
-    """The address for the provider's webhooks."""
+    """Returns the address for the provider's webhooks."""
     return f"{settings().base_url}/hooks/{channel.kind}/{channel.id}"
 
 
 def sealed(credentials: Mapping[str, str]) -> bytes:
-    """The credentials, encrypted."""
+    """Returns the credentials, encrypted."""
     return vault.encrypt(settings().secret_keys, json.dumps(credentials).decode())
 
 
@@ -90,7 +90,7 @@ def unsealed(credentials: bytes) -> dict[str, str]:
 
 
 def settings_faults(kind: ChannelKind, given: Mapping[str, Any], *, is_patch: bool = False) -> list[Fault]:
-    """What is wrong with the settings. `is_patch`: no setting is required."""
+    """Returns what is wrong with the settings. `is_patch`: no setting is required."""
     schema = {name: rule for name, rule in kind.settings_schema.items() if not (is_patch and name == "required")}
     return list(schema_checks.faults(given, schema, "/settings"))
 
@@ -105,7 +105,7 @@ def check_members(workspace_id: str, given: Mapping[str, Any]) -> None:
 
 
 def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> list[Fault]:
-    """What is wrong with the credentials. Kinds without a schema accept none."""
+    """Returns what is wrong with the credentials. Kinds without a schema accept none."""
     if kind.credentials_schema is None:
         return [Fault("/credentials", _NEEDS_NONE)] if given else []
     if given is None:
@@ -114,7 +114,7 @@ def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> li
 
 
 def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
-    """The sealed credentials to store: the given ones, and what Bellhop generates.
+    """Returns the sealed credentials to store: the given ones, and what Bellhop generates.
 
     Also returns what is shown to the creator, once: the `secret` of a web chat. Nothing for kinds with a provider,
     whose credentials are never shown.
@@ -239,13 +239,13 @@ class ChannelSchema(ResponseBody):
 
 
 def represent(channel: Channel) -> dict[str, Any]:
-    """The channel as the API shows it, without its credentials."""
+    """Returns the channel as the API shows it, without its credentials."""
     kind = KINDS.get(channel.kind)
     return ChannelSchema.of(channel, hook_address=hook_address(channel) if kind is None or kind.has_provider else None)
 
 
 def represent_problem(channel: Channel, problem: Mapping[str, Any]) -> dict[str, Any]:
-    """The `data` of a `channel.reauthorization_required` event."""
+    """Returns the `data` of a `channel.reauthorization_required` event."""
     state = {"state": "reauthorization_required", "problem": problem}
     return {"channel": {"id": channel.id, "kind": channel.kind, "name": channel.name, **state}}
 

@@ -21,7 +21,7 @@ _MOST_SPANS = 8
 
 
 def facts(settings: Mapping[str, Any], timezone: str, now: datetime) -> dict[str, Any]:
-    """The settings that are set, for the script.
+    """Returns the settings that are set, for the script.
 
     `greeting`, `picture`, `look` (CSS rules) and `hours` (spans in minutes since 1970).
     """
@@ -84,7 +84,7 @@ def _channels(color: str) -> list[int]:
 
 
 def _contrast(one: Sequence[int], other: Sequence[int]) -> float:
-    """The contrast ratio of WCAG 2.2."""
+    """Returns the contrast ratio of WCAG 2.2."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

@@ -71,7 +71,7 @@ def say(channel: Channel, visitor: Visitor, said: Said) -> None:
 
 
 def allowances_of(visitor: Visitor, address: str) -> dict[str, Bound]:
-    """The bounds that the visitor's next file counts towards.
+    """Returns the bounds that the visitor's next file counts towards.
 
     Raises Conflict if MOST_UPLOADS files wait to be sent.
     """
@@ -89,7 +89,7 @@ def allowances_of(visitor: Visitor, address: str) -> dict[str, Bound]:
 
 
 def message_ids(channel_id: str, peer: str | None, limit: int) -> list[str]:
-    """The ids of up to `limit` messages of visitors with that peer, shown to them or not."""
+    """Returns the ids of up to `limit` messages of visitors with that peer, shown to them or not."""
     found = rows(
         """
         SELECT messages.id FROM conversations JOIN messages ON messages.conversation_id = conversations.id
@@ -133,7 +133,7 @@ def tell_typing(visitor: Visitor) -> None:
 
 
 def history(channel: Channel, visitor: Visitor, before: str | None = None) -> list[dict[str, Any]]:
-    """The latest MOST_SHOWN messages that the visitor may see, oldest first.
+    """Returns the latest MOST_SHOWN messages that the visitor may see, oldest first.
 
     `before`: the message to go back from; None for the latest.
     """
@@ -156,7 +156,7 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
 
 
 def unread(channel: Channel, visitor: Visitor) -> int:
-    """How many of the visitor's latest messages no member has read."""
+    """Returns how many of the visitor's latest messages no member has read."""
     found = rows(
         "SELECT unread FROM conversations WHERE channel_id = %s AND peer = %s ORDER BY id DESC LIMIT 1",
         (channel.id, visitor.peer),
@@ -221,5 +221,5 @@ def _check_uploads(visitor: Visitor, said: Said) -> None:
 
 
 def _key(visitor_id: str, client_id: str) -> str:
-    """The key of a message, unique in the channel: no visitor can take another visitor's key."""
+    """Returns the key of a message, unique in the channel: no visitor can take another visitor's key."""
     return f"{visitor_id}:{client_id}"

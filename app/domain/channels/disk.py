@@ -38,7 +38,7 @@ def check_room() -> None:
 
 
 def free_bytes() -> int:
-    """The free bytes for files under MEDIA_DIR or for temporary files, whichever are fewer.
+    """Returns the free bytes for files under MEDIA_DIR or for temporary files, whichever are fewer.
 
     If MEDIA_DIR does not exist yet, its nearest existing parent counts. Raises OSError.
     """

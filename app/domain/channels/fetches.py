@@ -119,7 +119,7 @@ def record(fetched: Sequence[Fetched]) -> list[Fetched]:
 
 
 def _unfinished(run_ids: Sequence[str]) -> set[str]:
-    """The unfinished runs. A run held by a member counts too: it will still send its files."""
+    """Returns the unfinished runs. A run held by a member counts too: it will still send its files."""
     found = rows("SELECT id FROM runs WHERE id = ANY(%s) AND finished_at IS NULL", (list(run_ids),)) if run_ids else ()
     return {id for (id,) in found}
 
@@ -178,7 +178,7 @@ def _problem(fetched: Fetched) -> str | None:
 
 
 def _pause(fetched: Fetched) -> float | None:
-    """The seconds until the next attempt; None if the file is given up."""
+    """Returns the seconds until the next attempt; None if the file is given up."""
     verdict, tries = fetched.verdict, fetched.claimed.carried.tries
     if fetched.is_ours:
         return max(verdict.pause_seconds if verdict else 0.0, PAUSES_SECONDS[1])

@@ -19,7 +19,7 @@ _LATELY = Rates()
 
 
 def find(kind: str, channel_id: str) -> Channel:
-    """The channel of the hook. Raises NotFound, also for kinds without a provider."""
+    """Returns the channel of the hook. Raises NotFound, also for kinds without a provider."""
     found: Channel | None = None
     if ids.is_id(channel_id, "chn"):
         found = Channel.get_or_none(Channel.id == channel_id, Channel.kind == kind, Channel.deleted_at.is_null())
@@ -29,7 +29,7 @@ def find(kind: str, channel_id: str) -> Channel:
 
 
 def prove(channel: Channel, query: Mapping[str, str]) -> str:
-    """The answer that proves to the provider that the address is ours.
+    """Returns the answer that proves to the provider that the address is ours.
 
     Raises InsufficientScope if the request is not the provider's or has a wrong token.
     """

@@ -101,7 +101,7 @@ def claim_uploads(
 
 
 def seen_by(unit: Unit, workspace_id: str, upload_id: str) -> Upload | None:
-    """The upload, locked; None if there is none. Raises Busy."""
+    """Returns the upload, locked; None if there is none. Raises Busy."""
     return unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
 
 
@@ -171,7 +171,7 @@ def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
 
 
 def load(upload_id: str) -> File:
-    """The file with its content. Raises NotFound if it is not stored."""
+    """Returns the file with its content. Raises NotFound if it is not stored."""
     found = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
     try:
         if found is not None:
@@ -182,7 +182,7 @@ def load(upload_id: str) -> File:
 
 
 def find(upload_id: str, proof: str) -> Upload:
-    """The file to serve at an address with this proof. Raises NotFound."""
+    """Returns the file to serve at an address with this proof. Raises NotFound."""
     if not is_proof(upload_id, proof):
         raise NotFound
     found: Upload | None = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
@@ -192,7 +192,7 @@ def find(upload_id: str, proof: str) -> Upload:
 
 
 def path_of(upload: Upload) -> Path:
-    """The path of the content."""
+    """Returns the path of the content."""
     return settings().media_dir / _relative(upload.id)
 
 
@@ -291,7 +291,7 @@ def _relative(upload_id: str) -> str:
 
 
 def _clean(name: str | None) -> str | None:
-    """The name without directories and control characters; None if nothing is left."""
+    """Returns the name without directories and control characters; None if nothing is left."""
     last = (name or "").replace("\\", "/").rpartition("/")[2]
     return "".join(each for each in last if each.isprintable()).strip(" .")[-MOST_NAME:] or None
 

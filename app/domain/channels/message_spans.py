@@ -62,7 +62,7 @@ def add(sendings: Sequence[Sending], recorded: Collection[str]) -> None:
 
 
 def _causes(message_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The trace, and the run or job, of each message that a run or job created."""
+    """Returns the trace, and the run or job, of each message that a run or job created."""
     if not message_ids:
         return {}
     found = rows("SELECT id, run_id, workspace_id FROM messages WHERE id = ANY(%s)", (list(message_ids),))
@@ -76,7 +76,7 @@ def _causes(message_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def _near(messages: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    """The range of ids in which to look for the jobs that created the messages."""
+    """Returns the range of ids in which to look for the jobs that created the messages."""
     times = [ids.time_of(id) for id, _ in messages]
     return {
         "ids": [id for id, _ in messages],

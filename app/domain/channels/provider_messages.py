@@ -74,7 +74,7 @@ def find(unit: Unit, channel: Channel, provider_id: str, message_id: str | None 
 
 
 def contact_and_conversation(unit: Unit, message: Message) -> tuple[Contact, Conversation]:
-    """The message's contact and conversation. Raises NotFound if the contact was deleted."""
+    """Returns the message's contact and conversation. Raises NotFound if the contact was deleted."""
     conversation = unit.get(Conversation, message.workspace_id, "id", message.conversation_id)
     # After a merge, the conversation has the new contact at once; its messages follow a little later.
     contact = unit.get(Contact, message.workspace_id, "id", conversation.contact_id) if conversation else None
@@ -90,7 +90,7 @@ def note(unit: Unit, channel: Channel, provider_id: str, message: Message) -> No
 
 
 def keys(places: Iterable[Place]) -> list[Key]:
-    """The keys of the messages, their conversations and their contacts."""
+    """Returns the keys of the messages, their conversations and their contacts."""
     return [
         sets.key(model, place.workspace_id, "id", value)
         for place in places

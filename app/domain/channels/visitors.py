@@ -45,7 +45,7 @@ class Visitor:
 
 
 def find_channel(channel_id: str) -> Channel:
-    """The web chat with that id, in any workspace. Raises NotFound."""
+    """Returns the web chat with that id, in any workspace. Raises NotFound."""
     found: Channel | None = None
     if ids.is_id(channel_id, "chn"):
         is_there = (Channel.id == channel_id) & (Channel.kind == _KIND.name) & Channel.deleted_at.is_null()
@@ -56,7 +56,7 @@ def find_channel(channel_id: str) -> Channel:
 
 
 def is_allowed(origins: list[str], origin: str | None) -> bool:
-    """Whether a chat with these allowed origins may be shown on a page of `origin`.
+    """Returns whether a chat with these allowed origins may be shown on a page of `origin`.
 
     Our own always may.
     """
@@ -65,17 +65,17 @@ def is_allowed(origins: list[str], origin: str | None) -> bool:
 
 
 def is_token(text: str) -> bool:
-    """Whether the text has the form of a visitor's token."""
+    """Returns whether the text has the form of a visitor's token."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def authenticate(token: str) -> Visitor | None:
-    """The visitor with that token; None if there is none. Accepts any text."""
+    """Returns the visitor with that token; None if there is none. Accepts any text."""
     return _find("token_hash", token_format.digest(token)) if is_token(token) else None
 
 
 def refreshed(visitor: Visitor) -> Visitor:
-    """The visitor, read again. Raises NotFound if it was deleted."""
+    """Returns the visitor, read again. Raises NotFound if it was deleted."""
     found = _find("visitors.id", visitor.id)
     if found is None:
         raise NotFound
@@ -111,7 +111,7 @@ def issue(channel: Channel, key: str) -> tuple[Visitor, str]:
 
 
 def is_known(channel: Channel, user_id: str) -> bool:
-    """Whether the user has written in this chat, in any browser."""
+    """Returns whether the user has written in this chat, in any browser."""
     return bool(rows("SELECT 1 FROM visitors WHERE channel_id = %s AND user_id = %s LIMIT 1", (channel.id, user_id)))
 
 

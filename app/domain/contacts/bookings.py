@@ -21,7 +21,7 @@ STATUSES = ("booked", "cancelled")
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], booking_id: str | None) -> list[Key]:
-    """The keys that a verb of this module gets from its unit."""
+    """Returns the keys that a verb of this module gets from its unit."""
     if "contact_id" in payload:
         return [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
     return [sets.key(Booking, workspace_id, "id", str(booking_id))]

@@ -8,7 +8,7 @@ from app.models.contacts import Contact
 
 
 def names_of(workspace_id: str, contact_ids: Collection[str]) -> dict[str, str]:
-    """The names of the contacts that exist, by id; one statement."""
+    """Returns the names of the contacts that exist, by id; one statement."""
     return names_in([workspace_id], contact_ids)
 
 
@@ -22,6 +22,6 @@ def names_in(workspace_ids: Collection[str], contact_ids: Collection[str]) -> di
 
 
 def name_of(contact: Contact) -> str:
-    """The contact's name, or else its best identifier."""
+    """Returns the contact's name, or else its best identifier."""
     name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
     return str(name or contact.email or contact.phone or contact.external_id or f"Visitor {contact.id[-4:]}")

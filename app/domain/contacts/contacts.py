@@ -28,14 +28,14 @@ _PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], contact_id: str | None) -> list[Key]:
-    """The keys that a verb of this module gets from its unit."""
+    """Returns the keys that a verb of this module gets from its unit."""
     keys = [key for name, value in _identifiers(payload).items() for key in ways_to_find(workspace_id, name, value)]
     own = [sets.key(Contact, workspace_id, "id", own_id) for own_id in (contact_id, payload.get("id")) if own_id]
     return [*own, *keys]
 
 
 def ways_to_find(workspace_id: str, name: str, value: str) -> list[Key]:
-    """The keys under which contacts with the identifier may be stored, the given form first.
+    """Returns the keys under which contacts with the identifier may be stored, the given form first.
 
     A phone number can have two forms. A contact may take the identifier only if no other contact has any of them.
     """
@@ -132,7 +132,7 @@ def holder(unit: Unit, workspace_id: str, name: str, value: str) -> Contact | No
 
 
 def find(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contact:
-    """The contact. Raises NotFound.
+    """Returns the contact. Raises NotFound.
 
     With a `unit`, the contact is locked, and returned as the unit has changed it.
     """
@@ -205,7 +205,7 @@ def _record(change: Change, contact: Contact, kind: str, **further: Any) -> None
 
 
 def _identifiers(payload: Mapping[str, Any]) -> dict[str, str]:
-    """The given identifiers that are not empty."""
+    """Returns the given identifiers that are not empty."""
     return {name: payload[name] for name in IDENTIFIERS if payload.get(name)}
 
 

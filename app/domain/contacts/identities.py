@@ -10,12 +10,12 @@ from app.models.sets import Key
 
 
 def key(workspace_id: str, kind: str, external_id: str) -> Key:
-    """The key of an identity on a kind of channel."""
+    """Returns the key of an identity on a kind of channel."""
     return sets.key(Identity, workspace_id, "address", f"{kind}:{external_id}")
 
 
 def find(unit: Unit, workspace_id: str, kind: str, external_id: str) -> Identity | None:
-    """The identity; None if no contact has had it. Raises Busy."""
+    """Returns the identity; None if no contact has had it. Raises Busy."""
     return unit.get(Identity, *key(workspace_id, kind, external_id)[1:])
 
 

@@ -21,7 +21,7 @@ from app.models.sets import Key
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
-    """The keys that a verb of this module gets from its unit."""
+    """Returns the keys that a verb of this module gets from its unit."""
     found = [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
     if (reference := payload.get("reference")) is not None:
         found.append(sets.key(Sale, workspace_id, "reference", reference))
@@ -72,7 +72,7 @@ class SaleSchema(ResponseBody):
 
 
 def represent(sale: Sale) -> dict[str, Any]:
-    """The sale as the API shows it."""
+    """Returns the sale as the API shows it."""
     return SaleSchema.of(sale, amount=f"{sale.amount:f}")
 
 

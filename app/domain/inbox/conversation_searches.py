@@ -61,7 +61,7 @@ def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a search, in lower case."""
+    """Returns the words of a search, in lower case."""
     return text.lower().split()
 
 
@@ -112,7 +112,7 @@ def _of_contacts(workspace_id: str, text: str, words: Sequence[str]) -> tuple[li
 
 
 def _why(contact: Contact, words: Sequence[str]) -> list[Piece]:
-    """The contact's identifiers that contain one of the words; the name if none does."""
+    """Returns the contact's identifiers that contain one of the words; the name if none does."""
     name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
     values = [name, *(getattr(contact, each) for each in _FIELDS[2:])]
     having = [value for value in values if value and any(word in value.lower() for word in words)]

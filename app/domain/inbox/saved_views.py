@@ -17,7 +17,7 @@ _ORDINARY = ("view", *FILTERS)
 
 
 def seen_by(workspace_id: str, member_id: str | None) -> list[SavedView]:
-    """The views of the workspace, then the member's, both oldest first."""
+    """Returns the views of the workspace, then the member's, both oldest first."""
     own = SavedView.owned_by(workspace_id, member_id) if member_id is not None else []
     return [*SavedView.owned_by(workspace_id, None), *own]
 

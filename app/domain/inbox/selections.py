@@ -103,7 +103,7 @@ def stop(selection: Selection) -> bool:
 
 
 def of_job(job_id: str) -> Selection:
-    """The selection that was stored with the job."""
+    """Returns the selection that was stored with the job."""
     return Selection.get(Selection.job_id == job_id)
 
 

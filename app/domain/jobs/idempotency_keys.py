@@ -39,7 +39,7 @@ class RequestKey:
 
 
 def parse(given: str) -> str:
-    """The given key, in lower case. Raises Invalid for anything but a UUIDv4."""
+    """Returns the given key, in lower case. Raises Invalid for anything but a UUIDv4."""
     found = _KEY.fullmatch(given.strip())
     if found is None:
         raise Invalid(Fault("/Idempotency-Key", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
@@ -47,7 +47,7 @@ def parse(given: str) -> str:
 
 
 def fingerprint(*parts: bytes) -> bytes:
-    """A digest of a request's parts, such as its method, path, query and body."""
+    """Returns a digest of a request's parts, such as its method, path, query and body."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
@@ -55,7 +55,7 @@ def fingerprint(*parts: bytes) -> bytes:
 
 
 def find(actor_id: str | None, key: RequestKey) -> Job | None:
-    """The job that the actor's key made within WINDOW; None if there is none.
+    """Returns the job that the actor's key made within WINDOW; None if there is none.
 
     Raises IdempotencyKeyReused if the key was used for another request.
     """

@@ -227,7 +227,7 @@ def give_way(job_id: str) -> None:
 
 
 def wait(job: Job, seconds: float) -> Job:
-    """The job once it has ended, or after `seconds`.
+    """Returns the job once it has ended, or after `seconds`.
 
     Returns at once if the workspace or the process has no place left. A place is a thread of `web`, which other
     requests need.

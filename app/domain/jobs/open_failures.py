@@ -124,7 +124,7 @@ def discard_many(change: Change) -> Effect | None:
 
 
 def progress_of(job: Job) -> Progress | None:
-    """The progress of a bulk job; None for a job of any other kind."""
+    """Returns the progress of a bulk job; None for a job of any other kind."""
     if job.kind not in KINDS:
         return None
     kept = job.progress or {}

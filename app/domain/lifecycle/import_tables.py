@@ -109,7 +109,7 @@ def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], st
 
 
 def _is_strict(row: Sequence[str], delimiter: str) -> bool:
-    """Whether every closing quotation mark is followed by a separator or the end of the row."""
+    """Returns whether every closing quotation mark is followed by a separator or the end of the row."""
     try:
         next(csv.reader(row, delimiter=delimiter, strict=True))
     except csv.Error:

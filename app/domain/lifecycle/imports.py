@@ -38,7 +38,7 @@ class Line:
 
     @classmethod
     def of(cls, number: int, content: object) -> Line:
-        """The line with `content` written as JSON."""
+        """Returns the line with `content` written as JSON."""
         return cls(number, json.dumps(content).decode())
 
 
@@ -117,7 +117,7 @@ def forget_old(limit: int = 100) -> int:
 
 
 def progress(import_id: str) -> dict[str, int] | None:
-    """The number of lines in total, done and failed; None if the import is no longer stored."""
+    """Returns the number of lines in total, done and failed; None if the import is no longer stored."""
     found = Import.get_or_none(Import.id == import_id)
     return ProgressSchema.of(found) if found else None
 
@@ -142,12 +142,12 @@ class LineErrorSchema(ResponseBody):
 
 
 def represent(found: Import) -> dict[str, Any]:
-    """The import as the API shows it."""
+    """Returns the import as the API shows it."""
     return ImportSchema.of(found, status="running" if found.finished_at is None else "finished")
 
 
 def represent_error(error: LineError) -> dict[str, Any]:
-    """The error of a line as the API shows it."""
+    """Returns the error of a line as the API shows it."""
     return LineErrorSchema.of(error, line=error.number)
 
 

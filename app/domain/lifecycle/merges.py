@@ -90,7 +90,7 @@ def suggest(unit: Unit, workspace_id: str, contact_id: str, other_id: str, reaso
 
 
 def suggested(contact: Contact, most: int) -> list[tuple[str, str]]:
-    """Up to `most` contacts who may be the same person as this one, each with the reason."""
+    """Returns up to `most` contacts who may be the same person as this one, each with the reason."""
     return list(rows(_SUGGESTED, {"id": contact.id, "most": most}))
 
 
@@ -110,7 +110,7 @@ class ContactItemSchema(ContactSchema):
 
 
 def represent(contact: Contact) -> dict[str, Any]:
-    """The contact as the API shows it by itself, with identities and suggested merges."""
+    """Returns the contact as the API shows it by itself, with identities and suggested merges."""
     identities, suggested = rows(_DETAILS, {"id": contact.id})[0]
     return ContactItemSchema.of(contact, identities=identities or [], suggested_merges=suggested or [])
 

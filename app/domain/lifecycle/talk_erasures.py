@@ -16,7 +16,7 @@ from app.models.identities import Identity, SuggestedMerge
 
 
 def identifiers(contact: Contact) -> list[str]:
-    """The contact's identifiers at providers."""
+    """Returns the contact's identifiers at providers."""
     return [row.external_id for row in Identity.select().where(Identity.contact_id == contact.id)]
 
 

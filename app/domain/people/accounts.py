@@ -29,7 +29,7 @@ _hasher = PasswordHasher()
 
 
 def find(email: str) -> Account | None:
-    """The account with that address, ignoring case; None if there is none."""
+    """Returns the account with that address, ignoring case; None if there is none."""
     text = email.strip()
     if not text or len(text) > LONGEST_EMAIL or "\0" in text:
         return None
@@ -38,7 +38,7 @@ def find(email: str) -> Account | None:
 
 
 def get(account_id: str) -> Account:
-    """The account. Raises NotFound."""
+    """Returns the account. Raises NotFound."""
     account: Account | None = Account.get_or_none(Account.id == account_id)
     if account is None:
         raise NotFound(f"There is no account {account_id}.")
@@ -46,7 +46,7 @@ def get(account_id: str) -> Account:
 
 
 def find_or_make(email: str) -> Account:
-    """The account with that address, created without a password if there is none.
+    """Returns the account with that address, created without a password if there is none.
 
     Raises Invalid if `email` is not an address.
     """

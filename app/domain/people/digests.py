@@ -16,7 +16,7 @@ _TOLD_FOR = timedelta(days=1)
 
 
 def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
-    """Up to `most` notifications that the account has not been e-mailed yet, newest first.
+    """Returns up to `most` notifications that the account has not been e-mailed yet, newest first.
 
     Notifications about conversations are included only if the account is away: the ones since its last use that are
     unread and whose conversation is open.
@@ -31,7 +31,7 @@ def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
 
 
 def next_at(account_id: str, now: datetime, *, is_sent: bool) -> datetime | None:
-    """When the account's next e-mail is due; None if there is nothing to tell.
+    """Returns when the account's next e-mail is due; None if there is nothing to tell.
 
     `is_sent`: whether an e-mail was just sent.
     """

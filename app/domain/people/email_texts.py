@@ -19,7 +19,7 @@ MOST_NOTIFICATIONS = 50
 
 
 def invitation(made: Made, workspace_id: str) -> EmailMessage:
-    """The e-mail that invites somebody to a workspace."""
+    """Returns the e-mail that invites somebody to a workspace."""
     workspace_name = Workspace.get_by_id(workspace_id).name
     return _letter(
         made.account,
@@ -31,7 +31,7 @@ def invitation(made: Made, workspace_id: str) -> EmailMessage:
 
 
 def reset(made: Made) -> EmailMessage:
-    """The e-mail with the link to set a new password."""
+    """Returns the e-mail with the link to set a new password."""
     return _letter(
         made.account,
         "Set a new password",

@@ -34,7 +34,7 @@ LINK_EXPECTED = timedelta(days=1)
 
 
 def can_be_sent() -> bool:
-    """Whether e-mail is configured on this installation."""
+    """Returns whether e-mail is configured on this installation."""
     return settings().smtp_url is not None
 
 
@@ -108,7 +108,7 @@ def _send(server: smtp.Connection, email: Email) -> bool:
 
 
 def _compose(email: Email) -> tuple[EmailMessage | None, str]:
-    """The message, and the last notification in it ("" if none).
+    """Returns the message, and the last notification in it ("" if none).
 
     The message is None if nothing is left to say.
     """
@@ -160,7 +160,7 @@ def _retry(email: Email) -> None:
 
 
 def _now() -> datetime:
-    """The database's time, on which all schedulers agree.
+    """Returns the database's time, on which all schedulers agree.
 
     A scheduler whose clock is ahead must not claim what another is sending.
     """

@@ -101,14 +101,14 @@ def reset(account: Account) -> Made:
 
 
 def resets_within(account: Account, span: timedelta) -> int:
-    """How many reset links the account was given within `span`, counted up to MOST_RESETS."""
+    """Returns how many reset links the account was given within `span`, counted up to MOST_RESETS."""
     is_reset = (PasswordLink.account_id == account.id) & (PasswordLink.purpose == "reset")
     made = PasswordLink.select(PasswordLink.id).where(is_reset, PasswordLink.id > ids.bound("lnk", clock.now() - span))
     return int(made.limit(MOST_RESETS).count())
 
 
 def find(token: str) -> Open:
-    """The usable link with that token.
+    """Returns the usable link with that token.
 
     Raises NotFound if the link was used, has expired or never existed, or its account is disabled.
     """
@@ -152,7 +152,7 @@ def use(token: str, password: str) -> Open:
 
 
 def invitations(workspace_id: str) -> list[Invitation]:
-    """The open invitations of a workspace, newest first, up to MOST_INVITATIONS."""
+    """Returns the open invitations of a workspace, newest first, up to MOST_INVITATIONS."""
     found = rows(
         """
         SELECT links.id, email, role, links.created_at, expires_at

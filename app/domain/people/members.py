@@ -112,13 +112,13 @@ def lock(workspace_id: str | None, account_id: str) -> None:
 
 
 def of_account(workspace_id: str, account_id: str) -> Member | None:
-    """The account's membership of the workspace; None if it has none."""
+    """Returns the account's membership of the workspace; None if it has none."""
     found: Member | None = Member.in_workspace(workspace_id).where(Member.account_id == account_id).first()
     return found
 
 
 def of_workspace(workspace_id: str) -> list[Person]:
-    """The members of a workspace, oldest first, up to MOST_MEMBERS."""
+    """Returns the members of a workspace, oldest first, up to MOST_MEMBERS."""
     found = rows(f"{_PEOPLE} WHERE workspace_id = %s ORDER BY members.id LIMIT %s", (workspace_id, MOST_MEMBERS))
     return [Person(*each) for each in found]
 
@@ -133,7 +133,7 @@ def newest(workspace_id: str, last_id: str | None, limit: int) -> list[Person]:
 
 
 def find(workspace_id: str, member_id: str) -> Person:
-    """The member. Raises NotFound."""
+    """Returns the member. Raises NotFound."""
     found = rows(f"{_PEOPLE} WHERE workspace_id = %s AND members.id = %s", (workspace_id, member_id))
     if not found:
         raise NotFound
@@ -157,7 +157,7 @@ class MemberSchema(ResponseBody):
 
 
 def represent(person: Person) -> dict[str, Any]:
-    """The member as the API shows it."""
+    """Returns the member as the API shows it."""
     return MemberSchema.of(person, id=person.member_id)
 
 
@@ -198,12 +198,12 @@ def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
 
 
 def exists(workspace_id: str, member_id: str) -> bool:
-    """Whether the workspace has a member with that id."""
+    """Returns whether the workspace has a member with that id."""
     return bool(Member.select().where(Member.id == member_id, Member.workspace_id == workspace_id).exists())
 
 
 def existing(workspace_id: str, member_ids: Iterable[str]) -> set[str]:
-    """The ids among `member_ids` of the workspace's members."""
+    """Returns the ids among `member_ids` of the workspace's members."""
     if not (wanted := list(member_ids)):
         return set()
     return {member.id for member in Member.in_workspace(workspace_id).where(Member.id.in_(wanted))}

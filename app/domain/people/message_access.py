@@ -33,7 +33,7 @@ def check_member(role: str) -> None:
 
 
 def is_shown_to_visitor(message: Message) -> bool:
-    """Whether a visitor may read this message of their own conversation.
+    """Returns whether a visitor may read this message of their own conversation.
 
     Like SHOWN_TO_VISITOR in SQL.
     """

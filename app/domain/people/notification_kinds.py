@@ -42,7 +42,7 @@ DEFAULTS = tuple(f"{kind.name}:{way}" for kind in KINDS for way in kind.ways)
 
 
 def chosen_by(member: Member) -> frozenset[str]:
-    """The member's choice, as elements of CHOICES."""
+    """Returns the member's choice, as elements of CHOICES."""
     return frozenset(DEFAULTS if member.notices is None else member.notices)
 
 

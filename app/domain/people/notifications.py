@@ -76,14 +76,14 @@ def headline(kind: str, detail: Mapping[str, Any], amount: int = 1) -> str:
 
 
 def path(notification: Notification) -> str:
-    """The path of the page that the notification is about."""
+    """Returns the path of the page that the notification is about."""
     detail = notification.detail
     below = "inbox/{conversation_id}" if "conversation_id" in detail else _PAGES[notification.kind]
     return f"/workspaces/{notification.workspace_id}/{below.format(**detail)}"
 
 
 def represent(notification: Notification) -> dict[str, Any]:
-    """The notification as live updates show it."""
+    """Returns the notification as live updates show it."""
     return {
         "id": notification.id,
         "kind": notification.kind,
@@ -124,12 +124,12 @@ def mark_read(member_id: str, until: str) -> None:
 
 
 def unsubscribe_token(account_id: str) -> str:
-    """The account's token in unsubscribe links. It allows nothing else, and does not expire."""
+    """Returns the account's token in unsubscribe links. It allows nothing else, and does not expire."""
     return f"{account_id}.{_signature(settings().secret_keys[0], account_id)}"
 
 
 def account_of(token: str) -> str | None:
-    """The account of an unsubscribe token; None if we did not sign the token."""
+    """Returns the account of an unsubscribe token; None if we did not sign the token."""
     account_id, _, signature = token.rpartition(".")
     signatures = [_signature(key, account_id) for key in settings().secret_keys]
     is_ours = any(hmac.compare_digest(each.encode(), signature.encode()) for each in signatures)

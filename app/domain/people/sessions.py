@@ -51,7 +51,7 @@ class Signed:
     delay_seconds: float
 
     def membership(self, workspace_id: str) -> Membership | None:
-        """The membership of that workspace; None if the account has none."""
+        """Returns the membership of that workspace; None if the account has none."""
         return next((each for each in self.memberships if each.workspace_id == workspace_id), None)
 
 
@@ -118,7 +118,7 @@ def _end(which: Any) -> None:
 
 
 def of(account_id: str) -> list[Session]:
-    """The live sessions of the account, newest first, up to MOST_SESSIONS."""
+    """Returns the live sessions of the account, newest first, up to MOST_SESSIONS."""
     now = clock.now()
     is_live = Session.ended_at.is_null() & (Session.expires_at > now) & (Session.seen_at > now - IDLE)
     found = Session.select().where(Session.account_id == account_id, is_live)
@@ -126,7 +126,7 @@ def of(account_id: str) -> list[Session]:
 
 
 def last_use(account_id: str) -> datetime | None:
-    """The latest time at which a session of the account may have had a page in view.
+    """Returns the latest time at which a session of the account may have had a page in view.
 
     Up to a minute late, because `seen_at` is written once a minute. None if there is no session.
     """
@@ -136,7 +136,7 @@ def last_use(account_id: str) -> datetime | None:
 
 
 def visit_in(account_id: str, workspace_id: str) -> Visit | None:
-    """The visit that lets the account act in the workspace now; None if there is none."""
+    """Returns the visit that lets the account act in the workspace now; None if there is none."""
     theirs = Visit.in_workspace(workspace_id).where(Visit.account_id == account_id, Visit.expires_at > clock.now())
     found: Visit | None = theirs.order_by(Visit.id.desc()).first()
     return found

@@ -60,7 +60,7 @@ def create(email: str, password: str) -> Account:
 
 
 def of_installation() -> list[Supporter]:
-    """All support accounts, oldest first."""
+    """Returns all support accounts, oldest first."""
     found = rows(
         """
         SELECT id, email, created_at, disabled_at,

@@ -103,14 +103,14 @@ def state_of(token: Token) -> str:
 
 
 def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
-    """All tokens of a workspace, ended ones included, oldest first, without the secrets."""
+    """Returns all tokens of a workspace, ended ones included, oldest first, without the secrets."""
     shown = ("id", "name", "restrictions", "created_at", "expires_at", "revoked_at", "last_used_at")
     found = Token.select().where(Token.workspace_id == workspace_id).order_by(Token.id)
     return [{name: getattr(token, name) for name in shown} for token in found]
 
 
 def authenticate(token: str, may_remember: bool = True) -> Caller:
-    """The caller with this token.
+    """Returns the caller with this token.
 
     Raises Unauthenticated if it was never issued, expired or was revoked. Without `may_remember`, it skips the cache
     and asks the database, so that a committed revocation always counts.

@@ -36,7 +36,7 @@ def update(change: Change) -> Effect:
 
 
 def find(workspace_id: str) -> Workspace:
-    """The workspace. Raises NotFound."""
+    """Returns the workspace. Raises NotFound."""
     workspace = Workspace.get_or_none(Workspace.id == workspace_id)
     if workspace is None:
         raise NotFound(f"There is no workspace {workspace_id}.")

@@ -11,7 +11,7 @@ LOOKED_AT = 30
 
 
 def message_of(unit: Unit, conversation: Conversation, album: str | None) -> Message | None:
-    """The message with the album's first file, locked; None if there is none. Raises Busy."""
+    """Returns the message with the album's first file, locked; None if there is none. Raises Busy."""
     if album is None:
         return None
     name = _name(conversation, album)

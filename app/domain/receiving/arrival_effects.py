@@ -101,7 +101,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
 
 
 def _text(channel: Channel, item: Received) -> str | None:
-    """The received text. For a press without a label, the label of our own button, or its id."""
+    """Returns the received text. For a press without a label, the label of our own button, or its id."""
     if item.text is not None or item.button_id is None:
         return None if item.text is None else str(composed(item.text))
     known = buttons.label_of(channel.id, item.pressed, item.button_id) if item.pressed else None

@@ -23,7 +23,7 @@ Items = Sequence[tuple[Channel, Arrival]]
 
 
 def needs(items: Items) -> Iterator[Key]:
-    """The keys of the senders' identities, through which the unit also locks their contacts."""
+    """Yields the keys of the senders' identities, through which the unit also locks their contacts."""
     for channel, item in items:
         if isinstance(item, (Received, Blocked)):
             yield senders.key(channel, item.sender)
@@ -58,7 +58,7 @@ def _contact(place: Place) -> Key:
 
 
 def _phones(items: Items, unit: Unit) -> Iterator[Key]:
-    """The keys of phone numbers of senders who are not known yet."""
+    """Yields the keys of phone numbers of senders who are not known yet."""
     for channel, item in items:
         if isinstance(item, (Received, Echoed)) and item.phone is not None:
             identity = senders.key(channel, item.sender if isinstance(item, Received) else item.recipient)

@@ -21,18 +21,18 @@ LONGEST_NAME = 255
 
 
 def key(channel: Channel, external_id: str) -> Key:
-    """The key of the sender's identity."""
+    """Returns the key of the sender's identity."""
     return identities.key(channel.workspace_id, channel.kind, external_id)
 
 
 def phone_keys(workspace_id: str, phone: str | None) -> list[Key]:
-    """The keys of contacts with the number, in all its forms; none if it is not a number."""
+    """Returns the keys of contacts with the number, in all its forms; none if it is not a number."""
     is_number = phone is not None and phones.E164.fullmatch(phone)
     return contacts.ways_to_find(workspace_id, "phone", str(phone)) if is_number else []
 
 
 def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
-    """The sender's contact, locked; None if the sender is not known yet. Raises Busy."""
+    """Returns the sender's contact, locked; None if the sender is not known yet. Raises Busy."""
     identity = identities.find(unit, channel.workspace_id, channel.kind, external_id)
     return unit.get(Contact, channel.workspace_id, "id", identity.contact_id) if identity else None
 
@@ -46,7 +46,7 @@ def contact_of(
     phone: str | None = None,
     locale: str | None = None,
 ) -> Contact:
-    """The sender's contact, locked; created for a sender that is not known yet. Raises Busy.
+    """Returns the sender's contact, locked; created for a sender that is not known yet. Raises Busy.
 
     `phone` is confirmed by the provider: the contact with this number is the sender. An existing contact keeps its
     name.

@@ -13,13 +13,13 @@ LAST = math.ceil(math.log(10 * 366 * 86_400, _RATIO))
 
 
 def bucket_of(duration: timedelta) -> int:
-    """The bucket of the duration. A negative one counts as zero."""
+    """Returns the bucket of the duration. A negative one counts as zero."""
     seconds = duration.total_seconds()
     return min(math.floor(math.log(seconds, _RATIO)) + 1, LAST) if seconds >= 1 else 0
 
 
 def quantile(histogram: Mapping[int, int], share: float) -> float | None:
-    """The duration in seconds that `share` of them did not exceed; None if there are none.
+    """Returns the duration in seconds that `share` of them did not exceed; None if there are none.
 
     The smallest duration with at least this share at or below it, within 5 % or half a second.
     """
@@ -32,6 +32,6 @@ def quantile(histogram: Mapping[int, int], share: float) -> float | None:
 
 
 def _middle(bucket: int) -> float:
-    """The point with the same relative distance to both ends of the bucket, in seconds."""
+    """Returns the point with the same relative distance to both ends of the bucket, in seconds."""
     end: float = _RATIO**bucket
     return 2 * end / (1 + _RATIO) if bucket else 0.5

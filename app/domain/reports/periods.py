@@ -65,7 +65,7 @@ class Period:
         return Period(self.first - self.days * _DAY, self.first - _DAY, self.zone)
 
     def steps(self) -> list[tuple[datetime, datetime]]:
-        """The beginning and end of each step. The period may cut off the first and the last one."""
+        """Returns the beginning and end of each step. The period may cut off the first and the last one."""
         if self.step == "hour":
             hours = (self.until - self.since) // timedelta(hours=1)
             starts = [self.since + timedelta(hours=number) for number in range(hours)]
@@ -82,7 +82,7 @@ class Period:
 
 
 def chosen(first: date | None, last: date | None, zone: ZoneInfo) -> Period:
-    """The period from `first` to `last`. By default, USUAL_DAYS up to today. Raises Invalid."""
+    """Returns the period from `first` to `last`. By default, USUAL_DAYS up to today. Raises Invalid."""
     if last is None:
         last = clock.now().astimezone(zone).date()
     period = Period(first or last - (USUAL_DAYS - 1) * _DAY, last, zone)
@@ -104,7 +104,7 @@ def day(text: str) -> date:
 
 
 def pieces(since: datetime, until: datetime, grains: Sequence[str] = ("month", "day", "hour")) -> list[Piece]:
-    """The fewest pieces that make up the time from `since` to `until`."""
+    """Returns the fewest pieces that make up the time from `since` to `until`."""
     grain, *finer = grains
     if not finer:
         return [Piece(grain, since, until)] if since < until else []

@@ -43,7 +43,7 @@ class Figures:
             self.histograms[name].update(histogram)
 
     def seconds(self, duration: str, share: float) -> float | None:
-        """The seconds that `share` of the durations did not exceed; None if there are none."""
+        """Returns the seconds that `share` of the durations did not exceed; None if there are none."""
         return quantile(self.histograms[duration], share)
 
     @property
@@ -69,7 +69,7 @@ class Report:
 
 @replica.may_read
 def read(workspace_id: str, period: Period) -> Report:
-    """The report of the workspace's whole inbox. Takes three statements."""
+    """Returns the report of the workspace's whole inbox. Takes three statements."""
     progress = rows("SELECT begun_at FROM inbox_figure_progress")
     since = progress[0][0] if progress else None
     steps = period.steps()
@@ -87,7 +87,7 @@ def read(workspace_id: str, period: Period) -> Report:
 
 @replica.may_read
 def by(workspace_id: str, dimension: str, period: Period) -> tuple[dict[str, Figures], Figures | None]:
-    """The figures of the period for each value of the dimension, and the sum of the others.
+    """Returns the figures of the period for each value of the dimension, and the sum of the others.
 
     The most active values come first, up to MOST_SHOWN. The sum is None if there are no others. Takes one statement.
     """
@@ -104,7 +104,7 @@ def by(workspace_id: str, dimension: str, period: Period) -> tuple[dict[str, Fig
 
 @replica.may_read
 def of_week(workspace_id: str, period: Period) -> dict[tuple[int, int], Counter[str]]:
-    """The counts of OF_WEEK by (day of the week, hour) in the period's zone; Monday is 1.
+    """Returns the counts of OF_WEEK by (day of the week, hour) in the period's zone; Monday is 1.
 
     Takes one statement.
     """
@@ -118,7 +118,7 @@ def of_week(workspace_id: str, period: Period) -> dict[tuple[int, int], Counter[
 def _sums(
     workspace_id: str, dimension: str, spans: Sequence[tuple[datetime, datetime]]
 ) -> dict[tuple[int, str], Figures]:
-    """The figures of each span, by (its index in `spans`, value)."""
+    """Returns the figures of each span, by (its index in `spans`, value)."""
     pieces = [(number, *piece) for number, span in enumerate(spans) for piece in periods.pieces(*span)]
     numbers, grains, starts, ends = (list(column) for column in zip(*pieces, strict=True))
     values = {"workspace_id": workspace_id, "dimension": dimension, "measures": [*COUNTS, *DURATIONS]}

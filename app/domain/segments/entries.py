@@ -19,7 +19,7 @@ class Entries(NamedTuple):
     left: Collection[str]
 
     def up_to(self, last_id: str | None) -> Entries:
-        """The entries up to the contact `last_id`; all if it is None."""
+        """Returns the entries up to the contact `last_id`; all if it is None."""
         if last_id is None:
             return self
         entered, left = ([each for each in some if each <= last_id] for some in self)

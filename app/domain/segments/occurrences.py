@@ -14,7 +14,7 @@ _MOST_DAYS = 32
 
 
 def next_after(trigger: Trigger, zone: ZoneInfo, after: datetime) -> datetime:
-    """The first occurrence later than `after`.
+    """Returns the first occurrence later than `after`.
 
     A time that the clock skips occurs later by the length of the gap. A time that it shows twice occurs once, the first
     time. In a month without the day, the last day is used.

@@ -109,7 +109,7 @@ def page(
 
 
 def variables(contact: Contact, further: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that a filter can name, in the form that they have in events.
+    """Returns the values that a filter can name, in the form that they have in events.
 
     `further`: the contact's FURTHER_FIELDS.
     """
@@ -119,7 +119,7 @@ def variables(contact: Contact, further: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def further_fields(contact_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The FURTHER_FIELDS of the contacts, by contact id."""
+    """Returns the FURTHER_FIELDS of the contacts, by contact id."""
     columns = ", ".join(_FURTHER[name] for name in FURTHER_FIELDS)
     found = rows(f"SELECT id, {columns} FROM contacts WHERE id = ANY(%s)", (list(contact_ids),))
     return {contact_id: dict(zip(FURTHER_FIELDS, values, strict=True)) for contact_id, *values in found}
@@ -185,7 +185,7 @@ class _Query:
 
 
 def _read(contact_ids: Sequence[str]) -> list[Contact]:
-    """The contacts, newest first. Leaves out deleted ones."""
+    """Returns the contacts, newest first. Leaves out deleted ones."""
     return list(Contact.select().where(Contact.id.in_(contact_ids)).order_by(Contact.id.desc())) if contact_ids else []
 
 

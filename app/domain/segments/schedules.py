@@ -75,7 +75,7 @@ def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) 
 
 
 def count_others(workspace_id: str, automation_id: str) -> int:
-    """How many schedules the other published automations of the workspace have."""
+    """Returns how many schedules the other published automations of the workspace have."""
     others = "SELECT count(*) FROM schedules WHERE workspace_id = %s AND automation_id <> %s"
     return int(rows(others, (workspace_id, automation_id))[0][0])
 

@@ -59,7 +59,7 @@ def delete(change: Change) -> Effect:
 
 
 def find(workspace_id: str, segment_id: str) -> Segment | None:
-    """The segment; None if the workspace has none with that id."""
+    """Returns the segment; None if the workspace has none with that id."""
     found: Segment | None = Segment.in_workspace(workspace_id).where(Segment.id == segment_id).first()
     return found
 

@@ -246,7 +246,7 @@ def _may_be_typed(column: str) -> str:
 
 
 def _values(comparison: str, value: Any) -> list[Any]:
-    """The values of which one must compare as equal."""
+    """Returns the values of which one must compare as equal."""
     return [each for each in value if exists(each)] if comparison == "one_of" else [value]
 
 

@@ -91,7 +91,7 @@ class Listener:
         )
 
     def plans_on(self, heard: Heard) -> bool:
-        """Whether the event may set the time of a timed trigger."""
+        """Returns whether the event may set the time of a timed trigger."""
         return bool(timed_triggers.concerned(self.triggers, heard.event.kind))
 
     def may_exit_on(self, heard: Heard) -> bool:
@@ -99,11 +99,11 @@ class Listener:
         return any(is_of(each, heard, {} if _names_run(each) else heard.variables) for each in self.exits)
 
     def exits_all_on(self, heard: Heard) -> bool:
-        """Whether an exit matches the event for every run, because its condition names no run."""
+        """Returns whether an exit matches the event for every run, because its condition names no run."""
         return any(not _names_run(each) and is_of(each, heard, heard.variables) for each in self.exits)
 
     def exits_on(self, heard: Heard, run: Run) -> bool:
-        """Whether an exit matches the event for `run`."""
+        """Returns whether an exit matches the event for `run`."""
         return any(is_of(each, heard, heard.variables | of_run(run)) for each in self.exits)
 
     def may_reach_goal_on(self, heard: Heard) -> bool:
@@ -135,7 +135,7 @@ class Listeners:
             self._by_key.setdefault(key, []).append((since, listeners[id]))
 
     def of(self, heard: Heard) -> Iterator[Listener]:
-        """The listeners that the event has not been passed to yet, ordered by id.
+        """Returns the listeners that the event has not been passed to yet, ordered by id.
 
         Leaves out listeners that registered after the event was recorded.
         """
@@ -145,12 +145,12 @@ class Listeners:
         return (listening[id] for id in sorted(listening) if id > heard.after)
 
     def awaits(self, listener: Listener, heard: Heard) -> bool:
-        """Whether runs of the automation may wait for an event of this kind."""
+        """Returns whether runs of the automation may wait for an event of this kind."""
         return (listener.id, awaited_key(heard.event.kind)) in self._awaiting
 
 
 def starting(automation_ids: Collection[str]) -> dict[str, Listener]:
-    """The automations among `automation_ids` that may start runs, by id."""
+    """Returns the automations among `automation_ids` that may start runs, by id."""
     found = rows(_STARTING, {"ids": sql.array(automation_ids)})
     triggers = _triggers({(id, version) for id, _, version, *_ in found})
     return {
@@ -177,7 +177,7 @@ def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None
 
 
 def awaited_key(kind: str) -> str:
-    """The key for events of that kind that runs of an automation wait for."""
+    """Returns the key for events of that kind that runs of an automation wait for."""
     return f"{_AWAITED}{kind}"
 
 
@@ -186,7 +186,7 @@ def _key(kind: str, tag: str | None) -> str:
 
 
 def is_of(trigger: Trigger, heard: Heard, variables: Mapping[str, Any]) -> bool:
-    """Whether `trigger` matches the event. Without `variables`, its condition counts as true."""
+    """Returns whether `trigger` matches the event. Without `variables`, its condition counts as true."""
     if trigger.get("event") != heard.event.kind or trigger.get("tag") not in (None, heard.event.tag):
         return False
     condition = trigger.get("if")
@@ -199,7 +199,7 @@ def _names_run(trigger: Trigger) -> bool:
 
 
 def of_run(run: Run) -> dict[str, Any]:
-    """The values that conditions can name about a run, besides the event."""
+    """Returns the values that conditions can name about a run, besides the event."""
     variables = {**run.variables, **run.own_variables}
     return {"steps": run.saved, "run": {"id": run.id, "variables": variables, "trigger": {"event": run.event}}}
 

@@ -29,7 +29,7 @@ def expect(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_awaited(run: Run, heard: Heard) -> bool:
-    """Whether `run` waits for this event, and has not been given one yet."""
+    """Returns whether `run` waits for this event, and has not been given one yet."""
     if run.waits_for != "event" or run.answer is not None:
         return False
     waiting = run.saved[str(run.step)]
@@ -42,7 +42,7 @@ def is_awaited(run: Run, heard: Heard) -> bool:
 
 
 def missed(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The first matching event since the run was triggered or started; None if there is none.
+    """Returns the first matching event since the run was triggered or started; None if there is none.
 
     For a run that takes its first step. A later step runs in the same transaction as the step before it, so no event
     can come between them. Looks through the contact's latest MOST_MISSED events.
@@ -62,7 +62,7 @@ def missed(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _recorded(unit: Unit, run: Run) -> list[Happening]:
-    """The events of the run's contact that the unit has recorded but not written."""
+    """Returns the events of the run's contact that the unit has recorded but not written."""
     return [each for each in unit.recorder(run.workspace_id).pending if each.contact_id == run.contact_id]
 
 

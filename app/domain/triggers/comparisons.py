@@ -52,7 +52,7 @@ _NOT_ORDERED = "Give a number or a time to compare with, such as 18, 2026-11-21 
 
 
 def fault_of_value(comparison: str, condition: Mapping[str, Any]) -> str | None:
-    """What is wrong with the `value` of a condition without `other`; None if nothing is."""
+    """Returns what is wrong with the `value` of a condition without `other`; None if nothing is."""
     if "value" not in condition:
         return "Give the value to compare with, or name another field as 'other'."
     value = condition["value"]
@@ -89,7 +89,7 @@ def _fault_of_pattern(pattern: str) -> str | None:
 
 
 def work_of(comparison: str, found: Any, value: Any) -> int:
-    """The cost of a comparison, in steps as long as a template's.
+    """Returns the cost of a comparison, in steps as long as a template's.
 
     Each element of one list is compared with each element of the other.
     """
@@ -101,7 +101,7 @@ def work_of(comparison: str, found: Any, value: Any) -> int:
 
 
 def _length(value: Any) -> int:
-    """The characters to be folded, weighted.
+    """Returns the characters to be folded, weighted.
 
     Short text costs 0, because it is cached; ASCII costs 1/50.
     """
@@ -111,7 +111,7 @@ def _length(value: Any) -> int:
 
 
 def exists(found: Any) -> bool:
-    """Whether the value exists, so that it can be compared."""
+    """Returns whether the value exists, so that it can be compared."""
     return found is not None and found not in ("", [], {})
 
 
@@ -156,7 +156,7 @@ def _matches(found: Any, value: Any) -> bool:
 
 @lru_cache(256)
 def _compiled(pattern: str) -> Any:
-    """The compiled pattern, which ignores case. Raises re2.error, also if it is too large."""
+    """Returns the compiled pattern, which ignores case. Raises re2.error, also if it is too large."""
     options = re2.Options()
     options.case_sensitive, options.log_errors, options.max_mem = False, False, MOST_PATTERN_BYTES
     return re2.compile(pattern, options)
@@ -181,14 +181,14 @@ def _starts(found: Any, value: Any) -> bool:
 
 
 def number(value: Any) -> float | None:
-    """The value as a number, also if it is a number as text; None if it is not one."""
+    """Returns the value as a number, also if it is a number as text; None if it is not one."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     return float(text(value)) if isinstance(value, str) and _NUMBER.fullmatch(text(value)) else None
 
 
 def moment(value: Any) -> datetime | None:
-    """The value as a time, in UTC if it has no zone; None if it is not a time."""
+    """Returns the value as a time, in UTC if it has no zone; None if it is not a time."""
     if isinstance(value, str) and _TIME.fullmatch(value):
         try:
             value = datetime.fromisoformat(value)
@@ -209,7 +209,7 @@ def typed_number(value: Any) -> float | None:
 
 
 def typed_moment(value: Any) -> datetime | None:
-    """The value as a time, also a day as people type it; None if it is not one, or ambiguous."""
+    """Returns the value as a time, also a day as people type it; None if it is not one, or ambiguous."""
     if (plain := moment(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):
@@ -218,7 +218,7 @@ def typed_moment(value: Any) -> datetime | None:
 
 
 def text(value: Any) -> str:
-    """The value as folded text, the form in which text is compared."""
+    """Returns the value as folded text, the form in which text is compared."""
     said = _said(value)
     return _folded(said) if len(said) <= _LONGEST_REMEMBERED else folded(said).strip()
 

@@ -24,7 +24,7 @@ class Look(NamedTuple):
 
 
 def unfinished(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
-    """The first `limit` unfinished runs, as (number of the look, run id), in that order."""
+    """Returns the first `limit` unfinished runs, as (number of the look, run id), in that order."""
     return list(rows(_UNFINISHED, _parameters(looks, limit)))
 
 

@@ -30,7 +30,7 @@ _COMPARED = ("value", "other", "days_ago")
 def holds(
     condition: Mapping[str, Any], variables: Mapping[str, Any], spend: Callable[[int], None] | None = None
 ) -> bool:
-    """Whether the condition holds for the variables. Call it only if `faults` finds none.
+    """Returns whether the condition holds for the variables. Call it only if `faults` finds none.
 
     `spend` is called with the cost of each comparison, in steps, before it is made.
     """
@@ -48,7 +48,7 @@ def holds(
 
 
 def given_value(comparison: Mapping[str, Any], now: datetime) -> Any:
-    """The value that a comparison without `other` compares with; None if it has none."""
+    """Returns the value that a comparison without `other` compares with; None if it has none."""
     if "days_ago" in comparison:
         return json.timestamp(now - timedelta(days=comparison["days_ago"]))
     return comparison.get("value")
@@ -78,7 +78,7 @@ def value_at(field: str, variables: Mapping[str, Any]) -> Any:
 
 
 def is_same_name(one: str, other: str) -> bool:
-    """Whether two names of custom fields are equal when case is ignored."""
+    """Returns whether two names of custom fields are equal when case is ignored."""
     return one.isascii() == other.isascii() and one.casefold() == other.casefold()
 
 
@@ -108,7 +108,7 @@ def faults(condition: Any) -> Iterator[tuple[str, str]]:
 
 
 def matches(condition: Any) -> int:
-    """How many `matches` comparisons the condition has."""
+    """Returns how many `matches` comparisons the condition has."""
     return sum(1 for _, comparison in comparisons(condition) if comparison.get("is") == "matches")
 
 

@@ -22,7 +22,7 @@ class Coming(NamedTuple):
 
 
 def field_of(trigger: Trigger) -> str:
-    """The name of the custom field that holds the date."""
+    """Returns the name of the custom field that holds the date."""
     return str(trigger["date"]).removeprefix(CUSTOM_FIELD)
 
 
@@ -47,7 +47,7 @@ def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fi
 
 
 def is_readable(value: Any) -> bool:
-    """Whether the value of a custom field can be read as a date."""
+    """Returns whether the value of a custom field can be read as a date."""
     return _day(value, UTC) is not None
 
 

@@ -125,7 +125,7 @@ def _carry_out(consequences: Sequence[Consequence]) -> int:
 
 
 def _part(waiting: Sequence[_Waiting], subscribers: Sequence[Subscriber]) -> tuple[list[Wanted], dict[str, str | None]]:
-    """The deliveries of one part, and for each event reached the last endpoint served.
+    """Returns the deliveries of one part, and for each event reached the last endpoint served.
 
     An event maps to None once all its endpoints are served.
     """

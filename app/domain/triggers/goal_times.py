@@ -17,13 +17,13 @@ _NAME = re.compile("[A-Za-z0-9_-]{1,64}")
 
 
 def class_of(taken: timedelta) -> int:
-    """The class of a duration. Class 0 is up to one second; the last class is open-ended."""
+    """Returns the class of a duration. Class 0 is up to one second; the last class is open-ended."""
     seconds = taken.total_seconds()
     return 0 if seconds <= 1 else min(math.ceil(math.log(seconds, RATIO) - 1e-9), _LAST)
 
 
 def longest_seconds(number: int) -> float:
-    """The upper bound of a class, in seconds."""
+    """Returns the upper bound of a class, in seconds."""
     return float(RATIO**number)
 
 

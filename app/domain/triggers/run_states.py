@@ -89,7 +89,7 @@ def is_overgrown(unit: Unit, start: Start) -> bool:
 
 
 def keeps_out(unit: Unit, start: Start, reentry: Reentry) -> str | None:
-    """The run that keeps the contact out of the automation; None if the contact may enter.
+    """Returns the run that keeps the contact out of the automation; None if the contact may enter.
 
     Raises Busy. The caller's unit must have locked the contact, as for everything in this module.
     """
@@ -134,7 +134,7 @@ def begin(unit: Unit, start: Start) -> Run:
 
 
 def is_before(unit: Unit, run: Run, event_id: str) -> bool:
-    """Whether the run was begun before the event, which this unit has recorded."""
+    """Returns whether the run was begun before the event, which this unit has recorded."""
     # Ids do not tell: the run's start may have been accepted long before it took effect.
     return run.event_id is not None or unit.notes.get(_begun(run.id), "") < event_id
 
@@ -201,7 +201,7 @@ def record(unit: Unit, run: Run, kind: str, automation_name: str) -> None:
 
 
 def cause_of(run: Run) -> Cause:
-    """The cause to record for everything that the run does."""
+    """Returns the cause to record for everything that the run does."""
     return Cause(None, run.trace_id, run.id, run.depth)
 
 
@@ -257,7 +257,7 @@ class RunSchema(ResponseBody):
 
 
 def represent(run: Run) -> dict[str, Any]:
-    """The run as the API shows it, without its log."""
+    """Returns the run as the API shows it, without its log."""
     cause = {"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id}
     return RunSchema.of(run, cause=cause, variables={**run.variables, **run.own_variables})
 
@@ -270,7 +270,7 @@ def _counted(run: Run, key: str) -> Counted:
 
 
 def _begun(run_id: str) -> tuple[str, str]:
-    """The key of the note that holds the last event before the run began."""
+    """Returns the key of the note that holds the last event before the run began."""
     return ("begun", run_id)
 
 

@@ -44,7 +44,7 @@ class _Scan(NamedTuple):
 
 
 def count_others(workspace_id: str, automation_id: str) -> int:
-    """How many timed triggers the other published automations of the workspace have."""
+    """Returns how many timed triggers the other published automations of the workspace have."""
     others = "SELECT count(*) FROM timed_triggers WHERE workspace_id = %s AND automation_id <> %s AND NOT is_ended"
     return int(rows(others, (workspace_id, automation_id))[0][0])
 
@@ -117,7 +117,7 @@ def _plan_part(scan: _Scan) -> int:
 
 
 def _next(scan: _Scan) -> list[tuple[str, str, bool]]:
-    """The next rows to plan: bookings still to come at the publication, or contacts.
+    """Returns the next rows to plan: bookings still to come at the publication, or contacts.
 
     Each as (id, place of the scan after it, whether it has the trigger's date). Bookings always have one.
     """

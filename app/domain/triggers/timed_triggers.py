@@ -20,27 +20,27 @@ Trigger = Mapping[str, Any]
 
 
 def is_timed(trigger: Trigger) -> bool:
-    """Whether the trigger starts runs at a time, rather than on an event."""
+    """Returns whether the trigger starts runs at a time, rather than on an event."""
     return "before" in trigger or "date" in trigger or is_scheduled(trigger)
 
 
 def is_scheduled(trigger: Trigger) -> bool:
-    """Whether the trigger is a schedule, which starts runs for the contacts of a segment."""
+    """Returns whether the trigger is a schedule, which starts runs for the contacts of a segment."""
     return "segment_id" in trigger
 
 
 def is_of_entries(trigger: Trigger) -> bool:
-    """Whether the trigger is a schedule for the contacts that enter a segment."""
+    """Returns whether the trigger is a schedule for the contacts that enter a segment."""
     return is_scheduled(trigger) and trigger.get("every") == ENTRY
 
 
 def timed(triggers: Iterable[Trigger]) -> list[Trigger]:
-    """The timed triggers among `triggers`."""
+    """Returns the timed triggers among `triggers`."""
     return [trigger for trigger in triggers if is_timed(trigger)]
 
 
 def with_key(triggers: Iterable[Trigger], key: str) -> list[Trigger]:
-    """The timed triggers with that key. They differ only in their conditions."""
+    """Returns the timed triggers with that key. They differ only in their conditions."""
     return [trigger for trigger in timed(triggers) if key_of(trigger) == key]
 
 
@@ -50,25 +50,25 @@ def key_of(trigger: Trigger) -> str:
 
 
 def trigger_of(key: str) -> Trigger:
-    """The trigger that the key was made of, without its condition."""
+    """Returns the trigger that the key was made of, without its condition."""
     return dict(json.loads(key.encode()))
 
 
 def listens_to(trigger: Trigger) -> str:
-    """The key under which an automation with that timed trigger listens."""
+    """Returns the key under which an automation with that timed trigger listens."""
     if is_scheduled(trigger):
         return SCHEDULE
     return BEFORE if "before" in trigger else DATE
 
 
 def heard_by(event_kind: str) -> str | None:
-    """The key whose timed triggers an event of that kind may plan; None if it plans none."""
+    """Returns the key whose timed triggers an event of that kind may plan; None if it plans none."""
     if event_kind.startswith("booking."):
         return BEFORE
     return DATE if event_kind in ("contact.created", "contact.updated", "contact.merged") else None
 
 
 def concerned(triggers: Iterable[Trigger], event_kind: str) -> list[Trigger]:
-    """The timed triggers whose times an event of that kind may set."""
+    """Returns the timed triggers whose times an event of that kind may set."""
     heard = heard_by(event_kind)
     return [trigger for trigger in timed(triggers) if listens_to(trigger) == heard]

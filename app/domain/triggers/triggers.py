@@ -129,7 +129,7 @@ def plan(heard: Sequence[Heard]) -> Plan:
 
 
 def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
-    """The keys that `carry_out` gets from its unit for `consequences`."""
+    """Yields the keys that `carry_out` gets from its unit for `consequences`."""
     for each in consequences:
         workspace_id, contact_id = each.heard.workspace_id, _contact_of(each)
         yield Key(Contact, workspace_id, "id", contact_id)
@@ -187,7 +187,7 @@ def _follow_at_once(unit: Unit, heard: Sequence[Heard]) -> bool:
 
 
 def _would_overtake(consequences: Sequence[Consequence]) -> bool:
-    """Whether earlier events of one of the contacts are still to be followed by runs."""
+    """Returns whether earlier events of one of the contacts are still to be followed by runs."""
     contacts = {_contact_of(consequence) for consequence in consequences}
     return bool(contacts and rows(_UNFOLLOWED, {"contacts": sql.array(contacts)}))
 

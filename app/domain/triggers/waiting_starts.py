@@ -25,25 +25,25 @@ _COLUMNS = {BEFORE: "booking_id", DATE: "contact_id"}
 
 
 def needs(heard: Heard, listener: Listener) -> Iterator[Key]:
-    """The keys that `follow` gets from its unit."""
+    """Yields the keys that `follow` gets from its unit."""
     for trigger in timed_triggers.concerned(listener.triggers, heard.event.kind):
         key = timed_triggers.key_of(trigger)
         yield from needs_of(heard.workspace_id, listener.id, key, _about_id(heard, trigger))
 
 
 def needs_of(workspace_id: str, automation_id: str, key: str, about_id: str) -> Iterator[Key]:
-    """The keys that `plan` gets from its unit, and the key of the booking or contact."""
+    """Yields the keys that `plan` gets from its unit, and the key of the booking or contact."""
     yield about_key(workspace_id, key, about_id)
     yield sets.key(WaitingStart, workspace_id, "id", WaitingStart.id_of(automation_id, about_id, key))
 
 
 def about_key(workspace_id: str, key: str, about_id: str) -> Key:
-    """The key of the booking or contact that a start of the trigger `key` is about."""
+    """Returns the key of the booking or contact that a start of the trigger `key` is about."""
     return sets.key(_MODELS[timed_triggers.listens_to(timed_triggers.trigger_of(key))], workspace_id, "id", about_id)
 
 
 def find_about(unit: Unit, key: Key) -> Booking | Contact | None:
-    """The booking or contact with that key; None if it has been deleted. Raises Busy."""
+    """Returns the booking or contact with that key; None if it has been deleted. Raises Busy."""
     about: Any = unit.get(*key)
     return about  # type: ignore[no-any-return]
 
@@ -98,14 +98,14 @@ def due_day(unit: Unit, waiting: WaitingStart, about: Booking | Contact) -> date
 
 
 def is_ahead(unit: Unit, booking: Booking) -> bool:
-    """Whether the booking is booked and has not begun."""
+    """Returns whether the booking is booked and has not begun."""
     return bool(booking.status == "booked" and booking.starts_at > unit.now)
 
 
 def _for_booking(
     unit: Unit, trigger: Trigger, booking: Booking, known: WaitingStart, published_at: datetime | None
 ) -> WaitingStart:
-    """The row with its new time.
+    """Returns the row with its new time.
 
     A row that has fired stays until the booking begins, so that it fires only once.
     """
@@ -122,7 +122,7 @@ def _state(waiting: WaitingStart) -> tuple[datetime | None, date | None, bool]:
 
 
 def _for_contact(unit: Unit, trigger: Trigger, contact: Contact, known: WaitingStart) -> WaitingStart:
-    """The row with its new time.
+    """Returns the row with its new time.
 
     A row that has fired stays, so that a changed date does not fire twice in a year. A row also stays if the value is
     not a date: `unreadable_dates` reports it.

@@ -32,7 +32,7 @@ STOPPED = "This endpoint is stopped. Enable it first; stop_reason says why it wa
 
 
 def new_secret() -> str:
-    """A signing secret: `whsec_` and 192 random bits. The whole string is the key."""
+    """Returns a signing secret: `whsec_` and 192 random bits. The whole string is the key."""
     return f"whsec_{secrets.token_urlsafe(24)}"
 
 
@@ -158,7 +158,7 @@ def drop_deleted() -> int:
 
 
 def seal(secret: str) -> str:
-    """The secret, encrypted for storage."""
+    """Returns the secret, encrypted for storage."""
     return vault.encrypt(settings().secret_keys, secret).decode()
 
 

@@ -71,7 +71,7 @@ class _Sent:
 
 
 def verify(received: Received) -> list[Finding]:
-    """The verdicts on all parts, most telling first. Stores nothing, and reveals no secret."""
+    """Returns the verdicts on all parts, most telling first. Stores nothing, and reveals no secret."""
     signature, sent = signatures.parse(received.signature), _sent(received)
     faults = [*_header_faults(received.signature, signature), *_time_faults(signature, received.at)]
     if signature.timestamp is None or not signature.values:

@@ -64,7 +64,7 @@ def note(
 
 
 def _actor(actor_id: str | None) -> dict[str, Any]:
-    """The actor's columns. The inserting statement looks up the columns of a member or visit."""
+    """Returns the actor's columns. The inserting statement looks up the columns of a member or visit."""
     if actor_id is None:
         return {"actor_type": "command"}
     actor = {"actor_type": _TYPES[actor_id.partition("_")[0]], "actor_id": actor_id}
@@ -78,7 +78,7 @@ def _actor(actor_id: str | None) -> dict[str, Any]:
 
 
 def everywhere(values: Mapping[str, Any]) -> Any:
-    """A query for the entries of all workspaces and of the installation.
+    """Returns a query for the entries of all workspaces and of the installation.
 
     Only for staff and operators. `values` may have `workspace`, `actor_type` and `person`, the e-mail address of a
     member or of support staff.
@@ -95,7 +95,7 @@ def everywhere(values: Mapping[str, Any]) -> Any:
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
-    """The entries about a contact and about the deliveries of its events."""
+    """Yields the entries about a contact and about the deliveries of its events."""
     targets = "SELECT %s UNION ALL SELECT id FROM deliveries WHERE contact_id = %s"
     for batch in batches(targets, (contact_id, contact_id)):
         yield from map(represent, AuditEntry.select().where(AuditEntry.target_id.in_(batch)).order_by(AuditEntry.id))
@@ -152,7 +152,7 @@ class AuditEntrySchema(ResponseBody):
 
 
 def represent(entry: AuditEntry) -> dict[str, Any]:
-    """The entry as the API shows it."""
+    """Returns the entry as the API shows it."""
     return AuditEntrySchema.of(
         entry,
         actor={"type": entry.actor_type, "id": entry.actor_id},

@@ -56,7 +56,7 @@ _PHRASES = {
 
 
 def did(action: str, target_type: str) -> str:
-    """What the actor did, up to the target's name: "resent the delivery".
+    """Returns what the actor did, up to the target's name: "resent the delivery".
 
     An unknown action is named as it is.
     """

@@ -59,7 +59,7 @@ class Happening:
 
 
 def body(event_id: str | None, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
-    """The body that receivers get; no other code makes one.
+    """Returns the body that receivers get; no other code makes one.
 
     `event_id`: None for the event of a run that no event started.
     """
@@ -89,7 +89,7 @@ class Recorder:
         return delivery_id
 
     def mark(self) -> int:
-        """A mark for `forget_after`: call it before recording events that may have to be dropped."""
+        """Returns a mark for `forget_after`: call it before recording events that may have to be dropped."""
         return len(self._pending)
 
     def forget_after(self, mark: int) -> None:
@@ -173,7 +173,7 @@ def _trace(spans: Spans, happened: Sequence[Happening]) -> None:
 
 
 def find(workspace_id: str, event_id: str) -> Event:
-    """The event; after its retention, what its deliveries know, with None as its body.
+    """Returns the event; after its retention, what its deliveries know, with None as its body.
 
     Raises NotFound.
     """
@@ -203,7 +203,7 @@ class EventSchema(ResponseBody):
 
 
 def represent(event: Event) -> dict[str, Any]:
-    """The event as the API shows it. Its body has the exact bytes that deliveries send."""
+    """Returns the event as the API shows it. Its body has the exact bytes that deliveries send."""
     return EventSchema.of(event, body=None if event.body is None else json.verbatim(bytes(event.body)))
 
 

@@ -49,7 +49,7 @@ class Turns:
                     self._latest[workspace_id] += seconds  # type: ignore[assignment]
 
     def is_heavy(self, workspace_id: str) -> bool:
-        """Whether the workspace has used more than HEAVY_SECONDS of CPU time lately."""
+        """Returns whether the workspace has used more than HEAVY_SECONDS of CPU time lately."""
         with self._lock:
             return self._latest[workspace_id] + self._before[workspace_id] > HEAVY_SECONDS
 

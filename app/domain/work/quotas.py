@@ -41,6 +41,6 @@ class Quota:
 
 
 def is_deletion_queued(workspace_id: str, noun: str) -> bool:
-    """Whether a queued or running write of the workspace deletes a row of `noun`."""
+    """Returns whether a queued or running write of the workspace deletes a row of `noun`."""
     deletes = (Job.kind == f"{noun}.delete") & Job.status.in_(["queued", "running"])
     return bool(Job.in_workspace(workspace_id).where(deletes).exists())

@@ -97,7 +97,7 @@ class Unit:
         return self._now
 
     def get(self, model: type[Row], workspace_id: str, name: str, value: str) -> Row | None:
-        """The row with that key, as changed by this unit; None if there is none. Raises Busy.
+        """Returns the row with that key, as changed by this unit; None if there is none. Raises Busy.
 
         Until the transaction ends, no other can change the row, or create one with a key other than `id`. A key that
         was not read before costs one to three statements now.
@@ -115,7 +115,7 @@ class Unit:
         return found
 
     def noted(self, note: Hashable, find: Callable[[], T]) -> T:
-        """The fact remembered as `note`. Calls `find` and remembers its result if there is none."""
+        """Returns the fact remembered as `note`. Calls `find` and remembers its result if there is none."""
         if note not in self.notes:
             self.notes[note] = find()
         known: T = self.notes[note]
@@ -138,7 +138,7 @@ class Unit:
         self._written |= dict.fromkeys(sets.keys_of(row))
 
     def is_new(self, model: type[OwnedModel], workspace_id: str, row_id: str) -> bool:
-        """Whether this unit creates the row with that id."""
+        """Returns whether this unit creates the row with that id."""
         key = sets.key(model, workspace_id, "id", row_id)
         return self._written.get(key) is not None and self._stored.get(key) is None
 
@@ -152,7 +152,7 @@ class Unit:
         self._appended.append(row)
 
     def is_free(self, key: Key) -> bool:
-        """Whether no other transaction has locked the row or key. The unit must have read it."""
+        """Returns whether no other transaction has locked the row or key. The unit must have read it."""
         return key not in self._busy
 
     def count(self, counted: Counted, amount: int) -> None:
@@ -165,7 +165,7 @@ class Unit:
         return list(self._recorders.values())
 
     def recorder(self, workspace_id: str) -> Recorder:
-        """The recorder of the workspace's events, which are written with the rows."""
+        """Returns the recorder of the workspace's events, which are written with the rows."""
         return self._recorders.setdefault(workspace_id, Recorder(workspace_id))
 
     def read(self, keys: Iterable[Key]) -> None:
