@@ -151,7 +151,10 @@ def _next(unit: Unit, channel: Channel, members: Sequence[sets.Key]) -> Member |
 
 
 def _locked(unit: Unit, members: Sequence[sets.Key]) -> list[Member]:
-    """The members, locked. Leaves out members locked elsewhere, who may be getting a conversation."""
+    """Returns the members, locked.
+
+    Leaves out members locked elsewhere, who may be getting a conversation.
+    """
     unit.read(members)
     found = [unit.get(Member, *key[1:]) for key in members if unit.is_free(key)]
     return [member for member in found if member is not None]

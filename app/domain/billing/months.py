@@ -38,8 +38,8 @@ class Month:
         return (self.next.first - self.first).days
 
     def days_since(self, at: datetime) -> int:
-        """How many days of the month are left at `at`, its own day included; all if `at` is earlier.
+        """Returns how many days of the month are left at `at`, its own day included.
 
-        `at` must be before the end of the month.
+        All days if `at` is before the month. `at` must be before the end of the month.
         """
         return min(self.days, (self.next.first - at.astimezone(UTC).date()).days)

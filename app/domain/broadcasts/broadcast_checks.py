@@ -37,7 +37,7 @@ def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
 
 
 def filter_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The filter of the payload, or of its segment. Raises Invalid if there is no such segment."""
+    """Returns the filter of the payload or its segment. Raises Invalid if there is no such segment."""
     condition = broadcast_choices.condition_of(workspace_id, payload)
     if condition is None:
         raise Invalid(broadcasts.NO_SEGMENT)

@@ -70,9 +70,9 @@ def condition_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, 
 
 
 def starts_at(send_at: datetime | None, time_zone: str, own_zone: str | None) -> datetime | None:
-    """When the broadcast starts. By contacts' clocks: when the earliest time zone shows that time.
+    """Returns when the broadcast starts; None for at once.
 
-    None for at once.
+    By contacts' clocks, it starts when the earliest time zone shows that time.
     """
     if send_at is None or time_zone == "workspace":
         return send_at

@@ -42,9 +42,9 @@ class Rendition:
 
 
 def of(message: Mapping[str, Any], text: str | None, contact: Contact, channel_id: str | None) -> list[Rendition]:
-    """The message on each kind of connected channel, or on `channel_id` only; the chosen kind first.
+    """Returns the message on each kind of connected channel, or on `channel_id` only.
 
-    `text`: already rendered. Takes three statements, however many channels there are.
+    The chosen kind comes first. `text`: already rendered. Takes three statements, however many channels there are.
     """
     connected = recipients.connected(contact.workspace_id)
     offered = {each.id: each for each in connected if channel_id in (None, each.id)}

@@ -40,7 +40,10 @@ class SendMessage:
         [(self._quiet_hours, self._timezone)] = rows(_WORKSPACE, (broadcast.workspace_id,))
 
     def problem(self) -> str | None:
-        """A sentence if a channel must be reconnected, is deleted, or none is connected; None otherwise."""
+        """Returns a sentence if a channel was deleted or must be reconnected, or none is connected.
+
+        None if sending can proceed.
+        """
         found = rows(_CHANNELS, (self._broadcast.workspace_id, self._broadcast.channel_id))
         if not found and self._broadcast.channel_id is not None:
             return "Its channel has been deleted."

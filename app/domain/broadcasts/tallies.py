@@ -42,7 +42,7 @@ def fold(limit: int = 20_000) -> int:
 
 
 def shown(given: Mapping[str, int]) -> dict[str, Any]:
-    """The amounts as the API shows them: read counts as delivered, and delivered counts as sent."""
+    """Returns the amounts as the API shows them: read counts as delivered, and delivered as sent."""
     amounts = Counter(given)
     read = amounts["read"]
     delivered = amounts["delivered"] + read
@@ -57,12 +57,12 @@ def shown(given: Mapping[str, int]) -> dict[str, Any]:
 
 
 def opted_out_since(broadcast_id: str) -> int:
-    """How many contacts that replied have opted out. Looks at the first MOST_LOOKED_AT replies."""
+    """Returns how many of the first MOST_LOOKED_AT contacts that replied have opted out."""
     return int(rows(_OPTED_OUT, (broadcast_id, MOST_LOOKED_AT))[0][0])
 
 
 def goals_reached(broadcast_id: str) -> int:
-    """How many runs of the broadcast have reached their goal. Looks at its first MOST_LOOKED_AT runs."""
+    """Returns how many of the broadcast's first MOST_LOOKED_AT runs have reached their goal."""
     return int(rows(_GOALS, (broadcast_id, MOST_LOOKED_AT))[0][0])
 
 

@@ -53,7 +53,7 @@ def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Ch
 
 
 def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
-    """Whether nothing would arrive: the message has only a template, and the kind supports none."""
+    """Returns whether nothing would arrive: only a template is given, and the kind has no templates."""
     return not (text or files or kind.sends_templates)
 
 

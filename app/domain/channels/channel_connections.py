@@ -161,7 +161,7 @@ def _record(result: Result) -> None:
 
 
 def _is_still_wanted(request: Claimed) -> bool:
-    """Whether the claim is held and the request has not been replaced. Releases a replaced request."""
+    """Returns whether the claim is held and the request not replaced. Releases a replaced request."""
     found = rows(
         "SELECT revision FROM channel_requests WHERE id = %s AND claim = %s FOR NO KEY UPDATE",
         (request.id, request.claim),
@@ -181,7 +181,7 @@ def _put_off(result: Result) -> None:
 
 
 def _is_connected(channel_id: str) -> bool:
-    """Whether the channel stays connected while its provider is only told of changed settings."""
+    """Returns whether the channel stays connected while its provider is told of new settings."""
     return bool(rows("SELECT 1 FROM channels WHERE id = %s AND state = 'connected'", (channel_id,)))
 
 

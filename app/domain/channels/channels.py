@@ -52,7 +52,7 @@ def kind_of(channel: Channel) -> ChannelKind:
 
 
 def kind_to_be(workspace_id: str, channel_id: str) -> ChannelKind:
-    """The kind of the channel, or of the one that a queued write will create. Raises NotFound."""
+    """Returns the kind of the channel, or of one that a queued write will create. Raises NotFound."""
     try:
         return kind_of(Channel.find(workspace_id, channel_id))
     except NotFound:
@@ -84,7 +84,7 @@ def sealed(credentials: Mapping[str, str]) -> bytes:
 
 
 def unsealed(credentials: bytes) -> dict[str, str]:
-    """The credentials, decrypted. Raises cryptography.fernet.InvalidToken if no key decrypts them."""
+    """Returns the credentials, decrypted. Raises cryptography.fernet.InvalidToken if no key fits."""
     found: dict[str, str] = json.loads(vault.decrypt(settings().secret_keys, credentials))
     return found
 

@@ -40,11 +40,11 @@ def facts(settings: Mapping[str, Any], timezone: str, now: datetime) -> dict[str
 def opening_hours(
     week: Mapping[str, Sequence[Mapping[str, str]]], timezone: str, now: datetime
 ) -> list[tuple[datetime, datetime]]:
-    """The spans of time in which the chat is open, from `now` on, for at least a week, in order.
+    """Returns the spans of time in which the chat is open, in order, for at least a week.
 
-    Spans that meet or overlap are joined. `week` is `{"monday": [{"from": "09:00", "to": "17:30"}]}`, in the time zone.
-    A span that ends no later than it begins ends on the next day. Times that the clock skips or shows twice count as in
-    `time_zones.moment`.
+    Leaves out spans that are over at `now`. Spans that meet or overlap are joined. `week` is `{"monday": [{"from":
+    "09:00", "to": "17:30"}]}`, in the time zone. A span that ends no later than it begins ends on the next day. Times
+    that the clock skips or shows twice count as in `time_zones.moment`.
     """
     joined: list[tuple[datetime, datetime]] = []
     for begins, ends in sorted(_spans(week, timezone, now)):
@@ -69,7 +69,7 @@ def _spans(
 
 
 def _readable(color: str, paper: str) -> str:
-    """The color, darkened or lightened just enough to be readable as text on the background `paper`."""
+    """Returns the color, made just dark or light enough to be readable as text on `paper`."""
     end = 0 if paper == _LIGHT else 255
     channels = _channels(color)
     for share in range(0, 101, 2):

@@ -165,7 +165,7 @@ def unread(channel: Channel, visitor: Visitor) -> int:
 
 
 def represent(visitor_id: str, message: Message) -> dict[str, Any]:
-    """The message as the visitor sees it. `client_id`: the page's own id of a message written there."""
+    """Returns the message as the visitor sees it. `client_id`: the page's own id of a message."""
     own, key = _key(visitor_id, ""), message.provider_id or ""
     return {
         "id": message.id,
@@ -182,9 +182,9 @@ def represent(visitor_id: str, message: Message) -> dict[str, Any]:
 
 
 def _label(visitor: Visitor, button_id: str) -> str:
-    """The label of the button in the latest message that offers it. Raises Invalid if none does.
+    """Returns the label of the button in the latest message that offers it.
 
-    Looks at the latest MOST_OFFERING messages.
+    Raises Invalid if none of the latest MOST_OFFERING messages does.
     """
     found = rows(
         f"""

@@ -106,14 +106,14 @@ def seen_by(unit: Unit, workspace_id: str, upload_id: str) -> Upload | None:
 
 
 def free(unit: Unit, upload: Upload | None, index: int, visitor_id: str | None = None) -> Upload:
-    """The upload, if stored and unattached. Raises Invalid otherwise, with a pointer to `index`."""
+    """Returns the upload if it is stored and unattached. Otherwise raises Invalid for `index`."""
     if upload is None or not _is_free(upload, visitor_id) or upload.expires_at <= unit.now:
         raise Invalid(_missing(index))
     return upload
 
 
 def attachment_of(upload: Upload) -> dict[str, Any]:
-    """The file as an element of a message's `attachments`. `bytes` is None until it is stored."""
+    """Returns the file as one of a message's `attachments`. `bytes` is None until it is stored."""
     return {name: getattr(upload, name) for name in ("id", "name", "content_type", "bytes")}
 
 
@@ -211,7 +211,7 @@ class AttachmentSchema(ResponseBody):
 
 
 def shown(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A message's `attachments` as the API shows them. `address` is None until the file is stored."""
+    """Returns `attachments` as the API shows them. `address` is None until the file is stored."""
     return [{**each, "address": None if each["bytes"] is None else address_of(each["id"])} for each in attachments]
 
 

@@ -40,7 +40,7 @@ def prefetch(unit: Unit, conversation_ids: Iterable[str]) -> None:
 
 
 def place(unit: Unit, conversation: Conversation) -> Mapping[str, Any]:
-    """The fields of a message that is queued now: due, or behind the conversation's unfinished ones.
+    """Returns the fields of a message that is queued now: due, or behind unfinished messages.
 
     Rings for the channel after the commit if the message is due.
     """

@@ -61,7 +61,7 @@ def look_up(unit: Unit, names: Sequence[Name]) -> list[Place]:
 
 
 def find(unit: Unit, channel: Channel, provider_id: str, message_id: str | None = None) -> Message | None:
-    """The message, locked with its contact and conversation; None if there is none. Raises Busy."""
+    """Returns the message, locked with its contact and conversation; None if none. Raises Busy."""
     name = Name(channel.id, provider_id, message_id)
     if name not in unit.notes:
         look_up(unit, [name])

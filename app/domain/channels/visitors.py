@@ -83,9 +83,10 @@ def refreshed(visitor: Visitor) -> Visitor:
 
 
 def issue(channel: Channel, key: str) -> tuple[Visitor, str]:
-    """The visitor with this key, and its token. Safe to repeat: the same key gives the same visitor.
+    """Returns the visitor with this key, and its token.
 
-    Raises Invalid if the key could be guessed, and NotFound if the channel was deleted.
+    Safe to repeat: the same key gives the same visitor. Raises Invalid if the key could be guessed, and NotFound if the
+    channel was deleted.
     """
     if not _KEY.fullmatch(key):
         raise Invalid(Fault("/key", "A key is 32 to 64 random characters of A-Z, a-z, 0-9, - and _."))
@@ -116,7 +117,7 @@ def is_known(channel: Channel, user_id: str) -> bool:
 
 
 def check_signature(channel: Channel, user: Mapping[str, Any]) -> str:
-    """The user's id, if the channel's secret has signed it. Raises InsufficientScope otherwise."""
+    """Returns the user's id if the channel's secret signed it. Otherwise raises InsufficientScope."""
     if not _KIND.is_signed(channels.account_of(channel), user["id"], user["signature"]):
         raise InsufficientScope("The signature is not that of this user by the channel's secret.")
     return str(user["id"])

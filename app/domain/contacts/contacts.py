@@ -126,7 +126,7 @@ def set_fields(change: Change, contact: Contact, **fields: Any) -> Contact:
 
 
 def holder(unit: Unit, workspace_id: str, name: str, value: str) -> Contact | None:
-    """The contact with the identifier in any of its forms, locked; None if none has it. Raises Busy."""
+    """Returns the contact with the identifier in any form, locked; None if none has it. Raises Busy."""
     found = [unit.get(Contact, *key[1:]) for key in ways_to_find(workspace_id, name, value)]
     return next((each for each in found if each is not None), None)
 
@@ -239,5 +239,5 @@ def _refuse_too_much(contact: Contact) -> None:
 
 
 def _merged(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Custom fields after a merge: null removes a field (API contract; RFC 7396 for one level)."""
+    """Returns the custom fields after a merge, in which null removes a field (RFC 7396, one level)."""
     return {name: value for name, value in {**before, **given}.items() if value is not None}

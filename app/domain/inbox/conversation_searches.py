@@ -66,9 +66,10 @@ def words_of(text: str) -> list[str]:
 
 
 def marked(text: str, words: Sequence[str]) -> list[Piece]:
-    """The line around the first of the words in `text`, as pieces. Matches words at their beginnings.
+    """Returns the line around the first of the words in `text`, as pieces.
 
-    If none of the words begins one in the text, as in scripts without spaces, they match anywhere.
+    Matches words at their beginnings. If none of the words begins one in the text, as in scripts without spaces, they
+    match anywhere.
     """
     line = " ".join(text.split())
     sought = "|".join(re.escape(each) for each in sorted(words, key=len, reverse=True))
@@ -94,7 +95,7 @@ def _pieces(line: str, pattern: re.Pattern[str]) -> Iterator[Piece]:
 
 
 def _of_contacts(workspace_id: str, text: str, words: Sequence[str]) -> tuple[list[Hit], bool]:
-    """The hits for ids in the text and for contacts with its words, and whether more contacts match."""
+    """Returns the hits for ids in the text and for contacts, and whether more contacts match."""
     named = searches.find(text, workspace_id).found
     talks = {each.id if each.type == "conversation" else "" for each in named}
     talks |= _talks_of(workspace_id, [each.id for each in named if each.type == "message"])

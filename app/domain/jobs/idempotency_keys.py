@@ -64,7 +64,10 @@ def find(actor_id: str | None, key: RequestKey) -> Job | None:
 
 
 def find_taken(actor_id: str | None, key: RequestKey) -> Job:
-    """The job of a key that `jobs.accept` found taken. Raises IdempotencyKeyReused like `find`."""
+    """Returns the job of a key that `jobs.accept` found taken.
+
+    Raises IdempotencyKeyReused like `find`.
+    """
     job = _job_of(actor_id, key)
     if job is None:
         raise NotFound

@@ -251,7 +251,7 @@ def _wait(job: Job, seconds: float) -> Job:
 
 
 def unknown(limit: int = 10_000) -> dict[str, int]:
-    """The kinds that no worker knows, and how many jobs of each wait. Counts up to `limit` jobs."""
+    """Returns how many jobs of each kind wait that no worker knows. Counts up to `limit` jobs."""
     counted = """
         SELECT kind, count(*) FROM (SELECT kind FROM jobs WHERE unknown_since IS NOT NULL LIMIT %s) AS set_aside
         GROUP BY kind ORDER BY kind

@@ -60,7 +60,7 @@ def erase_late(change: Change) -> bool:
 
 
 def kept_jobs(contact: Contact) -> Iterator[dict[str, Any]]:
-    """The jobs about a contact that still have their payload: waiting ones, and unexpected failures."""
+    """Returns jobs about a contact that still have a payload: waiting ones and unexpected failures."""
     found = rows(
         f"""
         SELECT id, kind, status, payload, created_at FROM jobs WHERE {_IS_KEPT}

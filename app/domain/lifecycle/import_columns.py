@@ -82,9 +82,10 @@ class Mapping:
     targets: Sequence[str]
 
     def names_for(self, columns: Sequence[str]) -> list[str]:
-        """The names of the columns for a table that needs no mapping; "" for a column that is left out.
+        """Returns the names of the columns for a table that needs no mapping.
 
-        Raises Invalid if `columns` are not the mapped headers, or if a target is unknown or used twice.
+        The name of a column that is left out is "". Raises Invalid if `columns` are not the mapped headers, or if a
+        target is unknown or used twice.
         """
         if list(columns) != list(self.headers) or len(self.headers) != len(self.targets):
             raise Invalid(Fault("", "These are not the columns of the file. Choose the file again, and check them."))
@@ -132,7 +133,10 @@ def _whole_row(head: str, lines: Lines) -> str:
 
 
 def read(file: IO[bytes]) -> list[Column]:
-    """The columns of a table, or of its beginning. Raises Invalid if it has none, or too many."""
+    """Returns the columns of a table, or of its beginning.
+
+    Raises Invalid if it has none, or too many.
+    """
     with opened(file, "replace") as text:
         lines = Lines(text)
         headers, delimiter = header(lines)

@@ -72,7 +72,10 @@ def go_on(change: Change) -> Effect | None:
 
 
 def find_other(workspace_id: str, kept_id: str, other_id: str, unit: Unit | None = None) -> Contact:
-    """The contact to merge into another. Raises Invalid if it does not exist or is the same one."""
+    """Returns the contact to merge into another.
+
+    Raises Invalid if it does not exist or is the same one.
+    """
     if other_id == kept_id:
         raise Invalid(Fault("/contact_id", "A contact cannot be merged with itself."))
     return contacts.find_named(workspace_id, other_id, unit)
@@ -143,7 +146,7 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
 
 
 def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
-    """The fields of both contacts. Keeps no more tags and custom fields than a contact may have."""
+    """Returns the fields of both contacts, with as many tags and custom fields as allowed."""
     filled = {name: getattr(other, name) for name in _FILLED if getattr(kept, name) is None}
     tags = [*kept.tags, *(tag for tag in other.tags if tag not in kept.tags)][: contacts.MOST_TAGS]
     custom = list({**kept.custom_fields, **other.custom_fields, **kept.custom_fields}.items())
@@ -216,7 +219,7 @@ def _move(change: Change, other_id: str) -> bool:
 
 
 def _is_deleted(change: Change) -> bool:
-    """Whether the target was deleted before all rows followed. False if it was merged into another."""
+    """Returns whether the target was deleted, and not merged, before all rows followed."""
     if Contact.one(change.workspace_id, change.target) is not None:
         return False
     return not rows(_MERGED_ON, (change.workspace_id, KIND, change.target))

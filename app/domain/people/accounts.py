@@ -81,7 +81,10 @@ def set_password(account_id: str, password: str) -> None:
 
 
 def hash_password(password: str) -> str:
-    """The hash for `store_password`. Slow: call it before a transaction. Raises like `set_password`."""
+    """Returns the hash for `store_password`. Slow: call it before a transaction.
+
+    Raises like `set_password`.
+    """
     check_password(password)
     with _in_turn():
         return _hasher.hash(password)
@@ -99,7 +102,7 @@ def store_password(account_id: str, hashed: str) -> None:
 
 
 def verify(email: str, password: str) -> Account | None:
-    """The account, if the password is correct; otherwise None. Also None if the account is disabled.
+    """Returns the account if the password is correct and the account is not disabled; otherwise None.
 
     Takes as long for an unknown address as for a wrong password. Raises Unavailable if too many passwords are being
     checked.

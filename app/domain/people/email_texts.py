@@ -42,7 +42,7 @@ def reset(made: Made) -> EmailMessage:
 
 
 def notifications(account: Account, found: Sequence[Notification]) -> EmailMessage:
-    """The e-mail about notifications, in the order of `found`. Lists MOST_NOTIFICATIONS at most."""
+    """Returns the e-mail about notifications, in the order of `found`, up to MOST_NOTIFICATIONS."""
     names = {
         each.id: each.name for each in Workspace.select().where(Workspace.id.in_({each.workspace_id for each in found}))
     }

@@ -124,7 +124,10 @@ def of_workspace(workspace_id: str) -> list[Person]:
 
 
 def newest(workspace_id: str, last_id: str | None, limit: int) -> list[Person]:
-    """Up to `limit` members, newest first, that joined before `last_id`; the newest if it is None."""
+    """Returns up to `limit` members, newest first, that joined before `last_id`.
+
+    `last_id`: None for the newest.
+    """
     found = rows(
         f"{_PEOPLE} WHERE workspace_id = %s AND members.id < %s ORDER BY members.id DESC LIMIT %s",
         (workspace_id, last_id or "mem_~", limit),

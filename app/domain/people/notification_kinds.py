@@ -47,7 +47,7 @@ def chosen_by(member: Member) -> frozenset[str]:
 
 
 def wanted_by(member: Member, way: str) -> tuple[str, ...]:
-    """The kinds in KINDS that the member gets by `way`; empty if the role cannot see conversations."""
+    """Returns the kinds that the member gets by `way`; none if the role cannot see conversations."""
     if not roles.may(member.role, message_access.SEE):
         return ()
     chosen = chosen_by(member)
@@ -65,5 +65,5 @@ def choose(member_id: str, chosen: Iterable[str], *, shows_texts: bool) -> None:
 
 
 def seeing_roles() -> tuple[str, ...]:
-    """The roles that may see conversations. Members with other roles are not notified of them."""
+    """Returns the roles that may see conversations: only their members are notified of them."""
     return tuple(role for role in roles.ROLES if roles.may(role, message_access.SEE))

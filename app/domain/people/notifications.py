@@ -56,7 +56,10 @@ def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> 
 
 
 def headline(kind: str, detail: Mapping[str, Any], amount: int = 1) -> str:
-    """The notification as a sentence, without data of contacts. `amount`: how often it has happened."""
+    """Returns the notification as a sentence, without data of contacts.
+
+    `amount`: how often it has happened.
+    """
     if kind == "endpoint_stopped":
         return f"The webhook endpoint {detail['address']} was stopped. {detail['reason']}"
     if kind == "channel_refused":

@@ -83,10 +83,11 @@ def begin(account_id: str, address: str, user_agent: str) -> str:
 
 
 def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) -> Signed | None:
-    """The person signed in with this token; None if the session ended, expired or never existed.
+    """Returns the person signed in with this token.
 
-    `workspace_id`: the workspace being viewed, for `delay_seconds`; not necessarily one of theirs. A session that is
-    not used for IDLE ends. With `is_use` false, this look-up does not count as use.
+    None if the session ended, expired or never existed. `workspace_id`: the workspace being viewed, for
+    `delay_seconds`; not necessarily one of theirs. A session that is not used for IDLE ends. With `is_use` false, this
+    look-up does not count as use.
     """
     now = clock.now()
     asked = {"digest": token_format.digest(token), "workspace_id": workspace_id, "now": now, "idle_since": now - IDLE}

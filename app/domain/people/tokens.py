@@ -41,7 +41,10 @@ class Caller:
     last_used_at: datetime | None
 
     def may(self, restriction: str | None) -> bool:
-        """Whether the token covers requests with this restriction; None for requests that need none."""
+        """Returns whether the token covers requests with this restriction.
+
+        `restriction`: None for requests that need none.
+        """
         return self.restrictions is None or restriction is None or restriction in self.restrictions
 
 

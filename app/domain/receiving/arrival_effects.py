@@ -109,7 +109,10 @@ def _text(channel: Channel, item: Received) -> str | None:
 
 
 def _window(channel: Channel, conversation: Conversation, item: Received) -> dict[str, Any]:
-    """The new end of the window for free text; it never moves back. Empty if the kind has no window."""
+    """Returns the new end of the window for free text, which never moves back.
+
+    Empty if the kind of channel has no window.
+    """
     window = channels.kind_of(channel).window
     if window is None:
         return {}

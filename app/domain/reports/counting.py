@@ -109,7 +109,7 @@ def _add(amounts: Counter[Figure]) -> None:
 
 
 def _with_few_values(amounts: Counter[Figure]) -> Counter[Figure]:
-    """The amounts, with values beyond MOST_VALUES of a month and dimension summed up under ""."""
+    """Returns the amounts, with values beyond MOST_VALUES of a month and dimension added under ""."""
     wanted = sorted({_listed(figure) for figure in amounts if figure.dimension in DIMENSIONS})
     if not wanted:
         return amounts

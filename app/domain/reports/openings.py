@@ -118,7 +118,7 @@ def _measures(each: Happening, opening: Opening | None) -> Iterator[tuple[str, i
 
 
 def _is_first_answer(each: Happening, opening: Opening) -> bool:
-    """Whether it is a person's first answer to the contact's first message, before the closing."""
+    """Returns whether it is a person's first answer to the contact, before the closing."""
     began, written_at = opening.first_received_at, each.written_at
     if each.author not in _PEOPLE or opening.is_answered or began is None or written_at is None:
         return False

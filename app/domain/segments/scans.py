@@ -93,10 +93,10 @@ def count(workspace_id: str, condition: Mapping[str, Any]) -> Counted:
 def page(
     workspace_id: str, condition: Mapping[str, Any], filters: Mapping[str, Any], last_id: str | None, limit: int
 ) -> tuple[list[Contact], str | None]:
-    """Up to `limit` contacts after `last_id` that meet the condition and the filters, newest first.
+    """Returns up to `limit` contacts that meet the condition and the filters, newest first.
 
-    Also returns after which contact the list continues; None at its end. A page may have fewer contacts, even none, and
-    still not be the last: the search stops after MOST_LISTED_SECONDS.
+    The page begins after `last_id`. Also returns after which contact the list continues; None at its end. A page may
+    have fewer contacts, even none, and still not be the last: the search stops after MOST_LISTED_SECONDS.
     """
     found: list[str] = []
     scan = Scan(workspace_id, condition, filters=filters)
@@ -165,7 +165,7 @@ class _Query:
         return Part(found, last_id if looked_at == size else None)
 
     def _judge(self, unsure: Sequence[str], ends: float) -> tuple[list[str], str | None]:
-        """The contacts that meet the condition, and the last one judged in time; None if all were."""
+        """Returns the contacts that meet the condition, and the last one judged; None if all were."""
         found: list[str] = []
         reached: str | None = None
         for start in range(0, len(unsure), _TOGETHER):

@@ -226,7 +226,10 @@ class Translation:
 
 
 def needed_tags(condition: Mapping[str, Any]) -> list[str]:
-    """The search keys that a contact's tags must have to meet the condition; empty if none is needed."""
+    """Returns the search keys that a contact's tags must have to meet the condition.
+
+    Empty if the condition needs no tag.
+    """
     if "all" in condition:
         return [tag for each in condition["all"] for tag in needed_tags(each)]
     is_of_tags = condition.get("field") == "contact.tags" and condition["is"] in ("contains", "equals")

@@ -84,7 +84,10 @@ class Listener:
     goal: Trigger | None
 
     def starts(self, heard: Heard) -> bool:
-        """Whether a trigger matches. Replies that a run waited for match only with `also_replies`."""
+        """Returns whether a trigger matches.
+
+        Replies that a run waited for match only with `also_replies`.
+        """
         return any(
             is_of(trigger, heard, heard.variables) and (trigger.get("also_replies") or not heard.is_reply)
             for trigger in self.triggers
@@ -95,7 +98,10 @@ class Listener:
         return bool(timed_triggers.concerned(self.triggers, heard.event.kind))
 
     def may_exit_on(self, heard: Heard) -> bool:
-        """Whether an exit matches, conditions on the run left aside: only `exits_on` decides those."""
+        """Returns whether an exit matches, conditions on the run left aside.
+
+        Only `exits_on` decides those conditions.
+        """
         return any(is_of(each, heard, {} if _names_run(each) else heard.variables) for each in self.exits)
 
     def exits_all_on(self, heard: Heard) -> bool:
@@ -107,12 +113,18 @@ class Listener:
         return any(is_of(each, heard, heard.variables | of_run(run)) for each in self.exits)
 
     def may_reach_goal_on(self, heard: Heard) -> bool:
-        """Whether the goal matches, conditions on the run left aside: `reaches_goal_on` decides those."""
+        """Returns whether the goal matches, conditions on the run left aside.
+
+        Only `reaches_goal_on` decides those conditions.
+        """
         goal = self.goal
         return goal is not None and is_of(goal, heard, {} if _names_run(goal) else heard.variables)
 
     def reaches_goal_on(self, heard: Heard, run: Run) -> bool:
-        """Whether the event is the goal for `run`; False if the run reached it before or time is over."""
+        """Returns whether the event is the goal for `run`.
+
+        False if the run has reached its goal before, or its time for the goal is over.
+        """
         if self.goal is None or run.goal_until is None or heard.event.at > run.goal_until:
             return False
         return is_of(self.goal, heard, heard.variables | of_run(run))
@@ -205,7 +217,7 @@ def of_run(run: Run) -> dict[str, Any]:
 
 
 def _triggers(versions: Collection[tuple[str, int]]) -> dict[tuple[str, int], Sequence[Trigger]]:
-    """The triggers of `versions`; one statement reads those that are not in this process's cache."""
+    """Returns the triggers of `versions`. One statement reads those that are not in the cache."""
     known = {version: _TRIGGERS.get(version) for version in versions}
     if missing := [version for version, triggers in known.items() if triggers is None]:
         read = """

@@ -200,7 +200,7 @@ def moment(value: Any) -> datetime | None:
 
 
 def typed_number(value: Any) -> float | None:
-    """The value as a number, also as people type it ("25 €"); None if it is not one, or ambiguous."""
+    """Returns the value as a number, also as people type it ("25 €"); None if not one or ambiguous."""
     if (plain := number(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):

@@ -55,7 +55,7 @@ def given_value(comparison: Mapping[str, Any], now: datetime) -> Any:
 
 
 def at_time(condition: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The condition with a fixed `value` in place of each `days_ago`, counted back from `now`."""
+    """Returns the condition with a fixed `value` for each `days_ago`, counted back from `now`."""
     fixed: dict[str, Any] = {
         name: [at_time(each, now) for each in condition[name]] for name in _LISTS if name in condition
     }
@@ -68,7 +68,10 @@ def at_time(condition: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 
 def value_at(field: str, variables: Mapping[str, Any]) -> Any:
-    """The value at the dotted path; None if there is none. Case is ignored in names of custom fields."""
+    """Returns the value at the dotted path; None if there is none.
+
+    Ignores case in the names of custom fields.
+    """
     found = _value_at(field, variables)
     if found is not None or not field.startswith(CUSTOM):
         return found

@@ -62,7 +62,10 @@ def _anniversaries(day: date, after: datetime) -> Iterable[date]:
 
 
 def _day(value: Any, zone: ZoneInfo) -> date | None:
-    """The day of `value`, in `zone` if it is a time; None if it is no date or its year out of range."""
+    """Returns the day of `value`, in `zone` if it is a time.
+
+    None if the value is not a date, or its year is out of range.
+    """
     if not isinstance(value, str):
         return None
     try:

@@ -140,7 +140,10 @@ def _enter(
 
 
 def _contact(unit: Unit, about: Booking | Contact) -> Contact | None:
-    """The contact. For a booking, follows merges to the kept contact; None if deleted. Raises Busy."""
+    """Returns the contact; None if it has been deleted. Raises Busy.
+
+    For a booking, follows merges to the kept contact.
+    """
     if isinstance(about, Contact):
         return about
     contact_id: str | None = about.contact_id

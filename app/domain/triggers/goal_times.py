@@ -45,9 +45,9 @@ def counted(saved: Mapping[str, Any], begun: datetime, reached: datetime) -> Ite
 
 
 def quantile(by_class: Mapping[int, int], share: float) -> float | None:
-    """The time in seconds within which `share` of the runs reached the goal; None if none reached it.
+    """Returns the time in seconds within which `share` of the runs reached the goal.
 
-    At most a quarter too long, because it is the upper bound of a class.
+    None if no run reached it. At most a quarter too long, because it is the upper bound of a class.
     """
     wanted, reached = share * sum(by_class.values()), 0
     for number in sorted(by_class):

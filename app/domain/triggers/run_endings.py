@@ -144,7 +144,7 @@ def adopted(unit: Unit, run: Run) -> Run:
 
 
 def kept(unit: Unit, contact_id: str) -> str | None:
-    """The contact that `contact_id` was merged into, if rows are still to be moved; otherwise None."""
+    """Returns the contact that `contact_id` was merged into; None if all rows have been moved."""
     pending = PendingMerge.select(PendingMerge.kept_id).where(PendingMerge.id == contact_id)
     kept_id: str | None = unit.noted(_handed_over(contact_id), pending.scalar)
     return kept_id

@@ -75,7 +75,7 @@ _GIVEN = [each.name for each in dataclasses.fields(Start) if each.name not in ("
 
 
 def is_overgrown(unit: Unit, start: Start) -> bool:
-    """Whether the contact has RUNS_OF_CHAIN runs from the same cause. Counted once in each unit."""
+    """Returns whether the contact has RUNS_OF_CHAIN runs from this cause. Counts once in each unit."""
     if start.depth < _NEVER_MANY:
         return False
     most, chain = bounds.RUNS_OF_CHAIN.most, ("chain", start.contact_id, start.trace_id)

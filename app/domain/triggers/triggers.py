@@ -83,7 +83,7 @@ class Plan:
     looked: Sequence[Position] = field(default_factory=list)
 
     def before(self, position: Position, heard: Heard) -> str:
-        """The last automation that the event has been passed to, if everything before `position` is done."""
+        """Returns the last automation that has the event once everything before `position` is done."""
         place = bisect_left(self.looked, position)
         passed = place > 0 and self.looked[place - 1].event_id == position.event_id
         return self.looked[place - 1].automation_id if passed else heard.after

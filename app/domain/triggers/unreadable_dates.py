@@ -38,13 +38,16 @@ class Unreadable(NamedTuple):
 
 
 def of_automation(automation_id: str) -> list[Unreadable]:
-    """The triggers of the published version that cannot read some contacts' dates, up to MOST_TOLD."""
+    """Returns the published triggers that cannot read some contacts' dates, up to MOST_TOLD."""
     found = rows(_OF_AUTOMATION, {"id": automation_id, "many": MOST_COUNTED, "most": MOST_TOLD})
     return [Unreadable(timed_triggers.trigger_of(key), number, contact_id) for key, number, contact_id in found]
 
 
 def of_contact(contact_id: str) -> dict[str, list[str]]:
-    """The automations that cannot read a date of the contact: names by custom field, up to MOST_TOLD."""
+    """Returns the names of automations that cannot read a date of the contact, by custom field.
+
+    Up to MOST_TOLD.
+    """
     waiting: dict[str, list[str]] = {}
     for key, name in rows(_OF_CONTACT, (contact_id, MOST_TOLD)):
         waiting.setdefault(dates.field_of(timed_triggers.trigger_of(key)), []).append(name)

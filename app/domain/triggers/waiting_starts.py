@@ -88,7 +88,7 @@ def plan(
 
 
 def due_day(unit: Unit, waiting: WaitingStart, about: Booking | Contact) -> date | None:
-    """The day for which a due row starts a run; None if the time of `about` has changed since."""
+    """Returns the day for which a due row starts a run; None if the time has changed since."""
     trigger = timed_triggers.trigger_of(waiting.key)
     if isinstance(about, Booking):
         is_its = is_ahead(unit, about) and waiting.at == _before(trigger, about)

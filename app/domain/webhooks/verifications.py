@@ -184,7 +184,7 @@ def _others(workspace_id: str, known: Sequence[Endpoint], cost_bytes: int) -> It
 
 
 def _forms(body: bytes, sent: bytes | None) -> list[tuple[bytes, Finding]]:
-    """The forms in which the body may have been signed, each with the finding if that form matches."""
+    """Returns the forms in which the body may have been signed, and the finding if a form matches."""
     as_it_is = Finding("Body", "good", "v1 matches: this is the body that was signed, byte for byte.")
     forms = [(body, as_it_is)]
     if (stripped := body.rstrip(b"\r\n")) != body:

@@ -102,7 +102,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
 
 
 def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
-    """The e-mail addresses of members and the names of tokens, by id. Leaves out deleted ones."""
+    """Returns members' e-mail addresses and tokens' names by id. Leaves out deleted ones."""
     return dict(
         rows(
             """
@@ -116,9 +116,9 @@ def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
 
 
 def names_everywhere(entries: Collection[AuditEntry]) -> dict[str, str]:
-    """The names of the entries' actors, in any workspace, by id. Includes staff and former members.
+    """Returns the names of the entries' actors by id, in any workspace.
 
-    Show them only to staff: customers see the ticket instead.
+    Includes staff and former members. Show the names only to staff: customers see the ticket instead.
     """
     people = [entry.account_id for entry in entries if entry.account_id]
     emails = dict(rows("SELECT id, email FROM accounts WHERE id = ANY(%s)", (list(set(people)),)))

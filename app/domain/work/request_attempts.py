@@ -33,7 +33,10 @@ class Outcome:
         return self.dispatch.claimed
 
     def next_attempt_seconds(self, pauses_seconds: Sequence[float]) -> float | None:
-        """The seconds until the next attempt, with `pauses_seconds` between attempts; None if final."""
+        """Returns the seconds until the next attempt, with `pauses_seconds` between attempts.
+
+        None if the outcome is final.
+        """
         answer, tries = self.answer, self.claimed.carried.tries
         if answer.is_ours:
             return self.pause_seconds

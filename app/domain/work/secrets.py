@@ -111,9 +111,9 @@ def reencrypt() -> Found:
 
 
 def unreadable() -> str | None:
-    """The id of an endpoint, channel or queued write whose secret no key decrypts; None if none is.
+    """Returns the id of an endpoint, channel or queued write whose secret no key decrypts.
 
-    Looks only at each place's `sample`.
+    None if there is none. Looks only at each place's `sample`.
     """
     for place in PLACES:
         for row_id, *columns in rows(place.sample):

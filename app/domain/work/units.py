@@ -143,7 +143,7 @@ class Unit:
         return self._written.get(key) is not None and self._stored.get(key) is None
 
     def changed(self, model: type[Row]) -> list[Row]:
-        """The rows of the model that will be written, new and changed ones, in their latest state."""
+        """Returns the rows of the model that will be written, new and changed, in their latest state."""
         written = self._written.items()
         return [row for key, row in written if key.model is model and key.name == "id" and row is not None]
 
