@@ -1,5 +1,5 @@
-"""Assignment by rule: who is available for conversations, who gets the next one, and what those who leave give back.
+"""Assignment by rule: who is available, who gets the next conversation, and what is given back.
 
-`assignments` assigns from the queue; `member_changes` changes availability and capacity; `departures` removes members;
-`outlooks` says who is next.
+`assignments` assigns from the queue. `member_changes` changes availability and capacity, and returns a leaving member's
+conversations to the queue. `departures` removes members. `outlooks` tells who is next.
 """

@@ -1,8 +1,9 @@
-"""Assignments by rule: conversations without an assignee go to the available member with the fewest open ones.
+"""Assignments by rule: unassigned conversations go to the member with the fewest open ones.
 
-The rule holds on channels whose setting `assignment` is `balanced`. The open conversations there that nobody has, and
-that are not snoozed, are a queue: first those whose contact waits for an answer, the longest waiting first. A member's
-row is the lock on what the rule gives them, so it never exceeds a capacity, however many processes apply it.
+Only available members with room get any. The rule applies to channels whose setting `assignment` is `balanced`. Their
+open conversations that are unassigned and not snoozed form a queue: first the ones whose contact waits for an answer,
+the longest waiting first. Assigning locks the member's row, so that no capacity is exceeded, however many processes
+assign.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from app.models.members import Member
 
 log = structlog.get_logger(__name__)
 
-# Conversations that one transaction assigns, all of one workspace.
+# The most conversations that one transaction assigns. All are of one workspace.
 PART = 50
-# Channels that one call looks at.
+# The most channels that one call examines.
 MOST_CHANNELS = 2_000
-# For how long one call goes on while there is more to do.
+# How long one call goes on if more is queued.
 SLICE_SECONDS = 0.25
 _IS_BALANCED = "settings->>'assignment' = 'balanced' AND deleted_at IS NULL"
 IS_ANY_BALANCED = f"EXISTS (SELECT FROM channels WHERE {_IS_BALANCED})"
@@ -47,9 +48,10 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def assign_some(after: str) -> tuple[str, int]:
-    """Assigns from the queues of the next channels, each workspace in turn, until they or the slice end.
+    """Assigns from the queues of the next channels, until they or the slice end.
 
-    Returns where to go on, and how many were assigned: call it with "" first, twice a second. Safe to run concurrently.
+    Workspaces take turns. Returns the channel to continue after ("" to start over), and how many conversations were
+    assigned. Call it twice a second, first with "". Safe to run concurrently.
     """
     ends, assigned = time.monotonic() + SLICE_SECONDS, 0
     found = rows(sql.prepared("find_queues", _READY), {"after": after, "most": MOST_CHANNELS})
@@ -68,15 +70,15 @@ def assign_some(after: str) -> tuple[str, int]:
 
 
 def balanced_channels(workspace_id: str) -> list[str]:
-    """The workspace's channels on which the rule holds."""
+    """Returns the workspace's channels to which the rule applies."""
     found = rows(f"SELECT id FROM channels WHERE workspace_id = %s AND {_IS_BALANCED}", (workspace_id,))
     return [channel_id for (channel_id,) in found]
 
 
 def choose(settings: Mapping[str, Any], members: Sequence[Member], loads: Mapping[str, int]) -> Member | None:
-    """The member who gets the next conversation of a channel with these settings; None if nobody has room.
+    """Returns the member who gets the next conversation of a channel with these settings.
 
-    `loads`: how many open conversations each of the members has.
+    None if nobody has room. `loads`: the number of open conversations of each member.
     """
     suitable = [
         member
@@ -89,12 +91,12 @@ def choose(settings: Mapping[str, Any], members: Sequence[Member], loads: Mappin
 
 
 def is_chosen(settings: Mapping[str, Any], member_id: str) -> bool:
-    """Whether the settings of a channel let the rule choose that member."""
+    """Returns whether the channel's settings let the rule choose that member."""
     return settings.get("member_ids") is None or member_id in settings["member_ids"]
 
 
 def _assign_of(workspace_id: str, channel_ids: Sequence[str]) -> int:
-    """Assigns the first conversations in the queue of these channels, in order; returns how many.
+    """Assigns the first conversations in the channels' queue, in order; returns how many.
 
     Stops at the first whose contact another transaction has locked, to keep the order of the queue.
     """
@@ -115,7 +117,10 @@ def _assign_of(workspace_id: str, channel_ids: Sequence[str]) -> int:
 
 
 def _assign(workspace_id: str, conversation_id: str, members: Sequence[sets.Key], unit: Unit) -> bool:
-    """Assigns the conversation if it is still in the queue and a member has room; returns whether. Raises Busy."""
+    """Assigns the conversation if it is still queued and a member has room; returns whether it did.
+
+    Raises Busy.
+    """
     change = Change(workspace_id, {}, conversation_id, "conversations.assign", None, Cause(None, uuid4().hex), unit)
     contact, conversation = conversations.hold(change, conversation_id)
     channel = channels.seen_by(unit, conversation.channel_id)
@@ -129,7 +134,10 @@ def _assign(workspace_id: str, conversation_id: str, members: Sequence[sets.Key]
 
 
 def _next(unit: Unit, channel: Channel, members: Sequence[sets.Key]) -> Member | None:
-    """The member chosen by the channel's rule, whose load is raised by one; None if nobody has room."""
+    """Returns the member whom the channel's rule chooses; None if nobody has room.
+
+    Adds one to the member's load.
+    """
     if channel.settings.get("assignment") != "balanced":
         return None
     held = _locked(unit, members)
@@ -143,14 +151,17 @@ def _next(unit: Unit, channel: Channel, members: Sequence[sets.Key]) -> Member |
 
 
 def _locked(unit: Unit, members: Sequence[sets.Key]) -> list[Member]:
-    """The members, without those that another transaction holds: it may be giving them a conversation."""
+    """Returns the members, locked.
+
+    Leaves out members locked elsewhere, who may be getting a conversation.
+    """
     unit.read(members)
     found = [unit.get(Member, *key[1:]) for key in members if unit.is_free(key)]
     return [member for member in found if member is not None]
 
 
 def _loads(workspace_id: str, members: Sequence[Member]) -> Mapping[str, int]:
-    # A statement of its own: it sees what was committed before the members were locked.
+    # A separate statement, so that it sees what was committed before the members were locked.
     return conversation_counts.of_members(workspace_id, [member.id for member in members])
 
 
@@ -163,7 +174,7 @@ _AVAILABLE = "SELECT id FROM members WHERE workspace_id = %s AND availability = 
 
 _LOAD = conversation_counts.OPEN_OF.format("members.workspace_id", "members.id")
 
-# Of the next channels with the rule, those with a queue and with somebody who has room, by workspace.
+# Of the next channels with the rule, the ones with a queue and a member with room, by workspace.
 _READY = f"""
     WITH looked_at AS MATERIALIZED (
         SELECT id, workspace_id, settings FROM channels

@@ -1,4 +1,4 @@
-"""Departures: members who are removed, and what they leave to the others."""
+"""Departures: remove members, and return their waiting conversations to the queue."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from app.lib import request_ids
 
 
 def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
-    """Removes a member, who has no access from then on, and gives back their conversations that wait for an answer.
+    """Removes a member, who loses access at once. If the workspace uses the rule, queues a job.
 
-    Raises NotFound, and Conflict for the last owner.
+    The job gives back the member's conversations that wait for an answer. Raises NotFound, and Conflict for the last
+    owner.
     """
     trace_id = request_ids.kept_or_new(None)
     with transaction():

@@ -1,4 +1,4 @@
-"""Changes of members: whether they are available, how many conversations they take, and what they give back."""
+"""Changes of members: their availability and capacity, and the conversations they give back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_YOURS = "Your role in this workspace lets you change your own availability,
 
 
 def check(workspace_id: str, payload: Mapping[str, Any], member_id: str, actor_id: str | None) -> None:
-    """Raises NotFound, and InsufficientScope for a member who may not do that.
+    """Raises NotFound, and InsufficientScope if the actor may not make the change.
 
     Agents may change their own availability. Tokens, and roles with `availability.manage`, may change everything.
     """
@@ -37,9 +37,10 @@ def check(workspace_id: str, payload: Mapping[str, Any], member_id: str, actor_i
 
 
 def update(change: Change) -> Effect | None:
-    """Changes availability and capacity. One who goes away gives back what waits, unless `reassign` is false.
+    """Changes availability and capacity.
 
-    In parts: None if more has to be given back. Raises NotFound, InsufficientScope, Busy.
+    A member who goes away gives back waiting conversations, unless `reassign` is false. This runs in parts: returns
+    None if more are left. Raises NotFound, InsufficientScope, Busy.
     """
     if change.progress is not None:
         return give_back(change)
@@ -55,9 +56,9 @@ def update(change: Change) -> Effect | None:
 
 
 def give_back(change: Change) -> Effect | None:
-    """Puts conversations of the member whose contact waits for an answer back into the queue, with their place in it.
+    """Returns the member's conversations that wait for an answer to the queue, keeping their place.
 
-    Only on channels with the rule. In parts: None if more are left. Raises Busy.
+    Only on channels with the rule. Runs in parts: returns None if more are left. Raises Busy.
     """
     after = (change.progress or {}).get("after", "")
     values = {

@@ -1,4 +1,4 @@
-"""Outlooks: which member gets the next conversation of a channel, or why none does."""
+"""Outlooks: which member gets the next conversation of a channel, or why nobody does."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from app.domain.people.members import MOST_MEMBERS
 from app.models.channels import Channel
 from app.models.members import Member
 
-# A longer queue is not counted further.
+# Counting stops here: a longer queue is "more than this".
 MOST_QUEUED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The next member and, as `load`, their number of open conversations; or the `reason` why there is no next member.
+    """The next member and the `load` of open conversations, or the `reason` why there is none.
 
-    `gone`: none of the chosen members is in the workspace any more. `queued`: how many wait, at most MOST_QUEUED + 1.
+    `gone`: all chosen members have left the workspace. `queued`: how many conversations wait, counted up to MOST_QUEUED
+    + 1.
     """
 
     reason: Literal["gone", "away", "full"] | None
@@ -30,7 +31,7 @@ class Outlook:
 
 
 def of(channel: Channel) -> Outlook | None:
-    """The outlook as it is now; None for a channel without the rule."""
+    """Returns the current outlook; None for a channel without the rule."""
     if channel.settings.get("assignment") != "balanced":
         return None
     [(queued,)] = rows(_QUEUED, (channel.id, MOST_QUEUED + 1))

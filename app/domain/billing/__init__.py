@@ -1,4 +1,4 @@
-"""What a workspace used, under which plan, and what that costs. Nothing is refused because of a plan.
+"""Billing: what workspaces use, under which plan, and what it costs. Plans refuse nothing.
 
-Pages and the API read `billing` and `invoices`; the scheduler runs `usage`, `usage_warnings` and `invoices`.
+Pages and the API read `billing` and `invoices`. The scheduler runs `usage`, `usage_warnings` and `invoices`.
 """

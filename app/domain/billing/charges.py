@@ -19,9 +19,9 @@ _CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The charge for the plan itself (`meter` None), or for the `quantity` of a meter beyond what is included.
+    """The charge for the plan itself, or for the units of a meter beyond what the plan includes.
 
-    `unit_price` is None if further units are free.
+    `meter`: None for the plan. `quantity`: the number of units charged. `unit_price`: None if further units are free.
     """
 
     description: str
@@ -34,16 +34,16 @@ class Line:
 
 
 def money(description: str, **options: Any) -> fields.String:
-    """A schema's field for an amount in a response: a decimal string."""
+    """Returns a schema field for an amount of money in a response: a decimal string."""
     metadata = {"description": description, "pattern": r"^[0-9]+(\.[0-9]+)?$", "example": "49.00"}
     return fields.String(metadata=metadata, **options)
 
 
 def lines(plan: Plan, used: Mapping[str, int], month: Month, made_at: datetime) -> list[Line]:
-    """A line for the plan's price, and one for each of its meters.
+    """Returns a line for the plan's price, and one for each of its meters.
 
-    The price of the month in which a workspace was created is prorated by its days, the first included; what the plan
-    includes is not. Only lines are rounded, to the cent, half a cent up.
+    In the month in which the workspace was created, the price is prorated by days, the first day included; what the
+    plan includes is not prorated. Only lines are rounded: to the cent, half a cent up.
     """
     days = month.days_since(made_at)
     part = "" if days == month.days else f", {days} of {month.days} days"
@@ -53,7 +53,7 @@ def lines(plan: Plan, used: Mapping[str, int], month: Month, made_at: datetime) 
 
 
 def total(charged: Iterable[Line]) -> Decimal:
-    """The sum of the lines."""
+    """Returns the sum of the lines."""
     return sum((line.amount for line in charged), Decimal("0.00"))
 
 
@@ -68,12 +68,12 @@ class LineSchema(ResponseBody):
 
 
 def represent(line: Line) -> dict[str, Any]:
-    """The line as the API shows it."""
+    """Returns the line as the API shows it."""
     return LineSchema.of(line, **prices(line))
 
 
 def prices(line: Line) -> dict[str, str | None]:
-    """The amounts of the line as the API shows them."""
+    """Returns the amounts of the line as the API shows them."""
     return {"unit_price": None if line.unit_price is None else f"{line.unit_price:f}", "amount": f"{line.amount:f}"}
 
 

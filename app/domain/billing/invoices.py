@@ -21,15 +21,16 @@ from app.models.workspaces import Workspace
 
 log = structlog.get_logger(__name__)
 
-# Workspaces whose month one transaction closes.
+# The most workspaces for which one transaction closes a month.
 BATCH = 500
 
 
 def close() -> int:
-    """Closes the next batch of the oldest month that is over and counted; returns how many invoices it created.
+    """Closes the next batch of the oldest month that is over and counted.
 
-    A workspace that owes nothing gets none. One whose plan is unknown is skipped and retried at every call. Safe to
-    run concurrently: a batch and its position are stored in one transaction, under a lock on the month.
+    Returns how many invoices it created. A workspace that owes nothing gets none. A workspace whose plan is unknown is
+    skipped, and retried at every call. Safe to run concurrently: a batch and its position are stored in one
+    transaction, under a lock on the month.
     """
     with transaction():
         unclosed = rows(
@@ -63,12 +64,12 @@ class InvoiceSchema(ResponseBody):
 
 
 def represent(invoice: Invoice) -> dict[str, Any]:
-    """The invoice as the API shows it."""
+    """Returns the invoice as the API shows it."""
     return InvoiceSchema.of(invoice, number=f"BHP-{invoice.number:06}")
 
 
 def _next(month: Month, position: str) -> list[Workspace]:
-    """The workspaces after `position` that existed before the end of the month and have no invoice for it."""
+    """Returns the workspaces after `position` that existed in the month and have no invoice for it."""
     has_one = Invoice.select().where(Invoice.workspace_id == Workspace.id, Invoice.period_start == month.starts_at)
     wanted = Workspace.select().where(
         Workspace.id > position, Workspace.created_at < month.ends_at, ~fn.EXISTS(has_one)

@@ -1,4 +1,4 @@
-"""Meters: what a workspace is billed for, and how it is counted from a time (inclusive) to another (exclusive)."""
+"""Meters: what a workspace is billed for, and how it is counted from `since` to before `until`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from app.lib import ids
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Counts the rows of a table, which needs an index on workspace_id and `column`; of these, those that are `billed`.
+    """Counts the rows of a table for which the condition `billed` holds.
 
-    `prefix` is that of the identifiers in the column, which say when each row was made; None: the column is a time.
+    The table needs an index on workspace_id and `column`. `prefix`: of the ids in the column, which tell when each row
+    was made; None if the column is a time.
     """
 
     table: str
@@ -25,9 +26,9 @@ class Rows:
     column: str = "id"
 
     def add_to_day(self, meter: str, day: date, since: datetime, until: datetime) -> int:
-        """Adds the new rows of each workspace to its amount of that day; returns how many amounts changed.
+        """Adds each workspace's new rows to its amount of the day; returns how many amounts changed.
 
-        Repeating it counts them twice.
+        Not safe to repeat: rows would count twice.
         """
         return count(
             f"""
@@ -39,7 +40,7 @@ class Rows:
         )
 
     def count_more(self, workspace_id: str, month: Month, since: datetime, until: datetime) -> int:
-        """The number of the workspace's rows in the range."""
+        """Returns the number of the workspace's rows in the range."""
         counted = f"SELECT count(*) FROM {self.table} WHERE workspace_id = %s AND {self._within}"
         return int(rows(counted, (workspace_id, *self._bounds(since, until)))[0][0])
 
@@ -54,19 +55,19 @@ class Rows:
 class ActiveContacts:
     """Counts each contact once in a month in which it had an event other than its deletion.
 
-    It counts on the day of its first event, so that days add up to months. It is counted from events, which remain
-    when a contact is deleted.
+    The contact counts on the day of its first event, so that days add up to months. Events are counted because they
+    remain when a contact is deleted.
     """
 
     def add_to_day(self, meter: str, day: date, since: datetime, until: datetime) -> int:
-        """Adds the contacts that are new in the month to that day; returns how many amounts changed."""
+        """Adds the contacts that are new in the month to the day; returns how many amounts changed."""
         bounds = {"low": ids.bound("evt", since), "high": ids.bound("evt", until)}
         return count(
             sql.load("add_active_contacts"), {"month": day.replace(day=1), "day": day, "meter": meter} | bounds
         )
 
     def count_more(self, workspace_id: str, month: Month, since: datetime, until: datetime) -> int:
-        """The number of the workspace's contacts with events in the range that do not count for the month yet."""
+        """Returns the number of contacts with events in the range that do not count for the month yet."""
         bounds = {"low": ids.bound("evt", since), "high": ids.bound("evt", until)}
         parameters = {"workspace_id": workspace_id, "month": month.first} | bounds
         return int(rows(sql.load("count_active_contacts"), parameters)[0][0])
@@ -76,7 +77,7 @@ Meter = Rows | ActiveContacts
 
 METERS: Mapping[str, Meter] = {
     "active_contacts": ActiveContacts(),
-    # When they are first known to be sent, each once: a message may wait for days before it is.
+    # A message counts when it is first known to be sent, once: it may wait for days before that.
     "messages": Rows("messages", None, column="sent_at"),
     "runs": Rows("runs", "run", billed="reason IS DISTINCT FROM 'reentry'"),  # such a run never began
     "deliveries": Rows("deliveries", "dlv"),

@@ -8,13 +8,13 @@ from datetime import UTC, date, datetime, time, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A month, identified by its first day. Its end is the start of the next."""
+    """A month, identified by its first day. It ends where the next one starts."""
 
     first: date
 
     @classmethod
     def of(cls, at: datetime) -> Month:
-        """The month that contains the moment."""
+        """Returns the month that contains the time `at`."""
         return cls(at.astimezone(UTC).date().replace(day=1))
 
     @property
@@ -24,19 +24,22 @@ class Month:
 
     @property
     def starts_at(self) -> datetime:
-        """Its first moment."""
+        """The first moment of the month."""
         return datetime.combine(self.first, time(), UTC)
 
     @property
     def ends_at(self) -> datetime:
-        """The first moment after it."""
+        """The first moment after the month."""
         return self.next.starts_at
 
     @property
     def days(self) -> int:
-        """The number of its days."""
+        """The number of days in the month."""
         return (self.next.first - self.first).days
 
     def days_since(self, at: datetime) -> int:
-        """The number of its days from that of `at` to its end; all if `at` is earlier. `at` must be before its end."""
+        """Returns how many days of the month are left at `at`, its own day included.
+
+        All days if `at` is before the month. `at` must be before the end of the month.
+        """
         return min(self.days, (self.next.first - at.astimezone(UTC).date()).days)

@@ -1,6 +1,6 @@
-"""Plans: what they cost and include (`plans.toml`), and which one a workspace has.
+"""Plans: their prices and what they include (`plans.toml`), and which one a workspace has.
 
-A plan is no limit: nothing is refused because of one. What a workspace uses beyond it costs money, or is free.
+A plan is not a limit: nothing is refused because of it. Usage beyond what it includes costs money, or is free.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from app.errors import Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much of a meter a plan includes, and the price of each further unit; None: further units are free."""
+    """How much of a meter a plan includes. `beyond`: the price of each further unit; None if free."""
 
     included: int
     beyond: Decimal | None
@@ -28,7 +28,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The price of a month, before tax, and what it includes of each meter."""
+    """A plan: the price of a month, before tax, and what it includes of each meter."""
 
     id: str
     name: str
@@ -38,9 +38,9 @@ class Plan:
 
 
 def of(workspace_id: str, *months: Month) -> tuple[datetime, list[Plan]]:
-    """When the workspace was made, and its plan in each of the months, oldest first.
+    """Returns when the workspace was created, and its plan in each of the months, oldest first.
 
-    Raises Unavailable if `plans.toml` no longer has one of them.
+    Raises Unavailable if `plans.toml` no longer has one of the plans.
     """
     found = rows(
         """
@@ -57,7 +57,7 @@ def of(workspace_id: str, *months: Month) -> tuple[datetime, list[Plan]]:
 
 
 def ids_of(workspace_ids: Collection[str], month: Month) -> dict[str, str]:
-    """The identifier of each workspace's plan in the month, whether or not `plans.toml` still has it."""
+    """Returns the id of each workspace's plan in the month, whether or not `plans.toml` still has it."""
     given = dict(
         rows(
             """
@@ -71,9 +71,10 @@ def ids_of(workspace_ids: Collection[str], month: Month) -> dict[str, str]:
 
 
 def change(workspace_id: str, plan_id: str, *, at_once: bool = False) -> Month:
-    """Changes the plan from next month on, or for all of the current month; returns the first month of the new plan.
+    """Changes the plan from next month on; returns the first month of the new plan.
 
-    Drops changes planned for later. Past months keep the plan they had. Safe to repeat.
+    `at_once`: changes it for the whole current month. Drops changes planned for later. Past months keep their plan.
+    Safe to repeat.
     """
     present = Month.of(now())
     since = present if at_once else present.next

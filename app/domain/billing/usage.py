@@ -1,7 +1,7 @@
 """Usage: what each workspace did, by meter and day, counted exactly once.
 
-Doing the work writes nothing for it. The scheduler counts what was created since the last time, slice by slice; a
-slice and the moment up to which it counted are stored in one transaction. Younger rows are counted on request.
+The work itself writes nothing for it. The scheduler counts what was created since the last time, slice by slice. A
+slice, and the time up to which it counted, are stored in one transaction. Younger rows are counted on request.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from app.database import count, delete_some, now, rows, transaction
 from app.domain.billing.meters import METERS, Meter
 from app.domain.billing.months import Month
 
-# A row becomes visible when its transaction commits, some time after its machine's clock made its identifier.
+# How old rows must be to be counted: a row becomes visible only at its commit, some time after its id was made.
 SETTLED_AFTER = timedelta(minutes=5)
 SLICE = timedelta(hours=1)
-# A pass stops counting a meter after this long; the next one goes on.
+# How long a pass counts a meter; the next pass continues.
 SLICE_SECONDS = 0.25
 
 
 def count_up(at: datetime | None = None) -> int:
-    """Counts rows that have settled and were not counted; returns how many amounts changed. Safe to run concurrently.
+    """Counts settled rows that were not counted; returns how many amounts changed.
 
-    Its first run starts billing, with the current month.
+    Safe to run concurrently. The first run starts billing, with the current month.
     """
     at = at or now()
     _begin(at)
@@ -32,9 +32,9 @@ def count_up(at: datetime | None = None) -> int:
 
 
 def of(workspace_id: str, month: Month) -> dict[str, int]:
-    """The usage of a workspace in the month up to now, by meter. Exact, from one snapshot."""
+    """Returns the workspace's usage in the month up to now, by meter. Exact, from one snapshot."""
     with transaction():
-        # Otherwise rows that are counted between two queries would be missed or counted twice.
+        # Without a snapshot, rows counted between two queries would be missed or counted twice.
         rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         counted, until = totals([workspace_id], month)[workspace_id], _progress()
         for name, meter in METERS.items():
@@ -45,7 +45,7 @@ def of(workspace_id: str, month: Month) -> dict[str, int]:
 
 
 def totals(workspace_ids: Collection[str], month: Month) -> dict[str, dict[str, int]]:
-    """The counted usage of each workspace in the month, by meter."""
+    """Returns each workspace's counted usage in the month, by meter."""
     found = {id: dict.fromkeys(METERS, 0) for id in workspace_ids}
     for workspace_id, meter, amount in rows(
         """
@@ -59,7 +59,7 @@ def totals(workspace_ids: Collection[str], month: Month) -> dict[str, dict[str, 
 
 
 def is_counted(month: Month) -> bool:
-    """Whether all usage of the month has been counted."""
+    """Returns whether all usage of the month has been counted."""
     until = _progress()
     return all(name in until and until[name] >= month.ends_at for name in METERS)
 
@@ -71,7 +71,7 @@ def forget_contacts(limit: int = 10_000) -> int:
 
 
 def _begin(at: datetime) -> None:
-    # A new installation has nothing to count of the time before it.
+    # A new installation has no usage before it was set up.
     count(
         """
         INSERT INTO billing_periods (month) SELECT %s WHERE NOT EXISTS (SELECT FROM billing_periods)
@@ -104,7 +104,10 @@ def _count_up(name: str, meter: Meter, settled: datetime) -> int:
 
 
 def _count_slice(name: str, meter: Meter, settled: datetime) -> int | None:
-    """Counts one slice, to the end of the hour at most; None if nothing is left or another scheduler is counting."""
+    """Counts one slice, up to the end of the hour.
+
+    None if nothing is left or another scheduler is counting.
+    """
     with transaction():
         behind = rows(
             "SELECT counted_until FROM usage_progress WHERE meter = %s AND counted_until < %s FOR UPDATE SKIP LOCKED",

@@ -11,9 +11,10 @@ PERCENT = 80
 
 
 def warn(after: str = "", limit: int = 500) -> tuple[str, int]:
-    """Warns those of the next `limit` workspaces that have used PERCENT of something this month, once a month for each.
+    """Warns workspaces that have used PERCENT of a meter this month, once a month for each meter.
 
-    Returns the last of them, after which the next call goes on ('' at the end), and how many warnings it made.
+    Examines the next `limit` workspaces after `after`. Returns the last one, to continue after ('' at the end), and how
+    many warnings it made.
     """
     workspace_ids = [
         id for (id,) in rows("SELECT id FROM workspaces WHERE id > %s ORDER BY id LIMIT %s", (after, limit))

@@ -1,1 +1,1 @@
-"""Broadcasts: one message, or the start of an automation, for each contact of a segment, and what became of each."""
+"""Broadcasts: a message, or the start of an automation, for each contact of a segment."""

@@ -1,7 +1,7 @@
 """Batches of broadcasts: each handles the next contacts and records an outcome for each.
 
-A batch is one transaction of bounded size: the messages or runs, a row for each contact, and the place in the parts.
-So each contact is handled once, even if a worker dies. The outbox then sends the messages, none of them twice.
+A batch is one transaction of bounded size: the messages or runs, a row for each contact, and the place in the part. So
+each contact is handled once, even if a worker dies. The outbox then sends each message once.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from app.models.broadcasts import Broadcast
 
 log = structlog.get_logger(__name__)
 
-# Contacts of a batch; of one with a limit, at least these have a look, as those that are skipped use up none of it.
+# The contacts of a batch. With a rate limit, at least LEAST_LOOKED_AT are examined, because skipped contacts use none
+# of it.
 BATCH, LEAST_LOOKED_AT = 250, 50
-# The pause while another transaction holds the next contact.
+# The pause if another transaction has locked the next contact.
 PAUSE_SECONDS = 0.01
-# When to look again whether outboxes have room: soon while they empty, later while nothing leaves them.
+# When to check again whether the outboxes have room: soon while they empty, later if nothing leaves them.
 SOON_SECONDS, LATER_SECONDS = 0.25, 1.0
 
 
@@ -52,7 +53,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Done:
-    """What a batch has done: the rows, in order, and the contacts to handle later."""
+    """The results of a batch: the rows, in order, and the contacts to handle later, by time."""
 
     rows: list[tuple[str, str, str | None, str | None, str | None]] = field(default_factory=list)
     later: dict[datetime, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -60,14 +61,14 @@ class _Done:
     seen: int = 0
 
 
-# The threads of this process for the broadcasts of each workspace, which take turns.
+# The threads of this process for each workspace's broadcasts, which take turns.
 _ROOM = Room(bounds.BROADCASTS_PER_WORKSPACE, most_rung=1)
 
 
 def work(broadcast_id: str) -> None:
-    """Goes on with the broadcast until it has ended or has to wait, or the slice is over.
+    """Continues the broadcast until it ends, has to wait, or the slice is over.
 
-    Does nothing while its workspace has no thread; it is rung for when there is one.
+    Does nothing if its workspace has no thread free; the bell rings again when one is.
     """
     for (workspace_id,) in rows("SELECT workspace_id FROM broadcasts WHERE id = %s", (broadcast_id,)):
         with _ROOM.thread(workspace_id, MAIL, broadcast_id) as has_thread:
@@ -80,9 +81,9 @@ def work(broadcast_id: str) -> None:
 
 
 def _go_on(claimed: Sequence[Claimed], *, is_light: bool = False) -> None:
-    """Takes one step, all or nothing: the start, a slice of the choice, or a batch of contacts.
+    """Takes one step in one transaction: the start, a slice of the choice, or a batch of contacts.
 
-    `is_light`: the workspace was not heavy when its thread was taken. The batch ends where it becomes so.
+    `is_light`: the workspace was not heavy when its thread was taken. The batch ends when it becomes heavy.
     """
     is_held_up = False
     with transaction():
@@ -102,7 +103,7 @@ def _go_on(claimed: Sequence[Claimed], *, is_light: bool = False) -> None:
 
 
 def _handle_next(broadcast: Broadcast, is_light: bool) -> bool:
-    """Handles the next contacts; True if another transaction holds the first of them."""
+    """Handles the next contacts. Returns True if another transaction has locked the first of them."""
     if (part := _next_part(broadcast)) is None:
         _save(broadcast, _Done())
         return False
@@ -124,14 +125,14 @@ def _next_part(broadcast: Broadcast) -> _Part | None:
 
 
 def _do(broadcast: Broadcast, action: Action, part: _Part, room: int, is_light: bool) -> _Done:
-    """Handles the first contacts of the part, up to one that another transaction holds, or until it computes long."""
+    """Handles the part's first contacts, until one is locked elsewhere or the workspace gets heavy."""
     looked_at = part.contact_ids[: max(room, LEAST_LOOKED_AT) if room else 0]
     if not looked_at:
         return _Done()
     reached = set[str]()
 
     def reach(contact_id: str, unit: Unit) -> Reached:
-        # A batch that fails is done again, contact by contact.
+        # A batch that fails is redone contact by contact, so a contact may be here already.
         if len(reached - {contact_id}) >= room or (reached and is_light and TURNS.is_heavy(broadcast.workspace_id)):
             raise Busy
         with TURNS.of(broadcast.workspace_id):
@@ -156,7 +157,7 @@ def _do(broadcast: Broadcast, action: Action, part: _Part, room: int, is_light: 
 def _reason(broadcast: Broadcast, contact_id: str, error: Exception) -> str:
     if isinstance(error, Skipped):
         return error.reason
-    # A fault of Bellhop's: trying again would meet it again.
+    # A fault of ours: trying again would meet the same fault.
     log.error("broadcast.failed", broadcast=broadcast.id, contact=contact_id, exc_info=error)
     return "error"
 
@@ -179,7 +180,7 @@ def _move_on(broadcast: Broadcast, part: _Part, done: _Done) -> None:
 
 
 def _save(broadcast: Broadcast, done: _Done, *, is_full: bool = False) -> None:
-    """Moves the broadcast on; it ends, continues at once, or waits for a person, a time or room."""
+    """Ends the broadcast, continues it at once, or lets it wait for a person, a time or room."""
     [(next_in,)] = rows(_NEXT_IN, (broadcast.id,))
     waits = broadcast.state == "canary" and done.reached > 0
     if next_in is None and not waits and not (broadcast.message and under_way(broadcast.id)):

@@ -1,4 +1,4 @@
-"""Checks: what is wrong with a broadcast before it is accepted, as far as the queued writes cannot change it."""
+"""Checks of a broadcast before it is accepted, allowing for what queued writes may still create."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_AUTOMATION = Fault("/automation_id", "There is no such automation in this wo
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Raises Invalid for a segment, channel, automation or file that is not there, and for too long a message."""
+    """Raises Invalid if a segment, channel, automation or file is missing or the message too long."""
     broadcasts.check_time(payload.get("send_at"))
     faults = [
         fault
@@ -37,7 +37,7 @@ def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
 
 
 def filter_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The filter of the payload, or that of its segment. Raises Invalid if there is no such segment."""
+    """Returns the filter of the payload or its segment. Raises Invalid if there is no such segment."""
     condition = broadcast_choices.condition_of(workspace_id, payload)
     if condition is None:
         raise Invalid(broadcasts.NO_SEGMENT)
@@ -45,7 +45,7 @@ def filter_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _is_there(workspace_id: str, model: Any, kind: str, resource_id: str) -> bool:
-    """Whether the workspace has it, or a queued write will make it."""
+    """Returns whether the workspace has the resource, or a queued write will create it."""
     try:
         model.find(workspace_id, resource_id)
     except NotFound:
@@ -57,10 +57,10 @@ def _check_message(workspace_id: str, message: Mapping[str, Any], channel_id: st
     try:
         media.check_uploads(workspace_id, [each["upload_id"] for each in message.get("attachments", ())])
         text, channel = message.get("text") or "", channel_id and Channel.find(workspace_id, channel_id)
-        if channel and "{" not in text:  # what a template makes of a contact is known later
+        if channel and "{" not in text:  # a rendered template's size depends on the contact
             files, offered = len(message.get("attachments", ())), len(message.get("buttons", ()))
             sending_checks.check_size(channels.kind_of(channel), text, files, offered)
     except Invalid as error:
         raise Invalid(*(Fault(f"/message{fault.pointer}", fault.detail) for fault in error.faults)) from error
-    except NotFound:  # a queued write will make the channel
+    except NotFound:  # a queued write will create the channel
         return

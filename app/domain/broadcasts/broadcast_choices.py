@@ -1,7 +1,7 @@
-"""Choices: the contacts that a broadcast is for, written down when it starts, or counted before.
+"""Choices: the contacts that a broadcast is for, stored when it starts, or counted for a preview.
 
-They are found in slices, so that a million of them neither hold a transaction nor the worker. Contacts that were
-created after the start are left out.
+Contacts are found in slices, so that a million of them hold up neither a transaction nor the worker. Contacts created
+after the start are left out.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from app.lib import time_zones
 from app.models.broadcasts import Broadcast
 from app.models.contacts import Contact
 
-# The contacts of a part.
+# The most contacts of a part.
 PART = 500
-# For how long one transaction looks for contacts.
+# How long one transaction looks for contacts.
 SLICE_SECONDS = 0.25
-# For how long a preview looks why contacts would be left out, after it has counted them.
+# How long a preview looks for contacts to leave out, after counting.
 MOST_LOOKED_AT_SECONDS = 5.0
-# Where the clocks are first.
+# The time zone whose clock is ahead of all others.
 _EARLIEST = timezone(timedelta(hours=14))
 
 
@@ -46,7 +46,7 @@ class Preview:
 
 
 def preview(workspace_id: str, condition: Mapping[str, Any], payload: Mapping[str, Any]) -> Preview:
-    """Who would get a broadcast with this payload now, and how many would be left out, by reason."""
+    """Counts the contacts that would get the broadcast now, and the others by reason."""
     counted = scans.count(workspace_id, condition)
     left_out: Counter[str] = Counter()
     looked_at, ends = 0, time.monotonic() + MOST_LOOKED_AT_SECONDS
@@ -62,7 +62,7 @@ def preview(workspace_id: str, condition: Mapping[str, Any], payload: Mapping[st
 
 
 def condition_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The filter that the payload gives, or that of its segment; None if there is no such segment."""
+    """Returns the filter of the payload, or of its segment; None if there is no such segment."""
     if payload.get("filter") is not None:
         return dict(payload["filter"])
     segment = segments.find(workspace_id, payload["segment_id"])
@@ -70,7 +70,10 @@ def condition_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, 
 
 
 def starts_at(send_at: datetime | None, time_zone: str, own_zone: str | None) -> datetime | None:
-    """When a broadcast starts: by the contacts' clocks, as soon as the first of all clocks shows that time."""
+    """Returns when the broadcast starts; None for at once.
+
+    By contacts' clocks, it starts when the earliest time zone shows that time.
+    """
     if send_at is None or time_zone == "workspace":
         return send_at
     clock = send_at.astimezone(time_zones.first_known(own_zone))
@@ -78,7 +81,10 @@ def starts_at(send_at: datetime | None, time_zone: str, own_zone: str | None) ->
 
 
 def write_down(broadcast: Broadcast) -> tuple[int, str | None]:
-    """Writes down the next contacts; returns how many, and the last one that was looked at, None at the end."""
+    """Stores the next contacts as parts.
+
+    Returns how many, and the last one examined, None at the end.
+    """
     scan = Scan(broadcast.workspace_id, broadcast.filter, is_newest_first=False, at=broadcast.started_at)
     found: list[str] = []
     reached = broadcast.reached
@@ -91,14 +97,14 @@ def write_down(broadcast: Broadcast) -> tuple[int, str | None]:
 
 
 def add(broadcast: Broadcast, due_at: datetime, contact_ids: Sequence[str]) -> None:
-    """Writes down that the contacts are due at that time."""
+    """Stores that the contacts are due at `due_at`, in parts of up to PART."""
     parts = [list(contact_ids[start : start + PART]) for start in range(0, len(contact_ids), PART)]
     for part in parts:
         rows(_ADD, (broadcast.workspace_id, broadcast.id, due_at, part))
 
 
 def _by_time(broadcast: Broadcast, contact_ids: Sequence[str]) -> Mapping[datetime, list[str]]:
-    """The contacts by when each is due."""
+    """Groups the contacts by when they are due: by their own clocks, but not before the start."""
     if broadcast.send_at is None or broadcast.time_zone == "workspace":
         return {broadcast.started_at: list(contact_ids)}
     [(own_zone,)] = rows("SELECT timezone FROM workspaces WHERE id = %s", (broadcast.workspace_id,))

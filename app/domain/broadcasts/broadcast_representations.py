@@ -1,4 +1,4 @@
-"""Representations of broadcasts, of their rows and of what a preview finds, as the API shows them."""
+"""Representations of broadcasts, their rows and previews, as the API shows them."""
 
 from __future__ import annotations
 
@@ -104,25 +104,25 @@ class BroadcastRowSchema(ResponseBody):
 
 
 def represent(broadcast: Broadcast) -> dict[str, Any]:
-    """The broadcast as the API shows it."""
+    """Returns the broadcast as the API shows it."""
     return represent_all([broadcast])[0]
 
 
 def represent_all(found: Iterable[Broadcast]) -> list[dict[str, Any]]:
-    """The broadcasts as the API shows them, in one statement for all."""
+    """Returns the broadcasts as the API shows them, with one statement for all."""
     listed = list(found)
     counted = tallies.of([each.id for each in listed])
     return [represent_counted(each, counted[each.id]) for each in listed]
 
 
 def represent_counted(broadcast: Broadcast, amounts: Mapping[str, int]) -> dict[str, Any]:
-    """The broadcast as the API shows it, with these amounts of `tallies`."""
+    """Returns the broadcast as the API shows it, with `amounts` from `tallies`."""
     message = broadcast.message and _shown(broadcast.message)
     return BroadcastSchema.of(broadcast, message=message, **tallies.shown(amounts))
 
 
 def preview(workspace_id: str, condition: Mapping[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Whom a broadcast with this payload would reach now, as the API shows it."""
+    """Returns the contacts that a broadcast would reach now, as the API shows them."""
     found = broadcast_choices.preview(workspace_id, condition, payload)
     return BroadcastPreviewSchema.of(found, sample=[contacts.represent(each) for each in found.sample])
 

@@ -1,7 +1,7 @@
-"""Broadcasts: a message to the contacts of a segment, or an automation started for them, once for each contact.
+"""Broadcasts: a message to each contact of a segment, or an automation started for each.
 
-Whom a broadcast is for is written down when it starts (`broadcast_choices`), so nothing that happens afterwards adds to
-it. `broadcast_batches` then handles these contacts, some at a time.
+The contacts are chosen and stored when a broadcast starts (`broadcast_choices`), so nothing that happens later adds
+any. `broadcast_batches` then handles them in batches.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from app.lib import clock, json
 from app.mailbox import Mail, Waiting
 from app.models.broadcasts import UNFINISHED, Broadcast
 
-# The mailbox of each is its own, so that none waits for another one's limit, pause or canary.
+# Each broadcast has its own mailbox, so that none waits for another's limit, pause or canary.
 MAIL = Mail(table="broadcasts", owner="id", queue="broadcasts", order="id", exclusive=True)
 WAITING = Waiting(MAIL, "wakes_at")
 MOST_PER_SECOND = 1_000
 MOST_UNFINISHED = 100
 MOST_DAYS = 90
 NO_SEGMENT = Fault("/segment_id", "There is no such segment in this workspace.")
-# The states from which each of these can be reached; in it already, nothing changes.
+# The states from which each state can be reached. Moving to the current state changes nothing.
 _FROM = {
     "paused": ("canary", "running"),
     "running": ("canary", "paused"),
@@ -43,7 +43,7 @@ _FROM = {
 
 
 def create(change: Change) -> Effect:
-    """Schedules the broadcast, or begins it. The change's target is the broadcast. Raises Invalid, Conflict, Busy."""
+    """Schedules the broadcast, or begins it if it is due. Raises Invalid, Conflict, Busy."""
     _keep_room(change.workspace_id)
     columns = _columns(change, None)
     broadcast = Broadcast(
@@ -62,7 +62,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the fields given, while it is scheduled. Raises NotFound, Invalid, Conflict, Busy."""
+    """Changes the given fields of a scheduled broadcast. Raises NotFound, Invalid, Conflict, Busy."""
     broadcast = _lock(change)
     refuse_begun(broadcast)
     if change.payload:
@@ -73,7 +73,10 @@ def update(change: Change) -> Effect:
 
 
 def pause(change: Change) -> Effect:
-    """Stops reaching contacts until it is continued. Raises NotFound, and Conflict unless it is running."""
+    """Stops reaching contacts until the broadcast is continued.
+
+    Raises NotFound, and Conflict unless the broadcast is running, in its canary or already paused.
+    """
     return _move(change, "paused")
 
 
@@ -83,12 +86,18 @@ def go_on(change: Change) -> Effect:
 
 
 def abort(change: Change) -> Effect:
-    """Ends it; contacts it has not reached get nothing. Raises NotFound, and Conflict if it is done."""
+    """Ends the broadcast early: contacts not yet reached get nothing.
+
+    Raises NotFound, Conflict if it is done.
+    """
     return _move(change, "aborted")
 
 
 def begin(broadcast: Broadcast) -> None:
-    """Begins a scheduled broadcast, whose row is locked. From now on its filter is fixed."""
+    """Begins a scheduled broadcast, whose row is locked, and fixes its filter.
+
+    Pauses it instead if its segment has been deleted.
+    """
     given = {"filter": broadcast.filter, "segment_id": broadcast.segment_id}
     condition = broadcast_choices.condition_of(broadcast.workspace_id, given)
     if condition is None:
@@ -99,12 +108,15 @@ def begin(broadcast: Broadcast) -> None:
 
 
 def set_state(broadcast_id: str, state: str, problem: str | None = None) -> None:
-    """Moves it to that state. A resumed one keeps its limit and does not catch up."""
+    """Moves the broadcast to `state`. A resumed one keeps its rate limit and does not catch up."""
     count(_SET_STATE, {"state": state, "problem": problem, "id": broadcast_id})
 
 
 def finish(broadcast_id: str, handled: int) -> None:
-    """Ends a broadcast that has come to an end, after these last rows."""
+    """Ends a broadcast that has handled all contacts, and records its event.
+
+    `handled`: rows since the last count.
+    """
     count("UPDATE broadcasts SET handled = handled + %s, leased_until = NULL WHERE id = %s", (handled, broadcast_id))
     set_state(broadcast_id, "done")
     _tell(broadcast_id)
@@ -117,7 +129,7 @@ def refuse_begun(broadcast: Broadcast) -> None:
 
 
 def refuse_move(broadcast: Broadcast, wanted: str) -> None:
-    """Raises Conflict if it can never get from its state to the wanted one."""
+    """Raises Conflict if the broadcast has ended, unless it is in the state `wanted`."""
     if broadcast.is_finished and broadcast.state != wanted:
         raise Conflict(f"This broadcast is {broadcast.state}.")
 
@@ -134,7 +146,7 @@ def check_time(send_at: datetime | None) -> None:
 
 
 def newest(workspace_id: str, state: str | None, last_id: str | None, limit: int) -> list[Broadcast]:
-    """The first `limit` broadcasts after `last_id`, newest first; with a state, only those in it."""
+    """Returns up to `limit` broadcasts after `last_id`, newest first. `state`: None for any state."""
     query = Broadcast.in_workspace(workspace_id)
     if state is not None:
         query = query.where(Broadcast.state == state)
@@ -144,9 +156,9 @@ def newest(workspace_id: str, state: str | None, last_id: str | None, limit: int
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` rows of broadcasts that began before history is kept, and one without any; how many.
+    """Deletes up to `limit` rows of the oldest ended broadcast past the history retention.
 
-    One that has not ended is kept.
+    Returns how many. A broadcast without rows left is deleted itself. Broadcasts that have not ended are kept.
     """
     oldest = rows(_OLDEST, (settings().history_retention_days, list(UNFINISHED)))
     if not oldest:
@@ -172,7 +184,7 @@ def _keep_room(workspace_id: str) -> None:
 
 
 def _columns(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
-    """The columns that the payload sets. Raises Invalid, Busy."""
+    """Returns the columns that the payload sets. Raises Invalid, Busy."""
     columns = dict(change.payload)
     if "send_at" in columns:
         columns["send_at"] = columns["send_at"] and datetime.fromisoformat(columns["send_at"])
@@ -194,7 +206,7 @@ def _columns(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
 
 
 def _kept(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
-    """The message of the payload, with the files that it names, which are the broadcast's from now on."""
+    """Returns the message of the payload. Its files belong to the broadcast from now on."""
     message = dict(change.payload["message"])
     named = [each["upload_id"] for each in message.get("attachments", ())]
     kept = reply_files.keep(change.unit, change.workspace_id, named, change.target)
@@ -202,12 +214,12 @@ def _kept(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
 
 
 def _detail(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """What the audit log shows of the fields given: neither the text nor the filter."""
+    """Returns the given fields as the audit log shows them: without the message and the filter."""
     return {name: value for name, value in payload.items() if name not in ("message", "filter")}
 
 
 def _set_off(change: Change) -> None:
-    """Begins a scheduled broadcast if its time has come, or has it wait for that."""
+    """Begins a scheduled broadcast if its time has come; otherwise sets when it wakes."""
     broadcast = Broadcast.get_by_id(change.target)
     [(own_zone, at)] = rows("SELECT timezone, now() FROM workspaces WHERE id = %s", (change.workspace_id,))
     starts_at = broadcast_choices.starts_at(broadcast.send_at, broadcast.time_zone, own_zone)
@@ -218,7 +230,7 @@ def _set_off(change: Change) -> None:
 
 
 def _lock(change: Change) -> Broadcast:
-    """The broadcast, under a lock that a batch under way holds until it has committed. Raises NotFound."""
+    """Returns the broadcast, locked: waits until a batch in progress has committed. Raises NotFound."""
     locked = "SELECT id FROM broadcasts WHERE id = %s AND workspace_id = %s FOR NO KEY UPDATE"
     if not rows(locked, (change.target, change.workspace_id)):
         raise NotFound()
@@ -237,7 +249,7 @@ def _move(change: Change, state: str) -> Effect:
             and (broadcast.state, state) == ("paused", "running")
             and not rows(_REACHED, (broadcast.id,))
         ):
-            set_state(broadcast.id, "canary")  # it has still to reach the first
+            set_state(broadcast.id, "canary")  # it has not reached its first contact yet
         else:
             set_state(broadcast.id, state)
         if state == "aborted":
@@ -249,7 +261,7 @@ def _move(change: Change, state: str) -> Effect:
 
 
 def _tell(broadcast_id: str, recorder: Recorder | None = None) -> None:
-    """Records the event that it has ended."""
+    """Records the event `broadcast.finished`. Without a `recorder`, also writes it."""
     broadcast = Broadcast.get_by_id(broadcast_id)
     data = {"broadcast": broadcast_representations.represent(broadcast)}
     if recorder is not None:

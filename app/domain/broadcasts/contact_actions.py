@@ -1,4 +1,4 @@
-"""Actions: what a broadcast does for a contact, and how each contact ends up."""
+"""Actions: what a broadcast does for each contact, and the possible outcomes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from app.models.sets import Key
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A contact that was reached, with the message or the run it got."""
+    """A contact that was reached, with the message or run that the contact got."""
 
     message_id: str | None = None
     run_id: str | None = None
 
     @property
     def outcome(self) -> str:
-        """The outcome of its row."""
+        """The outcome that the contact's row gets."""
         return "started" if self.message_id is None else "sent"
 
 
 class Skipped(Exception):
-    """The contact does not get the broadcast; `reason` is one of REASONS."""
+    """The contact does not get the broadcast. `reason`: one of REASONS."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -37,7 +37,7 @@ class Skipped(Exception):
 
 
 class TooEarly(Exception):
-    """The contact is in its quiet hours, which last `until` then."""
+    """The contact is in quiet hours, which last `until` then."""
 
     def __init__(self, until: datetime) -> None:
         super().__init__(until)
@@ -45,26 +45,26 @@ class TooEarly(Exception):
 
 
 class Action(Protocol):
-    """What a broadcast does for each contact, several of them in one unit of work."""
+    """What a broadcast does for each contact. One unit of work serves several contacts."""
 
     def problem(self) -> str | None:
-        """The sentence for people while the broadcast cannot proceed; None if it can."""
+        """Returns a sentence for people if the broadcast cannot proceed; None if it can."""
 
     def room(self) -> int:
-        """How many more contacts may be reached now, so that little is under way at any time."""
+        """Returns how many more contacts may be reached now, so that little is in progress at any time."""
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """The keys to lock for these contacts."""
+        """Returns the keys to lock for the contacts."""
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
-        """Reads what else these contacts need, once their keys are locked."""
+        """Reads what else the contacts need, once their keys are locked."""
 
     def reach(self, contact_id: str, unit: Unit) -> Reached:
         """Reaches the contact. Raises Skipped, TooEarly, Busy."""
 
 
 def contact_of(broadcast: Broadcast, contact_id: str, unit: Unit) -> Contact:
-    """The contact, if it is there and wants to hear from us. Raises Skipped, Busy."""
+    """Returns the contact. Raises Skipped if it was deleted or has opted out, and Busy."""
     contact = unit.get(Contact, broadcast.workspace_id, "id", contact_id)
     if contact is None:
         raise Skipped("erased")
@@ -74,6 +74,6 @@ def contact_of(broadcast: Broadcast, contact_id: str, unit: Unit) -> Contact:
 
 
 def change_of(broadcast: Broadcast, unit: Unit) -> Change:
-    """A change for a domain verb, with the broadcast as its cause."""
+    """Returns a change for a domain verb, with the broadcast as its cause."""
     cause = Cause(None, broadcast.trace_id)
     return Change(broadcast.workspace_id, {}, broadcast.id, "broadcasts", broadcast.created_by, cause, unit)

@@ -1,4 +1,7 @@
-"""Renditions: a broadcast's message as a contact would get it on each kind of channel. Nothing is locked for them."""
+"""Renditions: a broadcast's message as a contact would get it on each kind of channel.
+
+Making them locks nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,11 @@ _NO_TEXT = "This channel has no templates, and the message has no text."
 
 @dataclass(frozen=True, slots=True)
 class Rendition:
-    """The message on one kind of channel. `fault`: why the contact would not get it there.
+    """The message on one kind of channel.
 
-    `is_chosen`: the broadcast takes this kind for the contact. `is_template`: the template goes out in place of text
-    and files. `open_until`: when the contact's window closes; None: it is closed, or the kind has none.
+    `fault`: why the contact would not get it there; None if they would. `is_chosen`: whether the broadcast uses this
+    kind for the contact. `is_template`: whether the template is sent in place of text and files. `open_until`: when the
+    contact's window closes; None if it is closed, or the kind has none.
     """
 
     kind: ChannelKind
@@ -38,9 +42,9 @@ class Rendition:
 
 
 def of(message: Mapping[str, Any], text: str | None, contact: Contact, channel_id: str | None) -> list[Rendition]:
-    """The message, whose text is rendered already, on each kind of connected channel, or on the one channel.
+    """Returns the message on each kind of connected channel, or on `channel_id` only.
 
-    The kind that is chosen comes first. It takes three statements, whatever the number of channels.
+    The chosen kind comes first. `text`: already rendered. Takes three statements, however many channels there are.
     """
     connected = recipients.connected(contact.workspace_id)
     offered = {each.id: each for each in connected if channel_id in (None, each.id)}
@@ -67,7 +71,7 @@ def of(message: Mapping[str, Any], text: str | None, contact: Contact, channel_i
 
 
 def _chosen(contact: Contact, latest: list[Conversation], offered: Mapping[str, Channel]) -> Channel | None:
-    """The channel that the broadcast takes for the contact, if it can reach them there or not."""
+    """Returns the channel that the broadcast uses for the contact, even if nothing can be sent there."""
     if latest:
         return offered[latest[0].channel_id]
     way = ways.find(contact, None, offered)

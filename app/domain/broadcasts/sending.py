@@ -1,4 +1,4 @@
-"""Sending: a broadcast's message to its contacts, each in its latest conversation on a connected channel."""
+"""Sending: broadcast messages, each in a contact's latest conversation on a connected channel."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from app.models.broadcasts import Broadcast
 from app.models.contacts import Contact
 from app.models.sets import Key
 
-# The messages of a broadcast that are under way: as many as its channels send in some seconds, and never more than
-# this. So a pause or an end takes effect soon, and other messages find a short queue.
+# The most messages of a broadcast in outboxes: what its channels send in SECONDS_UNDER_WAY, and never more than
+# MOST_UNDER_WAY. So a pause or an end takes effect soon, and other messages find a short queue.
 MOST_UNDER_WAY, SECONDS_UNDER_WAY = 1_000, 2.0
 _OVERSPENT = "The message takes more than {:,} steps to be filled in. Make it shorter."
 
@@ -40,7 +40,10 @@ class SendMessage:
         [(self._quiet_hours, self._timezone)] = rows(_WORKSPACE, (broadcast.workspace_id,))
 
     def problem(self) -> str | None:
-        """A sentence while a channel that it needs is not connected."""
+        """Returns a sentence if a channel was deleted or must be reconnected, or none is connected.
+
+        None if sending can proceed.
+        """
         found = rows(_CHANNELS, (self._broadcast.workspace_id, self._broadcast.channel_id))
         if not found and self._broadcast.channel_id is not None:
             return "Its channel has been deleted."
@@ -52,7 +55,7 @@ class SendMessage:
         return None
 
     def room(self) -> int:
-        """As many as keep what is under way within its bound."""
+        """Returns how many more messages fit into the outboxes."""
         found = rows(_KINDS, (self._broadcast.workspace_id, self._broadcast.channel_id))
         rates = [(number, KINDS[kind].channel_rate) for kind, number in found]
         per_second = sum(math.inf if rate is None else number * rate.per_second for number, rate in rates)
@@ -60,11 +63,11 @@ class SendMessage:
         return max(int(most) - under_way(self._broadcast.id), 0)
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """The contacts."""
+        """Returns the keys of the contacts."""
         return [sets.key(Contact, self._broadcast.workspace_id, "id", each) for each in contact_ids]
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
-        """Reads their latest conversations, what they were sent just now, and who has the message already."""
+        """Reads the contacts' latest conversations and recent texts, and the addresses already reached."""
         free = [key.value for key in self.needs(contact_ids) if unit.is_free(key)]
         messages.prefetch_for(unit, self._broadcast.workspace_id, free)
         addresses = set()
@@ -85,7 +88,7 @@ class SendMessage:
         return Reached(message_id=message_id)
 
     def _way(self, unit: Unit, contact: Contact) -> Way:
-        """How the contact is reached. Raises Skipped, Busy."""
+        """Returns the way to the contact. Raises Skipped if there is none, and Busy."""
         chosen = self._broadcast.channel_id
         latest = recipients.latest(unit, contact, channel_id=chosen, kind=None)
         way = ways.find(contact, latest, recipients.offered(unit, contact.workspace_id, chosen))
@@ -111,7 +114,7 @@ class SendMessage:
             raise Skipped("duplicate")
 
     def _look_up(self, unit: Unit, addresses: Collection[Address]) -> None:
-        """Notes which of these addresses have got the message, as another contact's."""
+        """Notes which of the addresses have got the message already, from whichever contact."""
         if not addresses:
             return
         listed = sorted(addresses)
@@ -158,9 +161,9 @@ class SendMessage:
 
 
 def render(message: Mapping[str, Any], contact: Contact, timezone: str) -> tuple[str | None, Any]:
-    """Renders the text and the template of a message for a contact. Raises TemplateError.
+    """Renders the text and template of a message for a contact. Raises TemplateError.
 
-    `timezone`: the workspace's, for contacts without one.
+    `timezone`: the workspace's, which templates can use.
     """
     text, template = message.get("text"), message.get("template")
     if "{" not in f"{text}{template}":
@@ -181,7 +184,7 @@ def render(message: Mapping[str, Any], contact: Contact, timezone: str) -> tuple
 
 
 def under_way(broadcast_id: str) -> int:
-    """How many messages of the broadcast are in outboxes."""
+    """Returns how many messages of the broadcast are in outboxes."""
     return int(rows(_UNDER_WAY, (broadcast_id,))[0][0])
 
 

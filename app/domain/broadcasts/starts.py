@@ -1,4 +1,4 @@
-"""Starts: a broadcast's automation, begun for its contacts."""
+"""Starts: begins a broadcast's automation for its contacts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.models.broadcasts import Broadcast
 from app.models.contacts import Contact
 from app.models.sets import Key
 
-# A workspace with this many runs due starts no more for its broadcasts.
+# A workspace with this many runs due begins no more for its broadcasts.
 MOST_DUE = 500
 _UNPUBLISHED = "The automation is not published. Publish it, then continue."
 
@@ -29,16 +29,16 @@ class StartAutomation:
         self._listener = automation_listeners.starting([self._automation_id]).get(self._automation_id)
 
     def problem(self) -> str | None:
-        """A sentence while the automation is not published."""
+        """Returns a sentence if the automation is not published; None if it is."""
         return None if self._listener else _UNPUBLISHED
 
     def room(self) -> int:
-        """As many as there is room for beside the workspace's runs that are due."""
+        """Returns how many more runs may be due in the workspace."""
         [(due,)] = rows(_DUE, (self._broadcast.workspace_id, MOST_DUE))
         return MOST_DUE - int(due)
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """The contacts, and whether they have been in the automation."""
+        """Returns the keys of the contacts and of their enrolments in the automation."""
         workspace_id = self._broadcast.workspace_id
         return [
             sets.key(model, workspace_id, "id", row_id)
@@ -47,7 +47,7 @@ class StartAutomation:
         ]
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
-        """Reads nothing: locking the needs has read all."""
+        """Reads nothing: the rows of `needs` are enough."""
 
     def reach(self, contact_id: str, unit: Unit) -> Reached:
         """Begins a run. Raises Skipped, Busy."""

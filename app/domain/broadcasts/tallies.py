@@ -1,7 +1,7 @@
-"""Tallies of broadcasts: how many messages have which status, how many contacts were skipped and why, and so on.
+"""Tallies of broadcasts: counts of messages by status, of skipped contacts by reason, and so on.
 
-Triggers of the database note what each transaction changes; the scheduler adds that up. A read costs the same however
-many contacts a broadcast has, and is exact: it includes what has not been added up yet.
+Database triggers note what each transaction changes, and the scheduler adds the changes up. A read is exact, because it
+includes changes not yet added up, and costs the same for any number of contacts.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ STARTED, SKIPPED, FAILED = "started", "skipped:", "failed:"
 
 
 def add(broadcast: Broadcast, amounts: Mapping[str, int]) -> None:
-    """Adds to what is counted, in the present transaction."""
+    """Adds `amounts` to the broadcast's counts, in the caller's transaction."""
     if amounts:
         rows(_ADD, (broadcast.workspace_id, broadcast.id, list(amounts), list(amounts.values())))
 
 
 def of(broadcast_ids: Collection[str]) -> dict[str, Counter[str]]:
-    """The amounts of these broadcasts by key, by their identifiers."""
+    """Returns the amounts by key, for each broadcast id."""
     amounts: dict[str, Counter[str]] = {each: Counter() for each in broadcast_ids}
     for broadcast_id, key, amount in rows(_READ, {"ids": list(broadcast_ids)}):
         amounts[broadcast_id][key] = amount
@@ -37,12 +37,12 @@ def of(broadcast_ids: Collection[str]) -> dict[str, Counter[str]]:
 
 
 def fold(limit: int = 20_000) -> int:
-    """Adds up to `limit` changes to their counts; returns how many. Safe to run concurrently."""
+    """Adds up to `limit` changes to the counts; returns how many. Safe to run concurrently."""
     return deltas.fold("broadcast", "broadcast_id", limit)
 
 
 def shown(given: Mapping[str, int]) -> dict[str, Any]:
-    """The amounts as the API shows them: what was read was also delivered, and what was delivered was also sent."""
+    """Returns the amounts as the API shows them: read counts as delivered, and delivered as sent."""
     amounts = Counter(given)
     read = amounts["read"]
     delivered = amounts["delivered"] + read
@@ -57,12 +57,12 @@ def shown(given: Mapping[str, int]) -> dict[str, Any]:
 
 
 def opted_out_since(broadcast_id: str) -> int:
-    """How many of those who replied have opted out, of the first MOST_LOOKED_AT."""
+    """Returns how many of the first MOST_LOOKED_AT contacts that replied have opted out."""
     return int(rows(_OPTED_OUT, (broadcast_id, MOST_LOOKED_AT))[0][0])
 
 
 def goals_reached(broadcast_id: str) -> int:
-    """How many of the runs that it has begun have reached their goal, of the first MOST_LOOKED_AT."""
+    """Returns how many of the broadcast's first MOST_LOOKED_AT runs have reached their goal."""
     return int(rows(_GOALS, (broadcast_id, MOST_LOOKED_AT))[0][0])
 
 

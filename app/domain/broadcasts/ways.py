@@ -1,4 +1,4 @@
-"""Ways: on which channel a broadcast's message reaches a contact, and whether it may go there now."""
+"""Ways: on which channel a message reaches a contact, and whether it may be sent there now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.models.conversations import Conversation
 
 
 class Address(NamedTuple):
-    """Where a message arrives: two contacts with the same one are one recipient."""
+    """Where a message arrives. Two contacts with the same address are one recipient."""
 
     kind: str
     peer: str
@@ -24,7 +24,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The way to a contact. Without a conversation, one has to be opened."""
+    """A channel and address that reach a contact. `conversation`: None if one has to be opened."""
 
     channel: Channel
     peer: str
@@ -37,14 +37,14 @@ class Way:
 
     @property
     def window_ends_at(self) -> datetime | None:
-        """Until when free text goes through, on a channel that has a window."""
+        """Until when free text may be sent; None if there is no conversation or no such window."""
         return self.conversation.window_ends_at if self.conversation else None
 
 
 def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Channel]) -> Way | None:
-    """The way to the contact; None if there is none.
+    """Returns the way to the contact; None if there is none.
 
-    `latest`: their latest conversation on the channels that are `offered`, newest first, by their identifiers.
+    `latest`: the contact's latest conversation on the `offered` channels, which are by id, newest first.
     """
     if latest is not None:
         return None if latest.peer is None else Way(offered[latest.channel_id], latest.peer, latest)
@@ -53,12 +53,12 @@ def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Ch
 
 
 def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
-    """Whether nothing of the message would arrive: there is only a template, and this kind of channel has none."""
+    """Returns whether nothing would arrive: only a template is given, and the kind has no templates."""
     return not (text or files or kind.sends_templates)
 
 
 def refusal(way: Way, *, has_template: bool, opted_out: bool, at: datetime) -> Verdict | None:
-    """Why nothing may be sent to the contact on this way at that time; None if it may."""
+    """Returns why nothing may be sent to the contact this way at `at`; None if sending is allowed."""
     ends_at = way.window_ends_at
     return sending_checks.refusal(
         channels.kind_of(way.channel),

@@ -1,5 +1,5 @@
-"""The connections to providers: channels, their hooks, visitors and files, arrivals, and messages to be sent.
+"""Connections to providers: channels, hooks, visitors, files, arrivals and outgoing messages.
 
-The API and pages call `channels`, `media`, `visitors` and `chats`; hooks store what providers say through `hooks` and
-`arrivals`; workers run `channel_connections`, `channel_requests` and `fetches`.
+The API and pages call `channels`, `media`, `visitors` and `chats`. Hooks store providers' webhooks through `hooks` and
+`arrivals`. Workers run `channel_connections`, `channel_requests` and `fetches`.
 """

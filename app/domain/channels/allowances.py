@@ -1,6 +1,7 @@
-"""Allowances: how many bytes of files an address, a visitor, a channel and a workspace may store in an hour.
+"""Allowances: how many bytes of files may be stored in an hour.
 
-They are counted in PostgreSQL, so that they hold while Redis is away, and two files cannot both take the last bytes.
+They apply to each address, visitor, channel and workspace. Counting in PostgreSQL keeps the limits while Redis is away,
+and two files cannot both take the last bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from app.errors import TooMuchStored
 
 @contextmanager
 def taken(size: int, bounds: Mapping[str, Bound]) -> Iterator[None]:
-    """Takes the bytes of a file that is stored in the block, and gives them back if it raises. Raises TooMuchStored."""
+    """Takes `size` bytes for a file that the block stores; gives them back if the block raises.
+
+    Raises TooMuchStored.
+    """
     take(size, bounds)
     try:
         yield
@@ -28,10 +32,10 @@ def taken(size: int, bounds: Mapping[str, Bound]) -> Iterator[None]:
 
 
 def take(size: int, bounds: Mapping[str, Bound]) -> None:
-    """Takes the bytes of a file from the allowance of each of these names, or from none. Raises TooMuchStored."""
+    """Takes `size` bytes from the allowance of every name, or from none. Raises TooMuchStored."""
     by_key = {_key(name, bound): bound for name, bound in bounds.items()}
     with transaction():
-        # In one order, so that two files do not wait for each other.
+        # In key order, so that two files do not deadlock.
         taken = rows(sql.load("take_bytes"), {"keys": sorted(by_key), "bytes": size})
         for key, stored, seconds in taken:
             bound = by_key[bytes(key)]
@@ -41,7 +45,7 @@ def take(size: int, bounds: Mapping[str, Bound]) -> None:
 
 
 def give_back(size: int, bounds: Mapping[str, Bound]) -> None:
-    """Gives back bytes that were taken and not stored."""
+    """Gives back bytes that were taken but not stored."""
     count(
         """
         UPDATE stored_bytes SET bytes = greatest(bytes - %s, 0) WHERE key IN (

@@ -1,7 +1,8 @@
-"""Arrivals: messages and receipts over channels, stored once before the webhook is answered, then mail of their sender.
+"""Arrivals: messages and receipts over channels, stored before the webhook is answered.
 
-A sender is a contact as a channel knows it. All that concerns one, receipts and echoes included, is processed in the
-order in which it came, independently of the workspace's writes.
+Each is stored once, and is then mail of its sender. A sender is a contact as a channel knows it. Everything about a
+sender, receipts and echoes included, is processed in the order in which it came, independently of the workspace's
+writes.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from app.models.arrivals import Arrival as Stored
 from app.models.channels import Channel
 
 MAIL = Mail(table="arrivals", owner="sender_key", queue="arrivals", order="position", exclusive=True)
-# Receipts that came before their message.
+# Receipts that came before their message, and wait for it.
 WAITING = Waiting(MAIL, "next_attempt_at")
 
-# Providers repeat webhooks for a week.
+# Longer than the week for which providers repeat webhooks.
 KEYS_KEPT_DAYS = 8
-# Of those that were given up, in one transaction.
+# The most given-up arrivals that one transaction queues again.
 RETRIED = 1_000
-# Whoever has recorded a webhook could send it again once its keys are gone. Half a day is for clocks that differ.
+# Older items are dropped: somebody who recorded a webhook could replay it once its keys are gone. Half a day allows for
+# clocks that differ.
 _OLDEST = timedelta(days=KEYS_KEPT_DAYS, hours=-12)
 _KINDS: Mapping[str, type[Arrival]] = {
     "received": Received,
@@ -44,10 +46,10 @@ _NAMES = {of: name for name, of in _KINDS.items()}
 
 
 def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = None) -> int:
-    """Stores the items in their order, and rings for them; returns how many are new.
+    """Stores the items in order and rings for them; returns how many are new.
 
-    Items whose key came in over the channel in the last eight days are left out, and so are those that are about as
-    old. One statement, durable when the transaction around it commits.
+    Leaves out items whose key came in over the channel in the last eight days, and items about as old. One statement,
+    durable when the surrounding transaction commits.
     """
     since = clock.now() - _OLDEST
     young = [item for item in items if item.at > since]
@@ -78,20 +80,21 @@ def _store(channel: Channel, items: Sequence[Arrival], trace_id: str | None) -> 
 
 
 def sender_key(channel_id: str, sender: str) -> str:
-    """The owner of a sender's mail; `sender` is the provider's name for it."""
+    """Returns the owner of a sender's mail. `sender`: the provider's name for the sender."""
     return f"{channel_id}/{sender}"
 
 
 def read(stored: Stored) -> Arrival:
-    """The arrival, as its kind of channel read it."""
+    """Returns the arrival, restored from what `store` stored."""
     kind = _KINDS[stored.kind]
     return kind(**{name: _read(name, value) for name, value in (stored.payload or {}).items()})
 
 
 def retry(arrival_id: str | None = None) -> int:
-    """Queues what was given up again: this arrival, or all; returns how many. Raises NotFound.
+    """Queues one given-up arrival again, or all if `arrival_id` is None; returns how many.
 
-    All in transactions of RETRIED at most: what was done stays done if this is interrupted.
+    Raises NotFound if that arrival was not given up. Each transaction queues up to RETRIED, so an interrupted call
+    keeps what is done.
     """
     retried = _retry("id = %s", arrival_id) if arrival_id else 0
     if arrival_id and not retried:
@@ -104,7 +107,7 @@ def retry(arrival_id: str | None = None) -> int:
 def forget_old(limit: int = 5_000) -> int:
     """Deletes up to `limit` arrivals whose keys need not be kept any longer; returns how many.
 
-    Those that were given up are kept as long as bodies are.
+    Given-up arrivals are kept for the body retention.
     """
     is_old = """
         created_at < now() - %s * interval '1 day' AND due_at IS NULL AND next_attempt_at IS NULL
@@ -115,7 +118,7 @@ def forget_old(limit: int = 5_000) -> int:
 
 
 def represent(stored: Stored) -> dict[str, Any]:
-    """The arrival as commands show it, without its content."""
+    """Returns the arrival as commands show it, without its content."""
     names = ("id", "workspace_id", "channel_id", "kind", "problem", "errors", "deaths", "trace_id", "created_at")
     return {name: getattr(stored, name) for name in names}
 
@@ -138,12 +141,12 @@ def _retry(condition: str, *parameters: str) -> int:
 
 def _sender_of(item: Arrival) -> str:
     if isinstance(item, Moved):
-        return item.formers[0]  # after what came from it under that name
+        return item.formers[0]  # queued behind the arrivals under the former name
     return item.recipient if isinstance(item, (Echoed, Receipt)) else item.sender
 
 
 def _written(item: Arrival) -> str:
-    # What is not given is left out: a process of an older version does not know every field.
+    # Defaults are left out: a process of an older version does not know every field.
     given = {each.name: (getattr(item, each.name), each.default) for each in fields(item)}
     content = {name: value for name, (value, default) in given.items() if value is not default}
     if "media" in content:

@@ -1,4 +1,4 @@
-"""Buttons: the answers that a message offers, which its contact gives with a tap."""
+"""Buttons: the replies that a message offers, each given with one tap."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.lib.schemas import ResponseBody, about
 
 MOST = 10
 MOST_LABEL = 20
-# Telegram takes 64 bytes, others more.
+# Telegram limits ids to 64 bytes; other providers allow more.
 ID = "^[!-~]([ -~]{0,62}[!-~])?$"
 ID_FORM = "an identifier of 1 to 64 ASCII characters, without spaces at its ends"
 
@@ -23,7 +23,10 @@ class ButtonSchema(ResponseBody):
 
 
 def repeated(buttons: Sequence[Mapping[str, str]]) -> Iterator[Fault]:
-    """Yields a fault for each button with the identifier, or the label, of an earlier one; pointers are from them."""
+    """Yields a fault for each button whose id or label an earlier button has.
+
+    Pointers start at the list of buttons.
+    """
     for name in ("id", "label"):
         seen = set()
         for index, button in enumerate(buttons):
@@ -34,12 +37,12 @@ def repeated(buttons: Sequence[Mapping[str, str]]) -> Iterator[Fault]:
 
 
 def folded(text: str) -> str:
-    """The text without spaces and differences of case, as labels are compared."""
+    """Returns the text without spaces, in one case: the form in which labels are compared."""
     return "".join(text.casefold().split())
 
 
 def label_of(channel_id: str, provider_id: str, button_id: str) -> str | None:
-    """The label of a button of the message that the provider knows by that identifier; None if there is none."""
+    """Returns the label of a button of the message with that `provider_id`; None if there is none."""
     found = rows(
         """
         SELECT button->>'label' FROM messages CROSS JOIN LATERAL json_array_elements(buttons) AS button

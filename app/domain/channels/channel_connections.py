@@ -1,4 +1,4 @@
-"""Channel connections: asks providers to connect channels or to disconnect them, and records their answers."""
+"""Channel connections: ask providers to connect or disconnect channels, and record the answers."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ log = structlog.get_logger(__name__)
 Asking: TypeAlias = "Generator[Request, Answer, Result]"
 
 MAIL, WAITING = channel_requests.MAIL, channel_requests.WAITING
-# Of a process, and of a workspace in a process.
+# The most requests in progress: in a process, and of one workspace in a process.
 MOST_UNDER_WAY, MOST_EACH = 100, 1
-# Bytes kept of an answer.
+# The most bytes kept of an answer.
 MOST_BYTES = 65_536
 TIMEOUT_SECONDS = 10.0
 # Long enough for a handful of requests, each of which may wait for a connection.
 LEASE_SECONDS = 90.0
 # Pauses before further attempts; the last one repeats.
 PAUSES_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0)
-# Attempts to connect take about a day, those to disconnect a few minutes: the credentials are kept for that long.
+# Attempts to connect go on for about a day. Attempts to disconnect go on for a few minutes, and the credentials are
+# kept for that long.
 MOST_TRIES = {"connect": 290, "disconnect": 5}
 _UNREADABLE = "The stored credentials cannot be decrypted any more. Enter them again."
 _IN_USE = "Another channel was connected to this account, which receives its messages since."
@@ -45,7 +46,7 @@ _NO_ANSWER = "The provider could not be reached for a day. Reauthorize the chann
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """A claimed request, and the channel that it is about."""
+    """A claimed request, and its channel."""
 
     claimed: Claimed
     channel: Channel
@@ -53,7 +54,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of an attempt. `is_ours`: the fault is on our side, and no attempt was spent."""
+    """The outcome of an attempt. `is_ours`: the fault is on our side, and the attempt does not count."""
 
     dispatch: Dispatch
     verdict: Verdict
@@ -62,14 +63,14 @@ class Result:
 
     @property
     def claimed(self) -> Claimed:
-        """The request's row."""
+        """The claimed row of the request."""
         return self.dispatch.claimed
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Result]:
-    """Claims up to that many due requests of each workspace.
+    """Claims due requests, up to `rooms` of each workspace.
 
-    One whose worker dies is claimed again when the lease ends; all that is asked is safe to repeat.
+    If a worker dies, its request is claimed again when the lease ends: all requests are safe to repeat.
     """
     claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
     known = {channel.id: channel for channel in Channel.select().where(Channel.id.in_([each.id for each in claimed]))}
@@ -77,12 +78,12 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Result]:
 
 
 def asking(dispatch: Dispatch) -> Asking:
-    """Yields what the provider is to be asked, one request after the other; send it the answers."""
+    """Yields the requests to the provider, one at a time; send each answer back into the generator."""
     return _connecting(dispatch) if dispatch.claimed.carried.action == "connect" else _disconnecting(dispatch)
 
 
 def record(results: Sequence[Result]) -> list[Result]:
-    """Records what came of requests; none is left for later. Safe to repeat."""
+    """Records the outcomes of requests; returns [], as none is left for later. Safe to repeat."""
     for result in results:
         _record(result)
         log.info(
@@ -98,7 +99,7 @@ def record(results: Sequence[Result]) -> list[Result]:
 
 def _connecting(dispatch: Dispatch) -> Asking:
     channel = dispatch.channel
-    if (kind := KINDS.get(channel.kind)) is None:  # of a newer version, whose workers know it
+    if (kind := KINDS.get(channel.kind)) is None:  # a kind of a newer version, whose workers know it
         return Result(dispatch, Verdict(Outcome.LATER), is_ours=True)
     try:
         account = channels.account_of(channel)
@@ -109,7 +110,7 @@ def _connecting(dispatch: Dispatch) -> Asking:
     for request in kind.connecting(account):
         answers.append((yield request))
         verdict, identifier = kind.connected(account, answers)
-        # Before the next request, which may have the other account's messages sent here.
+        # Check before the next request, which may direct the other account's messages to us.
         if identifier is not None and channel.account not in (None, identifier):
             detail = _OTHER_ACCOUNT.format(identifier, channel.account)
             return Result(dispatch, Verdict(Outcome.UNAUTHORIZED, code="other_account", detail=detail))
@@ -119,7 +120,7 @@ def _connecting(dispatch: Dispatch) -> Asking:
 
 
 def _disconnecting(dispatch: Dispatch) -> Asking:
-    """Any answer of the provider is good."""
+    """Disconnects. Every answer below 500 counts as success."""
     answers: list[Answer] = []
     try:
         account = channels.account_of(dispatch.channel)
@@ -132,10 +133,11 @@ def _disconnecting(dispatch: Dispatch) -> Asking:
 
 
 def _record(result: Result) -> None:
-    """Records the result, unless something else has been wanted of the channel since the claim."""
+    """Records the result, unless another request about the channel has replaced it since the claim."""
     channel, claimed = result.dispatch.channel, result.claimed
     with transaction():
-        # Channels first, and in order: the verbs lock them before the request, and two may have the same account.
+        # Lock channels first, and in order: the verbs lock a channel before its request, and two channels may have the
+        # same account.
         rows(
             """
             SELECT 1 FROM channels WHERE id = %s OR (kind = %s AND account = %s) ORDER BY id FOR NO KEY UPDATE
@@ -159,7 +161,7 @@ def _record(result: Result) -> None:
 
 
 def _is_still_wanted(request: Claimed) -> bool:
-    """Whether the claim is held and the request is still the one that was made; else it is made free for the next."""
+    """Returns whether the claim is held and the request not replaced. Releases a replaced request."""
     found = rows(
         "SELECT revision FROM channel_requests WHERE id = %s AND claim = %s FOR NO KEY UPDATE",
         (request.id, request.claim),
@@ -179,7 +181,7 @@ def _put_off(result: Result) -> None:
 
 
 def _is_connected(channel_id: str) -> bool:
-    """Whether the channel stays in use while its provider is only to be told of something new."""
+    """Returns whether the channel stays connected while its provider is told of new settings."""
     return bool(rows("SELECT 1 FROM channels WHERE id = %s AND state = 'connected'", (channel_id,)))
 
 
@@ -194,12 +196,15 @@ def _settle(channel: Channel, result: Result) -> None:
         rows("UPDATE channels SET account = %s WHERE id = %s", (result.account, channel.id))
         channels.set_state(channel.id, "connected")
         _take_over(channel, result.account)
-        # Messages that have waited for the channel are sent.
+        # Messages that waited for the channel can be sent now.
         outboxes.ring_later(channel.id)
 
 
 def _take_over(channel: Channel, account: str | None) -> None:
-    """The provider sends what it has for an account to one address only: that of the channel connected last."""
+    """Disconnects other channels of the account.
+
+    A provider sends an account's messages to one address only: that of the channel connected last.
+    """
     others = rows(
         """
         SELECT id FROM channels

@@ -1,4 +1,4 @@
-"""Channel requests: what providers are to be asked about channels, as mail of their workspace."""
+"""Channel requests: what to ask providers about channels, as mail of the workspace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Action = Literal["connect", "disconnect"]
 
 
 class Carried(NamedTuple):
-    """What a claimed request brings along. `revision`: grows when something else is asked; `tries`: made before."""
+    """Columns that are loaded with a claim. `revision`: grows when the request is replaced.
+
+    `tries`: the attempts so far.
+    """
 
     action: Action
     revision: int
@@ -25,9 +28,9 @@ WAITING = Waiting(MAIL, "next_attempt_at")
 
 
 def ask(workspace_id: str, channel_id: str, action: Action) -> None:
-    """Has the provider asked soon after the present transaction; replaces what it was to be asked about the channel.
+    """Queues a request about the channel, and replaces any earlier one. Rings after the commit.
 
-    The lease of an attempt under way stays, so that no provider gets two requests about a channel at once.
+    The lease of an attempt in progress stays, so that no provider gets two requests about a channel at once.
     """
     rows(
         """

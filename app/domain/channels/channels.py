@@ -1,4 +1,4 @@
-"""Channels: the connections to providers, and what a kind needs to know of one."""
+"""Channels: connections to providers, and what a channel's kind needs to know of it."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ _NO_MEMBER = "There is no such member in this workspace."
 
 
 def seen_by(unit: Unit, channel_id: str) -> Channel:
-    """The channel as it was when the unit first asked for it, also if it was deleted."""
+    """Returns the channel as it was when the unit first read it, even if deleted."""
     return unit.noted(("channel", channel_id), lambda: Channel.get_by_id(channel_id))
 
 
 def noted(unit: Unit, found: list[Channel]) -> list[Channel]:
-    """These channels, which `seen_by` returns from now on, if the unit has not asked for them before."""
+    """Notes the channels for `seen_by`, unless the unit has read them before; returns them."""
     unit.notes |= {("channel", each.id): each for each in found if ("channel", each.id) not in unit.notes}
     return found
 
 
 def kind_of(channel: Channel) -> ChannelKind:
-    """The kind of the channel."""
+    """Returns the kind of the channel."""
     return KINDS[channel.kind]
 
 
 def kind_to_be(workspace_id: str, channel_id: str) -> ChannelKind:
-    """The kind of the channel, or of the one that a queued write will create. Raises NotFound."""
+    """Returns the kind of the channel, or of one that a queued write will create. Raises NotFound."""
     try:
         return kind_of(Channel.find(workspace_id, channel_id))
     except NotFound:
@@ -65,7 +65,7 @@ def kind_to_be(workspace_id: str, channel_id: str) -> ChannelKind:
 
 
 def account_of(channel: Channel) -> Account:
-    """The channel as its kind sees it, with its credentials in the clear.
+    """Returns the channel as its kind sees it, with decrypted credentials.
 
     Raises cryptography.fernet.InvalidToken if no key decrypts them.
     """
@@ -74,29 +74,29 @@ def account_of(channel: Channel) -> Account:
 
 
 def hook_address(channel: Channel) -> str:
-    """Where the provider sends its webhooks."""
+    """Returns the address for the provider's webhooks."""
     return f"{settings().base_url}/hooks/{channel.kind}/{channel.id}"
 
 
 def sealed(credentials: Mapping[str, str]) -> bytes:
-    """Credentials, encrypted."""
+    """Returns the credentials, encrypted."""
     return vault.encrypt(settings().secret_keys, json.dumps(credentials).decode())
 
 
 def unsealed(credentials: bytes) -> dict[str, str]:
-    """Credentials in the clear."""
+    """Returns the credentials, decrypted. Raises cryptography.fernet.InvalidToken if no key fits."""
     found: dict[str, str] = json.loads(vault.decrypt(settings().secret_keys, credentials))
     return found
 
 
 def settings_faults(kind: ChannelKind, given: Mapping[str, Any], *, is_patch: bool = False) -> list[Fault]:
-    """The faults of the settings; in a patch none is required."""
+    """Returns what is wrong with the settings. `is_patch`: no setting is required."""
     schema = {name: rule for name, rule in kind.settings_schema.items() if not (is_patch and name == "required")}
     return list(schema_checks.faults(given, schema, "/settings"))
 
 
 def check_members(workspace_id: str, given: Mapping[str, Any]) -> None:
-    """Raises Invalid for settings that name members whom the workspace does not have."""
+    """Raises Invalid if the settings name members that the workspace does not have."""
     wanted = given.get("member_ids") or []
     existing = members.existing(workspace_id, wanted)
     unknown = [place for place, member_id in enumerate(wanted) if member_id not in existing]
@@ -105,7 +105,7 @@ def check_members(workspace_id: str, given: Mapping[str, Any]) -> None:
 
 
 def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> list[Fault]:
-    """The faults of the credentials."""
+    """Returns what is wrong with the credentials. Kinds without a schema accept none."""
     if kind.credentials_schema is None:
         return [Fault("/credentials", _NEEDS_NONE)] if given else []
     if given is None:
@@ -114,19 +114,20 @@ def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> li
 
 
 def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
-    """The credentials to store for a channel, sealed: those given, and what Bellhop makes up.
+    """Returns the sealed credentials to store: the given ones, and what Bellhop generates.
 
-    And what of them its maker is shown, once: the `secret` of a web chat. A provider's never leave.
+    Also returns what is shown to the creator, once: the `secret` of a web chat. Nothing for kinds with a provider,
+    whose credentials are never shown.
     """
     made = kind.fresh_credentials(given or {})
     return sealed(made).decode(), {} if kind.has_provider else {"secret": made["secret"]}
 
 
 def create(change: Change) -> Effect:
-    """Creates the channel from the fields of the API and the sealed credentials in `payload`.
+    """Creates the channel from the API fields and the sealed credentials in `payload`.
 
-    One without a provider is connected at once; for another the provider is asked after the commit. Raises Conflict
-    above the QUOTA, and Invalid for unknown members.
+    A channel without a provider is connected at once; for others, the provider is asked after the commit. Raises
+    Conflict above the QUOTA, and Invalid for unknown members.
     """
     payload, kind = change.payload, KINDS[change.payload["kind"]]
     check_members(change.workspace_id, payload["settings"])
@@ -147,9 +148,9 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the name, and those settings that are given. The provider is asked again if they concern it.
+    """Changes the name and the given settings. Asks the provider again if they concern it.
 
-    Raises NotFound, and Invalid for settings that the channel's kind does not have and for unknown members.
+    Raises NotFound, and Invalid for unknown members and for settings that the channel's kind does not have.
     """
     channel, given = Channel.find(change.workspace_id, change.target), change.payload.get("settings", {})
     kind = kind_of(channel)
@@ -166,9 +167,9 @@ def update(change: Change) -> Effect:
 
 
 def reauthorize(change: Change) -> Effect:
-    """Replaces the credentials with the sealed ones in `payload`, and has the provider asked with them.
+    """Replaces the credentials with the sealed ones in `payload`, and asks the provider to connect.
 
-    Messages that wait go out once it is connected. Raises NotFound.
+    Waiting messages are sent once the channel is connected. Raises NotFound.
     """
     channel = Channel.find(change.workspace_id, change.target)
     _set(channel, credentials=change.payload["sealed_secret"].encode())
@@ -179,17 +180,17 @@ def reauthorize(change: Change) -> Effect:
 
 
 def connect(workspace_id: str, channel_id: str) -> None:
-    """Has the provider asked to connect the channel, which is disconnected until it has agreed."""
+    """Queues a request to connect the channel, which is disconnected until the provider agrees."""
     set_state(channel_id, "disconnected", {"code": "connecting", "detail": "The provider is being asked to connect."})
     channel_requests.ask(workspace_id, channel_id, "connect")
 
 
 def require_reauthorization(channel_id: str, problem: Mapping[str, Any], used: Mapping[str, str] | None = None) -> bool:
-    """Notes that the provider refuses the credentials: messages wait, and somebody has to enter new ones.
+    """Records that the provider refuses the credentials: messages wait for somebody to renew them.
 
-    `problem` has a `code` and a `detail`, which members read. Nothing happens, and False is returned, if that is noted
-    already, if the channel was deleted, or if its credentials are not the ones `used` any more. Joins the caller's
-    transaction if there is one.
+    `problem` has a `code` and a `detail`, which members read. Records an event and notifies the workspace. Returns
+    False, with nothing done, if this is recorded already, the channel was deleted, or its credentials are no longer
+    `used`. Joins the caller's transaction if there is one.
     """
     with transaction():
         found = Channel.select().where(Channel.id == channel_id, Channel.deleted_at.is_null())
@@ -203,7 +204,7 @@ def require_reauthorization(channel_id: str, problem: Mapping[str, Any], used: M
 
 
 def set_state(channel_id: str, state: str, problem: Mapping[str, Any] | None = None) -> None:
-    """Sets the state of the channel, with the reason if it is not connected."""
+    """Sets the state of the channel. `problem`: the reason if it is not connected."""
     said = None if problem is None else json.dumps(problem).decode()
     rows(
         """
@@ -238,13 +239,13 @@ class ChannelSchema(ResponseBody):
 
 
 def represent(channel: Channel) -> dict[str, Any]:
-    """The channel as the API shows it, without its credentials."""
+    """Returns the channel as the API shows it, without its credentials."""
     kind = KINDS.get(channel.kind)
     return ChannelSchema.of(channel, hook_address=hook_address(channel) if kind is None or kind.has_provider else None)
 
 
 def represent_problem(channel: Channel, problem: Mapping[str, Any]) -> dict[str, Any]:
-    """The `data` of a `channel.reauthorization_required` event."""
+    """Returns the `data` of a `channel.reauthorization_required` event."""
     state = {"state": "reauthorization_required", "problem": problem}
     return {"channel": {"id": channel.id, "kind": channel.kind, "name": channel.name, **state}}
 
@@ -267,7 +268,7 @@ def _are_replaced(channel: Channel, used: Mapping[str, str] | None) -> bool:
 
 
 def _set(channel: Channel, **fields: Any) -> None:
-    """Raises NotFound if the channel was deleted meanwhile."""
+    """Changes the channel. Raises NotFound if it was deleted meanwhile."""
     is_there = (Channel.id == channel.id) & Channel.deleted_at.is_null()
     if not Channel.update(**fields).where(is_there).execute():
         raise NotFound()

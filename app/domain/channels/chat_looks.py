@@ -1,4 +1,4 @@
-"""How a web chat looks and greets, as facts for its script: colors that can be read, and hours as moments."""
+"""The look and greeting of a web chat, as facts for its script: readable colors, hours as times."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from typing import Any
 from app.channels.web_chat import DAYS
 from app.lib import time_zones
 
-# The papers of `app/api/widget/chat.css`, in light and in dark.
+# The background colors of `app/api/widget/chat.css`, light and dark.
 _LIGHT, _DARK = "#ffffff", "#17191f"
 # WCAG 2.2, success criterion 1.4.3.
 _LEAST_CONTRAST = 4.5
-# So that a day a week is always among them.
+# More than a week, so that a day that opens once a week is always included.
 _DAYS_AHEAD = 9
-# What the script has of them. A page that stays open for longer no longer says whether anybody is there.
+# The most spans that the script gets. On a page that stays open for longer, the script no longer says whether anybody
+# is there.
 _MOST_SPANS = 8
 
 
 def facts(settings: Mapping[str, Any], timezone: str, now: datetime) -> dict[str, Any]:
-    """`greeting`, `picture`, `look` (rules of style) and `hours` (minutes since 1970); only those that are set."""
+    """Returns the settings that are set, for the script.
+
+    `greeting`, `picture`, `look` (CSS rules) and `hours` (spans in minutes since 1970).
+    """
     found: dict[str, Any] = {name: settings[name] for name in ("greeting", "picture") if settings.get(name)}
     if color := settings.get("color"):
         found["look"] = (
@@ -36,10 +40,11 @@ def facts(settings: Mapping[str, Any], timezone: str, now: datetime) -> dict[str
 def opening_hours(
     week: Mapping[str, Sequence[Mapping[str, str]]], timezone: str, now: datetime
 ) -> list[tuple[datetime, datetime]]:
-    """When it is open from now on, for a week at least; spans that meet or overlap are one. In order.
+    """Returns the spans of time in which the chat is open, in order, for at least a week.
 
-    `week` is `{"monday": [{"from": "09:00", "to": "17:30"}]}`, by the clock of the time zone. A span that ends no later
-    than it begins ends on the next day. Times that the clock skips or shows twice count as in `time_zones.moment`.
+    Leaves out spans that are over at `now`. Spans that meet or overlap are joined. `week` is `{"monday": [{"from":
+    "09:00", "to": "17:30"}]}`, in the time zone. A span that ends no later than it begins ends on the next day. Times
+    that the clock skips or shows twice count as in `time_zones.moment`.
     """
     joined: list[tuple[datetime, datetime]] = []
     for begins, ends in sorted(_spans(week, timezone, now)):
@@ -54,7 +59,7 @@ def _spans(
     week: Mapping[str, Sequence[Mapping[str, str]]], timezone: str, now: datetime
 ) -> Iterator[tuple[datetime, datetime]]:
     zone = time_zones.first_known(timezone)
-    # Yesterday's may last until today.
+    # A span of yesterday may last until today.
     first = now.astimezone(zone).date() - timedelta(days=1)
     for day in (first + timedelta(days=number) for number in range(_DAYS_AHEAD + 1)):
         for span in week.get(DAYS[day.weekday()], ()):
@@ -64,7 +69,7 @@ def _spans(
 
 
 def _readable(color: str, paper: str) -> str:
-    """The color, made darker on light paper or lighter on dark paper until its text on the paper can be read."""
+    """Returns the color, made just dark or light enough to be readable as text on `paper`."""
     end = 0 if paper == _LIGHT else 255
     channels = _channels(color)
     for share in range(0, 101, 2):
@@ -79,7 +84,7 @@ def _channels(color: str) -> list[int]:
 
 
 def _contrast(one: Sequence[int], other: Sequence[int]) -> float:
-    """The contrast ratio of WCAG 2.2."""
+    """Returns the contrast ratio of WCAG 2.2."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

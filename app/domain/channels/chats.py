@@ -1,4 +1,4 @@
-"""Chats: what a visitor of a web chat writes, sends, sees and reads."""
+"""Chats: what a web chat's visitor writes, uploads, sees and reads."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from app.models.channels import Channel
 from app.models.conversations import Message
 
 MOST_SHOWN = 50
-# Files that a visitor may have uploaded without having sent them.
+# The most files that a visitor may have uploaded but not sent.
 MOST_UPLOADS = 20
 _MOST_READ = 100
-# The latest messages of a conversation, whose buttons can be pressed.
+# How many of a conversation's latest messages have buttons that can be pressed.
 MOST_OFFERING = 100
 _COLUMNS = (
     *("id", "direction", "text", "attachments", "buttons", "button_id", "status"),
@@ -33,9 +33,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message as the page sends it. `id` is the page's own, by which a repetition is recognized.
+    """A message as the page sends it. `id`: the page's own, by which a repetition is recognized.
 
-    With `button_id` it is a press of that button, and the text is its label.
+    With `button_id`, it is a press of that button, and the button's label becomes the text.
     """
 
     id: str
@@ -48,7 +48,8 @@ class Said:
 def say(channel: Channel, visitor: Visitor, said: Said) -> None:
     """Stores a message of the visitor. Safe to repeat.
 
-    Raises Invalid for files that are not the visitor's to send, and for a button that the visitor was not offered.
+    Raises Invalid if it has neither text nor file, for files that the visitor may not send, and for a button that the
+    visitor was not offered.
     """
     text = said.text if said.button_id is None else _label(visitor, said.button_id)
     if not text and not said.upload_ids:
@@ -70,7 +71,10 @@ def say(channel: Channel, visitor: Visitor, said: Said) -> None:
 
 
 def allowances_of(visitor: Visitor, address: str) -> dict[str, Bound]:
-    """The bounds that the visitor's next file counts towards. Raises Conflict while too many wait for their message."""
+    """Returns the bounds that the visitor's next file counts towards.
+
+    Raises Conflict if MOST_UPLOADS files wait to be sent.
+    """
     waiting = rows("SELECT count(*) FROM uploads WHERE visitor_id = %s AND message_id IS NULL", (visitor.id,))[0][0]
     if waiting >= MOST_UPLOADS:
         raise Conflict("Send the files that are uploaded first.")
@@ -85,7 +89,7 @@ def allowances_of(visitor: Visitor, address: str) -> dict[str, Bound]:
 
 
 def message_ids(channel_id: str, peer: str | None, limit: int) -> list[str]:
-    """The messages of the visitors with that peer, shown or not; up to `limit` of them."""
+    """Returns the ids of up to `limit` messages of visitors with that peer, shown to them or not."""
     found = rows(
         """
         SELECT messages.id FROM conversations JOIN messages ON messages.conversation_id = conversations.id
@@ -97,7 +101,7 @@ def message_ids(channel_id: str, peer: str | None, limit: int) -> list[str]:
 
 
 def read(channel: Channel, visitor: Visitor, message_id: str) -> None:
-    """Notes that the visitor has seen this message and those before it. Safe to repeat."""
+    """Records that the visitor has seen the message and those before it. Safe to repeat."""
     seen = rows(
         f"""
         SELECT messages.id FROM conversations JOIN messages ON messages.conversation_id = conversations.id
@@ -119,7 +123,7 @@ def read(channel: Channel, visitor: Visitor, message_id: str) -> None:
 
 
 def tell_typing(visitor: Visitor) -> None:
-    """Shows the members who look on that the visitor is typing. Does nothing before the conversation has begun."""
+    """Shows members that the visitor is typing. Does nothing before the conversation has begun."""
     found = rows(
         "SELECT max(id) FROM conversations WHERE channel_id = %s AND peer = %s", (visitor.channel_id, visitor.peer)
     )[0][0]
@@ -129,7 +133,10 @@ def tell_typing(visitor: Visitor) -> None:
 
 
 def history(channel: Channel, visitor: Visitor, before: str | None = None) -> list[dict[str, Any]]:
-    """The latest MOST_SHOWN messages that the visitor may see, before that one if it is given; the oldest first."""
+    """Returns the latest MOST_SHOWN messages that the visitor may see, oldest first.
+
+    `before`: the message to go back from; None for the latest.
+    """
     found = rows(
         f"""
         SELECT shown.* FROM conversations CROSS JOIN LATERAL (
@@ -149,7 +156,7 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
 
 
 def unread(channel: Channel, visitor: Visitor) -> int:
-    """How many of the visitor's latest messages no member has read."""
+    """Returns how many of the visitor's latest messages no member has read."""
     found = rows(
         "SELECT unread FROM conversations WHERE channel_id = %s AND peer = %s ORDER BY id DESC LIMIT 1",
         (channel.id, visitor.peer),
@@ -158,7 +165,7 @@ def unread(channel: Channel, visitor: Visitor) -> int:
 
 
 def represent(visitor_id: str, message: Message) -> dict[str, Any]:
-    """The message as the visitor sees it; `client_id` is the page's own identifier of what was written there."""
+    """Returns the message as the visitor sees it. `client_id`: the page's own id of a message."""
     own, key = _key(visitor_id, ""), message.provider_id or ""
     return {
         "id": message.id,
@@ -175,7 +182,10 @@ def represent(visitor_id: str, message: Message) -> dict[str, Any]:
 
 
 def _label(visitor: Visitor, button_id: str) -> str:
-    """The label of the button, in the latest message to the visitor that offers it. Raises Invalid if none does."""
+    """Returns the label of the button in the latest message that offers it.
+
+    Raises Invalid if none of the latest MOST_OFFERING messages does.
+    """
     found = rows(
         f"""
         SELECT button->>'label' FROM conversations CROSS JOIN LATERAL (
@@ -197,7 +207,7 @@ def _check_uploads(visitor: Visitor, said: Said) -> None:
         raise Invalid(Fault("/uploads", f"A message has at most {WebChat.most_files} files."))
     if len(set(said.upload_ids)) < len(said.upload_ids):
         raise Invalid(Fault("/uploads", "A file is given twice."))
-    # A repeated message finds its files taken, by itself.
+    # On a repetition, the message's own files are found too: they stay the visitor's.
     found = (
         rows(
             "SELECT id FROM uploads WHERE id = ANY(%s) AND workspace_id = %s AND visitor_id = %s AND file IS NOT NULL",
@@ -211,5 +221,5 @@ def _check_uploads(visitor: Visitor, said: Said) -> None:
 
 
 def _key(visitor_id: str, client_id: str) -> str:
-    """A key for a message, unique in the channel: no visitor can take another one's."""
+    """Returns the key of a message, unique in the channel: no visitor can take another visitor's key."""
     return f"{visitor_id}:{client_id}"

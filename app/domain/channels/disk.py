@@ -1,4 +1,4 @@
-"""The disks of MEDIA_DIR and of temporary files: free space, and whether they can be written."""
+"""The disks of MEDIA_DIR and of temporary files: free space, and whether they are writable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 # Allows one attempt at a time: a network disk that hangs must not block all threads of `web`.
 _trying = threading.Lock()
 _PATIENCE_SECONDS = 2.0
-# The file that identifies a MEDIA_DIR: the directories of several machines may all have the same path.
+# The file that identifies a MEDIA_DIR: directories on several machines may have the same path.
 MARK = ".bellhop"
 
 
@@ -38,7 +38,7 @@ def check_room() -> None:
 
 
 def free_bytes() -> int:
-    """Returns how many bytes are free for files under MEDIA_DIR or for temporary ones: the fewer.
+    """Returns the free bytes for files under MEDIA_DIR or for temporary files, whichever are fewer.
 
     If MEDIA_DIR does not exist yet, its nearest existing parent counts. Raises OSError.
     """
@@ -54,7 +54,7 @@ def free_bytes() -> int:
 
 
 def try_writing() -> None:
-    """Writes and deletes a file under MEDIA_DIR, which is created if it is missing.
+    """Writes and deletes a file under MEDIA_DIR, creating the directory if it is missing.
 
     Raises OSError, which names the directory.
     """
@@ -73,7 +73,7 @@ def try_writing() -> None:
 
 
 def mark() -> str:
-    """Returns the mark of MEDIA_DIR, and creates it if there is none.
+    """Returns the mark of MEDIA_DIR, creating it if there is none.
 
     Returns "" while another process is writing it. Raises OSError.
     """

@@ -1,6 +1,6 @@
-"""Fetches: files of inbound messages, taken from their providers at once, as the links to them end within minutes.
+"""Fetches: files of inbound messages, fetched at once: providers' links expire within minutes.
 
-Also files from other servers, for messages that runs are about to send; `run_id` says which run waits for them.
+Also files from other servers, for messages that runs are about to send. `run_id` says which run waits for them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from app.models.channels import Channel
 
 
 class Carried(NamedTuple):
-    """What a claimed file brings along. `source`: where it is; `tries`: the attempts made before."""
+    """Columns that are loaded with a claimed file. `source`: where it is.
+
+    `tries`: the earlier attempts.
+    """
 
     source: Mapping[str, Any] | None
     tries: int
@@ -33,17 +36,17 @@ class Carried(NamedTuple):
 MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=Carried)
 WAITING = Waiting(MAIL, "next_attempt_at")
 
-# Of the answer that says where a file is.
+# The most bytes of the answer that says where a file is.
 MOST_BYTES = 65_536
-# Of a process, and of a channel in a process: each file is in memory as a whole.
+# The most fetches of a process, and of a channel in a process: each file is in memory as a whole.
 MOST_UNDER_WAY, MOST_EACH = 12, 4
-# Deadlines of the request for a file's address, and of the request that fetches it.
+# Deadlines of the request for a file's address, and of the request that fetches the file.
 ASKING_SECONDS, TIMEOUT_SECONDS = 15.0, 30.0
-# Both, a wait for a connection before each, and the storing.
+# Both deadlines, a wait for a connection before each, and the time to store the file.
 LEASE_SECONDS = ASKING_SECONDS + TIMEOUT_SECONDS + 15
-# Before each further attempt; then the file is given up.
+# The pause before each further attempt. After the last one, the file is given up.
 PAUSES_SECONDS = (1.0, 5.0, 30.0, 120.0, 600.0, 3_600.0)
-# A run waits for five minutes at most.
+# The most further attempts for a run, which waits for five minutes at most.
 MOST_TRIES_FOR_RUN = 2
 TOO_LARGE = Verdict(
     Outcome.FAILED, code="too_large", detail=f"The file has more than {media.MOST_BYTES // 1024**2} MiB."
@@ -58,7 +61,7 @@ _UNREADABLE = Verdict(Outcome.LATER, code="unreadable", detail="The channel's cr
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """A claimed file with all that it takes to fetch it."""
+    """A claimed file, with everything needed to fetch it."""
 
     claimed: Claimed
     kind: ChannelKind
@@ -67,13 +70,16 @@ class Dispatch:
 
     @property
     def located(self) -> Request | None:
-        """The download, if no provider has to be asked where the file is."""
+        """The request for the file; None if the provider must first be asked where the file is."""
         return None if self.claimed.carried.run_id is None else Request("GET", self.wanted.ref)
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The outcome of a claimed file: its content, or why there is none. `is_ours`: that spends no attempt."""
+    """The outcome for a claimed file: its content, or why there is none.
+
+    `is_ours`: spends no attempt.
+    """
 
     claimed: Claimed
     content: bytes | None = None
@@ -83,7 +89,7 @@ class Fetched:
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
-    """Claims up to that many due files of each channel. Those that cannot be fetched are settled."""
+    """Claims due files, up to `rooms` of each channel. Settles files that cannot be fetched."""
     claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
     wanted = list({row.owner for row in claimed})
     found = Channel.select().where(Channel.id.in_(wanted), Channel.deleted_at.is_null()) if claimed else ()
@@ -96,7 +102,10 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
 
 
 def record(fetched: Sequence[Fetched]) -> list[Fetched]:
-    """Keeps what has come, and puts off or gives up the rest; none is left for later. Safe to repeat."""
+    """Stores what was fetched, and retries or gives up the rest. Safe to repeat.
+
+    Returns [], as no outcome is left for later.
+    """
     unkept = [each for each in map(_keep, fetched) if each is not None]
     for each in unkept:
         if each.verdict is not None and each.verdict.outcome is Outcome.UNAUTHORIZED:
@@ -110,7 +119,7 @@ def record(fetched: Sequence[Fetched]) -> list[Fetched]:
 
 
 def _unfinished(run_ids: Sequence[str]) -> set[str]:
-    """Those of the runs that have not ended: even one that a member holds by now will send its files."""
+    """Returns the unfinished runs. A run held by a member counts too: it will still send its files."""
     found = rows("SELECT id FROM runs WHERE id = ANY(%s) AND finished_at IS NULL", (list(run_ids),)) if run_ids else ()
     return {id for (id,) in found}
 
@@ -135,7 +144,7 @@ def _dispatch(claimed: Claimed, channel: Channel | None, unfinished: set[str]) -
 
 
 def _keep(fetched: Fetched) -> Fetched | None:
-    """Keeps the content; returns the outcome if that was not possible."""
+    """Stores the content. Returns None, or the outcome if the content could not be stored."""
     if fetched.content is None:
         return fetched
     channel_id, workspace_id = fetched.claimed.owner, fetched.claimed.carried.workspace_id
@@ -159,7 +168,7 @@ def _keep(fetched: Fetched) -> Fetched | None:
 def _put_off(fetched: Sequence[Fetched]) -> None:
     mailbox.put_off(WAITING, [PutOff(each.claimed, _pause(each), not each.is_ours, _problem(each)) for each in fetched])
     if given_up := [each.claimed.id for each in fetched if _pause(each) is None]:
-        # Of those that are mail no more: a stale worker changes nothing.
+        # Only for files that are no longer mail, so that a stale worker changes nothing.
         query = "UPDATE uploads SET source = NULL WHERE id = ANY(%s) AND due_at IS NULL AND next_attempt_at IS NULL"
         count(query, (given_up,))
 
@@ -169,7 +178,7 @@ def _problem(fetched: Fetched) -> str | None:
 
 
 def _pause(fetched: Fetched) -> float | None:
-    """In how many seconds to try again; None if the file is given up."""
+    """Returns the seconds until the next attempt; None if the file is given up."""
     verdict, tries = fetched.verdict, fetched.claimed.carried.tries
     if fetched.is_ours:
         return max(verdict.pause_seconds if verdict else 0.0, PAUSES_SECONDS[1])

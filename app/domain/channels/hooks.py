@@ -19,7 +19,7 @@ _LATELY = Rates()
 
 
 def find(kind: str, channel_id: str) -> Channel:
-    """The channel to which a provider sends there. Raises NotFound, also for a kind without a provider."""
+    """Returns the channel of the hook. Raises NotFound, also for kinds without a provider."""
     found: Channel | None = None
     if ids.is_id(channel_id, "chn"):
         found = Channel.get_or_none(Channel.id == channel_id, Channel.kind == kind, Channel.deleted_at.is_null())
@@ -29,7 +29,10 @@ def find(kind: str, channel_id: str) -> Channel:
 
 
 def prove(channel: Channel, query: Mapping[str, str]) -> str:
-    """The answer that proves to the provider that the address is ours. Raises InsufficientScope for a wrong request."""
+    """Returns the answer that proves to the provider that the address is ours.
+
+    Raises InsufficientScope if the request is not the provider's or has a wrong token.
+    """
     answer = channels.kind_of(channel).challenged(_account(channel), query)
     if answer is None:
         raise InsufficientScope("This is not how the provider asks, or not with this channel's token.")
@@ -37,11 +40,11 @@ def prove(channel: Channel, query: Mapping[str, str]) -> str:
 
 
 def take(channel: Channel, headers: Mapping[str, str], body: bytes, *, trace_id: str) -> int:
-    """Stores what the webhook brings, to be processed afterwards; returns how much of it is new.
+    """Stores the webhook's arrivals, to be processed later; returns how many are new.
 
-    Names of headers are in lower case. Raises InsufficientScope, and has looked at nothing, if it does not come from
-    the provider; BadPayload if some of it cannot be read. The rest is stored: the provider repeats the webhook, perhaps
-    for days, and keys show what came before. Raises TooManyArrivals, and has stored nothing.
+    Names in `headers` are in lower case. Raises InsufficientScope, before reading anything, if the webhook is not from
+    the provider. Raises BadPayload if a part cannot be read. The rest is stored: the provider repeats the webhook,
+    perhaps for days, and keys show what came before. Raises TooManyArrivals, with nothing stored.
     """
     kind, account = channels.kind_of(channel), _account(channel)
     if not kind.is_genuine(account, headers, body):

@@ -1,6 +1,6 @@
-"""Media: the files of messages, kept under MEDIA_DIR, and the addresses at which they are served.
+"""Media: the files of messages, stored under MEDIA_DIR.
 
-A file's row is stored before the file and deleted after it, so no file is left behind, whenever a process dies.
+A file's row is stored before the file and deleted after it, so that no file is left behind, even if a process dies.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ log = structlog.get_logger(__name__)
 
 MOST_BYTES = 16 * 1024**2
 MOST_NAME = 200
-# Files of a message, on any kind of channel.
-MOST_FILES = 10
-# How long an upload can be attached.
+MOST_FILES = 10  # of a message, on any kind of channel
+# How long an upload can be attached, in general and by visitors.
 KEPT_HOURS = 24
 VISITORS_KEPT_HOURS = 1
 
@@ -43,10 +42,10 @@ VISITORS_KEPT_HOURS = 1
 def store(
     workspace_id: str, name: str | None, content: bytes | Iterable[bytes], *, visitor_id: str | None = None
 ) -> Upload:
-    """Stores the file for a later message, and returns its row. Not safe to repeat: each call stores another one.
+    """Stores the file for a later message, and returns its row. Not safe to repeat: stores another.
 
-    Raises TooLarge above MOST_BYTES, Invalid for an empty file, Unavailable if it cannot be written, and what the
-    content raises; nothing is stored then.
+    Stores nothing and raises TooLarge above MOST_BYTES, Invalid if empty, Unavailable, or what reading `content`
+    raises.
     """
     upload_id, clean = ids.new("upl"), _clean(name)
     rows(
@@ -61,7 +60,7 @@ def store(
         if length == 0:
             raise Invalid(Fault("", "The file is empty."))
     except BaseException:
-        with suppress(OSError):  # If the directory cannot be written, the row and the file stay until they expire.
+        with suppress(OSError):  # if the directory is not writable, the row and the file stay until they expire
             delete_files([upload_id])
         raise
     count(
@@ -72,7 +71,7 @@ def store(
 
 
 def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
-    """Raises Invalid, with a fault for each of these files that a message of the workspace cannot have now."""
+    """Raises Invalid, with a fault for each file that a message of the workspace cannot have now."""
     if not upload_ids:
         return
     is_free = (Upload.expires_at > fn.now()) & Upload.message_id.is_null() & Upload.visitor_id.is_null()
@@ -86,9 +85,9 @@ def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
 def claim_uploads(
     unit: Unit, workspace_id: str, upload_ids: Sequence[str], message_id: str, *, visitor_id: str | None = None
 ) -> list[dict[str, Any]]:
-    """Attaches the files to the message for good; returns its `attachments`. Those of saved replies stay theirs, too.
+    """Attaches the files to the message for good; returns its `attachments`.
 
-    Raises Invalid if one is missing, expired, another uploader's or attached already, and Busy.
+    Saved replies keep their files. Raises Invalid if a file is missing, expired, attached or another uploader's; Busy.
     """
     attachments = []
     for index, upload_id in enumerate(upload_ids):
@@ -102,29 +101,29 @@ def claim_uploads(
 
 
 def seen_by(unit: Unit, workspace_id: str, upload_id: str) -> Upload | None:
-    """The upload, locked; None if there is none. Raises Busy."""
+    """Returns the upload, locked; None if there is none. Raises Busy."""
     return unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
 
 
 def free(unit: Unit, upload: Upload | None, index: int, visitor_id: str | None = None) -> Upload:
-    """The upload, if it is here and nothing has it yet. Raises Invalid, with the index among the attachments."""
+    """Returns the upload if it is stored and unattached. Otherwise raises Invalid for `index`."""
     if upload is None or not _is_free(upload, visitor_id) or upload.expires_at <= unit.now:
         raise Invalid(_missing(index))
     return upload
 
 
 def attachment_of(upload: Upload) -> dict[str, Any]:
-    """The file as one of a message's `attachments`; without `bytes` until it is stored."""
+    """Returns the file as one of a message's `attachments`. `bytes` is None until it is stored."""
     return {name: getattr(upload, name) for name in ("id", "name", "content_type", "bytes")}
 
 
 def expect(
     unit: Unit, channel: Channel, media: Sequence[Media], *, message_id: str | None = None, run_id: str | None = None
 ) -> list[dict[str, Any]]:
-    """Queues the fetching of these files from the channel's provider; returns the message's `attachments`.
+    """Queues fetches of the files from the channel's provider; returns the `attachments`.
 
-    Those for a run, whose `ref` is an address anywhere, can be attached for KEPT_HOURS. An attachment has no `bytes`
-    until its file is stored. Ring for the channel after the commit.
+    For a run, `ref` is any address, and the file can be attached for KEPT_HOURS. An attachment's `bytes` are None until
+    its file is stored. The caller must ring for the channel after the commit.
     """
     attachments = []
     for each in media:
@@ -147,16 +146,16 @@ def expect(
 
 
 def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
-    """Stores the content of an expected file, completes the message's attachment, and wakes the run that waits for it.
+    """Stores the content of an expected file, completes the attachment, and wakes the waiting run.
 
-    Safe to repeat. Does nothing if the row is gone. Raises TooLarge, Unavailable and what the content raises.
+    Safe to repeat. Does nothing if the row is gone. Raises TooLarge, Unavailable and whatever reading `content` raises.
     """
     found = Upload.get_or_none(Upload.id == upload_id)
     if found is None:
         return
     content_type, length = _write(upload_id, found.name, content)
     with transaction():
-        awaited_files.hurry([found.run_id])  # first: who carries the run on locks it before its files
+        awaited_files.hurry([found.run_id])  # first, because a worker that carries the run on locks it before its files
         stored = rows(
             """
             UPDATE uploads SET file = %s, content_type = %s, bytes = %s, source = NULL, due_at = NULL,
@@ -172,7 +171,7 @@ def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
 
 
 def load(upload_id: str) -> File:
-    """The file with its content. Raises NotFound if it is not stored."""
+    """Returns the file with its content. Raises NotFound if it is not stored."""
     found = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
     try:
         if found is not None:
@@ -183,7 +182,7 @@ def load(upload_id: str) -> File:
 
 
 def find(upload_id: str, proof: str) -> Upload:
-    """The file that is served at an address with this proof. Raises NotFound."""
+    """Returns the file to serve at an address with this proof. Raises NotFound."""
     if not is_proof(upload_id, proof):
         raise NotFound
     found: Upload | None = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
@@ -193,7 +192,7 @@ def find(upload_id: str, proof: str) -> Upload:
 
 
 def path_of(upload: Upload) -> Path:
-    """Where the content is."""
+    """Returns the path of the content."""
     return settings().media_dir / _relative(upload.id)
 
 
@@ -212,7 +211,7 @@ class AttachmentSchema(ResponseBody):
 
 
 def shown(attachments: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A message's `attachments` as the API shows them; `address` is null until the file is stored."""
+    """Returns `attachments` as the API shows them. `address` is None until the file is stored."""
     return [{**each, "address": None if each["bytes"] is None else address_of(each["id"])} for each in attachments]
 
 
@@ -236,7 +235,7 @@ def delete_files(upload_ids: Sequence[str]) -> None:
 
 def delete_expired(limit: int = 100) -> int:
     """Deletes up to `limit` files that were not attached in time; returns how many."""
-    # Without `file` it can no longer be attached. If this process dies, the row is found again.
+    # Without `file`, the row can no longer be attached. If this process dies, the row is found again.
     expired = rows(
         """
         UPDATE uploads SET file = NULL WHERE id = ANY(ARRAY(
@@ -250,7 +249,7 @@ def delete_expired(limit: int = 100) -> int:
 
 
 def _write(upload_id: str, name: str | None, content: bytes | Iterable[bytes]) -> tuple[str, int]:
-    """Writes the file; returns its type and its length."""
+    """Writes the file; returns its content type and its length."""
     path, head = settings().media_dir / _relative(upload_id), bytearray()
 
     def watched() -> Iterable[bytes]:
@@ -287,12 +286,12 @@ def _missing(index: int) -> Fault:
 
 
 def _relative(upload_id: str) -> str:
-    # The last characters are random, so no directory has too many files.
+    # The last characters of an id are random, so that no directory gets too many files.
     return f"{upload_id[-2:]}/{upload_id}"
 
 
 def _clean(name: str | None) -> str | None:
-    """The name without directories and control characters; None if nothing is left."""
+    """Returns the name without directories and control characters; None if nothing is left."""
     last = (name or "").replace("\\", "/").rpartition("/")[2]
     return "".join(each for each in last if each.isprintable()).strip(" .")[-MOST_NAME:] or None
 

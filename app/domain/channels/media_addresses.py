@@ -1,4 +1,4 @@
-"""Addresses of media: where the files of messages are served, without a token. They cannot be guessed."""
+"""Addresses of media: where the files of messages are served, without a token."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from app.lib import keys
 
 
 def address_of(upload_id: str) -> str:
-    """Where the file is served. The address cannot be guessed, and needs no token."""
+    """Returns the address at which the file is served. It cannot be guessed, and needs no token."""
     return f"{settings().base_url}/media/{upload_id}/{_proofs(upload_id)[0]}"
 
 
 def is_proof(upload_id: str, proof: str) -> bool:
-    """Whether an address of the file ends with this proof."""
+    """Returns whether an address of the file ends with `proof`."""
     return any(hmac.compare_digest(proof.encode(), each.encode()) for each in _proofs(upload_id))
 
 
 def _proofs(upload_id: str) -> list[str]:
-    """What makes an address of the file hard to guess: one for each key of SECRET_KEY, newest first."""
+    """Returns the unguessable part of the file's address, for each key in SECRET_KEY, newest first."""
     return [
         hmac.digest(keys.derived(secret, "media"), upload_id.encode(), sha256).hex()[:32]
         for secret in settings().secret_keys

@@ -1,4 +1,4 @@
-"""Spans of sent messages. A message does not keep its trace: while tracing is on, that is looked up."""
+"""Spans of sent messages. Messages do not store their trace: it is looked up if tracing is on."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from app.lib import ids
 from app.logs import tracing
 from app.mailbox import Claimed
 
-# Between the identifier of a message and that of the job that sends it: one request makes both.
+# The most time between the ids of a message and of the job that created it: one request makes both.
 _APART = timedelta(seconds=10)
 _FINE = (Outcome.SENT, Outcome.LATER)
 
 
 class Sending(Protocol):
-    """What came of a claimed message."""
+    """The outcome for a claimed message."""
 
     @property
     def claimed(self) -> Claimed:
-        """The message's row."""
+        """The claimed row of the message."""
 
     @property
     def verdict(self) -> Verdict:
@@ -32,11 +32,11 @@ class Sending(Protocol):
 
     @property
     def at(self) -> float | None:
-        """When it was claimed to be sent, in Unix time; None if no request was made."""
+        """When it was claimed for sending, in Unix time; None if no request was made."""
 
 
 def add(sendings: Sequence[Sending], recorded: Collection[str]) -> None:
-    """Adds spans of messages that were sent and recorded; nothing if tracing is off."""
+    """Adds spans of messages that were sent and recorded. Does nothing if tracing is off."""
     if tracing.spans is None:
         return
     sent = [each for each in sendings if each.at is not None and each.claimed.id in recorded]
@@ -62,7 +62,7 @@ def add(sendings: Sequence[Sending], recorded: Collection[str]) -> None:
 
 
 def _causes(message_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The trace and the run or job of each message that one has made."""
+    """Returns the trace, and the run or job, of each message that a run or job created."""
     if not message_ids:
         return {}
     found = rows("SELECT id, run_id, workspace_id FROM messages WHERE id = ANY(%s)", (list(message_ids),))
@@ -76,7 +76,7 @@ def _causes(message_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def _near(messages: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    """Where the jobs that made these messages are among those of their workspaces."""
+    """Returns the range of ids in which to look for the jobs that created the messages."""
     times = [ids.time_of(id) for id, _ in messages]
     return {
         "ids": [id for id, _ in messages],

@@ -1,6 +1,7 @@
-"""Outboxes: a conversation's messages go out one after the other, so only the first unfinished one of them is mail.
+"""Outboxes: a conversation's messages are sent one after another.
 
-Callers of these functions have locked the conversation, and so does recording that a message is finished.
+Only the first unfinished message is mail. Callers must have locked the conversation. Recording that a message is
+finished locks the conversation too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from app.domain.work.units import Unit
 from app.mailbox import Mail
 from app.models.conversations import Conversation
 
-# Messages of a channel that is not connected, or that its provider asks to pause, wait on purpose.
+# If a channel is not connected, or its provider has asked for a pause, its messages wait on purpose.
 MAIL = Mail(
     table="messages",
     owner="channel_id",
@@ -28,7 +29,7 @@ MAIL = Mail(
 
 
 def prefetch(unit: Unit, conversation_ids: Iterable[str]) -> None:
-    """Reads which of the conversations have unfinished messages, in one statement for any number of them."""
+    """Reads which of the conversations have unfinished messages, with one statement for all."""
     wanted = [each for each in set(conversation_ids) if _unfinished(each) not in unit.notes]
     if not wanted:
         return
@@ -39,7 +40,10 @@ def prefetch(unit: Unit, conversation_ids: Iterable[str]) -> None:
 
 
 def place(unit: Unit, conversation: Conversation) -> Mapping[str, Any]:
-    """The fields of a message that is queued now: due, or behind those that the conversation has."""
+    """Returns the fields of a message that is queued now: due, or behind unfinished messages.
+
+    Rings for the channel after the commit if the message is due.
+    """
     key = _unfinished(conversation.id)
     prefetch(unit, [conversation.id])
     is_behind, unit.notes[key] = unit.notes[key], True
@@ -56,7 +60,7 @@ def ring_later(channel_id: str) -> None:
 
 
 def ring_connected(channel_ids: Collection[str]) -> int:
-    """Rings for those of the channels whose messages may be sent now; returns how many these are."""
+    """Rings for the channels whose messages may be sent now; returns how many."""
     served = rows(
         """
         SELECT id FROM channels

@@ -1,4 +1,4 @@
-"""Messages as providers name them."""
+"""Messages by the ids that providers give them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.models.sets import Key
 
 
 class Name(NamedTuple):
-    """A message of a channel. `message_id` is ours, if the provider knows it."""
+    """A message of a channel. `message_id`: our own id, if the provider reported it."""
 
     channel_id: str
     provider_id: str
@@ -24,7 +24,7 @@ class Name(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a message is."""
+    """Where a message is stored."""
 
     workspace_id: str
     message_id: str
@@ -33,9 +33,9 @@ class Place(NamedTuple):
 
 
 def look_up(unit: Unit, names: Sequence[Name]) -> list[Place]:
-    """Finds out where these messages are, in one statement for any number of them; returns the places of those there.
+    """Looks up the messages with one statement, and notes the results in the unit. Locks nothing.
 
-    Nothing is locked.
+    Returns the places of the messages that exist.
     """
     if not names:
         return []
@@ -61,7 +61,7 @@ def look_up(unit: Unit, names: Sequence[Name]) -> list[Place]:
 
 
 def find(unit: Unit, channel: Channel, provider_id: str, message_id: str | None = None) -> Message | None:
-    """The message, locked with its contact and conversation; None if there is none. Raises Busy."""
+    """Returns the message, locked with its contact and conversation; None if none. Raises Busy."""
     name = Name(channel.id, provider_id, message_id)
     if name not in unit.notes:
         look_up(unit, [name])
@@ -74,9 +74,9 @@ def find(unit: Unit, channel: Channel, provider_id: str, message_id: str | None 
 
 
 def contact_and_conversation(unit: Unit, message: Message) -> tuple[Contact, Conversation]:
-    """Both of a message's. Raises NotFound if the contact was deleted."""
+    """Returns the message's contact and conversation. Raises NotFound if the contact was deleted."""
     conversation = unit.get(Conversation, message.workspace_id, "id", message.conversation_id)
-    # After a merge a conversation has the contact at once, its messages a little later.
+    # After a merge, the conversation has the new contact at once; its messages follow a little later.
     contact = unit.get(Contact, message.workspace_id, "id", conversation.contact_id) if conversation else None
     if contact is None or conversation is None:
         raise NotFound()
@@ -84,13 +84,13 @@ def contact_and_conversation(unit: Unit, message: Message) -> tuple[Contact, Con
 
 
 def note(unit: Unit, channel: Channel, provider_id: str, message: Message) -> None:
-    """Remembers the message, which the unit creates, under the provider's identifier."""
+    """Notes the message, which the unit creates, under the provider's id."""
     place = Place(message.workspace_id, message.id, message.conversation_id, message.contact_id)
     unit.notes[Name(channel.id, provider_id)] = place
 
 
 def keys(places: Iterable[Place]) -> list[Key]:
-    """The keys of the contacts of messages, their conversations and the messages themselves."""
+    """Returns the keys of the messages, their conversations and their contacts."""
     return [
         sets.key(model, place.workspace_id, "id", value)
         for place in places

@@ -1,4 +1,4 @@
-"""Files of saved replies: kept for as long as the reply, or a message that was sent with them, has them."""
+"""Files of saved replies: kept as long as the reply, or a message sent with them, has them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.domain.work.units import Unit
 def keep(unit: Unit, workspace_id: str, upload_ids: Sequence[str], reply_id: str) -> list[dict[str, Any]]:
     """Gives the files to the saved reply, which may have them already; returns its `attachments`.
 
-    Raises Invalid if one is missing, expired or attached already, and Busy.
+    Raises Invalid if a file is missing, expired or attached already, and Busy.
     """
     attachments = []
     for index, upload_id in enumerate(upload_ids):
@@ -24,7 +24,10 @@ def keep(unit: Unit, workspace_id: str, upload_ids: Sequence[str], reply_id: str
 
 
 def let_go(unit: Unit, workspace_id: str, upload_ids: Iterable[str]) -> None:
-    """Takes the files from their saved reply. Those that no message was sent with expire at once. Raises Busy."""
+    """Takes the files from their saved reply. Files that no message was sent with expire at once.
+
+    Raises Busy.
+    """
     for upload_id in upload_ids:
         if (found := media.seen_by(unit, workspace_id, upload_id)) is not None:
             unit.put(found.altered(saved_reply_id=None, expires_at=None if found.was_sent else unit.now))

@@ -1,7 +1,7 @@
-"""Visitors of web chats: the browsers from which messages were written, each with a token for one channel.
+"""Visitors of web chats: browsers that wrote messages, each with a token for one channel.
 
-Nothing is stored of a visitor before the first message, or a file for it. A token is derived from a key that the page
-makes up, so that the first message can be repeated after an answer that was lost.
+Nothing is stored about a visitor before the first message, or a file for it. The token is derived from a key that the
+page makes, so that the first message can be repeated if its answer was lost.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ LONGEST_USER = 255
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who writes in a web chat. `id` is the external id of its identity, `peer` where answers to it go.
+    """Somebody who writes in a web chat. `id`: the external id of the identity.
 
-    `contact_id` is null until its first message is processed. `user_id`: the user that the workspace's signature names.
+    `peer`: where answers go. `contact_id`: None until the first message is processed. `user_id`: the user that the
+    workspace's signature names, if any.
     """
 
     workspace_id: str
@@ -44,7 +45,7 @@ class Visitor:
 
 
 def find_channel(channel_id: str) -> Channel:
-    """The web chat with that identifier, in whichever workspace. Raises NotFound."""
+    """Returns the web chat with that id, in any workspace. Raises NotFound."""
     found: Channel | None = None
     if ids.is_id(channel_id, "chn"):
         is_there = (Channel.id == channel_id) & (Channel.kind == _KIND.name) & Channel.deleted_at.is_null()
@@ -55,23 +56,26 @@ def find_channel(channel_id: str) -> Channel:
 
 
 def is_allowed(origins: list[str], origin: str | None) -> bool:
-    """Whether pages of that origin may show a chat whose channel allows these origins; our own pages always may."""
+    """Returns whether a chat with these allowed origins may be shown on a page of `origin`.
+
+    Our own always may.
+    """
     own = urlsplit(settings().base_url)
     return origin is not None and (origin in origins or origin == f"{own.scheme}://{own.netloc}")
 
 
 def is_token(text: str) -> bool:
-    """Whether this looks like a visitor's token."""
+    """Returns whether the text has the form of a visitor's token."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def authenticate(token: str) -> Visitor | None:
-    """The visitor with that token; None if there is none, or no longer. Safe to ask with anything."""
+    """Returns the visitor with that token; None if there is none. Accepts any text."""
     return _find("token_hash", token_format.digest(token)) if is_token(token) else None
 
 
 def refreshed(visitor: Visitor) -> Visitor:
-    """The visitor as it is now. Raises NotFound if it was deleted."""
+    """Returns the visitor, read again. Raises NotFound if it was deleted."""
     found = _find("visitors.id", visitor.id)
     if found is None:
         raise NotFound
@@ -79,9 +83,10 @@ def refreshed(visitor: Visitor) -> Visitor:
 
 
 def issue(channel: Channel, key: str) -> tuple[Visitor, str]:
-    """The visitor that has made up this key, and its token. Safe to repeat: the same key has the same visitor.
+    """Returns the visitor with this key, and its token.
 
-    Raises Invalid for a key that could be guessed.
+    Safe to repeat: the same key gives the same visitor. Raises Invalid if the key could be guessed, and NotFound if the
+    channel was deleted.
     """
     if not _KEY.fullmatch(key):
         raise Invalid(Fault("/key", "A key is 32 to 64 random characters of A-Z, a-z, 0-9, - and _."))
@@ -107,21 +112,21 @@ def issue(channel: Channel, key: str) -> tuple[Visitor, str]:
 
 
 def is_known(channel: Channel, user_id: str) -> bool:
-    """Whether the user has written in this chat, in any browser."""
+    """Returns whether the user has written in this chat, in any browser."""
     return bool(rows("SELECT 1 FROM visitors WHERE channel_id = %s AND user_id = %s LIMIT 1", (channel.id, user_id)))
 
 
 def check_signature(channel: Channel, user: Mapping[str, Any]) -> str:
-    """The identifier of the user, if the channel's secret has signed it. Raises InsufficientScope."""
+    """Returns the user's id if the channel's secret signed it. Otherwise raises InsufficientScope."""
     if not _KIND.is_signed(channels.account_of(channel), user["id"], user["signature"]):
         raise InsufficientScope("The signature is not that of this user by the channel's secret.")
     return str(user["id"])
 
 
 def delete_expired(limit: int = 500) -> int:
-    """Deletes visitors who have uploaded a file, a day ago or more, and never wrote. Returns at how many it looked.
+    """Deletes up to `limit` visitors who never wrote, a day after their upload.
 
-    One whose message or file still waits is looked at again a day later.
+    Returns how many were examined. A visitor whose message or file still waits is examined again a day later.
     """
     looked_at = rows(
         """
@@ -155,7 +160,7 @@ def delete_expired(limit: int = 500) -> int:
 
 
 def _find(column: str, value: object) -> Visitor | None:
-    # Identifiers have another collation than the index of addresses, which would not be used.
+    # Ids have another collation than the index of addresses. Without COLLATE, the index would not be used.
     found = rows(
         f"""
         SELECT visitors.workspace_id, visitors.channel_id, visitors.id, identities.contact_id, peer, user_id

@@ -1,1 +1,1 @@
-"""Contacts, and what they bought and booked."""
+"""Contacts, their identities, sales and bookings."""

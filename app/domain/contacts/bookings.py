@@ -1,4 +1,4 @@
-"""Bookings: appointments of contacts, made and cancelled."""
+"""Bookings: appointments of contacts, created and cancelled."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ STATUSES = ("booked", "cancelled")
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], booking_id: str | None) -> list[Key]:
-    """The keys that a verb of this module gets from its unit."""
+    """Returns the keys that a verb of this module gets from its unit."""
     if "contact_id" in payload:
         return [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
     return [sets.key(Booking, workspace_id, "id", str(booking_id))]
 
 
 def create(change: Change) -> Effect:
-    """Makes the booking. Raises Invalid if its contact is gone."""
+    """Creates the booking. Raises Invalid if its contact does not exist."""
     payload = change.payload
     contact = contacts.find_named(change.workspace_id, payload["contact_id"], change.unit)
     booking = Booking(
@@ -46,7 +46,7 @@ def create(change: Change) -> Effect:
 
 
 def cancel(change: Change) -> Effect:
-    """Cancels the booking; does nothing if it is cancelled already. Raises NotFound."""
+    """Cancels the booking. Does nothing if it is cancelled already. Raises NotFound."""
     booking = change.unit.get(Booking, change.workspace_id, "id", change.target)
     if booking is None:
         raise NotFound()

@@ -8,12 +8,12 @@ from app.models.contacts import Contact
 
 
 def names_of(workspace_id: str, contact_ids: Collection[str]) -> dict[str, str]:
-    """The names of those of these contacts that exist, by identifier; in one statement."""
+    """Returns the names of the contacts that exist, by id; one statement."""
     return names_in([workspace_id], contact_ids)
 
 
 def names_in(workspace_ids: Collection[str], contact_ids: Collection[str]) -> dict[str, str]:
-    """The same, of contacts in several workspaces."""
+    """Like `names_of`, for contacts in several workspaces."""
     if not contact_ids:
         return {}
     named = (Contact.id, Contact.first_name, Contact.last_name, Contact.email, Contact.phone, Contact.external_id)
@@ -22,6 +22,6 @@ def names_in(workspace_ids: Collection[str], contact_ids: Collection[str]) -> di
 
 
 def name_of(contact: Contact) -> str:
-    """The contact's name, or else what it is known by."""
+    """Returns the contact's name, or else its best identifier."""
     name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
     return str(name or contact.email or contact.phone or contact.external_id or f"Visitor {contact.id[-4:]}")

@@ -1,4 +1,4 @@
-"""Contacts: found by their identifiers, changed only if something differs."""
+"""Contacts: found by their identifiers, and changed only if something differs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from app.models import sets
 from app.models.contacts import Contact
 from app.models.sets import Key
 
-# In the order of their rank, in which an upsert looks for the contact.
+# In order of precedence: an upsert looks for the contact in this order.
 IDENTIFIERS = ("external_id", "email", "phone")
 MOST_TAGS = 100
 MOST_FIELDS = 100
-# The characters of a search. Shorter ones would match almost everything.
+# The length of a search, in characters. Shorter ones would match almost everything.
 SHORTEST_SEARCH, LONGEST_SEARCH = 2, 100
 NO_CONTACT = "There is no such contact in this workspace."
 _PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], contact_id: str | None) -> list[Key]:
-    """The keys that a verb of this module gets from its unit."""
+    """Returns the keys that a verb of this module gets from its unit."""
     keys = [key for name, value in _identifiers(payload).items() for key in ways_to_find(workspace_id, name, value)]
     own = [sets.key(Contact, workspace_id, "id", own_id) for own_id in (contact_id, payload.get("id")) if own_id]
     return [*own, *keys]
@@ -44,11 +44,11 @@ def ways_to_find(workspace_id: str, name: str, value: str) -> list[Key]:
 
 
 def upsert(change: Change) -> Effect:
-    """Changes the contact that the first matching identifier finds, or creates it; adds tags, merges custom fields.
+    """Updates the contact that the first matching identifier finds, or creates one.
 
-    Identifiers after the one that matches are changed on the contact; those before it are filled in. A phone number
-    that differs only in its form stays as it is. Raises Conflict if the contact has a different value for an identifier
-    before the one that matches, or if another contact has one of the identifiers.
+    Adds tags and merges custom fields. Identifiers after the matching one are changed on the contact; empty ones before
+    it are filled in. A phone number that differs only in its form stays as it is. Raises Conflict if the contact has a
+    different value for an identifier before the matching one, or if another contact has one of the identifiers.
 
     An `id`, which only imported files have, is looked up before all identifiers. If no contact has it, the identifiers
     decide; without any, raises Invalid.
@@ -72,7 +72,7 @@ def upsert(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the fields given; replaces tags, merges custom fields. Raises NotFound, Conflict."""
+    """Changes the given fields: replaces tags, merges custom fields. Raises NotFound, Conflict."""
     contact = find(change.workspace_id, change.target, change.unit)
     _refuse_taken(contact, _holders(change))
     left = {name: change.payload.get(name, getattr(contact, name)) for name in IDENTIFIERS}
@@ -84,21 +84,21 @@ def update(change: Change) -> Effect:
 
 
 def add_tag(change: Change) -> Effect:
-    """Adds the tag; does nothing if the contact has it. Raises NotFound."""
+    """Adds the tag. Does nothing if the contact has it. Raises NotFound."""
     contact = find(change.workspace_id, change.target, change.unit)
     _alter(change, contact, {"tags": [change.payload["name"]]})
     return Effect("changed", "contact", contact.id)
 
 
 def remove_tag(change: Change) -> Effect:
-    """Removes the tag; does nothing if the contact does not have it. Raises NotFound."""
+    """Removes the tag. Does nothing if the contact does not have it. Raises NotFound."""
     contact = find(change.workspace_id, change.target, change.unit)
     _alter(change, contact, {}, removed_tags={change.payload["name"]})
     return Effect("changed", "contact", contact.id)
 
 
 def make(change: Change) -> Contact:
-    """Creates a contact with the fields of the payload, which no other contact may have as its identifiers."""
+    """Creates a contact from the payload. The caller has checked that its identifiers are free."""
     payload = change.payload
     contact = Contact(
         id=ids.new("con"),
@@ -118,18 +118,24 @@ def make(change: Change) -> Contact:
 
 
 def set_fields(change: Change, contact: Contact, **fields: Any) -> Contact:
-    """The contact with these fields. An identifier among them must be one that the unit has found to be free."""
+    """Sets the fields, and returns the contact.
+
+    An identifier must be one that the unit has found free.
+    """
     return _alter(change, contact, fields)
 
 
 def holder(unit: Unit, workspace_id: str, name: str, value: str) -> Contact | None:
-    """Returns the contact with the identifier in any of its forms, locked; None if none has it. Raises Busy."""
+    """Returns the contact with the identifier in any form, locked; None if none has it. Raises Busy."""
     found = [unit.get(Contact, *key[1:]) for key in ways_to_find(workspace_id, name, value)]
     return next((each for each in found if each is not None), None)
 
 
 def find(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contact:
-    """The contact; if a unit is given, locked and as the unit has changed it. Raises NotFound."""
+    """Returns the contact. Raises NotFound.
+
+    With a `unit`, the contact is locked, and returned as the unit has changed it.
+    """
     contact: Contact | None = None
     if unit is not None:
         contact = unit.get(Contact, workspace_id, "id", contact_id)
@@ -141,7 +147,7 @@ def find(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contac
 
 
 def find_named(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contact:
-    """Like `find`, for the `contact_id` of a body. Raises Invalid."""
+    """Like `find`, for the `contact_id` of a body: raises Invalid if the contact does not exist."""
     try:
         return find(workspace_id, contact_id, unit)
     except NotFound as error:
@@ -168,7 +174,7 @@ represent = ContactSchema.of
 
 
 def _alter(change: Change, contact: Contact, given: Mapping[str, Any], removed_tags: Collection[str] = ()) -> Contact:
-    """The contact with the given fields, and the given tags besides its own.
+    """Changes the given fields, adds the given tags and removes `removed_tags`; returns the contact.
 
     Writes what differs and records an event for each kind of difference. Does nothing if nothing differs.
     """
@@ -176,7 +182,7 @@ def _alter(change: Change, contact: Contact, given: Mapping[str, Any], removed_t
         name: given[name] for name in (*_PLAIN, "opted_out") if name in given and given[name] != getattr(contact, name)
     }
     merged = _merged(contact.custom_fields, given.get("custom_fields", {}))
-    if json.dumps(merged) != json.dumps(contact.custom_fields):  # to Python, 1 equals true
+    if json.dumps(merged) != json.dumps(contact.custom_fields):  # compared as JSON: to Python, 1 equals true
         fields["custom_fields"] = merged
     had = set(contact.tags)
     tags = had.union(given.get("tags", ())).difference(removed_tags)
@@ -199,7 +205,7 @@ def _record(change: Change, contact: Contact, kind: str, **further: Any) -> None
 
 
 def _identifiers(payload: Mapping[str, Any]) -> dict[str, str]:
-    """Those that are given and not empty."""
+    """Returns the given identifiers that are not empty."""
     return {name: payload[name] for name in IDENTIFIERS if payload.get(name)}
 
 
@@ -210,7 +216,7 @@ def _holders(change: Change) -> dict[str, Contact | None]:
 
 
 def _refuse_replacing(found: Contact, holders: Mapping[str, Contact | None]) -> None:
-    """Raises Conflict if the contact has a different value for an identifier before the first that matches."""
+    """Raises Conflict if the contact has a different value for an identifier before the first match."""
     matching = next(name for name, holder in holders.items() if holder is not None)
     for name in takewhile(lambda name: name != matching, holders):
         if getattr(found, name) is not None:
@@ -226,12 +232,12 @@ def _refuse_taken(own: Contact, holders: Mapping[str, Contact | None]) -> None:
 
 
 def _refuse_too_much(contact: Contact) -> None:
-    # Each request is checked when it is accepted; several together must not exceed the limit either.
+    # Each request was checked when it was accepted, but several together could exceed the limit.
     for name, held, most in (("tags", contact.tags, MOST_TAGS), ("custom fields", contact.custom_fields, MOST_FIELDS)):
         if len(held) > most:
             raise Conflict(f"A contact has at most {most} {name}; this would make {len(held)}.")
 
 
 def _merged(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Custom fields after a merge: null removes (contract of the API; RFC 7396 for one level)."""
+    """Returns the custom fields after a merge, in which null removes a field (RFC 7396, one level)."""
     return {name: value for name, value in {**before, **given}.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Identities: who a contact is on each kind of channel."""
+"""Identities: the address of a contact on each kind of channel."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from app.models.sets import Key
 
 
 def key(workspace_id: str, kind: str, external_id: str) -> Key:
-    """The key of an identity on a kind of channel."""
+    """Returns the key of an identity on a kind of channel."""
     return sets.key(Identity, workspace_id, "address", f"{kind}:{external_id}")
 
 
 def find(unit: Unit, workspace_id: str, kind: str, external_id: str) -> Identity | None:
-    """The identity; None if nobody has been known by it. Raises Busy."""
+    """Returns the identity; None if no contact has had it. Raises Busy."""
     return unit.get(Identity, *key(workspace_id, kind, external_id)[1:])
 
 
 def give(unit: Unit, workspace_id: str, kind: str, external_id: str, contact_id: str) -> None:
-    """Makes the contact known by the identity from now on; one of a contact that was deleted is the new one's."""
+    """Gives the contact the identity. Takes it over from a contact that was deleted. Raises Busy."""
     identity = find(unit, workspace_id, kind, external_id) or Identity(
         id=ids.new("idn"),
         workspace_id=workspace_id,

@@ -21,7 +21,7 @@ from app.models.sets import Key
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
-    """The keys that a verb of this module gets from its unit."""
+    """Returns the keys that a verb of this module gets from its unit."""
     found = [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
     if (reference := payload.get("reference")) is not None:
         found.append(sets.key(Sale, workspace_id, "reference", reference))
@@ -29,7 +29,7 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
 
 
 def create(change: Change) -> Effect:
-    """Records the sale. Raises what `check` does."""
+    """Records the sale. Raises like `check`."""
     payload = change.payload
     contact = check(change.workspace_id, payload, change.unit)
     sale = Sale(
@@ -49,9 +49,9 @@ def create(change: Change) -> Effect:
 
 
 def check(workspace_id: str, payload: Mapping[str, Any], unit: Unit | None = None) -> Contact:
-    """Checks that the sale may be recorded, in the unit if one is given; returns its contact.
+    """Checks that the sale may be recorded, and returns its contact. `unit`: locks what it reads.
 
-    Raises Invalid if there is no such contact, Conflict if another sale has the reference.
+    Raises Invalid if there is no such contact, and Conflict if another sale has the reference.
     """
     contact = contacts.find_named(workspace_id, payload["contact_id"], unit)
     if (reference := payload.get("reference")) is not None:
@@ -72,7 +72,7 @@ class SaleSchema(ResponseBody):
 
 
 def represent(sale: Sale) -> dict[str, Any]:
-    """The sale as the API shows it."""
+    """Returns the sale as the API shows it."""
     return SaleSchema.of(sale, amount=f"{sale.amount:f}")
 
 

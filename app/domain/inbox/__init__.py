@@ -1,1 +1,1 @@
-"""Finding one's work in the inbox: searches, saved views, and changes of many conversations at once."""
+"""Finding work in the inbox: searches, saved views, and bulk changes of conversations."""

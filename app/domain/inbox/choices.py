@@ -13,16 +13,16 @@ from app.models.conversations import MOST_LOOKED_AT, Conversation
 AWAKE = ("mine", "unassigned", "all")
 VIEWS = (*AWAKE, "waiting", "snoozed", "closed")
 SEARCH = "search"
-# What narrows a view further.
+# The filters that narrow a view.
 FILTERS = ("label", "channel_id", "assignee_id")
 NOBODY = "none"
-# A change of a whole view takes no more conversations than this.
+# The most conversations that one change of a whole view takes.
 MOST_CHOSEN = 500_000
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What defines a list: a view, `filters` by name, and the member whose conversations `mine` shows."""
+    """What defines a list: a view, `filters` by name, and the member whose conversations `mine` has."""
 
     view: str
     filters: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Choice:
         return self.view in AWAKE or (self.view in ("waiting", "snoozed") and not self.filters)
 
     def has(self, conversation: Conversation) -> bool:
-        """Whether the conversation, in its current state, is on the list. A search has every one."""
+        """Returns whether the conversation, in its current state, is on the list. A search has every one."""
         if self.view == SEARCH:
             return True
         label, channel_id = self.filters.get("label"), self.filters.get("channel_id")
@@ -64,7 +64,7 @@ class Choice:
         )
 
     def count(self, workspace_id: str) -> int:
-        """How many conversations are on the list, up to MOST_CHOSEN.
+        """Returns how many conversations are on the list, up to MOST_CHOSEN.
 
         As on the inbox pages, a label or channel filter is applied only to the first MOST_LOOKED_AT of the view.
         """
@@ -93,7 +93,7 @@ class Choice:
         return {"waiting": is_open and waits, "snoozed": is_snoozed}.get(self.view, not is_open)
 
     def _listed(self, workspace_id: str) -> tuple[str, dict[str, Any]]:
-        """The query for the identifiers of the list's conversations, and its parameters."""
+        """Returns the query for the identifiers of the list's conversations, and its parameters."""
         condition, order = _LISTED[self.view if self.view in _LISTED else "awake"]
         values: dict[str, Any] = {"workspace_id": workspace_id, "assignee_id": self.assignee_id, **self.filters}
         if self.assignee_id is not None:

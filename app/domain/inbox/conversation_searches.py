@@ -1,4 +1,4 @@
-"""Searches of conversations: by what was written in them, by their contacts, and by identifiers."""
+"""Searches of conversations: by the words of their messages, by their contacts and by ids."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 
 LONGEST = message_searches.LONGEST_SEARCH
-# The contacts that are looked at, the newest that match, and those of them that are shown.
+# How many of the newest matching contacts are examined, and how many of these are shown.
 CONTACTS_LOOKED_AT, MOST_CONTACTS = 200, 20
-# How many characters of a text are shown before the first word that was found, and in all.
+# How many characters of a text are shown before the first match, and in all.
 _BEFORE, _LONGEST_LINE = 30, 160
 _FIELDS = ("first_name", "last_name", "email", "phone", "external_id")
 
-# A part of a text, and whether it was sought.
+# A part of a text, and whether it matched the search.
 Piece = tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A conversation that was found, and the line that shows why."""
+    """A conversation that was found, and the line of text that shows why."""
 
     conversation: Conversation
     line: Sequence[Piece]
@@ -32,9 +32,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Hits, each conversation once. `last_id`: the message after which there are more; None: there are none.
+    """Hits, each conversation once.
 
-    `has_more_contacts`: more contacts match than are shown.
+    `last_id`: the message to continue after; None if there are no more. `has_more_contacts`: whether more contacts
+    match than are shown.
     """
 
     hits: list[Hit]
@@ -43,10 +44,11 @@ class Found:
 
 
 def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found:
-    """Conversations in which the words were written, the latest message first, up to `limit` after that message.
+    """Finds conversations by their messages' words, the latest message first.
 
-    Without `last_id` those come first that the text identifies, then those of contacts that have all its words, or
-    parts of words, in any order. Costs no more than a search of messages and two of contacts.
+    Up to `limit`, after the message `last_id`. Without `last_id`, conversations that the text identifies come first,
+    then those of contacts with all its words, or parts of words, in any order. Costs at most one search of messages and
+    two of contacts.
     """
     text = text[:LONGEST].replace("\0", "")
     words = words_of(text)
@@ -59,14 +61,15 @@ def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a search, in small letters."""
+    """Returns the words of a search, in lower case."""
     return text.lower().split()
 
 
 def marked(text: str, words: Sequence[str]) -> list[Piece]:
-    """One line of the text, around the first of the words in it, as pieces. Words are found at their beginnings.
+    """Returns the line around the first of the words in `text`, as pieces.
 
-    Where none begins a word, as in scripts without spaces, they are found anywhere.
+    Matches words at their beginnings. If none of the words begins one in the text, as in scripts without spaces, they
+    match anywhere.
     """
     line = " ".join(text.split())
     sought = "|".join(re.escape(each) for each in sorted(words, key=len, reverse=True))
@@ -92,7 +95,7 @@ def _pieces(line: str, pattern: re.Pattern[str]) -> Iterator[Piece]:
 
 
 def _of_contacts(workspace_id: str, text: str, words: Sequence[str]) -> tuple[list[Hit], bool]:
-    """The hits of what the text identifies, and of contacts with its words; and whether there are more of these."""
+    """Returns the hits for ids in the text and for contacts, and whether more contacts match."""
     named = searches.find(text, workspace_id).found
     talks = {each.id if each.type == "conversation" else "" for each in named}
     talks |= _talks_of(workspace_id, [each.id for each in named if each.type == "message"])
@@ -110,7 +113,7 @@ def _of_contacts(workspace_id: str, text: str, words: Sequence[str]) -> tuple[li
 
 
 def _why(contact: Contact, words: Sequence[str]) -> list[Piece]:
-    """What the contact is known by, where one of the words is in it."""
+    """Returns the contact's identifiers that contain one of the words; the name if none does."""
     name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
     values = [name, *(getattr(contact, each) for each in _FIELDS[2:])]
     having = [value for value in values if value and any(word in value.lower() for word in words)]

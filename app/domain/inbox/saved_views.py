@@ -1,4 +1,4 @@
-"""Saved views: lists of the inbox under a name, of a member or, for everybody, of the workspace."""
+"""Saved views: named inbox lists, of one member or of the whole workspace."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from app.errors import Conflict, Fault, Invalid
 from app.lib import ids, normalization
 from app.models.saved_views import SavedView
 
-# Of a member, and of the workspace.
+# The most views of a member, and of a workspace.
 MOST_VIEWS = 50
 LONGEST_NAME = 60
 _ORDINARY = ("view", *FILTERS)
 
 
 def seen_by(workspace_id: str, member_id: str | None) -> list[SavedView]:
-    """The views of the workspace, then those of the member, each the oldest first."""
+    """Returns the views of the workspace, then the member's, both oldest first."""
     own = SavedView.owned_by(workspace_id, member_id) if member_id is not None else []
     return [*SavedView.owned_by(workspace_id, None), *own]
 
 
 def create(workspace_id: str, member_id: str | None, name: str, filters: Mapping[str, str]) -> SavedView:
-    """Saves the view for the member, or (None) for the workspace. The same one twice is one.
+    """Saves a view for the member, or for the workspace if `member_id` is None. Safe to repeat.
 
-    Raises Invalid for a name that is none, and Conflict for one that is taken, or above MOST_VIEWS.
+    Raises Invalid if the name or view is invalid, and Conflict if the name is taken or there are MOST_VIEWS.
     """
     kept = {key: filters[key] for key in _ORDINARY if filters.get(key)}
     if kept.get("view") not in VIEWS:
@@ -46,7 +46,7 @@ def create(workspace_id: str, member_id: str | None, name: str, filters: Mapping
 
 
 def rename(view: SavedView, name: str) -> None:
-    """Gives the view another name. Raises Invalid, and Conflict for a name that is taken."""
+    """Renames the view. Raises Invalid if the name is invalid, and Conflict if it is taken."""
     name = _read_name(name)
     with transaction():
         _lock(view.workspace_id, view.member_id)
@@ -80,5 +80,5 @@ def _taken(name: str) -> Conflict:
 
 
 def _lock(workspace_id: str, member_id: str | None) -> None:
-    """Two that are saved at once do not both become the last one, or get one name."""
+    """Serializes saving, so that concurrent requests cannot exceed MOST_VIEWS or use a name twice."""
     rows("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"saved_views {workspace_id} {member_id}",))

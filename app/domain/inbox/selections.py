@@ -1,7 +1,7 @@
-"""Selections: many conversations that are changed at once, in small transactions, each conversation once.
+"""Selections: bulk changes of conversations, in small transactions, each conversation once.
 
-A selection is fixed before the first is changed: the conversations that were ticked, or all that a view has when its
-job begins. One that has left its view by the time it would be changed is passed over.
+A selection is fixed before its first change: the ticked conversations, or all that a view has when its job begins. A
+conversation that has left the view by its turn is passed over.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from app.models.conversations import Conversation
 from app.models.jobs import Job
 from app.models.selections import Selection, SelectionPart
 
-# The most conversations that one transaction changes, and holds locks on.
+# The most conversations that one transaction changes and locks.
 PART = 100
-# The most that can be ticked one by one: those of a page.
+# The most conversations that can be ticked one by one: a page has no more.
 MOST_TICKED = 200
-# The most selections that a workspace may have in progress. Each runs in parts, and delays the workspace's other
+# The most selections that a workspace may have in progress. Each runs in parts, which delay the workspace's other
 # writes.
 MOST_UNFINISHED = 5
 
@@ -44,9 +44,10 @@ def store(
     action: Mapping[str, Any],
     ticked: Sequence[str] | None,
 ) -> None:
-    """Stores a selection, in the transaction that stores its job. Raises Conflict above MOST_UNFINISHED.
+    """Stores a selection, in the transaction that stores its job.
 
-    `ticked`: the identifiers of the conversations; None for all conversations of the choice.
+    Raises Conflict above MOST_UNFINISHED. `ticked`: the ids of the conversations; None for all conversations of the
+    choice.
     """
     is_other = (Job.id != job_id) & (Job.kind == "selections.apply") & Job.status.in_(["queued", "running"])
     unfinished = Selection.select().where(Selection.job_id == Job.id, Selection.finished_at.is_null())
@@ -60,7 +61,7 @@ def store(
         action=action,
         total=None if ticked is None else len(ticked),
     ).execute()
-    if ticked is None:  # finding them takes as long as a part
+    if ticked is None:  # finding the conversations takes as long as a part
         jobs.give_way(job_id)
     parts = [ticked[first : first + PART] for first in range(0, len(ticked or ()), PART)] if ticked else []
     for number, part in enumerate(parts):
@@ -68,9 +69,9 @@ def store(
 
 
 def apply(change: Change) -> Effect | None:
-    """Makes the change to the next conversations of the selection; returns None while there are more.
+    """Changes the next part of the selection; returns None while there are more.
 
-    If the worker dies midway, none of these has changed. Raises Busy if others hold the next one.
+    If the worker dies midway, none of the part has changed. Raises Busy if the next conversation is locked elsewhere.
     """
     selection = of_job(str(change.cause.job_id))
     is_going_on = (Selection.id == selection.id) & Selection.finished_at.is_null()
@@ -89,9 +90,9 @@ def apply(change: Change) -> Effect | None:
 
 
 def stop(selection: Selection) -> bool:
-    """Leaves the conversations that are left as they are, at once or after the part under way.
+    """Ends the selection: the remaining conversations stay as they are.
 
-    False if the selection had ended. Its job ends without changing anything more.
+    A part in progress is completed first. Returns False if the selection had ended already.
     """
     with transaction():
         is_going_on = (Selection.id == selection.id) & Selection.finished_at.is_null()
@@ -102,12 +103,12 @@ def stop(selection: Selection) -> bool:
 
 
 def of_job(job_id: str) -> Selection:
-    """The selection that was stored with the job."""
+    """Returns the selection that was stored with the job."""
     return Selection.get(Selection.job_id == job_id)
 
 
 def check(workspace_id: str, action: Mapping[str, Any]) -> None:
-    """Raises Invalid for an assignee that the workspace does not have, and a time that no snooze can end at."""
+    """Raises Invalid if the workspace has no such assignee, or no snooze can end at the time."""
     until = action.get("until")
     snoozed_until = datetime.fromisoformat(until) if until else None
     wanted = {"snoozed_until": snoozed_until, "assignee_id": action.get("assignee_id")}
@@ -115,14 +116,14 @@ def check(workspace_id: str, action: Mapping[str, Any]) -> None:
 
 
 def forget_old(limit: int = 1_000) -> int:
-    """Deletes up to `limit` selections that ended longer ago than history is kept; returns how many."""
+    """Deletes up to `limit` selections past the history retention; returns how many."""
     is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
     return delete_some("selections", is_old, "finished_at", (days,), limit)
 
 
 @dataclass(slots=True)
 class _Outcome:
-    """What has become of the conversations of a part."""
+    """How many conversations of a part were changed, needed no change, or were refused."""
 
     changed: int = 0
     unchanged: int = 0
@@ -142,7 +143,10 @@ def _next(selection_id: str) -> SelectionPart | None:
 
 
 def _change_some(change: Change, selection: Selection, part: SelectionPart) -> None:
-    """Changes the conversations of the part up to one that others hold, which begins the next part."""
+    """Changes the conversations of the part, up to the first that is locked elsewhere.
+
+    The next part begins with that conversation.
+    """
     choice, outcome = Choice.of(selection.choice), _Outcome()
     verb, action = ACTIONS[selection.action["do"]], selection.action
 
@@ -193,7 +197,7 @@ def _snooze(change: Change, contact: Contact, talk: Conversation, action: Mappin
     return snoozes.snooze(change, contact, talk, datetime.fromisoformat(action["until"]))
 
 
-# By `do` of an action.
+# The verbs, by the `do` of an action.
 ACTIONS: Mapping[str, Verb] = {
     "assign": lambda change, contact, talk, action: conversations.assign(change, contact, talk, action["assignee_id"]),
     "label": _label,

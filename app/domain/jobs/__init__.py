@@ -1,5 +1,5 @@
-"""Accepted writes: stored once per idempotency key, found again, and replaced when they failed.
+"""Accepted writes: stored once for each idempotency key, looked up, and settled after a failure.
 
-The edges call `jobs.accept`; `app.domain.writes` carries jobs out. `idempotency_keys` says what a key
-is, how long it counts, and which job it made. `failed_jobs` settles one that failed, `open_failures` many.
+The API and pages call `jobs.accept`; `app.domain.writes` carries jobs out. `idempotency_keys` parses keys and finds the
+job that a key made. `failed_jobs` replays or discards one failed job, `open_failures` many.
 """

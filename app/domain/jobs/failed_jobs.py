@@ -1,4 +1,4 @@
-"""Failed jobs: each may be replayed as a new one, once, or discarded with a reason."""
+"""Failed jobs: each may be replayed as a new job, once, or discarded with a reason."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NO_LINES = "The lines of an import are not kept once it has ended. Send those t
 
 
 def replay(failed: Job, trace_id: str, actor_id: str | None, key: RequestKey | None = None) -> tuple[Job, bool]:
-    """Accepts a new job that asks for the same, about the same resource, and goes on where the failed one was.
+    """Accepts a new job with the payload, resource and progress of the failed one.
 
-    Returns it, and whether it was there before. Raises Conflict unless the job has failed with its payload kept and
-    was neither replayed nor discarded, and IdempotencyKeyReused.
+    Returns the job, and whether it existed before. Raises Conflict unless the failed job's payload is kept and it was
+    neither replayed nor discarded. Raises IdempotencyKeyReused.
     """
     if failed.kind not in jobs.KINDS:
         raise Conflict("This version does not know this kind of write.")
@@ -49,7 +49,7 @@ def replay(failed: Job, trace_id: str, actor_id: str | None, key: RequestKey | N
 
 
 def discard(change: Change) -> Effect:
-    """Marks the failed job, so that it is no open failure any more, and forgets what it was asked to do.
+    """Discards the failed job: it is no longer an open failure, and its payload is deleted.
 
     Does nothing if it is discarded already. Raises NotFound, and Conflict if it has not failed or was replayed.
     """
@@ -64,7 +64,10 @@ def discard(change: Change) -> Effect:
 
 
 def give_up(job_ids: Sequence[str]) -> set[str]:
-    """Fails those of the jobs that wait for a worker that knows their kind; returns which. They may be replayed."""
+    """Fails the jobs among `job_ids` whose kind no worker knows; returns their ids.
+
+    They may be replayed.
+    """
     with transaction():
         problem = problem_document("unavailable", _UNKNOWN, base_url=settings().base_url)
         given_up = rows(_GIVE_UP, (json.dumps(problem).decode(), list(job_ids)))
@@ -74,7 +77,7 @@ def give_up(job_ids: Sequence[str]) -> set[str]:
 
 
 def refuse(job: Job) -> None:
-    """Raises Conflict if the job has not failed, or if it was replayed or discarded."""
+    """Raises Conflict if the job has not failed, or was replayed or discarded."""
     if job.status != "failed":
         raise Conflict(f"This job is {job.status}. Only one that has failed can be replayed or discarded.")
     if job.replayed_as is not None:
@@ -84,17 +87,17 @@ def refuse(job: Job) -> None:
 
 
 def refuse_replay(job: Job) -> None:
-    """Raises Conflict if what the failed job was asked to do is not kept."""
+    """Raises Conflict if the failed job's payload is not kept."""
     if job.kind == "contacts.import":
         raise Conflict(_NO_LINES)
     if job.payload is None:
         raise Conflict(_NOT_KEPT)
 
 
-# Failed, and neither replayed nor discarded. The condition is that of an index.
+# The condition for open failures. It must stay equal to the condition of their index.
 OPEN = "status = 'failed' AND replayed_as IS NULL AND discarded_at IS NULL"
 
-# The new job has the payload from here on, and the progress of a write that takes several transactions.
+# From here on, only the new job has the payload. It also gets the progress of a write that runs in parts.
 _TAKE_OVER = f"""
     WITH taken AS (
         UPDATE jobs SET replayed_as = %(new)s, payload = NULL, broke = NULL

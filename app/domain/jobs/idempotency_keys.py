@@ -1,7 +1,7 @@
-"""Idempotency keys: what is one, for which request and how long it counts, and the job that it made.
+"""Idempotency keys: their format, how long they count, and the job that each made.
 
-The API takes them from the header `Idempotency-Key`, pages from a field of each form. `jobs.accept` stores one together
-with its job.
+The API takes them from the header `Idempotency-Key`, pages from a field of each form. `jobs.accept` stores a key
+together with its job.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from app.models.jobs import IdempotencyKey, Job
 
 # How long a key stands for its job.
 WINDOW = "24 hours"
-# Later than a key is free, by longer than a statement may take: a request that finds it taken can still read its job.
+# How long a key is stored: longer than WINDOW by more than a statement may take, so that a request that finds a key
+# taken can still read its job.
 KEPT = "24 hours 1 minute"
 
 # A UUIDv4 (RFC 9562), bare or quoted.
@@ -31,14 +32,14 @@ _KEY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """A key (a UUID in small letters), and a digest of the request that it stands for."""
+    """A key (a UUID in lower case), and a digest of the request that it stands for."""
 
     key: str
     fingerprint: bytes
 
 
 def parse(given: str) -> str:
-    """The key that was given, in small letters. Raises Invalid for anything but a UUIDv4."""
+    """Returns the given key, in lower case. Raises Invalid for anything but a UUIDv4."""
     found = _KEY.fullmatch(given.strip())
     if found is None:
         raise Invalid(Fault("/Idempotency-Key", "The Idempotency-Key header must be a UUIDv4, new for each operation."))
@@ -46,7 +47,7 @@ def parse(given: str) -> str:
 
 
 def fingerprint(*parts: bytes) -> bytes:
-    """A digest of a request's parts, such as its method, path, query and body."""
+    """Returns a digest of a request's parts, such as its method, path, query and body."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
@@ -54,13 +55,19 @@ def fingerprint(*parts: bytes) -> bytes:
 
 
 def find(actor_id: str | None, key: RequestKey) -> Job | None:
-    """The job that the actor's key made within WINDOW. Raises IdempotencyKeyReused if that was for another request."""
+    """Returns the job that the actor's key made within WINDOW; None if there is none.
+
+    Raises IdempotencyKeyReused if the key was used for another request.
+    """
     counts = IdempotencyKey.created_at > SQL("now() - %s::interval", (WINDOW,))
     return _job_of(actor_id, key, counts)
 
 
 def find_taken(actor_id: str | None, key: RequestKey) -> Job:
-    """The job of a key that `jobs.accept` found taken. Raises IdempotencyKeyReused as `find` does."""
+    """Returns the job of a key that `jobs.accept` found taken.
+
+    Raises IdempotencyKeyReused like `find`.
+    """
     job = _job_of(actor_id, key)
     if job is None:
         raise NotFound
@@ -68,7 +75,7 @@ def find_taken(actor_id: str | None, key: RequestKey) -> Job:
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` keys whose window is over; returns how many."""
+    """Deletes up to `limit` keys that are older than KEPT; returns how many."""
     return len(rows(sql.load("forget_old_keys"), {"window": KEPT, "limit": limit}))
 
 

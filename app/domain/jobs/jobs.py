@@ -1,4 +1,4 @@
-"""Jobs: accepting writes, durably and once, and finding their outcomes."""
+"""Jobs: accept writes durably and once, and wait for their outcomes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of write: the restriction that a token needs for it, and the type of the resource it is about.
+    """A kind of write. `restriction`: what a token needs; UNRESTRICTED, or None if any token will do.
 
-    `restriction`: UNRESTRICTED if it needs an unrestricted token, None if any will do. `is_long`: it is claimed without
-    others, because it takes long or is done in parts. `is_audited`: its verb records who changed what in the audit log.
-    `gives_way`: its next part comes after writes that wait, and up to MOST_PASSING that are accepted later.
-    `comes_first`: it stops other work, so it comes before the writes that wait, unless one is about its resource.
+    `resource_type`: the type of the resource that it is about. `is_long`: it is claimed alone, because it takes long or
+    is done in parts. `is_audited`: its verb records the change in the audit log. `gives_way`: its next part comes after
+    waiting writes, and up to MOST_PASSING that are accepted later. `comes_first`: it stops other work, so it precedes
+    waiting writes, unless one is about the same resource.
     """
 
     restriction: str | None
@@ -43,7 +43,7 @@ class Kind:
     comes_first: bool = False
 
 
-# `app/domain/verbs.py` has the verb of each.
+# `app/domain/verbs.py` has the verb of each kind.
 KINDS: Mapping[str, Kind] = {
     "contacts.upsert": Kind("contacts", "contact"),
     "contacts.update": Kind("contacts", "contact"),
@@ -129,14 +129,14 @@ MAIL = Mail(
     alone=f"kind IN ({', '.join(repr(name) for name, kind in KINDS.items() if kind.is_long)})",
     is_overtaken=True,
 )
-# Writes, of all workspaces, that may be accepted after a part of bulk work and applied before it. Without an end, a
-# workspace that writes without a pause would never see its bulk work done.
+# The most writes, of all workspaces together, that may be accepted after a part of bulk work and still be applied
+# before its next part. Without a limit, the bulk work of a workspace that writes without pause would never end.
 MOST_PASSING = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """The request of a caller: a kind with its checked payload, and the identifier of the resource if it is known."""
+    """A caller's request. `payload` has been checked. `resource_id`: None if it is not known yet."""
 
     workspace_id: str
     kind: str
@@ -152,12 +152,12 @@ def accept(
     store: Callable[[str], None] | None = None,
     check: Callable[[], object] | None = None,
 ) -> tuple[Job, bool]:
-    """Stores the write, durably, and rings for it. Returns its job, and whether that was there before.
+    """Stores the write durably and rings for it. Returns its job, and whether the job existed before.
 
-    One statement, atomic: of any number of equal requests with one key, one makes the job and the others get it.
-    `store` is given the job's identifier, and keeps what the write needs besides its payload in the same transaction.
-    `check` raises what refuses the write at once, such as NotFound; an equal request still gets the job of the first.
-    Raises IdempotencyKeyReused.
+    Atomic: among equal requests with one key, one makes the job and the others get it. `store` is called with the job's
+    id in the same transaction, to store what the write needs besides its payload. `check` may raise what refuses the
+    write at once, such as NotFound; an equal request that was accepted before still gets its job. Raises
+    IdempotencyKeyReused.
     """
     if check is not None:
         try:
@@ -196,12 +196,12 @@ def accept(
     job.created_at = stored[0][0]
     mailbox.ring(MAIL, write.workspace_id)
     metrics.JOBS_ACCEPTED.labels(job.kind).inc()
-    bind_contextvars(job=job.id)  # so that the line that ends the request names it
+    bind_contextvars(job=job.id)  # so that the request's log line names the job
     return job, False
 
 
 def follow(write: Write) -> None:
-    """Stores a write that follows from the present transaction, and rings for it once that is committed."""
+    """Stores a write that follows from the current transaction, and rings for it after the commit."""
     columns = {name: getattr(write, name) for name in ("workspace_id", "actor_id", "kind", "resource_id", "trace_id")}
     columns |= {"id": ids.new("job"), "resource_type": KINDS[write.kind].resource_type}
     rows(sql.prepared("accept"), {**columns, "payload": json.dumps(write.payload).decode()})
@@ -212,7 +212,7 @@ def follow(write: Write) -> None:
 
 
 def _trace(spans: Spans, write: Write, job_id: str) -> None:
-    """The span of what accepted a write that no request asked for."""
+    """Adds the span for accepting a write that no request made."""
     now = time.time()
     attributes = {"messaging.system": "bellhop", "messaging.operation.type": "send", "messaging.message.id": job_id}
     trace_id, accepting = tracing.trace_of(write.trace_id), tracing.accepting(job_id)
@@ -220,16 +220,17 @@ def _trace(spans: Spans, write: Write, job_id: str) -> None:
 
 
 def give_way(job_id: str) -> None:
-    """Puts the job behind the writes that wait, and up to MOST_PASSING that are accepted later."""
+    """Moves the job behind the waiting writes, and up to MOST_PASSING that are accepted later."""
     count(
         "UPDATE jobs SET position = nextval('jobs_position') + %s, due_at = now() WHERE id = %s", (MOST_PASSING, job_id)
     )
 
 
 def wait(job: Job, seconds: float) -> Job:
-    """The job once it has ended, or after `seconds`; at once if the workspace or the process has no place left.
+    """Returns the job once it has ended, or after `seconds`.
 
-    A place is a thread of `web`, which others need.
+    Returns at once if the workspace or the process has no place left. A place is a thread of `web`, which other
+    requests need.
     """
     if job.is_finished:
         return job
@@ -238,7 +239,7 @@ def wait(job: Job, seconds: float) -> Job:
 
 
 def _wait(job: Job, seconds: float) -> Job:
-    """Looks often at first, then five times a second."""
+    """Polls often at first, then five times a second."""
     ends, pause = time.monotonic() + seconds, 0.004
     while True:
         job = Job.get_by_id(job.id)
@@ -250,7 +251,7 @@ def _wait(job: Job, seconds: float) -> Job:
 
 
 def unknown(limit: int = 10_000) -> dict[str, int]:
-    """The kinds that no worker has known so far, and how many jobs of each wait for one; counts up to `limit` jobs."""
+    """Returns how many jobs of each kind wait that no worker knows. Counts up to `limit` jobs."""
     counted = """
         SELECT kind, count(*) FROM (SELECT kind FROM jobs WHERE unknown_since IS NOT NULL LIMIT %s) AS set_aside
         GROUP BY kind ORDER BY kind
@@ -258,8 +259,8 @@ def unknown(limit: int = 10_000) -> dict[str, int]:
     return dict(rows(counted, (limit,)))
 
 
-# Positions below zero keep the order of such writes among themselves. Behind a write about the same resource it keeps
-# its place: what creates a broadcast, or continues one, was asked for before.
+# Negative positions keep the order of such writes among themselves. A write that waits behind another about the same
+# resource keeps its place: the write that creates or continues a broadcast, say, was requested before.
 _COME_FIRST = """
     UPDATE jobs SET position = position - (1::bigint << 62)
     WHERE id = %s AND NOT EXISTS (

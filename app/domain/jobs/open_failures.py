@@ -1,6 +1,6 @@
-"""Open failures: failed jobs that were neither replayed nor discarded, counted by cause and settled together.
+"""Open failures: failed jobs neither replayed nor discarded, counted by cause and settled.
 
-Many are settled by a job of their own, in parts that come between the other writes of the workspace.
+Many are settled by a job of its own, in parts between the workspace's other writes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.errors import Conflict
 from app.lib import ids
 from app.models.jobs import Job
 
-# The most jobs that one transaction replays or discards, and among how many it looks for them.
+# The most jobs that one transaction replays or discards, and how many it examines to find them.
 PART, LOOKED_AT = 200, 2_000
 KINDS = ("jobs.replay_many", "jobs.discard_many")
 # Why a job can be discarded but not replayed.
@@ -38,7 +38,10 @@ _UNDER_WAY = "Many failed jobs of this workspace are being replayed or discarded
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Open failures of a kind with the same problem (its slug) and, if one broke them, type of exception (else "")."""
+    """Open failures of one kind with the same `problem` (its slug) and `exception`.
+
+    `exception`: the type of the exception that broke them; "" if none did. `replayable`: how many can be replayed.
+    """
 
     kind: str
     problem: str
@@ -51,7 +54,7 @@ class Cause:
 class Preview:
     """The open failures that a filter selects now, largest cause first. All numbers are exact.
 
-    `until`: the last of them, None if there are none. `left_out`: how many cannot be replayed, by reason.
+    `until`: the id of the last one, None if there are none. `left_out`: how many cannot be replayed, by reason.
     """
 
     causes: Sequence[Cause]
@@ -71,16 +74,16 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many jobs were `done`, of the `count` that there were when it began; None before it has begun."""
+    """The progress of a bulk job. `count`: the failures at its beginning; None before it has begun."""
 
     count: int | None
     done: int
 
 
 def preview(workspace_id: str, chosen: Mapping[str, str]) -> Preview:
-    """Counts the open failures by cause. `chosen`: `kind`, `problem` and `exception`, each of which may be left out.
+    """Counts the open failures by cause. `chosen`: any of `kind`, `problem` and `exception`.
 
-    Raises Conflict if that takes too long, or while another preview of the workspace is counted.
+    Raises Conflict if counting takes too long, or while another preview of the workspace is counted.
     """
     with transaction(), in_time(_TOO_MANY):
         be_alone(workspace_id)
@@ -100,27 +103,28 @@ def preview(workspace_id: str, chosen: Mapping[str, str]) -> Preview:
 
 
 def refuse_second(workspace_id: str) -> None:
-    """Raises Conflict if many failed jobs of the workspace are being settled already."""
+    """Raises Conflict if the workspace has a bulk replay or discard in progress."""
     of_kind = Job.kind.in_(KINDS) & Job.status.in_(["queued", "running"])
     if Job.in_workspace(workspace_id).where(of_kind).exists():
         raise Conflict(_UNDER_WAY)
 
 
 def replay_many(change: Change) -> Effect | None:
-    """Replays the next of the open failures that `filter` selects, up to the job `until`; None while there are more.
+    """Replays the next part of the failures that `filter` selects, up to the job `until`.
 
-    Each goes on as a new job of whoever asked for it first. Raises Busy if somebody else holds the next one.
+    Returns None while there are more. Each new job belongs to the actor of the failed one. Raises Busy if another
+    transaction has locked the next one.
     """
     return _go_on(change, _replay, "AND " + _IS_REPLAYABLE)
 
 
 def discard_many(change: Change) -> Effect | None:
-    """Discards the next of the open failures that `filter` selects, as `replay_many` replays them, with a `reason`."""
+    """Like `replay_many`, but discards the failures, with a `reason`."""
     return _go_on(change, _discard, "")
 
 
 def progress_of(job: Job) -> Progress | None:
-    """How far a job that settles many is; None for any other job."""
+    """Returns the progress of a bulk job; None for a job of any other kind."""
     if job.kind not in KINDS:
         return None
     kept = job.progress or {}
@@ -199,7 +203,7 @@ _TOTAL = f"""
     WHERE workspace_id = %(workspace_id)s AND {OPEN} AND id <= %(until)s AND {{matches}} {{able}}
 """
 
-# Looks at a bounded number, so that a cause that few of a million have takes no longer than another.
+# Examines a bounded number of rows, so that a part of a rare cause among a million takes no longer.
 _NEXT = f"""
     WITH looked_at AS MATERIALIZED (
         SELECT id, {{matches}} {{able}} AS is_chosen FROM jobs
@@ -210,7 +214,7 @@ _NEXT = f"""
         ARRAY(SELECT id FROM looked_at WHERE is_chosen ORDER BY id LIMIT %(most)s)
 """
 
-# In the order in which they were accepted first. A new job has what the old one forgets.
+# In the order in which the jobs were first accepted. The new job takes over the payload of the old one.
 _REPLAY = f"""
     WITH made AS (
         INSERT INTO jobs (id, workspace_id, token_id, kind, payload, progress, resource_type, resource_id, trace_id,

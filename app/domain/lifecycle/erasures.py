@@ -1,4 +1,7 @@
-"""Erasures: remove a deleted contact's data from every table, in small transactions that never wait for a lock."""
+"""Erasures: remove a deleted contact's data from every table.
+
+They work in small transactions that never wait for a lock.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ from app.lib import phones
 from app.models.contacts import Contact
 from app.models.sales import Sale
 
-# The most rows that one transaction looks for in a table to erase them, and holds locks on.
+# The most rows that one transaction finds, locks and erases in a table.
 PART = 200
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a table that has been erased: how many rows, the last one, and whether that was the end."""
+    """The erased part of a table: how many rows, the last one, and whether the table is done."""
 
     rows: int
     after: str
@@ -34,10 +37,10 @@ class _Part:
 
 
 def delete(change: Change) -> Effect | None:
-    """Erases the contact's data everywhere, one part a call; returns None while there is more. Raises NotFound, Busy.
+    """Erases the contact's data everywhere, one part in each call. Raises NotFound, Busy.
 
-    Its bookings and notes are deleted; its sales stay for the books, without the contact. Its runs are cancelled; they
-    and its conversations and messages stay without its data.
+    Returns None while there is more. Bookings and notes are deleted. Sales stay for the books, without the contact.
+    Runs are cancelled; runs, conversations and messages stay without the contact's data.
     """
     if change.progress is None:
         _begin(change, contacts.find(change.workspace_id, change.target, change.unit))
@@ -46,9 +49,9 @@ def delete(change: Change) -> Effect | None:
 
 
 def erase_late(change: Change) -> bool:
-    """Erases rows that the target got after it had been deleted, one part a call; returns whether that was all.
+    """Erases rows that the target got after its deletion, one part in each call.
 
-    Raises Busy.
+    Returns whether that was all. Raises Busy.
     """
     if "after" not in (change.progress or {}):
         change.keep(table="events", after="")
@@ -57,7 +60,7 @@ def erase_late(change: Change) -> bool:
 
 
 def kept_jobs(contact: Contact) -> Iterator[dict[str, Any]]:
-    """The jobs about a contact that still have their payload: those that wait or failed unexpectedly."""
+    """Returns jobs about a contact that still have a payload: waiting ones and unexpected failures."""
     found = rows(
         f"""
         SELECT id, kind, status, payload, created_at FROM jobs WHERE {_IS_KEPT}
@@ -80,9 +83,10 @@ def _begin(change: Change, contact: Contact) -> None:
 
 
 def _go_on(change: Change) -> bool:
-    """Erases the next rows; returns whether they were the last. Raises Busy if another transaction holds the next one.
+    """Erases the next rows; returns whether they were the last.
 
-    Events come first, deliveries second: once the events are committed, no new attempt can send or log the data.
+    Events come first, deliveries second: once the erased events are committed, no new attempt can send or log the data.
+    Raises Busy if another transaction has locked the next row.
     """
     assert change.progress is not None
     table, after = change.progress["table"], change.progress["after"]
@@ -109,7 +113,7 @@ def _erase_part(change: Change, table: str, after: str) -> _Part:
 
 
 def _erase_log(change: Change, after: str) -> _Part:
-    """The log is found by its runs; `after` is the last one without a log."""
+    """Erases logs, which are found by their runs. `after`: the last run without a log."""
     run_ids = _next(change, "runs", after)
     erased = run_history.erase_log(run_ids, PART)
     if erased == PART:
@@ -118,7 +122,7 @@ def _erase_log(change: Change, after: str) -> _Part:
 
 
 def _erase_files(change: Change, after: str) -> _Part:
-    """Files are found by their messages; `after` is the last one without files."""
+    """Erases files, which are found by their messages. `after`: the last message without files."""
     message_ids = _next(change, "messages", after)
     talk_erasures.erase_files(message_ids)
     return _Part(len(message_ids), message_ids[-1] if message_ids else after, len(message_ids) < PART)
@@ -176,7 +180,8 @@ _ERASE: Mapping[str, Callable[[Change, list[str]], object]] = {
     "conversations": lambda change, ids: _erase_conversations(ids),
     "enrolments": lambda change, ids: rows("DELETE FROM enrolments WHERE id = ANY(%s)", (ids,)),
 }
-# Once its runs are finished, their logs do not grow. Files go before the messages that name them.
+# Logs come after their runs: once these are finished, the logs do not grow. Files come before the messages that name
+# them.
 _TABLES = [
     table
     for each in _ERASE

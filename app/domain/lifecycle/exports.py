@@ -1,4 +1,4 @@
-"""Exports: everything stored about a contact, one source after another, a batch of rows at a time."""
+"""Exports: everything stored about a contact, source by source, in batches of rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.models.conversations import Conversation, Message
 from app.models.notes import Note
 from app.models.sales import Sale
 
-# The members of an export beside `contact`, each a list.
+# The members of an export besides `contact`, each a list.
 SOURCES: Mapping[str, Callable[[Contact], Iterable[Any]]] = {
     "events": lambda contact: events.of_contact(contact.id),
     "deliveries": lambda contact: deliveries.of_contact(contact.id),
@@ -40,7 +40,7 @@ PIECE_BYTES = 64 * 1024
 
 
 def export(contact: Contact) -> Iterator[bytes]:
-    """The pieces of one JSON document. Memory does not grow with its size."""
+    """Yields one JSON document in pieces. Memory use does not grow with its size."""
     gathered, size = [], 0
     for piece in _pieces(contact):
         gathered.append(piece)
@@ -62,7 +62,7 @@ def _pieces(contact: Contact) -> Iterator[bytes]:
 
 
 def _of_contact(model: Any, contact: Contact) -> Iterator[Any]:
-    """The rows of a table that name the contact, oldest first, read a hundred at a time."""
+    """Yields the rows of a table that name the contact, oldest first, read in batches."""
     for batch in batches(f"SELECT id FROM {model._meta.table_name} WHERE contact_id = %s ORDER BY id", (contact.id,)):
         yield from model.select().where(model.id.in_(batch)).order_by(model.id)
 

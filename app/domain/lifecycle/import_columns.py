@@ -1,4 +1,4 @@
-"""Import columns: what the columns of a table are imported as, where their names do not say it."""
+"""Import columns: what the columns of a table are imported as, if their names do not say so."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from app.lib.cells import unguarded
 
 PLAIN = ("external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
 CUSTOM = "custom_fields."
-# Further targets of a column: nothing, a full name, a custom field named like the column; and two for exported files:
-# our own identifier, and all custom fields as a JSON object.
+# Further targets of a column. NOTHING: left out. NAME: a full name. FIELD: a custom field named like the column. ID and
+# FIELDS are for exported files: our own id, and all custom fields as a JSON object.
 NOTHING, NAME, FIELD, ID, FIELDS = "", "name", "custom_field", "id", "custom_fields"
 TARGETS: Sequence[str] = (
     *(NOTHING, "email", "phone", "external_id", NAME, "first_name", "last_name", "locale", "timezone"),
@@ -27,7 +27,7 @@ TARGETS: Sequence[str] = (
 )
 MOST_COLUMNS = 200
 SHOWN_VALUES = 3
-_LOOKED_AT = 20  # rows
+_LOOKED_AT = 20  # rows to guess targets from
 _DELIMITERS = ",;\t"
 _NAMED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\s*', re.IGNORECASE)
 _MOST_LINES_OF_NAMES = 50
@@ -67,7 +67,7 @@ _GUESSED = {name: target for target, names in _GUESSES.items() for name in names
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, with its first values, and what it is probably imported as."""
+    """A column of a table, with its first values. `target`: what it is probably imported as."""
 
     header: str
     values: Sequence[str]
@@ -82,9 +82,10 @@ class Mapping:
     targets: Sequence[str]
 
     def names_for(self, columns: Sequence[str]) -> list[str]:
-        """The names that these columns would have in a table that needs no mapping; "" for one that is left out.
+        """Returns the names of the columns for a table that needs no mapping.
 
-        Raises Invalid if the mapping is for others, if it has unknown targets, or one twice.
+        The name of a column that is left out is "". Raises Invalid if `columns` are not the mapped headers, or if a
+        target is unknown or used twice.
         """
         if list(columns) != list(self.headers) or len(self.headers) != len(self.targets):
             raise Invalid(Fault("", "These are not the columns of the file. Choose the file again, and check them."))
@@ -102,7 +103,7 @@ class Mapping:
 
 
 def header(lines: Lines) -> tuple[list[str], str]:
-    """Returns the names of the columns, from the first row, and the separator. Raises Invalid.
+    """Reads the first row; returns the names of the columns, and the separator. Raises Invalid.
 
     Spreadsheets may put a line that names the separator before it. Line breaks in a name become spaces.
     """
@@ -119,7 +120,7 @@ def header(lines: Lines) -> tuple[list[str], str]:
 
 
 def _whole_row(head: str, lines: Lines) -> str:
-    """Returns the whole row that begins with the line `head`, which may have quoted line breaks.
+    """Returns the whole row that begins with the line `head`; it may have quoted line breaks.
 
     Raises Invalid if a quotation mark is not closed within _MOST_LINES_OF_NAMES lines.
     """
@@ -132,7 +133,10 @@ def _whole_row(head: str, lines: Lines) -> str:
 
 
 def read(file: IO[bytes]) -> list[Column]:
-    """The columns of a table, or of the beginning of one. Raises Invalid if it has none, or too many."""
+    """Returns the columns of a table, or of its beginning.
+
+    Raises Invalid if it has none, or too many.
+    """
     with opened(file, "replace") as text:
         lines = Lines(text)
         headers, delimiter = header(lines)
@@ -145,7 +149,7 @@ def read(file: IO[bytes]) -> list[Column]:
 
 
 def _guesses(headers: Sequence[str], values: Sequence[Sequence[str]]) -> list[str]:
-    """Guesses the targets of the columns. A column whose name is the target's own goes before others."""
+    """Guesses the targets of the columns. A column named exactly like its target takes precedence."""
     targets = [_guess(header, few) for header, few in zip(headers, values, strict=True)]
     places = sorted(range(len(headers)), key=lambda place: headers[place] != targets[place])
     taken: set[str] = set()
@@ -164,7 +168,7 @@ def _first_rows(lines: Lines, delimiter: str) -> list[list[str]]:
     try:
         return list(islice(csv.reader(lines, delimiter=delimiter), _LOOKED_AT))
     except csv.Error:
-        return []  # the import says what is wrong with which line
+        return []  # the import reports what is wrong, and in which line
 
 
 def _guess(name: str, values: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Import lines: the contacts in the file of an import, read and checked before it is accepted."""
+"""Import lines: the contacts in an imported file, read and checked before it is accepted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.problems import problem_of_error
 
 MOST_LINES = 10_000
 MOST_BYTES = 16 * 1024 * 1024
-LONGEST_LINE_BYTES = MAX_BODY_BYTES  # as for one contact
+LONGEST_LINE_BYTES = MAX_BODY_BYTES  # as for a single contact
 PATIENCE_SECONDS = 5.0
 
 # Fields of an exported contact that only Bellhop sets. They are ignored.
@@ -33,7 +33,7 @@ _large_file = Lock()
 
 
 def read(texts: Iterable[bytes]) -> Lines:
-    """The good and the bad lines of JSON. Raises Invalid if there are none or more than MOST_LINES."""
+    """Reads lines of JSON, good and bad. Raises Invalid if there are none or more than MOST_LINES."""
     marked = (text.removeprefix(BOM_UTF8) if number == 1 else text for number, text in enumerate(texts, start=1))
     lines = sort_out((number, partial(_object, text)) for number, text in _numbered(marked) if text.strip())
     if not lines.good and not lines.bad:
@@ -64,10 +64,10 @@ def sort_out(
     *,
     leave_out: bool = False,
 ) -> Lines:
-    """Sorts lines into good and bad: each is its number, and a function that returns its contact.
+    """Sorts lines into good and bad. Each is its number, and a function that returns its contact.
 
-    A line whose function raises BellhopError is bad. With `leave_out`, a line with bad fields is imported without them
-    if it still identifies its contact.
+    A line whose function raises BellhopError is bad. With `leave_out`, a line with bad fields is imported without the
+    bad fields if it still identifies its contact.
     """
     sorted_out = Lines([], [], [])
     for number, contact in lines:
@@ -83,7 +83,10 @@ def sort_out(
 
 
 def _loaded(schema: ContactUpsert, contact: dict[str, Any], leave_out: bool) -> tuple[Any, Invalid | None]:
-    """Returns the validated contact, and the error for which fields were left out, if any. Raises Invalid."""
+    """Returns the validated contact, and the error for which fields were left out, if any.
+
+    Raises Invalid.
+    """
     try:
         return load(schema, contact), None
     except Invalid as error:
@@ -97,7 +100,7 @@ def _loaded(schema: ContactUpsert, contact: dict[str, Any], leave_out: bool) -> 
 
 
 def _without(contact: dict[str, Any], pointers: Collection[str]) -> dict[str, Any]:
-    """Removes the fields, custom fields and tags at these pointers from a contact."""
+    """Returns the contact without the fields, custom fields and tags at these pointers."""
     kept = {name: value for name, value in contact.items() if pointer_to(name) not in pointers}
     if "custom_fields" in kept:
         fields = kept["custom_fields"].items()

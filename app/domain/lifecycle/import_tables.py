@@ -28,10 +28,10 @@ _BOOLEANS = dict.fromkeys(_TRUE.split(), True) | dict.fromkeys(_FALSE.split(), F
 def read(file: IO[bytes], mapping: import_columns.Mapping | None = None, country: str = "") -> imports.Lines:
     """Reads the good and bad rows below the header, by their line numbers in the file.
 
-    A bad cell is left out, unless it identifies the contact or says whether it has opted out. `country`: the country of
-    phone numbers without a country code; "" if none.
+    A bad cell is left out, unless it identifies the contact or is the opt-out. `country`: the country of phone numbers
+    without a country code; "" for none.
 
-    Columns: those of PLAIN, `opted_out`, `tags` (separated by semicolons or commas) and `custom_fields.<name>`; with a
+    Columns: those in PLAIN, `opted_out`, `tags` (separated by semicolons or commas) and `custom_fields.<name>`; with a
     mapping, any columns that it maps. An empty cell counts as not given. A row of several lines has the number of its
     first line. Raises Invalid if the file is not text, if columns are unknown or not those of the mapping, and if there
     are no rows or too many.
@@ -83,7 +83,10 @@ def _is_known(name: str) -> bool:
 
 
 def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], str]]:
-    """Yields (number of the first line, cells, why they cannot be read or "") for rows that are not empty."""
+    """Yields (number of the first line, cells, reason) for rows that are not empty.
+
+    `reason`: why the row cannot be read; "" if it can.
+    """
     reader = csv.reader(lines, delimiter=delimiter)
     for count in range(MOST_LINES + 1):
         lines.begin_row()
@@ -106,7 +109,7 @@ def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], st
 
 
 def _is_strict(row: Sequence[str], delimiter: str) -> bool:
-    """Whether every closing quotation mark is followed by a separator or the end of the row."""
+    """Returns whether every closing quotation mark is followed by a separator or the end of the row."""
     try:
         next(csv.reader(row, delimiter=delimiter, strict=True))
     except csv.Error:
@@ -148,7 +151,7 @@ def _contact(columns: Sequence[str], country: str, cells: Sequence[str]) -> dict
 
 
 def _tags(cell: str) -> list[str]:
-    """Splits a cell of tags, which exports write as a JSON list."""
+    """Splits a cell of tags. Exports write it as a JSON list."""
     listed = _json(cell) if cell.startswith("[") else None
     if isinstance(listed, list) and all(isinstance(tag, str) for tag in listed):
         return listed

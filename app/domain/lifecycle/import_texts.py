@@ -10,16 +10,17 @@ from typing import IO
 from app.errors import Fault, Invalid
 from app.lib import encodings
 
-# No contact may be so large: the quotation mark of a longer row is not closed.
+# The longest row, in characters. No contact may be so large: a longer row has an unclosed quotation mark.
 LONGEST_ROW = 256 * 1024
-# Characters, over all rows whose quotation marks are not closed: a file could have one such mark in every line.
+# The most characters that are read again because of unclosed quotation marks: a file could have one in every line.
 MOST_READ_AGAIN = 32 * 1024 * 1024
 
 
 class Lines:
-    """An iterator over the lines of a text. It keeps the lines of the current row, and can go back in it.
+    """An iterator over the lines of a text.
 
-    A row of several lines that exceeds LONGEST_ROW ends there, as at the end of the text.
+    Keeps the lines of the current row, and can go back in it. A row of several lines that exceeds LONGEST_ROW ends
+    there, as at the end of the text.
     """
 
     def __init__(self, text: IO[str]) -> None:
@@ -55,7 +56,10 @@ class Lines:
         self.row, self._length = [], 0
 
     def go_back(self) -> None:
-        """Goes back to the second line of the row, so that it is read next. Raises Invalid above MOST_READ_AGAIN."""
+        """Goes back to the second line of the row, so that it is read next.
+
+        Raises Invalid above MOST_READ_AGAIN.
+        """
         again = self.row[1:]
         self._read_again += sum(map(len, again))
         if self._read_again > MOST_READ_AGAIN:
@@ -82,4 +86,4 @@ def opened(file: IO[bytes], errors: str = "strict") -> Iterator[IO[str]]:
     except UnicodeDecodeError as error:
         raise Invalid(Fault("", "The file is not text in UTF-8. Save it as 'CSV UTF-8'.")) from error
     finally:
-        text.detach()  # otherwise it would close the file
+        text.detach()  # otherwise the wrapper would close the file

@@ -25,20 +25,20 @@ from app.problems import problem_of_error
 
 log = structlog.get_logger(__name__)
 
-# The lines that one transaction applies; see writes.BATCH.
+# The lines that one transaction applies, like writes.BATCH.
 BATCH = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the body, numbered from 1. `content` is JSON: the checked contact, or the problem of a bad line."""
+    """A line of the body, numbered from 1. `content`: JSON of the checked contact, or of the problem."""
 
     number: int
     content: str
 
     @classmethod
     def of(cls, number: int, content: object) -> Line:
-        """The line with `content` written as JSON."""
+        """Returns the line with `content` written as JSON."""
         return cls(number, json.dumps(content).decode())
 
 
@@ -62,10 +62,10 @@ def store(workspace_id: str, import_id: str, job_id: str, lines: Lines) -> None:
 
 
 def go_on(change: Change) -> Effect | None:
-    """Upserts the next lines; returns None while there are more. A bad line gets its own error.
+    """Upserts the next lines; returns None while there are more. Records an error for each bad line.
 
     If the worker dies midway, none of these lines has taken effect and none is lost. Raises Busy if another transaction
-    holds the contact of the next line.
+    has locked the contact of the next line.
     """
     lines = rows(
         "SELECT number, body FROM import_lines WHERE import_id = %s ORDER BY number LIMIT %s", (change.target, BATCH)
@@ -108,13 +108,16 @@ def end(import_id: str) -> None:
 
 
 def forget_old(limit: int = 100) -> int:
-    """Deletes up to `limit` finished imports past the history retention, with their errors; returns how many."""
+    """Deletes up to `limit` finished imports past the history retention, with their errors.
+
+    Returns how many.
+    """
     is_old = "created_at < now() - %s * interval '1 day' AND finished_at IS NOT NULL"
     return delete_some("imports", is_old, "created_at", (settings().history_retention_days,), limit)
 
 
 def progress(import_id: str) -> dict[str, int] | None:
-    """The number of lines in total, done and failed. None if the import is no longer stored."""
+    """Returns the number of lines in total, done and failed; None if the import is no longer stored."""
     found = Import.get_or_none(Import.id == import_id)
     return ProgressSchema.of(found) if found else None
 
@@ -139,12 +142,12 @@ class LineErrorSchema(ResponseBody):
 
 
 def represent(found: Import) -> dict[str, Any]:
-    """The import as the API shows it."""
+    """Returns the import as the API shows it."""
     return ImportSchema.of(found, status="running" if found.finished_at is None else "finished")
 
 
 def represent_error(error: LineError) -> dict[str, Any]:
-    """The error of a line as the API shows it."""
+    """Returns the error of a line as the API shows it."""
     return LineErrorSchema.of(error, line=error.number)
 
 

@@ -1,4 +1,4 @@
-"""Merges: two contacts that are one person become one, and those who may be one person are suggested."""
+"""Merges: join two contacts that are one person, and suggest contacts that may be one person."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ from app.models.notes import Note
 from app.models.runs import Run
 
 KIND = "contacts.merge"
-# The most rows that one transaction moves, and holds locks on.
+# The most rows that one transaction moves and locks.
 PART = 2_000
-# The most unfinished runs that are moved with the contact at once, and the most conversations besides theirs.
+# The most unfinished runs that are moved with the contact at once, and the most conversations. Conversations of these
+# runs come on top.
 AT_ONCE = 500
-# The tables that name a contact, besides the rows that are moved with it at once. It can have a million rows in each.
+# The tables that name a contact, in the order in which rows are moved after the merge. A contact can have a million
+# rows in each.
 _TABLES = ("unfinished_runs", "conversations", "messages", "notes", "runs", "sales", "bookings", "events", "deliveries")
 _FILLED = (*contacts.IDENTIFIERS, "first_name", "last_name", "locale", "timezone")
 
 
 def merge(change: Change, kept: Contact, other: Contact) -> Contact:
-    """Makes `other` a part of `kept`, and returns that as it is then. The unit has locked both. Raises Busy.
+    """Merges `other` into `kept`; returns `kept` in its new state. The unit has locked both.
 
-    `kept` gets what it does not have itself, the identities, the latest conversations and unfinished runs, AT_ONCE of
-    each. The others, messages, finished runs and the like follow after the commit, in a write of their own. An
-    unfinished run that is due before it has followed is moved then. Events keep their bodies.
+    `kept` gets the fields that it lacks, the identities, and the latest conversations and unfinished runs, AT_ONCE of
+    each. The other conversations and runs, messages and so on follow after the commit, in a write of their own. An
+    unfinished run that is due earlier is moved when it is due. Events keep their bodies. Raises Busy.
     """
     merged = _merge(change, kept, other)
     payload = {"contact_id": other.id, "is_merged": True}
@@ -51,9 +53,9 @@ def merge(change: Change, kept: Contact, other: Contact) -> Contact:
 
 
 def go_on(change: Change) -> Effect | None:
-    """Makes the payload's contact a part of the one in the path, one part a call; returns None while there is more.
+    """Merges the payload's contact into the one in the path, one part in each call.
 
-    Raises NotFound, Invalid, Busy.
+    Returns None while there is more. Raises NotFound, Invalid, Busy.
     """
     other_id = change.payload["contact_id"]
     if change.progress is None and not change.payload.get("is_merged"):
@@ -70,14 +72,17 @@ def go_on(change: Change) -> Effect | None:
 
 
 def find_other(workspace_id: str, kept_id: str, other_id: str, unit: Unit | None = None) -> Contact:
-    """The contact that is to become a part of another. Raises Invalid."""
+    """Returns the contact to merge into another.
+
+    Raises Invalid if it does not exist or is the same one.
+    """
     if other_id == kept_id:
         raise Invalid(Fault("/contact_id", "A contact cannot be merged with itself."))
     return contacts.find_named(workspace_id, other_id, unit)
 
 
 def suggest(unit: Unit, workspace_id: str, contact_id: str, other_id: str, reason: str) -> None:
-    """Notes that the two contacts may be the same person. Does nothing if that is known."""
+    """Records that the two contacts may be the same person. Does nothing if that is recorded."""
     first, second = sorted((contact_id, other_id))
     note = ("suggested merge", first, second)
     known = "SELECT 1 FROM suggested_merges WHERE contact_id = %s AND other_id = %s"
@@ -88,7 +93,7 @@ def suggest(unit: Unit, workspace_id: str, contact_id: str, other_id: str, reaso
 
 
 def suggested(contact: Contact, most: int) -> list[tuple[str, str]]:
-    """Up to `most` contacts who may be the same person as this one, and why."""
+    """Returns up to `most` contacts who may be the same person as this one, each with the reason."""
     return list(rows(_SUGGESTED, {"id": contact.id, "most": most}))
 
 
@@ -108,7 +113,7 @@ class ContactItemSchema(ContactSchema):
 
 
 def represent(contact: Contact) -> dict[str, Any]:
-    """The contact as the API shows it by itself."""
+    """Returns the contact as the API shows it by itself, with identities and suggested merges."""
     identities, suggested = rows(_DETAILS, {"id": contact.id})[0]
     return ContactItemSchema.of(contact, identities=identities or [], suggested_merges=suggested or [])
 
@@ -141,7 +146,7 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
 
 
 def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
-    """The fields of both. Of tags and custom fields there are no more than a contact can have."""
+    """Returns the fields of both contacts, with as many tags and custom fields as allowed."""
     filled = {name: getattr(other, name) for name in _FILLED if getattr(kept, name) is None}
     tags = [*kept.tags, *(tag for tag in other.tags if tag not in kept.tags)][: contacts.MOST_TAGS]
     custom = list({**kept.custom_fields, **other.custom_fields, **kept.custom_fields}.items())
@@ -155,7 +160,7 @@ def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
 
 
 def _read(unit: Unit, contact: Contact) -> None:
-    """Reads and locks, in a few statements, what is moved at once."""
+    """Reads and locks the rows that are moved at once, with a few statements."""
     for model in _AT_ONCE:
         unit.read(sets.key(model, contact.workspace_id, "id", row_id) for row_id in _stored(unit, model, contact))
 
@@ -173,7 +178,10 @@ def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
 
 
 def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
-    """Where both have entered an automation, the later run counts as the latest, and the active ones add up."""
+    """Moves enrolments.
+
+    If both entered an automation, keeps the later run and adds up the active ones.
+    """
     moved = [each for each in _owned(unit, Enrolment, other) if each.contact_id == other.id]
     own_ids = [Enrolment.id_of(kept.id, each.automation_id) for each in moved]
     unit.read(sets.key(Enrolment, kept.workspace_id, "id", own_id) for own_id in own_ids)
@@ -186,7 +194,10 @@ def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
 
 
 def _move(change: Change, other_id: str) -> bool:
-    """Moves the next rows; returns whether they were the last. Raises Busy if others hold all that are left."""
+    """Moves the next rows; returns whether they were the last.
+
+    Raises Busy if other transactions have locked all rows that are left.
+    """
     progress = change.progress or {}
     table = _TABLES[0] if "after" in progress else progress.get("table", _TABLES[0])
     for each in _TABLES[_TABLES.index(table) :]:
@@ -208,14 +219,14 @@ def _move(change: Change, other_id: str) -> bool:
 
 
 def _is_deleted(change: Change) -> bool:
-    """Whether the target was deleted before all could follow; one that is part of another by now was not."""
+    """Returns whether the target was deleted, and not merged, before all rows followed."""
     if Contact.one(change.workspace_id, change.target) is not None:
         return False
     return not rows(_MERGED_ON, (change.workspace_id, KIND, change.target))
 
 
 def _forget(change: Change, other_id: str) -> None:
-    """Ends the remains of a contact that is part of another: suggestions are for that one now, failed writes void."""
+    """Moves suggestions to the kept contact, voids failed writes about the other, and ends the merge."""
     for first, second, reason in rows(_TAKE_SUGGESTIONS, (other_id, other_id)):
         pair = sorted((change.target, second if first == other_id else first))
         if pair[0] != pair[1]:
@@ -224,7 +235,7 @@ def _forget(change: Change, other_id: str) -> None:
     rows("DELETE FROM pending_merges WHERE id = %s", (other_id,))
 
 
-# The rows that are moved with the contact at once, and how they are found.
+# The rows that are moved with the contact at once, and the queries that find them.
 _AT_ONCE: dict[Any, str] = {
     Identity: "SELECT id FROM identities WHERE contact_id = %(id)s",
     Conversation: """
@@ -263,7 +274,7 @@ _SUGGEST_AGAIN = """
     INSERT INTO suggested_merges (id, workspace_id, contact_id, other_id, reason) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT DO NOTHING RETURNING id
 """
-# Only failed writes keep a payload, and these could never be applied again.
+# Only failed writes keep a payload, and these writes could never be applied again.
 _VOID = """
     UPDATE jobs SET payload = NULL, broke = NULL
     WHERE workspace_id = %s AND coalesce(payload->>'contact_id', resource_id) = %s

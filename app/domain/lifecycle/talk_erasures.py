@@ -1,6 +1,6 @@
-"""Erasures of what a deleted contact leaves in channels: its identities, its visitors, and the files of its messages.
+"""Erasures of a deleted contact's data in channels: identities, visitors, and files of messages.
 
-Callers of these functions have locked the contact.
+Callers must have locked the contact.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from app.models.identities import Identity, SuggestedMerge
 
 
 def identifiers(contact: Contact) -> list[str]:
-    """The contact's identifiers at providers."""
+    """Returns the contact's identifiers at providers."""
     return [row.external_id for row in Identity.select().where(Identity.contact_id == contact.id)]
 
 
 def begin(contact: Contact) -> None:
-    """Ends messages that wait for the contact, and erases its identities at providers and in web chats. Raises Busy."""
+    """Ends messages that wait for the contact; erases its identities and visitors. Raises Busy."""
     _end_waiting(contact)
     _forget_arrivals(contact)
     _forget_visitors(contact)
@@ -31,13 +31,13 @@ def begin(contact: Contact) -> None:
 
 
 def erase_files(owner_ids: Sequence[str]) -> None:
-    """Deletes the files of these messages or runs, also those still to be fetched. Safe to repeat. Raises Busy.
+    """Deletes the files of these messages or runs, also files still to be fetched. Safe to repeat.
 
-    A file is gone at once, even if the transaction fails: then it is erased again.
+    A file is gone at once, even if the transaction fails; its row is then erased the next time. Raises Busy.
     """
     owned = "SELECT id FROM uploads WHERE message_id = ANY(%s) UNION SELECT id FROM uploads WHERE run_id = ANY(%s)"
     found = {id for (id,) in rows(owned, (list(owner_ids), list(owner_ids)))}
-    # Storing a file locks its row, then its message, so waiting for the row could be a deadlock.
+    # Storing a file locks its row, then its message. Waiting for the row could deadlock.
     lock = "SELECT id FROM uploads WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
     free = [id for (id,) in rows(lock, (list(found),))]
     if len(free) < len(found):
@@ -46,7 +46,7 @@ def erase_files(owner_ids: Sequence[str]) -> None:
 
 
 def _end_waiting(contact: Contact) -> None:
-    """Ends messages that have not gone out, except those being sent at this moment; they are erased with the others."""
+    """Ends messages that have not been sent. Messages being sent now are erased with the others."""
     rows(
         f"""
         UPDATE messages SET failure = %s::json, {message_statuses.ENDING}
@@ -61,9 +61,10 @@ def _end_waiting(contact: Contact) -> None:
 
 
 def _forget_arrivals(contact: Contact) -> None:
-    """Empties arrivals from the contact that are not processed yet. Raises Busy if a worker is about to process one.
+    """Empties arrivals from the contact that are not processed yet.
 
-    Later arrivals make a new contact; earlier ones must not bring the erased one back.
+    Otherwise they would bring the erased contact back. Arrivals that come later create a new contact. Raises Busy if a
+    worker is about to process one.
     """
     senders = rows(
         """
@@ -102,7 +103,7 @@ def _forget_arrivals(contact: Contact) -> None:
 
 
 def _forget_visitors(contact: Contact) -> None:
-    """Deletes the contact's visitors, whose tokens are worth nothing from now on."""
+    """Deletes the contact's visitors, whose tokens stop working."""
     rows(
         """
         DELETE FROM visitors WHERE id IN (

@@ -1,7 +1,7 @@
-"""People who sign in, their permissions and their notifications: accounts, members, roles, tokens.
+"""People who sign in, their permissions and notifications: accounts, members, roles and tokens.
 
-Pages and the API call `sessions` and `tokens` to find out who asks, `roles` what that person may do, `message_access`
-who may read messages, and `members`, `links` and `visits` to change it. `rate_limits` counts the requests of tokens;
-`news` and `notifications` tell members what they should know, as `notification_kinds` says that they want it; `emails`
-sends it, of which `digests` chooses what is still news.
+Pages and the API call `sessions` and `tokens` to find out who makes a request, `roles` to check what that person may
+do, and `message_access` to check who may read messages. `members`, `links` and `visits` change memberships.
+`rate_limits` counts the requests of tokens. `news` and `notifications` notify members, according to their settings in
+`notification_kinds`. `emails` sends the notifications that `digests` selects.
 """

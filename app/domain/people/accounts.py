@@ -1,4 +1,4 @@
-"""Accounts: who somebody is, by e-mail address and password."""
+"""Accounts: people's e-mail addresses and passwords."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 1000
 LONGEST_EMAIL = 254
 
-# A hash takes 64 MiB and most of a tenth of a second of a processor. A process makes two at once, and lets a few more
-# requests wait; without a bound, sign-ins would take all threads of a web process.
+# A hash takes 64 MiB of memory and almost 100 ms of CPU time. A process computes two at once and lets four more
+# requests wait. Without this bound, sign-ins could occupy all threads of a web process.
 _HASHING = threading.BoundedSemaphore(2)
 _WAITING = threading.BoundedSemaphore(6)
 _hasher = PasswordHasher()
 
 
 def find(email: str) -> Account | None:
-    """The account with that address, in any case of letters."""
+    """Returns the account with that address, ignoring case; None if there is none."""
     text = email.strip()
     if not text or len(text) > LONGEST_EMAIL or "\0" in text:
         return None
@@ -38,7 +38,7 @@ def find(email: str) -> Account | None:
 
 
 def get(account_id: str) -> Account:
-    """The account. Raises NotFound."""
+    """Returns the account. Raises NotFound."""
     account: Account | None = Account.get_or_none(Account.id == account_id)
     if account is None:
         raise NotFound(f"There is no account {account_id}.")
@@ -46,7 +46,10 @@ def get(account_id: str) -> Account:
 
 
 def find_or_make(email: str) -> Account:
-    """The account with that address; a new one has no password yet. Raises Invalid for what is no address."""
+    """Returns the account with that address, created without a password if there is none.
+
+    Raises Invalid if `email` is not an address.
+    """
     try:
         address = normalization.email(email.strip())
     except ValueError as error:
@@ -61,16 +64,16 @@ def find_or_make(email: str) -> Account:
 
 
 def check_password(password: str) -> None:
-    """Raises Invalid for a password that is too short or too long."""
+    """Raises Invalid if the password is too short or too long."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         fault = f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters."
         raise Invalid(Fault("/password", fault))
 
 
 def set_password(account_id: str, password: str) -> None:
-    """Sets the password, ends all sessions of the account and voids its open links that would set another.
+    """Sets the password, ends all sessions of the account and voids its open reset links.
 
-    Raises Invalid for a password that is too short or too long, Unavailable while too many are being checked.
+    Raises Invalid if the password is too short or too long, and Unavailable if too many are being hashed.
     """
     hashed = hash_password(password)
     with transaction():
@@ -78,14 +81,20 @@ def set_password(account_id: str, password: str) -> None:
 
 
 def hash_password(password: str) -> str:
-    """The hash for `store_password`; made before a transaction, as it takes a while. Raises like `set_password`."""
+    """Returns the hash for `store_password`. Slow: call it before a transaction.
+
+    Raises like `set_password`.
+    """
     check_password(password)
     with _in_turn():
         return _hasher.hash(password)
 
 
 def store_password(account_id: str, hashed: str) -> None:
-    """Sets the password like `set_password`, in the caller's transaction. Locks the account, then its links."""
+    """Stores the hash like `set_password`, in the caller's transaction.
+
+    Locks the account, then its links.
+    """
     Account.update(password_hash=hashed).where(Account.id == account_id).execute()
     sessions.end_all(account_id)
     is_open = PasswordLink.used_at.is_null() & (PasswordLink.purpose == "reset")
@@ -93,9 +102,10 @@ def store_password(account_id: str, hashed: str) -> None:
 
 
 def verify(email: str, password: str) -> Account | None:
-    """The account, if this is its password. Takes as long for an unknown address as for a wrong password.
+    """Returns the account if the password is correct and the account is not disabled; otherwise None.
 
-    Raises Unavailable while too many are being checked.
+    Takes as long for an unknown address as for a wrong password. Raises Unavailable if too many passwords are being
+    checked.
     """
     account = find(email)
     return account if _is_password(account, password) else None

@@ -1,4 +1,4 @@
-"""Digests: which notifications the next e-mail to an account is about, and when there is another."""
+"""Digests: which notifications the next e-mail to an account contains, and when it is due."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from app.domain.people import notification_kinds, notifications, sessions
 from app.lib import ids
 from app.models.notifications import Notification
 
-# Somebody is away once no page of theirs has been in view for this long. Only then are conversations told by e-mail.
+# Somebody is away if no page of theirs has been in view for this long. Only then are conversations e-mailed.
 AWAY_AFTER = timedelta(minutes=5)
-# A new owner is not sent the past.
+# The age after which a notification is not e-mailed: a new owner must not be sent the past.
 _TOLD_FOR = timedelta(days=1)
 
 
 def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
-    """Up to `most` notifications that the account has not been sent yet, newest first.
+    """Returns up to `most` notifications that the account has not been e-mailed yet, newest first.
 
-    Those about conversations only if the account is away: what came since and is still unread, of open conversations.
+    Notifications about conversations are included only if the account is away: the ones since its last use that are
+    unread and whose conversation is open.
     """
-    # Identifiers are made before they are committed: what is younger waits for the next e-mail.
+    # Identifiers are made before the commit, so an older notification may still appear after a younger one.
+    # Notifications of the last 30 seconds wait for the next e-mail.
     until = ids.bound("ntf", now - timedelta(seconds=30))
     seen_at = sessions.last_use(account_id)
     is_away = seen_at is None or seen_at <= now - AWAY_AFTER
@@ -29,7 +31,10 @@ def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
 
 
 def next_at(account_id: str, now: datetime, *, is_sent: bool) -> datetime | None:
-    """When the account is to get another e-mail; None if there is nothing to tell. `is_sent`: it just got one."""
+    """Returns when the account's next e-mail is due; None if there is nothing to tell.
+
+    `is_sent`: whether an e-mail was just sent.
+    """
     if not _find(account_id, now, sessions.last_use(account_id), "ntf_~", "ntf_~", 1):
         return None
     return now + (notifications.EMAIL_EVERY if is_sent else AWAY_AFTER)

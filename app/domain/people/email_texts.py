@@ -1,4 +1,4 @@
-"""Texts of e-mail to people."""
+"""The texts of e-mails to people."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.models.accounts import Account
 from app.models.notifications import Notification
 from app.models.workspaces import Workspace
 
-# In one letter; the page has all of them.
+# The most in one e-mail; the page lists all.
 MOST_NOTIFICATIONS = 50
 
 
 def invitation(made: Made, workspace_id: str) -> EmailMessage:
-    """Invites somebody to a workspace."""
+    """Returns the e-mail that invites somebody to a workspace."""
     workspace_name = Workspace.get_by_id(workspace_id).name
     return _letter(
         made.account,
@@ -31,7 +31,7 @@ def invitation(made: Made, workspace_id: str) -> EmailMessage:
 
 
 def reset(made: Made) -> EmailMessage:
-    """Lets somebody set a new password."""
+    """Returns the e-mail with the link to set a new password."""
     return _letter(
         made.account,
         "Set a new password",
@@ -42,7 +42,7 @@ def reset(made: Made) -> EmailMessage:
 
 
 def notifications(account: Account, found: Sequence[Notification]) -> EmailMessage:
-    """What happened in the workspaces of somebody; `found` is in the order in which it is told."""
+    """Returns the e-mail about notifications, in the order of `found`, up to MOST_NOTIFICATIONS."""
     names = {
         each.id: each.name for each in Workspace.select().where(Workspace.id.in_({each.workspace_id for each in found}))
     }
@@ -55,7 +55,7 @@ def notifications(account: Account, found: Sequence[Notification]) -> EmailMessa
     lines.append(f"You get this as a member of a workspace. To unsubscribe, open\n{unsubscribe}\n")
     subject = _headline(told[0]) if len(found) == 1 else _subject(len(told), more)
     letter = _letter(account, _short(subject), "\n".join(lines))
-    # RFC 8058: the recipient's program posts to the address by itself.
+    # RFC 8058: the recipient's e-mail program can post to this address by itself.
     letter["List-Unsubscribe"] = f"<{unsubscribe}>"
     letter["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     return letter
@@ -84,6 +84,6 @@ def _letter(account: Account, subject: str, text: str) -> EmailMessage:
     letter["Subject"] = " ".join(subject.split())  # a header has one line
     letter["Date"] = format_datetime(clock.now())
     letter["Message-ID"] = make_msgid(domain=settings().mail_from.rpartition("@")[2])
-    letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: so that nobody's absence answers it
+    letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: so that no auto-responder answers
     letter.set_content(text)
     return letter

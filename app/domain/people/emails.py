@@ -1,4 +1,4 @@
-"""E-mail to people: arranged in a transaction, and sent outside of it, at least once, by the schedulers."""
+"""E-mail to people: queued in a transaction; sent later by the schedulers, at least once."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from app.outbound.smtp import Away, Postponed, Refused
 
 log = structlog.get_logger(__name__)
 
-# How many e-mails one connection sends, and how long they are claimed. It sends for half of that time: a message takes
-# no more than the answers to a few commands.
+# How many e-mails one connection sends, and how long they stay claimed. Sending stops after half of that time: the
+# message in progress takes at most a few more SMTP replies.
 BATCH = 20
 CLAIMED = timedelta(minutes=3)
-# The pause after a failed attempt; it doubles with each.
+# The pause after the first failed attempt; it doubles with each further one, up to an hour.
 RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
-# Anybody may request a link for anybody's address, so an address gets no more than these.
+# Anybody can request a reset for any address, so an address is sent at most this many links in this time.
 MOST_RESETS, RESETS_SPAN = 3, timedelta(hours=1)
-# An e-mail with a link that could not be sent for this long is dropped.
+# An e-mail with a link is dropped if it could not be sent for this long.
 LINK_EXPECTED = timedelta(days=1)
 
 
 def can_be_sent() -> bool:
-    """Whether this installation sends e-mail."""
+    """Returns whether e-mail is configured on this installation."""
     return settings().smtp_url is not None
 
 
 def arrange_invitation(link_id: str) -> None:
-    """Arranges for the invitation to be sent, in the caller's transaction, with an address made at that time."""
+    """Queues the invitation in the caller's transaction. Its link gets a new address when it is sent."""
     _arrange("invitation", subject_id=link_id)
 
 
 def arrange_reset(address: str) -> None:
-    """Arranges for a link to reset the password to be sent there, if somebody has an account with that address.
+    """Queues an e-mail with a reset link to `address`.
 
-    That is looked up later, so that the caller takes as long for an unknown address. While one waits for an address,
-    there is no second.
+    The account is looked up only when the e-mail is sent, so that the caller takes as long for an unknown address;
+    without an account, nothing is sent. Does nothing if an e-mail to this address is queued already.
     """
     if len(address) <= accounts.LONGEST_EMAIL and "\0" not in address:
         _arrange("reset", address=address.strip())
 
 
 def send_due() -> int:
-    """Sends e-mail that is due, up to BATCH; returns how many were sent. Safe to run concurrently.
+    """Sends due e-mail, up to BATCH; returns how many were sent. Safe to run concurrently.
 
-    What the server does not take now is tried again later.
+    E-mail that the server does not accept now is tried again later.
     """
     claimed = _claim() if can_be_sent() else []
     if not claimed:
@@ -88,7 +88,7 @@ def _claim() -> list[Email]:
 
 
 def _send(server: smtp.Connection, email: Email) -> bool:
-    """Sends one; whether the server took it. Raises Away."""
+    """Sends one e-mail; returns whether the server accepted it. Raises Away."""
     message, until = _compose(email)
     outcome = "sent"
     try:
@@ -108,7 +108,10 @@ def _send(server: smtp.Connection, email: Email) -> bool:
 
 
 def _compose(email: Email) -> tuple[EmailMessage | None, str]:
-    """The message, or None if there is nothing to say any more; and the last notification in it."""
+    """Returns the message, and the last notification in it ("" if none).
+
+    The message is None if nothing is left to say.
+    """
     if email.kind == "invitation":
         made = links.renew(str(email.subject_id))
         return (email_texts.invitation(made, str(made.workspace_id)) if made else None), ""
@@ -134,7 +137,7 @@ def _reset(email: Email) -> links.Made | None:
 
 
 def _finish(email: Email, until: str) -> None:
-    """Forgets an e-mail that was sent, or keeps it for later if there is more to say."""
+    """Deletes an e-mail that is done, or schedules it again if more notifications are due."""
     now = _now()
     with transaction():
         rows("SELECT 1 FROM emails WHERE id = %s FOR UPDATE", (email.id,))
@@ -157,5 +160,8 @@ def _retry(email: Email) -> None:
 
 
 def _now() -> datetime:
-    """The time that all schedulers agree on: one whose clock is ahead must not claim what another is sending."""
+    """Returns the database's time, on which all schedulers agree.
+
+    A scheduler whose clock is ahead must not claim what another is sending.
+    """
     return clock.moved(database.now())

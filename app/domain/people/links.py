@@ -1,4 +1,7 @@
-"""Links that reach somebody at their e-mail address: to set a password once, or to join a workspace."""
+"""Links sent to somebody's e-mail address, to set a password or to join a workspace.
+
+Each link works once.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from app.models.accounts import Account, PasswordLink
 
 INVITATION_LIFE = timedelta(days=7)
 RESET_LIFE = timedelta(hours=1)
-# That a workspace makes in a day, in all and to one address: each may be an e-mail to a stranger.
+# The most invitations that a workspace makes in a day, in all and to one address: each may be an e-mail to a stranger.
 MOST_INVITATIONS = 200
 MOST_TO_ONE = 5
-# That are open at a time, of an account.
+# The most open reset links of an account.
 MOST_RESETS = 5
 _OF_STAFF = "This is a support account, and these belong to no workspace. Ask for an invitation to another address."
 _GONE = "This link has been used, has expired or was withdrawn. Ask for a new one."
@@ -29,7 +32,7 @@ _GONE = "This link has been used, has expired or was withdrawn. Ask for a new on
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A link that can be used. `sets_password`: whether using it needs a new password."""
+    """A link that can still be used. `sets_password`: whether using it requires a new password."""
 
     link_id: str
     account_id: str
@@ -43,7 +46,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An open invitation, as its workspace sees it."""
+    """An open invitation, as shown to members of its workspace."""
 
     link_id: str
     email: str
@@ -63,14 +66,14 @@ class Made:
 
 
 def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None) -> Made:
-    """Makes a link that lets somebody join the workspace. Somebody without a password sets one with it.
+    """Creates an invitation to the workspace. Replaces an open invitation of the same person.
 
-    It replaces an earlier one for the same person. Raises Invalid for a bad address or role, Conflict for a member or
-    where there were too many invitations within a day.
+    A person without a password sets one when joining. Raises Invalid if the address or role is invalid, and Conflict if
+    the person is a member, or if there were too many invitations within a day.
     """
     check_role(role)
     with transaction():
-        # One at a time in a workspace, so that the bounds hold.
+        # The lock serializes the invitations of a workspace, so that the limits hold.
         rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
         account = accounts.find_or_make(email)
         if members.of_account(workspace_id, account.id) is not None:
@@ -84,9 +87,9 @@ def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None
 
 
 def reset(account: Account) -> Made:
-    """Makes a link that sets a new password. Beyond MOST_RESETS that are open, the oldest is void.
+    """Creates a link that sets a new password. Voids the oldest open ones beyond MOST_RESETS.
 
-    Raises Conflict for an account that is disabled.
+    Raises Conflict if the account is disabled.
     """
     if account.disabled_at is not None:
         raise Conflict(f"{account.email} is disabled. First enable it: python -m app support enable.")
@@ -98,14 +101,17 @@ def reset(account: Account) -> Made:
 
 
 def resets_within(account: Account, span: timedelta) -> int:
-    """How many links to reset its password the account was given in that time; no more than MOST_RESETS are counted."""
+    """Returns how many reset links the account was given within `span`, counted up to MOST_RESETS."""
     is_reset = (PasswordLink.account_id == account.id) & (PasswordLink.purpose == "reset")
     made = PasswordLink.select(PasswordLink.id).where(is_reset, PasswordLink.id > ids.bound("lnk", clock.now() - span))
     return int(made.limit(MOST_RESETS).count())
 
 
 def find(token: str) -> Open:
-    """The link's purpose. Raises NotFound if it cannot be used any more, or never existed."""
+    """Returns the usable link with that token.
+
+    Raises NotFound if the link was used, has expired or never existed, or its account is disabled.
+    """
     found = rows(
         """
         SELECT links.id, accounts.id, accounts.email, purpose, workspaces.id, workspaces.name, role,
@@ -122,17 +128,17 @@ def find(token: str) -> Open:
 
 
 def use(token: str, password: str) -> Open:
-    """Does what the link is for, once, and returns it. `password` counts only if the link sets one.
+    """Uses the link, once, and returns it. `password` is ignored unless the link sets one.
 
-    An invitation never changes a password that is set: it may have been read by others than its owner. Raises NotFound
-    if the link cannot be used any more, Invalid for a password that is too short or too long, Conflict if the account
-    is one of support staff or cannot join.
+    An invitation never changes an existing password, because others than the account's owner may have read it. Raises
+    NotFound if the link cannot be used any more, Invalid if the password is too short or too long, and Conflict if the
+    account is a support account or cannot join.
     """
     link = find(token)
     hashed = accounts.hash_password(password) if link.sets_password else ""
     with transaction():
         members.lock(link.workspace_id, link.account_id)
-        link = find(token)  # another link may have set a password since
+        link = find(token)  # again, under the lock: another link may have set a password since
         if not PasswordLink.update(used_at=clock.now()).where(PasswordLink.id == link.link_id, _is_open()).execute():
             raise NotFound(_GONE)
         if link.workspace_id is not None and accounts.get(link.account_id).is_support:
@@ -146,7 +152,7 @@ def use(token: str, password: str) -> Open:
 
 
 def invitations(workspace_id: str) -> list[Invitation]:
-    """The open invitations of a workspace, newest first, capped."""
+    """Returns the open invitations of a workspace, newest first, up to MOST_INVITATIONS."""
     found = rows(
         """
         SELECT links.id, email, role, links.created_at, expires_at
@@ -159,9 +165,9 @@ def invitations(workspace_id: str) -> list[Invitation]:
 
 
 def renew(invitation_id: str) -> Made | None:
-    """Gives an open invitation another token, and the time of a new one; None if it cannot be used any more.
+    """Gives an open invitation a new token and a new expiry; None if it cannot be used any more.
 
-    The address that it had before is useless then.
+    Voids its old address.
     """
     token, now = secrets.token_urlsafe(32), clock.now()
     is_it = (PasswordLink.id == invitation_id) & (PasswordLink.purpose == "invitation") & _is_open()
@@ -172,7 +178,10 @@ def renew(invitation_id: str) -> Made | None:
 
 
 def replace(workspace_id: str, link_id: str, actor_id: str | None) -> Made:
-    """The same for an invitation of the workspace, at the wish of a member. Raises NotFound if it has no open one."""
+    """Renews an invitation for a member, like `renew`.
+
+    Raises NotFound if the workspace has no such open invitation.
+    """
     is_theirs = (PasswordLink.id == link_id) & (PasswordLink.workspace_id == workspace_id)
     with transaction():
         made = renew(link_id) if PasswordLink.select().where(is_theirs).exists() else None
@@ -183,7 +192,7 @@ def replace(workspace_id: str, link_id: str, actor_id: str | None) -> Made:
 
 
 def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
-    """Makes an invitation of the workspace useless. Safe to repeat. Raises NotFound if it has none of that kind."""
+    """Voids an invitation. Safe to repeat. Raises NotFound if the workspace has no link with that id."""
     is_it = (PasswordLink.id == link_id) & (PasswordLink.workspace_id == workspace_id)
     if not PasswordLink.select().where(is_it).exists():
         raise NotFound("There is no such invitation in this workspace.")
@@ -193,7 +202,7 @@ def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
 
 
 def forget_old(limit: int = 1_000) -> int:
-    """Deletes up to `limit` links that have expired; returns how many."""
+    """Deletes up to `limit` expired links; returns how many."""
     return delete_some("password_links", "expires_at < %s", "expires_at", (clock.now(),), limit)
 
 

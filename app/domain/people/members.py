@@ -1,4 +1,4 @@
-"""Members: which accounts belong to a workspace, and as what."""
+"""Members: which accounts belong to a workspace, and their roles."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _LAST_OWNER = "A workspace needs an owner. Make somebody else an owner first."
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A member, with the account's address. `has_password`: whether they can sign in yet.
+    """A member, with the account's address. `has_password`: whether the person can sign in yet.
 
-    `capacity`: with how many open conversations the rule assigns no more; None: there is no limit.
+    `capacity`: the number of open conversations at which the assignment rule stops; None for no limit.
     """
 
     member_id: str
@@ -52,8 +52,8 @@ class Person:
 def create(workspace_id: str, email: str, password: str, role: str, is_support: bool = False) -> tuple[Member, Account]:
     """Makes somebody a member who can sign in with this password at once. For operators.
 
-    Sets the password of an account that is there already, which ends its sessions. The membership of a support account
-    gives it no rights. Raises Invalid for a bad address or password, Conflict for somebody who is a member already.
+    If the account exists, replaces its password and ends its sessions. A support account gets no rights from the
+    membership. Raises Invalid if the address or password is invalid, and Conflict if the person is a member already.
     """
     hashed = accounts.hash_password(password)
     with transaction():
@@ -63,7 +63,7 @@ def create(workspace_id: str, email: str, password: str, role: str, is_support: 
         member = add(workspace_id, account.id, role)
         if is_support:
             Account.update(is_support=True).where(Account.id == account.id).execute()
-        if is_support or account.is_support:  # whom no conversation should be assigned to
+        if is_support or account.is_support:  # conversations must not be assigned to support staff
             Member.update(availability="away").where(Member.id == member.id).execute()
         accounts.store_password(account.id, hashed)
         audit.note(workspace_id, None, "members.create", "member", member.id, {"role": role})
@@ -71,13 +71,16 @@ def create(workspace_id: str, email: str, password: str, role: str, is_support: 
 
 
 def check_role(role: str) -> None:
-    """Raises Invalid for what is no role."""
+    """Raises Invalid if `role` is not in ROLES."""
     if role not in ROLES:
         raise Invalid(Fault("/role", f"A role is one of {', '.join(ROLES)}."))
 
 
 def add(workspace_id: str, account_id: str, role: str) -> Member:
-    """Makes the account a member. A member stays what they are. Raises Conflict where there are too many."""
+    """Makes the account a member, and returns the member. An existing member keeps the old role.
+
+    Raises Invalid if the role is unknown, and Conflict if the workspace or the person has too many memberships.
+    """
     check_role(role)
     with transaction():
         lock(workspace_id, account_id)
@@ -92,35 +95,39 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
             workspace_id=workspace_id,
             account_id=account_id,
             role=role,
-            read_until=ids.bound("ntf", clock.now()),  # what was before them is not new to them
+            read_until=ids.bound("ntf", clock.now()),  # earlier notifications count as read
         )
         Member.insert(member.__data__).execute()
     return member
 
 
 def lock(workspace_id: str | None, account_id: str) -> None:
-    """Locks the workspace, then the account, until the transaction ends. Who also changes links locks those after it.
+    """Locks the workspace, then the account, until the transaction ends.
 
-    So changes to one workspace, and to one person, wait for each other and never deadlock.
+    A caller that also changes links must lock the links afterwards. So changes to one workspace or one person wait for
+    each other and never deadlock.
     """
     rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
     rows("SELECT 1 FROM accounts WHERE id = %s FOR NO KEY UPDATE", (account_id,))
 
 
 def of_account(workspace_id: str, account_id: str) -> Member | None:
-    """The account's membership of the workspace."""
+    """Returns the account's membership of the workspace; None if it has none."""
     found: Member | None = Member.in_workspace(workspace_id).where(Member.account_id == account_id).first()
     return found
 
 
 def of_workspace(workspace_id: str) -> list[Person]:
-    """The members of a workspace, oldest first; no more than MOST_MEMBERS."""
+    """Returns the members of a workspace, oldest first, up to MOST_MEMBERS."""
     found = rows(f"{_PEOPLE} WHERE workspace_id = %s ORDER BY members.id LIMIT %s", (workspace_id, MOST_MEMBERS))
     return [Person(*each) for each in found]
 
 
 def newest(workspace_id: str, last_id: str | None, limit: int) -> list[Person]:
-    """Up to `limit` members after `last_id`, the latest first."""
+    """Returns up to `limit` members, newest first, that joined before `last_id`.
+
+    `last_id`: None for the newest.
+    """
     found = rows(
         f"{_PEOPLE} WHERE workspace_id = %s AND members.id < %s ORDER BY members.id DESC LIMIT %s",
         (workspace_id, last_id or "mem_~", limit),
@@ -129,7 +136,7 @@ def newest(workspace_id: str, last_id: str | None, limit: int) -> list[Person]:
 
 
 def find(workspace_id: str, member_id: str) -> Person:
-    """Raises NotFound."""
+    """Returns the member. Raises NotFound."""
     found = rows(f"{_PEOPLE} WHERE workspace_id = %s AND members.id = %s", (workspace_id, member_id))
     if not found:
         raise NotFound
@@ -153,12 +160,15 @@ class MemberSchema(ResponseBody):
 
 
 def represent(person: Person) -> dict[str, Any]:
-    """The member as the API shows them."""
+    """Returns the member as the API shows it."""
     return MemberSchema.of(person, id=person.member_id)
 
 
 def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | None) -> None:
-    """Gives a member another role. Raises NotFound, Invalid, and Conflict for the last owner."""
+    """Changes a member's role. Raises NotFound, Invalid, and Conflict for the last owner.
+
+    After the commit, the member's live connections are checked again.
+    """
     with transaction():
         member, is_last_owner = _lock(workspace_id, member_id)
         check_role(role)
@@ -172,37 +182,40 @@ def change_role(workspace_id: str, member_id: str, role: str, actor_id: str | No
 
 
 def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
-    """Removes a member, who has no access from then on. Raises NotFound, and Conflict for the last owner."""
+    """Removes a member, who loses access at once. Raises NotFound, and Conflict for the last owner.
+
+    Voids the person's open invitations to the workspace.
+    """
     with transaction():
         member, is_last_owner = _lock(workspace_id, member_id)
         if is_last_owner:
             raise Conflict(_LAST_OWNER)
         Member.delete().where(Member.id == member.id).execute()
-        # An invitation that was not needed would let them in again.
+        # An invitation that is still open would let the person in again.
         theirs = (PasswordLink.workspace_id == workspace_id) & (PasswordLink.account_id == member.account_id)
         PasswordLink.update(used_at=clock.now()).where(theirs, PasswordLink.used_at.is_null()).execute()
-        # The log names members by identifiers; from now on only this entry knows whose this one was.
+        # The log names members by id. Once the member is deleted, only this entry has the e-mail address.
         email = accounts.get(member.account_id).email
         audit.note(workspace_id, actor_id, "members.remove", "member", member.id, {"email": email, "role": member.role})
         database.after_commit(partial(realtime.check_admission, "member", member.id))
 
 
 def exists(workspace_id: str, member_id: str) -> bool:
-    """Whether the workspace has that member."""
+    """Returns whether the workspace has a member with that id."""
     return bool(Member.select().where(Member.id == member_id, Member.workspace_id == workspace_id).exists())
 
 
 def existing(workspace_id: str, member_ids: Iterable[str]) -> set[str]:
-    """Those of the identifiers that members of the workspace have."""
+    """Returns the ids among `member_ids` of the workspace's members."""
     if not (wanted := list(member_ids)):
         return set()
     return {member.id for member in Member.in_workspace(workspace_id).where(Member.id.in_(wanted))}
 
 
 def _lock(workspace_id: str, member_id: str) -> tuple[Member, bool]:
-    """The member, and whether they are the last owner. Raises NotFound.
+    """Returns the member, locked, and whether it is the last owner. Raises NotFound.
 
-    Locks all owners, too, so that two changes cannot take away the last two of them.
+    Locks all owners too, so that two concurrent changes cannot remove the last two.
     """
     owners = rows(
         "SELECT id FROM members WHERE workspace_id = %s AND role = 'owner' ORDER BY id FOR UPDATE", (workspace_id,)

@@ -1,6 +1,7 @@
-"""Message access: who may read what messages say. The API, pages, live updates and web chats decide by this module.
+"""Message access: who may read the texts of messages.
 
-Texts are read as messages, and as a part of other documents: the bodies of events, runs that keep a reply, exports.
+The API, pages, live updates and web chats all decide by this module. Texts occur in messages and in other documents:
+the bodies of events, runs that keep a reply, and exports.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from app.domain.people import roles
 from app.errors import InsufficientScope
 from app.models.conversations import Message
 
-# Tokens of the API: the restriction that includes a document. An endpoint, which gets events, needs that of events.
+# For API tokens: the restriction that a token needs for each kind of document with texts. Endpoints receive events, so
+# managing them needs EVENTS.
 MESSAGES = "inbox"
 EVENTS = "webhooks"
 RUNS = "automations"
 EXPORTS = "contacts"
 
-# Members and support staff: the action of all pages that show texts, and of live updates; and that of an export.
+# For members and support staff: the action for pages and live updates with texts, and the action for an export.
 SEE = "messages.see"
 EXPORT = "contacts.export"
 
-# Visitors of a web chat: in conversations of their own, what they wrote and what was sent to them.
+# For visitors of a web chat, in their own conversations: the messages that they wrote or that were sent to them.
 _SENT = ("sent", "delivered", "read")
 SHOWN_TO_VISITOR = f"(direction = 'in' OR status IN {_SENT})"
 
@@ -31,5 +33,8 @@ def check_member(role: str) -> None:
 
 
 def is_shown_to_visitor(message: Message) -> bool:
-    """Whether a visitor may read this message of their own conversation: SHOWN_TO_VISITOR, for a row that was read."""
+    """Returns whether a visitor may read this message of their own conversation.
+
+    Like SHOWN_TO_VISITOR in SQL.
+    """
     return message.direction == "in" or message.status in _SENT

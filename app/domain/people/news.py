@@ -1,8 +1,8 @@
-"""News of conversations: whom a change notifies, for as long as there is something to look at.
+"""News of conversations: the notifications that a change to a conversation creates.
 
-There is one notification of a kind for a member and a conversation, however often it happens, and one for all members
-of an unassigned conversation. A trigger deletes them when the conversation is closed or reassigned.
-Nobody is notified of what they do themselves.
+Each member has at most one notification of a kind for a conversation, however often it happens; an unassigned
+conversation has one for all members. A database trigger deletes them when the conversation is closed or reassigned.
+Nobody is notified of their own actions.
 """
 
 from __future__ import annotations
@@ -19,15 +19,20 @@ from app.models.notifications import Notification
 
 
 def assigned(unit: Unit, conversation: Conversation, *actor_ids: str | None) -> None:
-    """Notifies the assignee, unless they did it: `actor_ids` are who assigned it, and on whose behalf."""
+    """Notifies the assignee of the assignment.
+
+    `actor_ids`: the ids of the members who assigned it, or on whose behalf it was assigned. An assignee among them is
+    not notified.
+    """
     if conversation.assignee_id is not None and conversation.assignee_id not in actor_ids:
         _tell(unit, "assigned", conversation, conversation.assignee_id)
 
 
 def contact_wrote(unit: Unit, conversation: Conversation) -> None:
-    """Notifies of a contact's message the assignee, or all members of the first that waits for an answer.
+    """Notifies the assignee of a contact's message.
 
-    `conversation`: as it is before the message.
+    In an unassigned conversation, notifies all members, but only of the first message that waits for an answer.
+    `conversation`: its state before the message.
     """
     if conversation.assignee_id is not None:
         _tell(unit, "contact_wrote", conversation, conversation.assignee_id)
@@ -36,7 +41,10 @@ def contact_wrote(unit: Unit, conversation: Conversation) -> None:
 
 
 def woken(unit: Unit, conversation: Conversation, actor_id: str | None = None) -> None:
-    """Notifies the assignee that the snooze has ended, unless they ended it."""
+    """Notifies the assignee that the snooze has ended. `actor_id`: the member who ended it, if any.
+
+    An assignee who ended it is not notified.
+    """
     if conversation.assignee_id is not None and conversation.assignee_id != actor_id:
         _tell(unit, "woken", conversation, conversation.assignee_id)
 
@@ -48,7 +56,7 @@ def mentioned(unit: Unit, note: Note, member_id: str) -> None:
 
 
 def read(conversation_id: str, member_id: str) -> None:
-    """Ends what the member was told of the conversation: they have looked at it. Safe to repeat."""
+    """Deletes the member's notifications about the conversation, as read. Safe to repeat."""
     rows(
         """
         DELETE FROM notifications WHERE id IN (

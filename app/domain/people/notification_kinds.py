@@ -1,4 +1,4 @@
-"""Kinds of notifications about conversations, and which of them a member wants where."""
+"""Kinds of notifications about conversations, and each member's choice of where to get them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from app.domain.people import message_access, roles
 from app.models.members import Member
 
-# Where a member can be told.
+# Where a member can be notified.
 WAYS = ("page", "browser", "email")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of notification. `ways`: where those get it who have not chosen."""
+    """A kind of notification. `ways`: where members get it by default."""
 
     name: str
     label: str
@@ -22,8 +22,8 @@ class Kind:
     ways: tuple[str, ...]
 
 
-# The first message of an assigned conversation is `assigned`, and only those after it are `contact_wrote`. Everybody is
-# told of a new conversation, so by default that only appears on the page.
+# The first message of an assigned conversation notifies as `assigned`, later ones as `contact_wrote`. A new
+# conversation notifies everybody, so by default only on the page.
 KINDS = (
     Kind("assigned", "Assigned to me", "By somebody else, a macro, an automation or the rule of a channel.", WAYS),
     Kind("contact_wrote", "A contact writes in a conversation of mine", "One entry for each conversation.", WAYS),
@@ -42,12 +42,12 @@ DEFAULTS = tuple(f"{kind.name}:{way}" for kind in KINDS for way in kind.ways)
 
 
 def chosen_by(member: Member) -> frozenset[str]:
-    """What the member wants, as members of CHOICES."""
+    """Returns the member's choice, as elements of CHOICES."""
     return frozenset(DEFAULTS if member.notices is None else member.notices)
 
 
 def wanted_by(member: Member, way: str) -> tuple[str, ...]:
-    """The kinds of KINDS that the member gets in that way. None for a role that does not see conversations."""
+    """Returns the kinds that the member gets by `way`; none if the role cannot see conversations."""
     if not roles.may(member.role, message_access.SEE):
         return ()
     chosen = chosen_by(member)
@@ -55,12 +55,15 @@ def wanted_by(member: Member, way: str) -> tuple[str, ...]:
 
 
 def choose(member_id: str, chosen: Iterable[str], *, shows_texts: bool) -> None:
-    """Stores what the member wants, of CHOICES. `shows_texts`: whether notifications of the browser have texts."""
+    """Stores the member's choice, a subset of CHOICES.
+
+    `shows_texts`: whether browser notifications show texts.
+    """
     given = set(chosen)
     notices = [each for each in CHOICES if each in given]
     Member.update(notices=notices, shows_texts=shows_texts).where(Member.id == member_id).execute()
 
 
 def seeing_roles() -> tuple[str, ...]:
-    """The roles that may see conversations. Members with other roles are not notified of them."""
+    """Returns the roles that may see conversations: only their members are notified of them."""
     return tuple(role for role in roles.ROLES if roles.may(role, message_access.SEE))

@@ -1,4 +1,4 @@
-"""Notifications to the members of a workspace, or to one of them, on the pages and by e-mail."""
+"""Notifications to a workspace's members, all or one, on pages and by e-mail."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from app.models.accounts import Account
 from app.models.members import Member
 from app.models.notifications import Notification
 
-# An account gets at most one e-mail in that time, with all that has happened meanwhile.
+# The shortest time between two e-mails to an account. The next one covers everything since.
 EMAIL_EVERY = timedelta(hours=1)
-# After an hour without notifications, the first one waits this long for others.
+# The first notification after a quiet hour waits this long for further ones.
 EMAIL_AFTER = timedelta(minutes=1)
 MOST_UNREAD = 99
-# The page about what happened to a workspace; conversations have theirs in the inbox.
+# The page for each kind about a workspace. Notifications about conversations lead to the inbox.
 _PAGES = {
     "endpoint_stopped": "dashboard/endpoints/{endpoint_id}",
     "channel_refused": "settings/channels/{channel_id}",
@@ -40,9 +40,10 @@ _HEADLINES = {
 
 
 def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> bool:
-    """Notifies a workspace, in the caller's transaction. Of one kind, `once` is noted once; returns whether it was.
+    """Notifies a workspace, in the caller's transaction. Returns whether the notification is new.
 
-    `detail` is what `headline` needs, and must not contain data of contacts.
+    There is one notification for each `once` of a kind. `detail` is what `headline` needs, and must not contain data of
+    contacts.
     """
     made = count(
         """
@@ -55,7 +56,10 @@ def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> 
 
 
 def headline(kind: str, detail: Mapping[str, Any], amount: int = 1) -> str:
-    """The notification in a sentence, without data of contacts. `amount`: how often it has happened."""
+    """Returns the notification as a sentence, without data of contacts.
+
+    `amount`: how often it has happened.
+    """
     if kind == "endpoint_stopped":
         return f"The webhook endpoint {detail['address']} was stopped. {detail['reason']}"
     if kind == "channel_refused":
@@ -75,14 +79,14 @@ def headline(kind: str, detail: Mapping[str, Any], amount: int = 1) -> str:
 
 
 def path(notification: Notification) -> str:
-    """The page about what happened."""
+    """Returns the path of the page that the notification is about."""
     detail = notification.detail
     below = "inbox/{conversation_id}" if "conversation_id" in detail else _PAGES[notification.kind]
     return f"/workspaces/{notification.workspace_id}/{below.format(**detail)}"
 
 
 def represent(notification: Notification) -> dict[str, Any]:
-    """The notification as live updates show it."""
+    """Returns the notification as live updates show it."""
     return {
         "id": notification.id,
         "kind": notification.kind,
@@ -96,9 +100,9 @@ def represent(notification: Notification) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """What a member has not read of what they want in the page, at most MOST_UNREAD + 1; and what they never hear of.
+    """A member's unread notifications on the page, counted up to MOST_UNREAD + 1.
 
-    `ignored`: kinds that they want neither in the page nor in the browser.
+    `ignored`: the kinds that the member wants neither on the page nor in the browser.
     """
 
     unread: int
@@ -106,7 +110,7 @@ class Bell:
 
 
 def bell(member_id: str) -> Bell:
-    """The bell of a member; one statement."""
+    """Returns the member's bell, with one statement."""
     preferences = {"roles": list(notification_kinds.seeing_roles()), "defaults": list(DEFAULTS)}
     [(number, chosen)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1, **preferences})
     heard = {choice.partition(":")[0] for choice in chosen or () if not choice.endswith(":email")}
@@ -115,17 +119,20 @@ def bell(member_id: str) -> Bell:
 
 
 def mark_read(member_id: str, until: str) -> None:
-    """Marks the notification `until` and all before it read. Safe to repeat; what was read stays read."""
+    """Marks the notification `until` and all before it as read.
+
+    Safe to repeat; never marks as unread.
+    """
     Member.update(read_until=until).where(Member.id == member_id, Member.read_until < until).execute()
 
 
 def unsubscribe_token(account_id: str) -> str:
-    """The account's token in links to unsubscribe. It is good for nothing else, and does not expire."""
+    """Returns the account's token in unsubscribe links. It allows nothing else, and does not expire."""
     return f"{account_id}.{_signature(settings().secret_keys[0], account_id)}"
 
 
 def account_of(token: str) -> str | None:
-    """The account that the token stands for; None if it is not one of ours."""
+    """Returns the account of an unsubscribe token; None if we did not sign the token."""
     account_id, _, signature = token.rpartition(".")
     signatures = [_signature(key, account_id) for key in settings().secret_keys]
     is_ours = any(hmac.compare_digest(each.encode(), signature.encode()) for each in signatures)
@@ -133,15 +140,16 @@ def account_of(token: str) -> str | None:
 
 
 def want_email(account_id: str, wanted: bool) -> None:
-    """Whether the account gets notifications by e-mail from now on."""
+    """Sets whether the account gets notifications by e-mail."""
     Account.update(wants_email=wanted).where(Account.id == account_id).execute()
 
 
 def announce(limit: int = 5_000) -> int:
-    """Arranges e-mail about up to `limit` new notifications; returns how many. Safe to run concurrently.
+    """Queues e-mail about up to `limit` new notifications; returns how many.
 
-    Owners get those for all members, and a member their own and those of new conversations, where they want them.
-    Without SMTP_URL it arranges none, and setting it later sends nothing about earlier notifications.
+    Safe to run concurrently. Owners get the notifications for all members. Every member gets personal notifications and
+    those of new conversations, if the member wants them by e-mail. Without SMTP_URL it queues none, and setting it
+    later sends nothing about earlier notifications.
     """
     now = clock.now()
     parameters = {
@@ -162,7 +170,7 @@ def forget_old(limit: int = 1_000) -> int:
     return int(Notification.delete().where(Notification.id.in_(oldest)).execute())
 
 
-# Each branch reads by an index of its own; that of new conversations only where the member wants them.
+# Each branch uses its own index. The branch of new conversations reads only if the member wants them.
 _UNREAD = """
     WITH reader AS (
         SELECT id, workspace_id, read_until, role = ANY(%(roles)s) AS sees, coalesce(notices, %(defaults)s) AS notices

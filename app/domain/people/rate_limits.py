@@ -1,6 +1,6 @@
-"""The API's rate limit: a token bucket for each token, in Redis and by the clock of Redis.
+"""The API's rate limit: a token bucket for each API token, kept in Redis by its clock.
 
-Other limits on what one caller may have are bounds (`app/bounds.py`); plans have none (`app/domain/billing`).
+Other limits on what one caller may have are bounds (`app/bounds.py`). Plans have no limits (`app/domain/billing`).
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from app.config import settings
 
 log = structlog.get_logger(__name__)
 
-# For a token in steady use, a process takes several requests at once. It returns those it has not used by then.
+# For a token in steady use, a process takes several requests from the bucket at once, and returns the unused requests
+# after this time.
 SHARE_SECONDS = 0.25
 MOST_AT_ONCE = 200
-# After Redis has failed to answer, each process asks it once in this time and lets the other requests through.
+# If Redis fails to answer, each process asks again once in this time, and lets all other requests through.
 AWAY_SECONDS = 2.0
 _MOST_REMEMBERED = 10_000
 
-# A bucket holds the quota and refills in a minute. Its level is counted in 60,000,000ths of a request, as many as a
-# minute has microseconds, so that all numbers are integers: at most 6e15, and doubles are exact to 9e15.
-# A process takes at most a hundredth of what is left, so a nearly empty bucket is exact.
+# A bucket holds the quota, and refills in a minute. Levels are in 60,000,000ths of a request, one for each microsecond
+# of a minute, so that all numbers are integers: at most 6e15, and doubles are exact up to 9e15. A process takes at most
+# a hundredth of what is left, so a nearly empty bucket is exact.
 _TAKE = """
     local quota, wanted, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
     local request = 60000000
@@ -58,7 +59,7 @@ _TAKE = """
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The state of a bucket after a request: how many are left, and in how many seconds one is added."""
+    """A bucket after a request: how many requests are left, and the seconds until one is added."""
 
     is_within: bool
     quota: int
@@ -68,10 +69,10 @@ class Standing:
 
 @dataclass(slots=True)
 class _Share:
-    """The requests that this process has taken from a bucket: for each, how many remain after it, the last first.
+    """The requests that this process took from a bucket.
 
-    Requests left after `ends` are not used. Taking one needs no lock, on which threads would queue: `deque.pop` is
-    atomic.
+    `unused`: for each request, how many remain in the bucket after it, last first. Requests left after `ends` are not
+    used. Taking a request needs no lock, which threads would queue for: `deque.pop` is atomic.
     """
 
     unused: deque[int] = field(default_factory=deque)
@@ -87,7 +88,7 @@ class _Share:
         return None
 
     def empty(self) -> int:
-        """Takes all that are left and returns their exact number, even while other threads take some."""
+        """Takes all that are left and returns how many: exact, even if other threads take some meanwhile."""
         taken = 0
         with suppress(IndexError):
             while True:
@@ -97,18 +98,24 @@ class _Share:
 
 
 def count_request(token_id: str) -> Standing | None:
-    """Takes a request from the token's bucket. None (let it through) if there is no limit or Redis does not answer."""
+    """Takes a request from the token's bucket.
+
+    Returns None if there is no limit or Redis does not answer: let the request through.
+    """
     quota = settings().rate_limit_per_minute
     return _limiter().take(token_id, quota) if quota else None
 
 
 def count(name: str, per_minute: int) -> Standing | None:
-    """Takes a request from the named bucket, which holds `per_minute`. None if Redis does not answer."""
+    """Takes a request from the named bucket, which holds `per_minute`; None if Redis does not answer."""
     return _limiter().take(name, per_minute)
 
 
 class Limiter:
-    """A process's shares in all buckets. Waits for Redis as long as `bells.flags` does, then skips it for a while."""
+    """A process's shares in all buckets. Waits for Redis as long as `bells.flags` does.
+
+    After a failure, skips Redis for AWAY_SECONDS.
+    """
 
     def __init__(self) -> None:
         self._shares: dict[str, _Share] = {}
@@ -116,7 +123,7 @@ class Limiter:
         self._script = bells.flags().register_script(_TAKE)
 
     def take(self, token_id: str, quota: int) -> Standing | None:
-        """Takes a request from the token's bucket. None if Redis does not answer."""
+        """Takes a request from the token's bucket; None if Redis does not answer."""
         share = self._share(token_id)
         return share.take(quota) or self._ask_for_all(share, token_id, quota)
 
@@ -128,7 +135,7 @@ class Limiter:
             if now < self._away_until:
                 return None
             if self._away_until:
-                # This request checks whether Redis is back; those of other tokens need not wait for it.
+                # This request checks whether Redis is back. Requests of other tokens need not wait for it.
                 self._away_until = now + AWAY_SECONDS
             wanted = MOST_AT_ONCE if now < share.ends else 1
             try:

@@ -1,4 +1,4 @@
-"""Roles: what each may do, as data that routes use and tests walk."""
+"""Roles and the actions that each may do, as data for routes and tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ALL = frozenset(ROLES)
 _ADMINS = frozenset({"owner", "admin"})
 _OWNERS = frozenset({"owner"})
 
-# `macros` are saved replies, too.
+# The actions, and the roles that may do them. `macros` includes saved replies.
 ACTIONS: Mapping[str, frozenset[str]] = {
     "dashboard.see": _ALL,
     "messages.see": _ALL,
@@ -45,18 +45,21 @@ ACTIONS: Mapping[str, frozenset[str]] = {
     "audit.see": _ADMINS,
     "notifications.see": _ALL,
 }
-# Actions that only show something. Support staff may do them everywhere.
+# Actions that change nothing. Support staff may do them in every workspace.
 SEEING = frozenset(action for action in ACTIONS if action.endswith(".see"))
-# Support staff may not do these, even during a visit: they would hand out access or data.
+# Actions that hand out access or data. Support staff may not do them, even during a visit.
 NOT_FOR_SUPPORT = frozenset({"members.manage", "tokens.manage", "contacts.export"})
 
 
 def may(role: str, action: str) -> bool:
-    """Whether a member with this role may do that. Raises KeyError for an action that is not in the matrix."""
+    """Returns whether members with this role may do the action.
+
+    Raises KeyError if ACTIONS does not have it.
+    """
     return role in ACTIONS[action]
 
 
 def support_may(action: str, visiting: bool) -> bool:
-    """Whether support staff may do that in a workspace that they are `visiting` or not."""
+    """Returns whether support staff may do the action. `visiting`: during a visit to the workspace."""
     allowed = ACTIONS.keys() - NOT_FOR_SUPPORT if visiting else SEEING
     return action in allowed

@@ -1,4 +1,4 @@
-"""Sessions: who has signed in, from where, and what they may enter."""
+"""Sessions: who has signed in, from where, and which workspaces they may enter."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from app.lib import clock, ids, token_format
 from app.models.sessions import Session
 from app.models.visits import Visit
 
-# A session ends after this time, and earlier if it is not used.
+# How long a session lasts, and how long it lasts without being used.
 LIFE = timedelta(days=30)
 IDLE = timedelta(days=7)
-# `seen_at` is accurate to the minute, so that not every request writes it.
+# How old `seen_at` may get before it is written again: not every request should write.
 _SEEN_EVERY = timedelta(minutes=1)
 LONGEST_AGENT = 200
-# How many sessions an account may have, and how many workspaces it may belong to.
+# The most sessions of an account, and the most workspaces that it can belong to.
 MOST_SESSIONS = 50
 MOST_MEMBERSHIPS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A workspace that somebody belongs to, as what, and whether they are `available` or `away` there."""
+    """An account's membership of a workspace. `availability`: `available` or `away`."""
 
     member_id: str
     workspace_id: str
@@ -47,16 +47,19 @@ class Signed:
     email: str
     is_support: bool
     memberships: tuple[Membership, ...]
-    # How long the oldest waiting write of the workspace they look at has been due; 0 if none waits.
+    # How long the oldest waiting write of the viewed workspace has been due; 0 if none waits.
     delay_seconds: float
 
     def membership(self, workspace_id: str) -> Membership | None:
-        """Their membership of that workspace."""
+        """Returns the membership of that workspace; None if the account has none."""
         return next((each for each in self.memberships if each.workspace_id == workspace_id), None)
 
 
 def begin(account_id: str, address: str, user_agent: str) -> str:
-    """Begins a session and returns its token, which cannot be shown again. Ends the oldest beyond MOST_SESSIONS."""
+    """Begins a session and returns its token, which cannot be shown again.
+
+    Ends the oldest sessions beyond MOST_SESSIONS.
+    """
     token, now = secrets.token_urlsafe(32), clock.now()
     Session.insert(
         id=ids.new("ses"),
@@ -80,10 +83,11 @@ def begin(account_id: str, address: str, user_agent: str) -> str:
 
 
 def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) -> Signed | None:
-    """Who has signed in with this token; None if the session has ended, has expired or never was.
+    """Returns the person signed in with this token.
 
-    `workspace_id`: the workspace that they look at, which need not be theirs. A session that is not used for a while
-    ends; with `is_use` false, this does not count.
+    None if the session ended, expired or never existed. `workspace_id`: the workspace being viewed, for
+    `delay_seconds`; not necessarily one of theirs. A session that is not used for IDLE ends. With `is_use` false, this
+    look-up does not count as use.
     """
     now = clock.now()
     asked = {"digest": token_format.digest(token), "workspace_id": workspace_id, "now": now, "idle_since": now - IDLE}
@@ -92,7 +96,7 @@ def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) ->
         return None
     session_id, seen_at, account_id, email, is_support, delay_seconds, *_ = found[0]
     if is_use and now - seen_at > _SEEN_EVERY:
-        # If several requests find it outdated at once, one of them writes.
+        # If several requests find it outdated at once, only one of them writes.
         Session.update(seen_at=now).where(Session.id == session_id, Session.seen_at == seen_at).execute()
     memberships = tuple(Membership(*each[6:]) for each in found if each[6] is not None)
     return Signed(session_id, account_id, email, is_support, memberships, delay_seconds or 0.0)
@@ -104,7 +108,7 @@ def end(session_id: str) -> None:
 
 
 def end_all(account_id: str, except_: str | None = None) -> None:
-    """Ends all sessions of the account at once, but for the one of that identifier."""
+    """Ends all sessions of the account at once, except the one with the id `except_`."""
     _end((Session.account_id == account_id) & (Session.id != (except_ or "")))
 
 
@@ -115,7 +119,7 @@ def _end(which: Any) -> None:
 
 
 def of(account_id: str) -> list[Session]:
-    """The sessions of the account that have not ended, newest first."""
+    """Returns the live sessions of the account, newest first, up to MOST_SESSIONS."""
     now = clock.now()
     is_live = Session.ended_at.is_null() & (Session.expires_at > now) & (Session.seen_at > now - IDLE)
     found = Session.select().where(Session.account_id == account_id, is_live)
@@ -123,9 +127,9 @@ def of(account_id: str) -> list[Session]:
 
 
 def last_use(account_id: str) -> datetime | None:
-    """Until when somebody has had a page in view with a session of the account, at the latest: accurate to a minute.
+    """Returns the latest time at which a session of the account may have had a page in view.
 
-    None if there is no session.
+    Up to a minute late, because `seen_at` is written once a minute. None if there is no session.
     """
     newest = Session.select(fn.MAX(Session.seen_at)).where(Session.account_id == account_id, Session.ended_at.is_null())
     seen_at: datetime | None = newest.scalar()
@@ -133,12 +137,12 @@ def last_use(account_id: str) -> datetime | None:
 
 
 def visit_in(account_id: str, workspace_id: str) -> Visit | None:
-    """The visit that lets this account act in the workspace now."""
+    """Returns the visit that lets the account act in the workspace now; None if there is none."""
     theirs = Visit.in_workspace(workspace_id).where(Visit.account_id == account_id, Visit.expires_at > clock.now())
     found: Visit | None = theirs.order_by(Visit.id.desc()).first()
     return found
 
 
 def forget_old(limit: int = 1_000) -> int:
-    """Deletes up to `limit` sessions that have expired; returns how many."""
+    """Deletes up to `limit` expired sessions; returns how many."""
     return delete_some("sessions", "expires_at < %s", "expires_at", (clock.now(),), limit)

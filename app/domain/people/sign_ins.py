@@ -1,4 +1,4 @@
-"""Signing in, and how often it may fail."""
+"""Signing in, and the limits on failed attempts."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ from app.models.sessions import Session
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many attempts may fail in a span of time, which begins with the first of them."""
+    """How many attempts may fail within `span`, which begins with the first failure."""
 
     failures: int
     span: timedelta
 
 
-# For each account from one address: a guesser of passwords is stopped soon.
+# Limits an account from one address, so that somebody who guesses passwords is stopped soon.
 PAIR = Limit(5, timedelta(minutes=15))
-# For each address, over all accounts: an office shares one.
+# Limits an address over all accounts. Higher, because a whole office may share an address.
 ADDRESS = Limit(50, timedelta(minutes=15))
-# For each account, over all addresses. It does not count for an address from which its owner has signed in, so that a
-# stranger with many addresses cannot keep the owner out.
+# Limits an account over all addresses. Does not count addresses from which its owner has signed in, so that a stranger
+# with many addresses cannot lock the owner out.
 ACCOUNT = Limit(50, timedelta(hours=1))
 
 
 def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
     """Begins a session and returns its token. `address`: the IP address of the request.
 
-    Raises SignInRefused, which does not tell why; SignInThrottled; Unavailable while too many are signing in.
+    Raises SignInRefused, which does not say why, SignInThrottled after too many failures, and Unavailable if too many
+    people are signing in.
     """
     account = confirm(email, password, address)
     with transaction():
-        # A new password, set since this one was checked, ends all sessions; this one must not begin after that.
+        # A password that was set after the check has ended all sessions. A session must not begin after that.
         unchanged = "SELECT 1 FROM accounts WHERE id = %s AND password_hash = %s FOR SHARE"
         if not rows(unchanged, (account.id, account.password_hash)):
             raise SignInRefused()
@@ -52,10 +53,10 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
 
 
 def confirm(email: str, password: str, address: str) -> Account:
-    """The account whose password this is. Raises like `sign_in`, and counts what fails."""
+    """Returns the account with this password. Counts failed attempts. Raises like `sign_in`."""
     limits = _limits(email, address)
     _refuse_beyond(limits, _standing(limits))
-    # Counted before the password is checked: attempts at one moment must not all find room for one more.
+    # Count before checking the password. Otherwise concurrent attempts could all pass under the limit.
     _refuse_beyond(limits, _count(limits))
     account = accounts.verify(email, password)
     if account is None:
@@ -65,9 +66,9 @@ def confirm(email: str, password: str, address: str) -> Account:
 
 
 def count_request(address: str) -> None:
-    """Counts a request from that address, for a link to set a password, like a failed attempt. Raises SignInThrottled.
+    """Counts a request for a reset link like a failed attempt. Raises SignInThrottled.
 
-    So the limit does not tell whose account there is.
+    Every address is counted, so the limit does not reveal which accounts exist.
     """
     limits = {_key("address", network_of(address)): ADDRESS}
     _refuse_beyond(limits, _standing(limits))
@@ -75,7 +76,7 @@ def count_request(address: str) -> None:
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` counts of failures that no longer count; returns how many."""
+    """Deletes up to `limit` expired counts of failures; returns how many."""
     return delete_some("sign_in_failures", "ends_at < %s", "ends_at", (clock.now(),), limit, key="key")
 
 
@@ -88,7 +89,7 @@ def _limits(email: str, address: str) -> dict[bytes, Limit]:
 
 
 def _is_known(email: str, address: str) -> bool:
-    # One statement whether or not there is such an account.
+    # One statement, whether or not the account exists, so that the time does not reveal it.
     found = Session.select().join(Account, on=(Account.id == Session.account_id))
     return bool(found.where(fn.lower(Account.email) == fn.lower(email), Session.address == address).exists())
 
@@ -106,7 +107,7 @@ def _standing(limits: Mapping[bytes, Limit]) -> dict[bytes, tuple[int, datetime]
 
 
 def _count(limits: Mapping[bytes, Limit]) -> dict[bytes, tuple[int, datetime]]:
-    keys = sorted(limits)  # in one order, so that two attempts do not wait for each other
+    keys = sorted(limits)  # in one order, so that two attempts do not deadlock
     now = clock.now()
     counted = rows(
         sql.load("count_sign_in_failures"),
@@ -122,6 +123,6 @@ def _refuse_beyond(limits: Mapping[bytes, Limit], counted: Mapping[bytes, tuple[
 
 
 def _take_back(limits: Mapping[bytes, Limit]) -> None:
-    """Takes the attempt back, which has not failed, and forgives its account what failed from here before."""
+    """Uncounts the attempt, which succeeded, and clears the account's failures from this address."""
     rows("UPDATE sign_in_failures SET failures = failures - 1 WHERE key = ANY(%s)", (list(limits),))
     rows("DELETE FROM sign_in_failures WHERE key = ANY(%s)", ([key for key in limits if limits[key] is PAIR],))

@@ -1,4 +1,7 @@
-"""Support accounts: staff of the installation, who belong to no workspace and act in each of them on visits."""
+"""Support accounts: the installation's staff, without a workspace.
+
+Staff act in workspaces during visits.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,10 @@ from app.models.members import Member
 
 @dataclass(frozen=True, slots=True)
 class Supporter:
-    """A support account. `disabled_at`: since when it cannot sign in; `seen_at`: when a live session was last used.
+    """A support account. `seen_at`: when a live session was last used.
 
-    `member_of`: workspaces of which it is a member from before it was a support account, without rights there.
+    `disabled_at`: None if it can sign in. `member_of`: workspaces that it belonged to before it became a support
+    account. It has no rights there.
     """
 
     id: str
@@ -32,10 +36,10 @@ class Supporter:
 
 
 def create(email: str, password: str) -> Account:
-    """Makes a support account that can sign in with this password at once.
+    """Creates a support account that can sign in with this password at once.
 
-    An account that belongs to no workspace gets the password, and its sessions end. Raises Invalid for a bad address or
-    password, Conflict for a support account and for a member of a workspace.
+    An existing account without a workspace becomes one: it gets the password, and its sessions end. Raises Invalid if
+    the address or password is invalid, and Conflict for a support account or a member of a workspace.
     """
     hashed = accounts.hash_password(password)
     with transaction():
@@ -56,7 +60,7 @@ def create(email: str, password: str) -> Account:
 
 
 def of_installation() -> list[Supporter]:
-    """All support accounts, oldest first."""
+    """Returns all support accounts, oldest first."""
     found = rows(
         """
         SELECT id, email, created_at, disabled_at,
@@ -69,9 +73,9 @@ def of_installation() -> list[Supporter]:
 
 
 def reset(email: str) -> str:
-    """Makes a link that sets another password, once and within an hour; returns its address.
+    """Creates a link that sets a new password, once and within an hour; returns its address.
 
-    Raises NotFound, and Conflict for an account that is disabled.
+    Raises NotFound if it is not a support account, and Conflict if it is disabled.
     """
     with transaction():
         account = _lock(email)
@@ -81,9 +85,9 @@ def reset(email: str) -> str:
 
 
 def disable(email: str) -> Account:
-    """Ends the account's sessions and visits and voids its password and links, until it is enabled. Safe to repeat.
+    """Disables the account: ends its sessions and visits and voids its password and links.
 
-    Raises NotFound.
+    Safe to repeat. Raises NotFound if it is not a support account.
     """
     hashed = _nobodys_password()
     with transaction():
@@ -97,9 +101,9 @@ def disable(email: str) -> Account:
 
 
 def enable(email: str) -> str:
-    """Lets the account sign in again, with a new password: returns the address of a link that sets it.
+    """Enables the account; returns the address of a link that sets a new password.
 
-    Raises NotFound, and Conflict for an account that is not disabled.
+    Raises NotFound if it is not a support account, and Conflict if it is not disabled.
     """
     hashed = _nobodys_password()
     with transaction():
@@ -107,7 +111,7 @@ def enable(email: str) -> str:
         if account.disabled_at is None:
             raise Conflict(f"{account.email} is not disabled.")
         Account.update(disabled_at=None).where(Account.id == account.id).execute()
-        # A request that had begun before it was disabled may have set a password or begun a session after.
+        # A request that began before the account was disabled may have set a password or begun a session since.
         accounts.store_password(account.id, hashed)
         made = links.reset(accounts.get(account.id))
         _note("support.enable", account)
@@ -115,9 +119,10 @@ def enable(email: str) -> str:
 
 
 def remove(email: str) -> Account:
-    """Makes it an ordinary account, whose memberships count again. Ends its sessions and visits.
+    """Turns the account into an ordinary one, whose memberships count again.
 
-    Raises NotFound, and Conflict for an account that is disabled.
+    Ends the sessions and visits of the account. Raises NotFound if it is not a support account, and Conflict if it is
+    disabled.
     """
     with transaction():
         account = _lock(email)

@@ -1,4 +1,4 @@
-"""API tokens: shown once, looked up by digest, cached for less than a revocation may take."""
+"""API tokens: shown once, looked up by digest, cached for less time than a revocation may take."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from app.lib.caches import Cache
 from app.models.tokens import Token
 
 RESTRICTIONS = ("contacts", "inbox", "automations", "billing", "webhooks")
-# Stands where a restriction does, for what only an unrestricted token may: no token has it.
+# For requests that only an unrestricted token may make: no token has this restriction.
 UNRESTRICTED = "unrestricted"
 
-# A revoked token must stop within a second; half of that leaves room for the request itself.
+# A revoked token must stop working within a second. Half of that is left for the request itself.
 _REMEMBERED_SECONDS = 0.5
 _MOST_REMEMBERED = 10_000
-# `last_used_at` is accurate to the minute, so that not every request writes it.
+# How old `last_used_at` may get before it is written again: not every request should write.
 _USE_NOTED_EVERY = timedelta(minutes=1)
 
 
@@ -36,12 +36,15 @@ class Caller:
     token_name: str
     workspace_id: str
     workspace_name: str
-    restrictions: tuple[str, ...] | None  # None: unrestricted
+    restrictions: tuple[str, ...] | None  # None for an unrestricted token
     expires_at: datetime | None
     last_used_at: datetime | None
 
     def may(self, restriction: str | None) -> bool:
-        """Whether the token covers what needs this restriction; None: what needs none."""
+        """Returns whether the token covers requests with this restriction.
+
+        `restriction`: None for requests that need none.
+        """
         return self.restrictions is None or restriction is None or restriction in self.restrictions
 
 
@@ -54,10 +57,10 @@ def issue(
     token_id: str | None = None,
     actor_id: str | None = None,
 ) -> tuple[str, str]:
-    """Creates a token. Returns its identifier and the token itself, which cannot be shown again. Raises Invalid.
+    """Creates a token; returns its id and the token, which cannot be shown again. Raises Invalid.
 
-    `token_id`: of a form that may be sent twice; raises Conflict if it has made its token already.
-    `actor_id`: who did it, for the audit log.
+    `token_id`: given by a form that may be sent twice; raises Conflict if it has created its token already. `actor_id`:
+    who created it, for the audit log; None to note nothing.
     """
     _check(name, restrictions)
     token, token_id = token_format.new(), token_id or ids.new("tok")
@@ -80,10 +83,10 @@ def issue(
 
 
 def revoke(token_id: str, workspace_id: str | None = None, actor_id: str | None = None) -> None:
-    """Revokes a token; every process refuses it within a second, and its live streams end. Safe to repeat.
+    """Revokes a token. Every process refuses it within a second, and its live streams end.
 
-    Raises NotFound, also for a token of another workspace than `workspace_id`. `actor_id`: who did it, for the audit
-    log; None for a command.
+    Safe to repeat. Raises NotFound, also if `workspace_id` is given and the token belongs to another workspace.
+    `actor_id`: who revoked it, for the audit log; None for a command.
     """
     token = Token.get_or_none(Token.id == token_id)
     if token is None or workspace_id not in (None, token.workspace_id):
@@ -103,22 +106,23 @@ def state_of(token: Token) -> str:
 
 
 def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
-    """All tokens of a workspace, ended ones included, oldest first, without the secrets."""
+    """Returns all tokens of a workspace, ended ones included, oldest first, without the secrets."""
     shown = ("id", "name", "restrictions", "created_at", "expires_at", "revoked_at", "last_used_at")
     found = Token.select().where(Token.workspace_id == workspace_id).order_by(Token.id)
     return [{name: getattr(token, name) for name in shown} for token in found]
 
 
 def authenticate(token: str, may_remember: bool = True) -> Caller:
-    """The caller with this token. Raises Unauthenticated if it was never issued, has expired or was revoked.
+    """Returns the caller with this token.
 
-    Unless it `may_remember`, the database is asked, so a revocation that has been committed counts.
+    Raises Unauthenticated if it was never issued, expired or was revoked. Without `may_remember`, it skips the cache
+    and asks the database, so that a committed revocation always counts.
     """
     now, seen = time.monotonic(), _remembered.get(token)
     if may_remember and seen is not None and now - seen[0] < _REMEMBERED_SECONDS:
         caller = seen[1]
     elif token_format.is_token(token):
-        # Cached as of before the query: a revocation may commit while the result is on its way.
+        # Cached with the time before the query: a revocation may commit while the result is on its way.
         caller = _load(token_format.digest(token))
         _remembered.put(token, (now, caller), 1)
     else:
@@ -138,7 +142,7 @@ def _check(name: str, restrictions: Sequence[str] | None) -> None:
             raise Invalid(Fault("/restrictions", f"'{restriction}' is none of {', '.join(RESTRICTIONS)}."))
 
 
-# With the moment before each was looked up.
+# Callers by token, each with the time just before it was looked up.
 _remembered: Cache[str, tuple[float, Caller]] = Cache(_MOST_REMEMBERED)
 
 
@@ -163,6 +167,6 @@ def _load(digest: bytes) -> Caller:
 def _note_use(token_id: str, last_used_at: datetime | None) -> None:
     now = clock.now()
     if last_used_at is None or now - last_used_at > _USE_NOTED_EVERY:
-        # If several requests find it outdated at once, one of them writes.
+        # If several requests find it outdated at once, only one of them writes.
         unnoted = Token.last_used_at.is_null() | (Token.last_used_at == last_used_at)
         Token.update(last_used_at=now).where(Token.id == token_id, unnoted).execute()

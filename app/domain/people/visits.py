@@ -1,4 +1,4 @@
-"""Visits: support staff act in a workspace for an hour, and say why."""
+"""Visits: support staff act in a workspace for an hour, and give a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ LONGEST_TICKET = 100
 
 
 def begin(account_id: str, workspace_id: str, reason: str, ticket: str) -> Visit:
-    """Begins a visit of LENGTH. Raises Invalid for a reason or ticket that is empty or too long, NotFound."""
+    """Begins a visit of LENGTH.
+
+    Raises Invalid if the reason or ticket is empty or too long, and NotFound if there is no such workspace or enabled
+    support account.
+    """
     faults = [*_faults("reason", reason, LONGEST_REASON), *_faults("ticket", ticket, LONGEST_TICKET)]
     if faults:
         raise Invalid(*faults)

@@ -13,7 +13,7 @@ from app.lib.schemas import ResponseBody, about, time
 from app.models.workspaces import Workspace
 
 MOST_OPT_OUT_WORDS = 100
-# What requests and responses say of the fields.
+# Descriptions of the fields, for the schemas of requests and responses.
 QUIET_HOURS = "Automations send nothing in these hours of the contact's time zone, else of the workspace's."
 OPT_OUT_WORDS = "A message that is one of these words alone opts its contact out, in any case of letters."
 EXAMPLE_WORDS = ["stop", "unsubscribe"]
@@ -36,7 +36,7 @@ def update(change: Change) -> Effect:
 
 
 def find(workspace_id: str) -> Workspace:
-    """The workspace. Raises NotFound."""
+    """Returns the workspace. Raises NotFound."""
     workspace = Workspace.get_or_none(Workspace.id == workspace_id)
     if workspace is None:
         raise NotFound(f"There is no workspace {workspace_id}.")

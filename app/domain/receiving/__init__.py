@@ -1,4 +1,4 @@
-"""Arrivals from providers and visitors, processed: who sent them, and what they change.
+"""Processing of arrivals from providers and visitors: who sent them, and what they change.
 
-Workers call `arrival_processing`, which takes up what `arrivals` of the package `channels` stored.
+Workers call `arrival_processing`, which takes up what `channels.arrivals` stored.
 """

@@ -1,4 +1,4 @@
-"""Albums: joins files that a contact sent together, each in a message of its own, into one."""
+"""Albums: joins files that a contact sent together, each as its own message, into one message."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Effects of arrivals: what a message, an edit, an echo, a block or a new number changes. Receipts have a module.
+"""Effects of arrivals: what a message, an edit, an echo, a block or a new number changes.
 
-Each function locks the contact first. All raise Busy.
+Receipts have their own module. Each function locks the contact first. All raise Busy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ from app.models.conversations import Conversation, Message
 
 
 def apply(change: Change, channel: Channel, item: Arrival) -> bool:
-    """Does what the arrival asks for, once however often it comes; False if it has to wait for its message."""
+    """Applies the arrival, once, however often it comes.
+
+    Returns False if it must wait for its message.
+    """
     match item:
         case Received():
             _receive(change, channel, item)
@@ -98,7 +101,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
 
 
 def _text(channel: Channel, item: Received) -> str | None:
-    """What the contact said: of a press whose label the provider does not say, that of our own message."""
+    """Returns the received text. For a press without a label, the label of our own button, or its id."""
     if item.text is not None or item.button_id is None:
         return None if item.text is None else str(composed(item.text))
     known = buttons.label_of(channel.id, item.pressed, item.button_id) if item.pressed else None
@@ -106,7 +109,10 @@ def _text(channel: Channel, item: Received) -> str | None:
 
 
 def _window(channel: Channel, conversation: Conversation, item: Received) -> dict[str, Any]:
-    """Until when the contact may be answered in free text; it never gets shorter."""
+    """Returns the new end of the window for free text, which never moves back.
+
+    Empty if the kind of channel has no window.
+    """
     window = channels.kind_of(channel).window
     if window is None:
         return {}
@@ -118,7 +124,7 @@ def _edit(change: Change, channel: Channel, item: Edited) -> None:
     message = provider_messages.find(change.unit, channel, item.provider_id)
     if message is None or message.direction != "in" or (message.edited_at or item.at) > item.at:
         return
-    # The texts of a contact that was deleted are gone for good.
+    # A deleted contact's texts are gone for good: do not bring one back.
     with suppress(NotFound):
         provider_messages.contact_and_conversation(change.unit, message)
         change.unit.put(message.altered(text=composed(item.text), edited_at=item.at))
@@ -153,7 +159,10 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
 
 
 def _block(change: Change, channel: Channel, item: Blocked) -> None:
-    """A contact who no longer blocks us has not asked for messages again, so only a block changes anything."""
+    """Opts the contact out if they block us.
+
+    Unblocking changes nothing: it does not ask for messages.
+    """
     contact: Contact | None = senders.known(change.unit, channel, item.sender)
     if contact is not None and item.is_blocked:
         contacts.set_fields(change, contact, opted_out=True)
@@ -170,7 +179,7 @@ def _attached(change: Change, channel: Channel, message_id: str, item: Received)
         return _expected(change, channel, message_id, item.media)
     attachments = []
     for each in item.media:
-        # The sender has uploaded it. What expired meanwhile, or went with another message, is left out.
+        # The sender has uploaded the file. Leave out files that have expired or belong to another message.
         with suppress(Invalid):
             attachments += media.claim_uploads(
                 change.unit, channel.workspace_id, [each.ref], message_id, visitor_id=item.sender

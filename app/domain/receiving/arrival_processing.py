@@ -1,7 +1,7 @@
-"""Arrival processing: of many senders in one transaction, each sender's arrivals in their order.
+"""Arrival processing: many senders in one transaction, each sender's arrivals in order.
 
-What an arrival changes is written together with its outcome, so it counts once, whenever its worker dies. It needs
-nothing but its contact's lock: neither a workspace's queued writes nor an import holds it up.
+An arrival's effects and its outcome are written together, so it takes effect once, even if its worker dies. It needs
+only its contact's lock: neither a workspace's queued writes nor an import holds it up.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from app.models.channels import Channel
 
 log = structlog.get_logger(__name__)
 
-# See writes.BATCH.
+# Like writes.BATCH.
 BATCH = 50
-# The pause before retrying what needs a row that another transaction holds.
+# The pause before retrying arrivals whose rows another transaction has locked.
 BUSY_SECONDS = 0.005
-# An arrival is given up after this many errors, or deaths of workers that processed it alone.
+# An arrival is given up after this many errors, or after this many workers died while processing it alone.
 MOST_ERRORS = 5
 MOST_DEATHS = 3
 _DIED = f"{MOST_DEATHS} workers died of it."
 
 
 class Unreadable(Exception):
-    """The stored content is no arrival that this version knows."""
+    """The stored content is not an arrival that this version knows."""
 
 
 class Deadly(Exception):
@@ -49,7 +49,7 @@ class Deadly(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A claimed arrival, and the channel that it came over; `item` is None if it cannot be read."""
+    """A claimed arrival, and the channel that it came over. `item`: None if it cannot be read."""
 
     stored: Stored
     channel: Channel
@@ -57,7 +57,7 @@ class Received:
 
 
 def work(*sender_keys: str) -> None:
-    """Processes what these senders have sent, together, until nothing is left or the slice is over."""
+    """Processes the senders' arrivals together, until none is left or the slice is over."""
     mailbox.serve_together(MAIL, sender_keys, BATCH, _work_on)
 
 
@@ -69,20 +69,24 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
-    """For arrivals whose last worker recorded no outcome: one that kills its worker shows itself."""
+    """Processes one arrival at a time, because the last worker recorded no outcome.
+
+    This shows which arrival kills its worker. Returns the arrivals to retry later, like `_process`.
+    """
     busy: list[Claimed] = []
     stuck: dict[str, str] = {}
     for number, claimed in enumerate(batch):
-        # Not those before: one that is to be tried again later would have a lease.
+        # Leave out the arrivals before: an arrival that has to be retried would keep its lease.
         with mailbox.in_progress(MAIL, claimed, batch[number:]):
             busy += _process([claimed], stuck)
     return busy
 
 
 def _process(batch: Sequence[Claimed], stuck: dict[str, str]) -> Sequence[Claimed]:
-    """Processes the batch in one transaction; returns those that need what another transaction holds.
+    """Processes the batch in one transaction. Returns the arrivals that have to be retried later.
 
-    So do those behind an arrival that is to be tried again: `stuck` has it by its sender, and the function keeps that.
+    These need a row that another transaction has locked, or follow an arrival that failed. `stuck` maps a sender to its
+    failed arrival; the function updates it.
     """
     with transaction():
         if not mailbox.holding(MAIL, batch):
@@ -117,9 +121,12 @@ def _read(stored: Stored) -> Arrival | None:
 
 
 def _do(received: Received, stuck: dict[str, str], unit: Unit) -> bool:
-    """Applies the arrival, unless an earlier one of its sender is `stuck`: then raises Busy. False: it is to wait."""
+    """Applies the arrival; returns False if it has to wait for its message.
+
+    Raises Busy if an earlier arrival of the sender is `stuck`.
+    """
     stored, channel = received.stored, received.channel
-    # One that is stuck itself is tried again: all tasks of a unit may be.
+    # The stuck arrival itself is tried again: a unit may run all its tasks a second time.
     if stuck.get(stored.sender_key, stored.id) != stored.id:
         raise Busy
     if stored.deaths > MOST_DEATHS:
@@ -139,7 +146,7 @@ def _do(received: Received, stuck: dict[str, str], unit: Unit) -> bool:
 
 
 def _record(taken: Sequence[Received], results: Sequence[bool | Exception]) -> None:
-    """Records the outcomes of the arrivals, but for those that are busy."""
+    """Records the outcomes of all arrivals that are not busy."""
     ended = [each for each in zip(taken, results, strict=True) if not isinstance(each[1], Busy)]
     problems = [_problem(each.stored, result) if isinstance(result, Exception) else None for each, result in ended]
     ends = [isinstance(result, Deadly) or each.stored.errors + 1 >= MOST_ERRORS for each, result in ended]

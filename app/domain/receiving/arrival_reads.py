@@ -1,4 +1,4 @@
-"""The rows that a batch of arrivals needs from its unit, read in a few statements for any number of them."""
+"""Reads the rows that a batch of arrivals needs, with a few statements for any number of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Items = Sequence[tuple[Channel, Arrival]]
 
 
 def needs(items: Items) -> Iterator[Key]:
-    """The identities of the senders; with these the unit locks their contacts."""
+    """Yields the keys of the senders' identities, through which the unit also locks their contacts."""
     for channel, item in items:
         if isinstance(item, (Received, Blocked)):
             yield senders.key(channel, item.sender)
@@ -32,12 +32,15 @@ def needs(items: Items) -> Iterator[Key]:
 
 
 def read(items: Items, unit: Unit) -> None:
-    """Reads the named messages, contacts, conversations and waiting runs, as far as no other transaction has them."""
+    """Reads the messages, contacts, conversations and waiting runs of the items.
+
+    Skips rows that another transaction has locked.
+    """
     names = [_name(channel, item) for channel, item in items if not isinstance(item, (Blocked, Moved))]
     places = provider_messages.look_up(unit, list(dict.fromkeys(names)))
     contacts = [_contact(place) for place in places]
     unit.read([*contacts, *_phones(items, unit)])
-    # A row whose contact another transaction has must not be locked: that one may wait for it.
+    # Do not lock a row whose contact another transaction has locked: that transaction may wait for the row.
     free = [place for place in places if unit.is_free(_contact(place))]
     unit.read(provider_messages.keys(free))
     wanted = list(dict.fromkeys(_peers(items, unit)))
@@ -55,7 +58,7 @@ def _contact(place: Place) -> Key:
 
 
 def _phones(items: Items, unit: Unit) -> Iterator[Key]:
-    """The numbers of senders who are new."""
+    """Yields the keys of phone numbers of senders who are not known yet."""
     for channel, item in items:
         if isinstance(item, (Received, Echoed)) and item.phone is not None:
             identity = senders.key(channel, item.sender if isinstance(item, Received) else item.recipient)

@@ -1,4 +1,4 @@
-"""Identifications: join a visitor of a web chat to the contact that the workspace's signature names."""
+"""Identifications: join a web chat's visitor to the contact that a signed user id names."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PAUSE_SECONDS = 0.02
 
 
 def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
-    """Joins the visitor to the contact whose `external_id` is the user, and moves its conversation there.
+    """Joins the visitor to the contact whose `external_id` is `user_id`, with its conversation.
 
-    The contact is made if there is none. All visitors of one user see the same conversation. Safe to repeat.
-    Raises Conflict if the visitor is known to be another user, NotFound if it was deleted, and Unavailable if others
-    hold the contacts for long.
+    Creates the contact if there is none. All visitors of one user see the same conversation. Safe to repeat. Raises
+    Conflict if the visitor is known to be another user, NotFound if the visitor was deleted, and Unavailable if the
+    contacts stay locked for _PATIENCE_SECONDS.
     """
     if visitor.user_id == user_id:
         return
@@ -42,7 +42,7 @@ def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
 
 
 def _join_now(visitor: Visitor, user_id: str, trace_id: str) -> bool:
-    """Whether nothing that the join needs was held by another transaction."""
+    """Joins them. Returns False, with nothing done, if another transaction has locked a row."""
 
     def task(unit: Unit) -> None:
         payload = {"external_id": user_id}
@@ -82,7 +82,10 @@ def _join(change: Change, visitor: Visitor, user_id: str) -> None:
 
 
 def _share(visitor: Visitor, user_id: str) -> None:
-    """Lets all visitors of the user see the same conversation. The contact's lock keeps two from being the first."""
+    """Lets all visitors of the user see the same conversation.
+
+    The contact's lock ensures that only one visitor is the first.
+    """
     found = rows(
         """
         UPDATE visitors SET user_id = %(user_id)s, peer = coalesce((
@@ -93,7 +96,7 @@ def _share(visitor: Visitor, user_id: str) -> None:
         {"user_id": user_id, "channel_id": visitor.channel_id, "id": visitor.id},
     )
     if not found:
-        raise NotFound  # it was deleted meanwhile
+        raise NotFound  # the visitor was deleted meanwhile
     [(peer,)] = found
     rows(
         "UPDATE conversations SET peer = %s WHERE channel_id = %s AND peer = %s RETURNING id",

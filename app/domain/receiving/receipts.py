@@ -18,9 +18,9 @@ KEPT = timedelta(days=1)
 
 
 def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
-    """Raises the message's status to that of the receipt, which settles one that is `unknown`; records the event.
+    """Raises the message's status to the receipt's, also from `unknown`, and records the event.
 
-    False if there is no such message yet. Raises Busy.
+    Returns False if the message is not known yet. Raises Busy.
     """
     unit = change.unit
     message = provider_messages.find(unit, channel, receipt.provider_id, receipt.message_id)

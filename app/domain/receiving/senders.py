@@ -1,4 +1,4 @@
-"""Senders: who a provider's webhook is about, and which contact that is."""
+"""Senders: which sender a provider's webhook is about, and which contact that is."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ LONGEST_NAME = 255
 
 
 def key(channel: Channel, external_id: str) -> Key:
-    """The key of the identity of that sender."""
+    """Returns the key of the sender's identity."""
     return identities.key(channel.workspace_id, channel.kind, external_id)
 
 
 def phone_keys(workspace_id: str, phone: str | None) -> list[Key]:
-    """The keys of contacts with the number, in all its forms; none if it is not a number."""
+    """Returns the keys of contacts with the number, in all its forms; none if it is not a number."""
     is_number = phone is not None and phones.E164.fullmatch(phone)
     return contacts.ways_to_find(workspace_id, "phone", str(phone)) if is_number else []
 
 
 def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
-    """The sender's contact, locked; None if the sender is not known yet. Raises Busy."""
+    """Returns the sender's contact, locked; None if the sender is not known yet. Raises Busy."""
     identity = identities.find(unit, channel.workspace_id, channel.kind, external_id)
     return unit.get(Contact, channel.workspace_id, "id", identity.contact_id) if identity else None
 
@@ -46,9 +46,10 @@ def contact_of(
     phone: str | None = None,
     locale: str | None = None,
 ) -> Contact:
-    """The sender's contact, locked; created for a sender that is not known yet. Raises Busy.
+    """Returns the sender's contact, locked; created for a sender that is not known yet. Raises Busy.
 
-    `phone` is attested by the provider: the contact with this number is the sender. An existing contact keeps its name.
+    `phone` is confirmed by the provider: the contact with this number is the sender. An existing contact keeps its
+    name.
     """
     unit, contact = change.unit, known(change.unit, channel, external_id)
     if contact is not None:
@@ -64,10 +65,11 @@ def contact_of(
 def move(
     change: Change, channel: Channel, formers: Sequence[str], external_id: str, *, phone: str | None = None
 ) -> Contact | None:
-    """The contact that was known by one of `formers` and is `external_id` from now on; None if there is none.
+    """Gives the contact of one of `formers` the identity `external_id`.
 
-    If another contact is known by that, or by the phone, both are one from now on; if the workspace tells them apart
-    they are only suggested to be one, and keep their identities (None). Raises Busy.
+    Returns it, or None if unknown. If another contact has that identity or the phone number, merges the two. If both
+    have an `external_id` of the workspace, only suggests the merge, leaves their identities and returns None. Raises
+    Busy.
     """
     unit = change.unit
     names = [each for each in (*formers, external_id) if known(unit, channel, each) is not None]
@@ -92,7 +94,7 @@ def move(
 
 
 def _joined(change: Change, contact: Contact, other: Contact) -> Contact | None:
-    """Both as one; None if they are only suggested to be one, because the workspace tells them apart."""
+    """Merges the contacts. If both have an `external_id`, only suggests the merge and returns None."""
     if None in (contact.external_id, other.external_id):
         return merges.merge(change, contact, other)
     merges.suggest(change.unit, contact.workspace_id, contact.id, other.id, "same_phone")
@@ -100,9 +102,9 @@ def _joined(change: Change, contact: Contact, other: Contact) -> Contact | None:
 
 
 def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
-    """The contact with the number that it turns out to have; if another has that, both are one from now on.
+    """Gives the contact its confirmed number. Merges it with another contact that has the number.
 
-    If the contact is known by another number, or the workspace tells them apart, they are only suggested to be one.
+    Only suggests the merge if the contact has another number, or both have an `external_id`.
     """
     if phone is None or not phones.E164.fullmatch(phone) or contact.phone in phones.ways_to_write(phone):
         return contact
@@ -121,7 +123,7 @@ def _holder(unit: Unit, workspace_id: str, phone: str | None) -> Contact | None:
 
 
 def _names(name: str | None) -> dict[str, Any]:
-    # PostgreSQL stores no U+0000; a line would break out of lists.
+    # PostgreSQL cannot store U+0000, and line breaks would break the layout of lists.
     composed = unicodedata.normalize("NFC", name or "")
     clean = " ".join("".join(each if each.isprintable() else " " for each in composed).split())
     first, _, last = clean.partition(" ")

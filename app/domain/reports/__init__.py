@@ -1,1 +1,4 @@
-"""Reports of the inbox: figures of messages and conversations, counted after the fact, and read over days of a zone."""
+"""Reports of the inbox: figures of messages and conversations, counted in the background.
+
+Reports cover days of a time zone.
+"""

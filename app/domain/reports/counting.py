@@ -1,7 +1,7 @@
-"""Counting: adds what was recorded in the inbox to its figures, each thing exactly once.
+"""Counting: adds what happened in the inbox to its figures, each thing exactly once.
 
-Messages are found by when they were stored or sent, and the beginnings and closings of conversations where a trigger
-has noted them. The figures of a part, and the moment up to which it counted, are stored in one transaction.
+Messages are found by when they were stored or sent. Openings and closings of conversations are found where a database
+trigger noted them. The figures of a part, and the time up to which it counted, are stored in one transaction.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from app.domain.insight import figures
 from app.domain.reports import openings
 from app.domain.reports.openings import DIMENSIONS, Figure, Happening, Opening, Openings
 
-# Of each kind, a transaction counts about as many. PostgreSQL ends one that computes for ten seconds.
+# About how many things of each kind one transaction counts. PostgreSQL ends a transaction that computes for ten
+# seconds.
 PART = 2_000
-# A pass stops after this long; the next one goes on.
+# How long a pass counts; the next one continues.
 SLICE_SECONDS = 0.25
 KEPT = timedelta(days=400)
-# A message that is sent this long after its conversation was closed can still be the first answer.
+# How long after the closing of its conversation a message may be sent and still count as the first answer.
 CLOSED_KEPT = timedelta(days=7)
-# In a month, as many values of each dimension have figures of their own: those that were there first.
+# How many values of each dimension have figures of their own in a month: the first to occur.
 MOST_VALUES = 500
 
 
 def count_up() -> int:
     """Counts what was recorded and not counted yet; returns how many things.
 
-    Bounded in time. Safe to run concurrently: one of the callers counts. Nothing is missed that commits late, because
-    it never counts beyond the start of a transaction that is still running.
+    Bounded in time. Safe to run concurrently: only one caller counts. It never counts beyond the start of a transaction
+    that is still running, so late commits are not missed.
     """
     count("INSERT INTO inbox_figure_progress VALUES (true, now(), now()) ON CONFLICT DO NOTHING")
     ends, counted = time.monotonic() + SLICE_SECONDS, 0
@@ -45,7 +46,7 @@ def count_up() -> int:
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` rows of each kind that are too old; returns how many. Safe to run concurrently."""
+    """Deletes up to `limit` outdated rows of each kind; returns how many. Safe to run concurrently."""
     return (
         delete_some("inbox_figures", "starts_at < now() - %s", "starts_at", (KEPT,), limit, key="ctid")
         + delete_some("inbox_figure_values", "month < now() - %s", "month", (KEPT,), limit, key="ctid")
@@ -61,7 +62,7 @@ def forget_old(limit: int = 10_000) -> int:
 
 
 def _count_part(settled: datetime) -> int | None:
-    """Counts a part; None if there is nothing before `settled`, or another process is counting."""
+    """Counts a part. None if nothing is left before `settled`, or another process is counting."""
     with transaction():
         behind = rows("SELECT counted_until FROM inbox_figure_progress FOR UPDATE SKIP LOCKED")
         if not behind or settled <= behind[0][0]:
@@ -101,14 +102,14 @@ def _keep(known: Openings, workspaces: Mapping[str, str]) -> None:
 
 def _add(amounts: Counter[Figure]) -> None:
     if not amounts:
-        return  # an erasure alone counts for nothing
+        return  # only an erasure happened, which counts for nothing
     amounts = _with_few_values(amounts)
     columns: list[list[Any]] = [list(column) for column in zip(*amounts, strict=True)]
     rows(_ADD, (*columns, list(amounts.values())))
 
 
 def _with_few_values(amounts: Counter[Figure]) -> Counter[Figure]:
-    """The same with the values of each month beyond MOST_VALUES of a dimension summed up."""
+    """Returns the amounts, with values beyond MOST_VALUES of a month and dimension added under ""."""
     wanted = sorted({_listed(figure) for figure in amounts if figure.dimension in DIMENSIONS})
     if not wanted:
         return amounts
@@ -125,10 +126,10 @@ def _listed(figure: Figure) -> tuple[str, str, datetime, str]:
     return figure.workspace_id, figure.dimension, figure.hour.replace(day=1, hour=0), figure.value
 
 
-# The index of messages that were not sent by Bellhop needs these words.
+# The condition for messages that Bellhop did not send. The index is used only with exactly these words.
 _IS_NOTED = "(direction = 'in' OR author->>'type' = 'provider')"
 
-# Up to where the part reaches: about as many of each kind. What happened at the same time is counted at once.
+# The end of the part, so that it has about PART of each kind. Things at the same time are counted together.
 _UNTIL = f"""
     SELECT greatest(%(since)s + interval '1 microsecond', least(%(settled)s,
         (SELECT created_at FROM messages WHERE {_IS_NOTED} AND created_at >= %(since)s AND created_at < %(settled)s

@@ -1,4 +1,4 @@
-"""Openings: what happens to conversations between being opened and closed, and the figures that it makes."""
+"""Openings: what happens to a conversation between opening and closing, and the figures of it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import NamedTuple
 
 from app.domain.reports.histograms import bucket_of
 
-# What is counted; and the durations, which are histograms.
+# The counts, and the durations, which are histograms.
 COUNTS = ("received", "sent", "sent_by_programs", "opened", "reopened", "answered", "closed")
 DURATIONS = ("answer_time", "resolution_time")
 DIMENSIONS = ("channel", "member", "label")
-# What is counted of some dimensions; of the others, all is.
+# The counts that exist for a dimension. Dimensions that are not listed have all.
 COUNTS_OF = {
     "member": ("sent", "answered", "closed"),
     "label": ("received", "sent", "sent_by_programs", "answered", "closed"),
 }
-# The authors of answers by people.
+# The author types of answers by people.
 _PEOPLE = ("member", "provider")
-# The order of what happens at the same time.
+# The order in which things at the same time are counted.
 _ORDER = {kind: place for place, kind in enumerate(("began", "reopened", "received", "sent", "closed", "erased"))}
 
 
 class Happening(NamedTuple):
-    """Something that happened to a conversation. `kind`: one of _ORDER; `at`: when it was recorded.
+    """Something that happened to a conversation. `kind`: one of _ORDER. `at`: when it was recorded.
 
-    `member_id`: of a message, its author; of a closing, the assignee. `written_at`, `author`: of a message.
+    `member_id`: the author of a message, or the assignee at a closing. `written_at`, `author`: only of messages.
     """
 
     at: datetime
@@ -43,7 +43,7 @@ class Happening(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """What an amount is counted as. `hour`: when that begins; `value`: '' for the whole workspace."""
+    """What an amount counts. `hour`: the start of the hour. `value`: '' for the whole workspace."""
 
     workspace_id: str
     dimension: str
@@ -55,7 +55,10 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A conversation since it began or was opened again. `is_answered`: by a person, after the contact had written."""
+    """A conversation since its latest opening.
+
+    `is_answered`: whether a person answered after the contact had written.
+    """
 
     opened_at: datetime
     first_received_at: datetime | None = None
@@ -67,10 +70,10 @@ Openings = MutableMapping[str, Opening | None]
 
 
 def count(happenings: Iterable[Happening], openings: Openings) -> Counter[Figure]:
-    """The figures of what has happened, which brings the openings of these conversations up to date.
+    """Returns the figures of the happenings, and updates the openings of their conversations.
 
-    None: the opening is not known, as of a conversation that is older than the figures. What happened later is counted
-    by a later call, with the same result as if it had been one call.
+    An opening is None if it is unknown, as of a conversation older than the figures. Later happenings can be counted by
+    a later call, with the same result.
     """
     figures: Counter[Figure] = Counter()
     for each in sorted(happenings, key=lambda happening: (happening.at, _ORDER[happening.kind])):
@@ -96,7 +99,7 @@ def _changed(opening: Opening | None, each: Happening) -> Opening | None:
 
 
 def _measures(each: Happening, opening: Opening | None) -> Iterator[tuple[str, int]]:
-    """What it counts as, each with its bucket. `opening`: as it was before."""
+    """Yields (measure, bucket) for each thing that `each` counts as. `opening`: the state before it."""
     if each.kind == "received":
         yield "received", 0
     elif each.kind == "sent":
@@ -115,7 +118,7 @@ def _measures(each: Happening, opening: Opening | None) -> Iterator[tuple[str, i
 
 
 def _is_first_answer(each: Happening, opening: Opening) -> bool:
-    """Whether a person has written it as the first one since the contact's first message, before the closing."""
+    """Returns whether it is a person's first answer to the contact, before the closing."""
     began, written_at = opening.first_received_at, each.written_at
     if each.author not in _PEOPLE or opening.is_answered or began is None or written_at is None:
         return False

@@ -1,6 +1,6 @@
-"""Periods: days of a time zone, their steps, and the hours, days and months (UTC) whose figures make them up.
+"""Periods: days of a time zone, their steps, and the UTC hours, days and months of their figures.
 
-An hour of UTC belongs to the day in which it begins: in zones that are half an hour off, days are cut at that hour.
+A UTC hour belongs to the day in which it begins. In zones that are half an hour off, days are cut at that hour.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from app.lib.time_zones import moment
 MOST_DAYS = 366
 USUAL_DAYS = 30
 _DAY = timedelta(days=1)
-# The longest period, in days, whose steps are of that kind.
+# The longest period, in days, that has steps of each kind.
 _STEPS = ((2, "hour"), (31, "day"), (92, "week"), (MOST_DAYS, "month"))
 
 
 class Piece(NamedTuple):
-    """Figures of a grain, of times from `since` on and before `until`."""
+    """The figures of one grain from `since` on and before `until`."""
 
     grain: str
     since: datetime
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """All days from `first` to `last` in a zone: at most MOST_DAYS."""
+    """The days from `first` to `last` in a time zone, MOST_DAYS at most."""
 
     first: date
     last: date
@@ -41,31 +41,31 @@ class Period:
 
     @property
     def days(self) -> int:
-        """How many days it has."""
+        """The number of days."""
         return (self.last - self.first).days + 1
 
     @property
     def step(self) -> str:
-        """What its steps are: `hour`, `day`, `week` (from Monday) or `month`."""
+        """The kind of its steps: `hour`, `day`, `week` (from Monday) or `month`."""
         return next(step for days, step in _STEPS if self.days <= days)
 
     @property
     def since(self) -> datetime:
-        """When it begins."""
+        """The time at which the period begins."""
         return _midnight(self.first, self.zone)
 
     @property
     def until(self) -> datetime:
-        """When it is over."""
+        """The time at which the period is over."""
         return _midnight(self.last + _DAY, self.zone)
 
     @property
     def before(self) -> Period:
-        """The same number of days before it."""
+        """The period of as many days just before this one."""
         return Period(self.first - self.days * _DAY, self.first - _DAY, self.zone)
 
     def steps(self) -> list[tuple[datetime, datetime]]:
-        """The beginning and end of each step; the first and the last may be cut off by those of the period."""
+        """Returns the beginning and end of each step. The period may cut off the first and the last one."""
         if self.step == "hour":
             hours = (self.until - self.since) // timedelta(hours=1)
             starts = [self.since + timedelta(hours=number) for number in range(hours)]
@@ -82,7 +82,7 @@ class Period:
 
 
 def chosen(first: date | None, last: date | None, zone: ZoneInfo) -> Period:
-    """The period from the first to the last of these days: by default USUAL_DAYS, and up to today. Raises Invalid."""
+    """Returns the period from `first` to `last`. By default, USUAL_DAYS up to today. Raises Invalid."""
     if last is None:
         last = clock.now().astimezone(zone).date()
     period = Period(first or last - (USUAL_DAYS - 1) * _DAY, last, zone)
@@ -104,7 +104,7 @@ def day(text: str) -> date:
 
 
 def pieces(since: datetime, until: datetime, grains: Sequence[str] = ("month", "day", "hour")) -> list[Piece]:
-    """As few pieces as possible that make up the time between the two."""
+    """Returns the fewest pieces that make up the time from `since` to `until`."""
     grain, *finer = grains
     if not finer:
         return [Piece(grain, since, until)] if since < until else []

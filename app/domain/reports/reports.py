@@ -1,6 +1,6 @@
-"""Reports of the inbox, read from its figures: sums of a period, of its steps, by what, and by hour of the week.
+"""Reports of the inbox, read from its figures: by period, step, dimension and hour of the week.
 
-A read costs the same however many conversations and messages there are.
+A read costs the same for any number of conversations and messages.
 """
 
 from __future__ import annotations
@@ -16,48 +16,48 @@ from app.domain.reports.histograms import quantile
 from app.domain.reports.openings import COUNTS, DURATIONS
 from app.domain.reports.periods import Period
 
-# As many values of a dimension are shown: those with the most messages and conversations. The others are summed up.
+# How many values of a dimension are shown: the most active ones. The others are summed up.
 MOST_SHOWN = 200
-# What the hours of the week count.
+# The measures that are counted by hour of the week.
 OF_WEEK = ("received", "sent", "opened", "closed")
 
 
 @dataclass(slots=True)
 class Figures:
-    """Sums: `counts` by the names in COUNTS, `histograms` by those in DURATIONS."""
+    """Sums. `counts`: by the names in COUNTS. `histograms`: by the names in DURATIONS."""
 
     counts: Counter[str] = field(default_factory=Counter)
     histograms: Mapping[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in DURATIONS})
 
     def count(self, measure: str, bucket: int, amount: int) -> None:
-        """Adds an amount of a measure."""
+        """Adds an amount of a measure. `bucket` counts only for durations."""
         if measure in self.histograms:
             self.histograms[measure][bucket] += amount
         else:
             self.counts[measure] += amount
 
     def add(self, other: Figures) -> None:
-        """Adds all of the other."""
+        """Adds all figures of `other`."""
         self.counts.update(other.counts)
         for name, histogram in other.histograms.items():
             self.histograms[name].update(histogram)
 
     def seconds(self, duration: str, share: float) -> float | None:
-        """The seconds that this share of the durations did not exceed; None if there are none."""
+        """Returns the seconds that `share` of the durations did not exceed; None if there are none."""
         return quantile(self.histograms[duration], share)
 
     @property
     def activity(self) -> int:
-        """How much there was, by which values are ranked."""
+        """The sum of all counts, by which values are ranked."""
         return sum(self.counts[name] for name in COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`steps`: the beginning of each with its figures, in order; `before`: of the period before, or None.
+    """A report. `steps`: the beginning of each step, with its figures, in order.
 
-    There is no `before` if figures do not reach back so far. `since`: when the figures of the installation begin, or
-    None if there are none yet.
+    `before`: the figures of the period before; None if figures do not reach back that far. `since`: when the
+    installation's figures begin; None if there are none yet.
     """
 
     period: Period
@@ -69,7 +69,7 @@ class Report:
 
 @replica.may_read
 def read(workspace_id: str, period: Period) -> Report:
-    """The report of the workspace's whole inbox. Three statements."""
+    """Returns the report of the workspace's whole inbox. Takes three statements."""
     progress = rows("SELECT begun_at FROM inbox_figure_progress")
     since = progress[0][0] if progress else None
     steps = period.steps()
@@ -87,9 +87,9 @@ def read(workspace_id: str, period: Period) -> Report:
 
 @replica.may_read
 def by(workspace_id: str, dimension: str, period: Period) -> tuple[dict[str, Figures], Figures | None]:
-    """The figures of the period by the values of the dimension, the most active first; and the sum of the others.
+    """Returns the figures of the period for each value of the dimension, and the sum of the others.
 
-    At most MOST_SHOWN values. One statement.
+    The most active values come first, up to MOST_SHOWN. The sum is None if there are no others. Takes one statement.
     """
     sums = _sums(workspace_id, dimension, [(period.since, period.until)])
     found = {value: figures for (_, value), figures in sums.items()}
@@ -104,7 +104,10 @@ def by(workspace_id: str, dimension: str, period: Period) -> tuple[dict[str, Fig
 
 @replica.may_read
 def of_week(workspace_id: str, period: Period) -> dict[tuple[int, int], Counter[str]]:
-    """What OF_WEEK counts, by the day of the week (Monday is 1) and the hour in the period's zone. One statement."""
+    """Returns the counts of OF_WEEK by (day of the week, hour) in the period's zone; Monday is 1.
+
+    Takes one statement.
+    """
     found: dict[tuple[int, int], Counter[str]] = {}
     values = {"workspace_id": workspace_id, "zone": period.zone.key, "measures": list(OF_WEEK)}
     for day, hour, measure, amount in rows(_OF_WEEK, {**values, "since": period.since, "until": period.until}):
@@ -115,7 +118,7 @@ def of_week(workspace_id: str, period: Period) -> dict[tuple[int, int], Counter[
 def _sums(
     workspace_id: str, dimension: str, spans: Sequence[tuple[datetime, datetime]]
 ) -> dict[tuple[int, str], Figures]:
-    """The figures of each of these spans of time, by its place and the value."""
+    """Returns the figures of each span, by (its index in `spans`, value)."""
     pieces = [(number, *piece) for number, span in enumerate(spans) for piece in periods.pieces(*span)]
     numbers, grains, starts, ends = (list(column) for column in zip(*pieces, strict=True))
     values = {"workspace_id": workspace_id, "dimension": dimension, "measures": [*COUNTS, *DURATIONS]}
@@ -126,8 +129,8 @@ def _sums(
     return found
 
 
-# Each piece of each measure is a range of the primary key, which the planner would not see in a join. In pairs, so that
-# no other index will do: that by age has the figures of all workspaces.
+# Each piece of a measure is a range of the primary key, which the planner would not recognize in a join. Whole pairs
+# are compared, so that the planner uses this index and not the one by age, which has the figures of all workspaces.
 _SUMS = """
     SELECT piece.number, counted.value, measure, counted.bucket, sum(counted.amount)::bigint
     FROM unnest(%(numbers)s::int[], %(grains)s::text[], %(starts)s::timestamptz[], %(ends)s::timestamptz[])

@@ -1,1 +1,1 @@
-"""Segments: filters of contacts that have a name, who is in them, and the runs that a schedule starts for these."""
+"""Segments: named filters of contacts, and the runs that schedules start for these contacts."""

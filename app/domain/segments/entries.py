@@ -1,4 +1,4 @@
-"""Entries: which contacts are new in a segment, by a roll of those that were in it the last time."""
+"""Entries: which contacts are new in a segment, known from a roll of its former contacts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 from app.database import count, delete_some, rows, transaction
 from app.domain.segments.scans import Part
 
-# Contacts of a roll that one transaction removes.
+# The most contacts that one transaction removes from a roll.
 PART = 5_000
 
 
 class Entries(NamedTuple):
-    """Contacts that have entered a segment, in the order of their identifiers, and those that have left it."""
+    """Contacts that entered a segment since the last look, ordered by id, and contacts that left it."""
 
     entered: Sequence[str]
     left: Collection[str]
 
     def up_to(self, last_id: str | None) -> Entries:
-        """Those up to that contact; None: all."""
+        """Returns the entries up to the contact `last_id`; all if it is None."""
         if last_id is None:
             return self
         entered, left = ([each for each in some if each <= last_id] for some in self)
@@ -27,13 +27,13 @@ class Entries(NamedTuple):
 
 
 def find(automation_id: str, segment_id: str, after: str, part: Part) -> Entries:
-    """Compares a part of a scan, oldest first, with the roll. The part begins after that contact."""
+    """Compares a part of a scan, oldest first, with the roll. `after`: the contact before the part."""
     known = {id for (id,) in rows(_ROLL, (automation_id, segment_id, after, part.last_id, part.last_id))}
     return Entries([each for each in part.ids if each not in known], known.difference(part.ids))
 
 
 def keep(workspace_id: str, automation_id: str, segment_id: str, entries: Entries) -> None:
-    """Brings the roll up to date."""
+    """Updates the roll with the entries."""
     about = {"workspace_id": workspace_id, "automation_id": automation_id, "segment_id": segment_id}
     if entries.entered:
         count(_ADD, {**about, "ids": list(entries.entered)})
@@ -42,14 +42,14 @@ def keep(workspace_id: str, automation_id: str, segment_id: str, entries: Entrie
 
 
 def drop_left() -> int:
-    """Removes some of the rolls of schedules that are no more; returns how many contacts they named."""
+    """Removes parts of rolls whose schedules are gone; returns how many contacts were removed."""
     return sum(_drop_some(automation_id, segment_id) for automation_id, segment_id in rows(_LEFT))
 
 
 def _drop_some(automation_id: str, segment_id: str) -> int:
-    """Removes some of the roll, unless the automation has been published with that schedule again."""
+    """Removes a part of the roll, unless the automation has been published with the schedule again."""
     with transaction():
-        # A publication holds this lock, and what it has changed is seen by the next statement.
+        # A publication holds this lock. The next statement sees the changes of a finished publication.
         if not rows("SELECT 1 FROM automations WHERE id = %s FOR UPDATE SKIP LOCKED", (automation_id,)):
             return 0
         is_left = "automation_id = %s AND segment_id = %s AND NOT " + _HAS_SCHEDULE.format("segment_contacts")
@@ -70,7 +70,7 @@ _REMOVE = """
 """
 _HAS_SCHEDULE = """EXISTS (SELECT FROM schedules
     WHERE schedules.automation_id = {0}.automation_id AND schedules.segment_id = {0}.segment_id)"""
-# The rolls are found by going from one to the next.
+# A skip scan: goes from one roll to the next, not through all contacts.
 _LEFT = f"""
     WITH RECURSIVE roll(automation_id, segment_id) AS (
         (SELECT automation_id, segment_id FROM segment_contacts ORDER BY automation_id, segment_id LIMIT 1)

@@ -1,4 +1,4 @@
-"""Occurrences: the times of a schedule, by the clock of a time zone."""
+"""Occurrences: the times of a schedule, in a time zone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from zoneinfo import ZoneInfo
 from app.domain.triggers.timed_triggers import WEEKDAYS, Trigger
 from app.lib import time_zones
 
-# Between the days of two occurrences lie at most so many.
+# The most days between two occurrences, and one more.
 _MOST_DAYS = 32
 
 
 def next_after(trigger: Trigger, zone: ZoneInfo, after: datetime) -> datetime:
-    """The first occurrence later than `after`.
+    """Returns the first occurrence later than `after`.
 
-    A time that the clock skips comes later by as much; one that it shows twice comes once, the first time. In a month
-    without the day, it is the last one.
+    A time that the clock skips occurs later by the length of the gap. A time that it shows twice occurs once, the first
+    time. In a month without the day, the last day is used.
     """
     clock, first = time.fromisoformat(trigger["at"]), after.astimezone(zone).date()
     days = (first + timedelta(days=number) for number in range(_MOST_DAYS + 1))

@@ -1,7 +1,7 @@
-"""Scans: find the contacts of a segment, part by part, in the order of their identifiers.
+"""Scans: find the contacts of a segment, part by part, in the order of their ids.
 
-SQL decides about most contacts, `conditions.holds` about the others, so a part costs the same whatever it finds. If the
-condition needs a tag, only contacts that have its search key are looked at.
+SQL decides about most contacts, and `conditions.holds` about the rest. So a part costs the same, however many contacts
+it finds. If the condition needs a tag, only contacts with its search key are examined.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from app.domain.triggers.conditions import holds
 from app.lib import json
 from app.models.contacts import Contact
 
-# What a filter can name of a contact that the contact itself does not show.
+# Fields that filters can name but the API's contact does not show.
 FURTHER_FIELDS = ("last_received_at", "last_sent_at", "channel_kinds")
 MOST_COUNTED_SECONDS, MOST_LISTED_SECONDS = 5.0, 1.0
 SAMPLE = 10
-# Contacts that one statement looks at: fewer, if the filter has many comparisons, and at first, as that may be enough.
+# How many contacts one statement examines. Fewer at first, as these may be enough, and fewer if the filter has many
+# comparisons.
 _FIRST_ROWS, _LEAST_ROWS, _COMPARISONS = 5_000, 100, 25_000
 # The most tags that are looked up together: each costs a lookup in every segment of contacts.
 _MOST_TAGS = 10
-# Contacts that are read together to be judged.
+# How many contacts are read together to be judged.
 _TOGETHER = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many contacts were found; not `is_complete` if there was no time to look at all."""
+    """How many contacts were found. `is_complete`: False if there was no time to examine all."""
 
     count: int
     is_complete: bool
@@ -42,7 +43,7 @@ class Counted:
 
 
 class Part(NamedTuple):
-    """The contacts of a segment among the next ones, in order, and the last one looked at; None at the end."""
+    """The matching contacts of a part, in order, and the last contact examined; None at the end."""
 
     ids: list[str]
     last_id: str | None
@@ -50,10 +51,10 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A way through the contacts of a workspace, newest first or oldest first.
+    """A pass through the contacts of a workspace, newest or oldest first.
 
-    `condition`: a filter without faults. `filters`: those of the list of contacts, which they have to meet as well.
-    `at`: from when its days count, if not from now; contacts that were created later are left out.
+    `condition`: a valid filter. `filters`: further filters, of the list of contacts. `at`: the time from which
+    `days_ago` counts, None for now; contacts created later are left out.
     """
 
     workspace_id: str
@@ -63,7 +64,7 @@ class Scan:
     at: datetime | None = None
 
     def parts(self, seconds: float, after: str | None = None) -> Iterator[Part]:
-        """The parts after that contact, at least one, until the last one or until the time is over."""
+        """Yields the parts after the contact `after`, until the end or for `seconds`; at least one."""
         ends = time.monotonic() + seconds
         query = _Query(self)
         size = min(_FIRST_ROWS, query.most_rows)
@@ -76,7 +77,10 @@ class Scan:
 
 
 def count(workspace_id: str, condition: Mapping[str, Any]) -> Counted:
-    """Counts the contacts that meet the condition, for MOST_COUNTED_SECONDS; with the newest ones as a sample."""
+    """Counts the contacts that meet the condition, for up to MOST_COUNTED_SECONDS.
+
+    The sample has the newest contacts.
+    """
     number, is_complete = 0, False
     sample: list[str] = []
     for part in Scan(workspace_id, condition).parts(MOST_COUNTED_SECONDS):
@@ -89,10 +93,10 @@ def count(workspace_id: str, condition: Mapping[str, Any]) -> Counted:
 def page(
     workspace_id: str, condition: Mapping[str, Any], filters: Mapping[str, Any], last_id: str | None, limit: int
 ) -> tuple[list[Contact], str | None]:
-    """The first `limit` contacts after `last_id` that meet the condition and the filters of the list, newest first.
+    """Returns up to `limit` contacts that meet the condition and the filters, newest first.
 
-    Also after which contact the list goes on; None if it ends. There may be fewer contacts, even none, where a list
-    goes on: it looks for them for MOST_LISTED_SECONDS.
+    The page begins after `last_id`. Also returns after which contact the list continues; None at its end. A page may
+    have fewer contacts, even none, and still not be the last: the search stops after MOST_LISTED_SECONDS.
     """
     found: list[str] = []
     scan = Scan(workspace_id, condition, filters=filters)
@@ -105,21 +109,24 @@ def page(
 
 
 def variables(contact: Contact, further: Mapping[str, Any]) -> dict[str, Any]:
-    """What a filter can name, in the form that it has in events. `further`: the FURTHER_FIELDS."""
+    """Returns the values that a filter can name, in the form that they have in events.
+
+    `further`: the contact's FURTHER_FIELDS.
+    """
     shown = {**contacts.represent(contact), **further}
     written = {name: json.timestamp(value) for name, value in shown.items() if isinstance(value, datetime)}
     return {"contact": shown | written}
 
 
 def further_fields(contact_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The FURTHER_FIELDS of these contacts, by their identifiers."""
+    """Returns the FURTHER_FIELDS of the contacts, by contact id."""
     columns = ", ".join(_FURTHER[name] for name in FURTHER_FIELDS)
     found = rows(f"SELECT id, {columns} FROM contacts WHERE id = ANY(%s)", (list(contact_ids),))
     return {contact_id: dict(zip(FURTHER_FIELDS, values, strict=True)) for contact_id, *values in found}
 
 
 class _Query:
-    """The statement of a scan's parts, and how its contacts are judged."""
+    """The statement for the parts of a scan, and the judging of contacts that SQL is unsure of."""
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
@@ -158,7 +165,7 @@ class _Query:
         return Part(found, last_id if looked_at == size else None)
 
     def _judge(self, unsure: Sequence[str], ends: float) -> tuple[list[str], str | None]:
-        """Those of them that meet the condition, and the last one for which there was time; None if that is the end."""
+        """Returns the contacts that meet the condition, and the last one judged; None if all were."""
         found: list[str] = []
         reached: str | None = None
         for start in range(0, len(unsure), _TOGETHER):
@@ -178,7 +185,7 @@ class _Query:
 
 
 def _read(contact_ids: Sequence[str]) -> list[Contact]:
-    """The contacts, newest first; without those that have been deleted meanwhile."""
+    """Returns the contacts, newest first. Leaves out deleted ones."""
     return list(Contact.select().where(Contact.id.in_(contact_ids)).order_by(Contact.id.desc())) if contact_ids else []
 
 
@@ -192,7 +199,7 @@ _FURTHER = {
 }
 _NEWEST = {"order": "DESC", "beyond": "<", "last": "min", "end": "0", "step": "-1"}
 _OLDEST = {"order": "ASC", "beyond": ">", "last": "max", "end": "newest", "step": "1"}
-# Without the OFFSET, PostgreSQL would compute the verdict of each contact twice.
+# Without the OFFSET, PostgreSQL would compute each contact's verdict twice.
 _PART = """
     SELECT count(*), {last}(id), array_agg(id) FILTER (WHERE is_in),
         array_agg(id ORDER BY id {order}) FILTER (WHERE is_in IS NULL)
@@ -205,7 +212,7 @@ _ALL = """
     ORDER BY id {order} LIMIT %(size)s
 """
 # An index of keys has no order, but the segments of contacts have one. As in searches (Contact.newest), the OFFSET
-# keeps the planner from any other index.
+# keeps the planner from using any other index.
 _WITH_KEYS = """
     SELECT found.*
     FROM (

@@ -1,8 +1,8 @@
-"""Schedules: start runs for the contacts of a segment, each day, week or month, or when they enter it.
+"""Schedules: start runs for a segment's contacts each day, week or month, or when they enter it.
 
-An occurrence goes through the contacts in parts. Beginning the runs of a part and noting how far it has got are one
-transaction, under the lock of the schedule's row. A schedule for entries looks at the segment again after each pause,
-and begins runs for the contacts that were not in it at the look before. The first look begins none.
+An occurrence goes through the contacts in parts. Each part's runs and its progress are one transaction, under the lock
+of the schedule's row. A schedule for entries looks at the segment again after each pause, and begins runs for the
+contacts that were not in it at the previous look. The first look begins none.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from app.models.segments import Segment
 
 log = structlog.get_logger(__name__)
 
-# The `kind` of what a run has as its event.
+# The `kind` of the event that runs get, for a schedule and for an entry.
 KIND, ENTERED = "contact.scheduled", "segment.entered"
 # The most runs that one transaction begins.
 PART = 200
-# For how long one call goes on while there is more to do, and one part looks for contacts.
+# How long one call goes on if more is due, and how long one part looks for contacts.
 SLICE_SECONDS = 0.25
-# The pause between two looks for entries: this many times the duration of the first, but within these limits.
+# The pause between two looks for entries: REST_TIMES the duration of the first look, within the limits.
 REST_TIMES, LEAST_REST, MOST_REST = 20, timedelta(seconds=30), timedelta(minutes=5)
 IS_ANY_DUE = "EXISTS (SELECT FROM schedules WHERE next_at <= now())"
 
 
 class _Schedule(NamedTuple):
-    """A schedule whose time has come, by its columns."""
+    """A schedule that is due: the columns of its row."""
 
     automation_id: str
     key: str
@@ -63,7 +63,7 @@ class _Schedule(NamedTuple):
 
 
 def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) -> None:
-    """Replaces the schedules that the automation has. One that it had before goes on as it is."""
+    """Replaces the automation's schedules. A schedule that stays keeps its progress."""
     by_key = {timed_triggers.key_of(trigger): trigger for trigger in triggers}
     count("DELETE FROM schedules WHERE automation_id = %s AND key <> ALL(%s)", (automation_id, list(by_key)))
     if not by_key:
@@ -75,13 +75,13 @@ def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) 
 
 
 def count_others(workspace_id: str, automation_id: str) -> int:
-    """How many schedules other published automations of the workspace have."""
+    """Returns how many schedules the other published automations of the workspace have."""
     others = "SELECT count(*) FROM schedules WHERE workspace_id = %s AND automation_id <> %s"
     return int(rows(others, (workspace_id, automation_id))[0][0])
 
 
 def move(workspace_id: str) -> None:
-    """Moves what is still to come, as the workspace's time zone has changed."""
+    """Moves future occurrences, because the workspace's time zone has changed."""
     timezone, at = _timezone(workspace_id), now()
     for automation_id, key in rows(_COMING, (workspace_id, at)):
         trigger = timed_triggers.trigger_of(key)
@@ -91,10 +91,10 @@ def move(workspace_id: str) -> None:
 
 
 def start_some() -> int:
-    """Begins runs that are due until none is left or the slice is over; returns how many contacts it looked at.
+    """Begins due runs until none is left or the slice is over; returns 0 if nothing was done.
 
-    In each round it does a part of one schedule of a workspace, so that none delays another's. Two callers at once
-    begin each run once.
+    Each round does one part for each workspace, so that none delays another. Safe to run concurrently: each run begins
+    once.
     """
     ends, done = time.monotonic() + SLICE_SECONDS, 0
     while due := rows(_DUE):
@@ -110,7 +110,10 @@ def start_some() -> int:
 
 
 def _do_part(automation_id: str, key: str) -> bool:
-    """Begins the next runs; False if others hold the schedule or the first contact, and nothing was done."""
+    """Begins the next runs.
+
+    Returns False, with nothing done, if the schedule or first contact is locked.
+    """
     with transaction():
         found = rows(_LOCK, (automation_id, key))
         if not found:
@@ -134,7 +137,10 @@ def _do_part(automation_id: str, key: str) -> bool:
 
 
 def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_ids: Sequence[str]) -> Sequence[str]:
-    """Begins the runs of these contacts; returns those that it could do, up to the first that another one holds."""
+    """Begins runs for the contacts, up to the first that is locked elsewhere.
+
+    Returns the contacts that it has handled.
+    """
     further = scans.further_fields(contact_ids)
     triggers = timed_triggers.with_key(listener.triggers, schedule.key)
     kind = ENTERED if schedule.is_of_entries else KIND
@@ -142,7 +148,7 @@ def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_id
 
     def start(contact_id: str, unit: Unit) -> None:
         contact = unit.get(Contact, schedule.workspace_id, "id", contact_id)
-        # It may have changed since it was found, or be gone.
+        # The contact may have changed since the scan, or been deleted.
         if contact and conditions.holds(condition, scans.variables(contact, further.get(contact_id, {}))):
             timed_starts.enter(unit, listener, contact, triggers, kind)
 
@@ -159,7 +165,7 @@ def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_id
 
 
 def _reach(schedule: _Schedule, reached: str | None) -> None:
-    """Notes how far it has got; at the end, when it comes next."""
+    """Stores how far the occurrence has got. At its end, sets the next one."""
     if reached is None:
         _end(schedule)
     else:
@@ -167,7 +173,7 @@ def _reach(schedule: _Schedule, reached: str | None) -> None:
 
 
 def _end(schedule: _Schedule) -> None:
-    """One that has come meanwhile comes at once, several as one."""
+    """Sets the next occurrence. Occurrences missed meanwhile run at once, as a single one."""
     if schedule.is_of_entries:
         at = now()
         next_at = at + min(max((at - schedule.began_at) * REST_TIMES, LEAST_REST), MOST_REST)
@@ -190,7 +196,8 @@ _ADD = """
     ON CONFLICT (automation_id, key) DO NOTHING
 """
 _COMING = "SELECT automation_id, key FROM schedules WHERE workspace_id = %s AND began_at IS NULL AND next_at > %s"
-# One of a workspace, and of some workspaces, so that none waits for all of another's. A pause holds them.
+# One schedule for each workspace, of up to ten workspaces at random, so that none waits for all of another's. Paused
+# automations keep their schedules waiting.
 _DUE = """
     SELECT automation_id, key FROM (
         SELECT DISTINCT ON (schedule.workspace_id) automation_id, key

@@ -1,4 +1,4 @@
-"""Segments: filters of contacts that have a name."""
+"""Segments: named filters of contacts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the fields given, from now on. Raises NotFound."""
+    """Changes the given fields. Raises NotFound."""
     segment = Segment.find(change.workspace_id, change.target)
     if change.payload:
         Segment.update(**change.payload).where(Segment.id == segment.id).execute()
@@ -40,7 +40,7 @@ def update(change: Change) -> Effect:
 def delete(change: Change) -> Effect:
     """Deletes the segment.
 
-    Raises NotFound, and Conflict if a published automation starts runs for it, or a scheduled broadcast is for it.
+    Raises NotFound, and Conflict if a published automation starts runs for it or a scheduled broadcast uses it.
     """
     segment = Segment.find(change.workspace_id, change.target)
     for automation_id, name in rows(_USERS, (segment.id,)):
@@ -59,7 +59,7 @@ def delete(change: Change) -> Effect:
 
 
 def find(workspace_id: str, segment_id: str) -> Segment | None:
-    """The segment; None if the workspace has no such one."""
+    """Returns the segment; None if the workspace has none with that id."""
     found: Segment | None = Segment.in_workspace(workspace_id).where(Segment.id == segment_id).first()
     return found
 

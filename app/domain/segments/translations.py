@@ -1,7 +1,7 @@
-"""Translations: conditions on contacts as SQL that is true, false or NULL.
+"""Translations: conditions on contacts as SQL, which yields true, false or NULL.
 
-NULL stands for what SQL cannot tell exactly, such as the case of letters beyond ASCII. There `conditions.holds`
-decides: what it says is what a condition means. SQL combines the three values as a condition combines its parts.
+NULL means that SQL cannot decide exactly, such as the case of letters beyond ASCII. Then `conditions.holds` decides,
+which defines what a condition means. AND, OR and NOT of SQL combine the three values correctly.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from app.domain.triggers.comparisons import (
 )
 from app.lib import json
 
-# Columns of a row called `contact`, by their type.
+# Columns of the row `contact`, by type.
 TEXTS = ("id", "external_id", "email", "phone", "first_name", "last_name", "locale", "timezone")
 TIMES = ("created_at", "updated_at", "last_received_at", "last_sent_at")
 _CUSTOM = "contact.custom_fields."
 _UNKNOWN = "NULL::boolean"
 
-# Up to here, floats have all whole numbers.
+# Floats represent all integers below this exactly.
 _LARGEST = 2**53
 _OPERATORS = dict(zip(ORDERED, (">", "<", ">=", "<="), strict=True))
 _OPPOSITES = {"not_equals": "equals", "not_contains": "contains", "not_exists": "exists"}
-# What `str.strip` removes, of ASCII.
+# The ASCII characters that `str.strip` removes.
 _SPACES = r"E' \t\n\x0b\f\r\x1c\x1d\x1e\x1f'"
 _NUMBER = "'^[+-]?[0-9]{1,18}([.][0-9]{1,18})?$'"
 # Ranges of non-ASCII characters that `comparisons.text` strips, drops, turns into ASCII or joins with an ASCII letter.
@@ -50,7 +50,7 @@ TURNING_ASCII = (
     "\U000110bd-\U000110cd\U00013430-\U00013438\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U0001d400-\U0001d6a3"
     "\U0001d7ce-\U0001d7ff\U0001f100-\U0001f190\U0001fbf0-\U0001fbf9\U000e0001-\U000e007f"
 )
-# Days that the month has in every year, so that the text can be cast.
+# Only days that the month has in every year, so that the text can be cast to a time.
 _TIME = (
     "'^[1-9][0-9]{3}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
     "(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{3})?Z)?$'"
@@ -58,7 +58,7 @@ _TIME = (
 
 
 class Translation:
-    """The SQL of a condition without faults and without `days_ago`, and the `values` of its parameters."""
+    """The SQL of a valid condition without `days_ago`, and the `values` of its parameters."""
 
     def __init__(self, condition: Mapping[str, Any]) -> None:
         self.values: dict[str, Any] = {}
@@ -98,14 +98,14 @@ class Translation:
             ELSE {self._ascii(column, comparison, value)} END)"""
 
     def _is_unknown(self, column: str, values: Sequence[Any]) -> str:
-        """Whether SQL cannot tell how the text compares with the values, because of characters beyond ASCII."""
+        """SQL for whether the text's non-ASCII characters may change how it compares with the values."""
         has_others = f"octet_length({column}) <> length({column})"
         if not all(text(each).isascii() for each in values):
             return has_others
         return f"{has_others} AND {column} ~ {self._value(f'[{TURNING_ASCII}]')}"
 
     def _ascii(self, column: str, comparison: str, value: Any) -> str:
-        """For text that is not empty, and that SQL can compare with the value."""
+        """SQL for text that is not empty and that SQL can compare with the value."""
         compared = f"""lower(btrim({column}, {_SPACES}) COLLATE "C")"""
         match comparison:
             case "exists":
@@ -156,7 +156,7 @@ class Translation:
             END)"""
 
     def _has_in_another_case(self, name: str) -> str:
-        """Whether the contact may have the custom field in another case, which `conditions.holds` finds."""
+        """SQL for whether the contact may have the field in another case, which `conditions.holds` finds."""
         if not name.isascii():
             return "contact.custom_fields <> '{}'"
         written = json.dumps(name.lower()).decode()
@@ -173,7 +173,7 @@ class Translation:
             return _UNKNOWN
         values = _values(comparison, value)
         numbers = _numbers(values)
-        # Text that is no number may still be how Python writes one, such as 1e+30.
+        # Text that is not a number here may still be how Python writes one, such as 1e+30.
         is_exact = all(map(_is_exact, numbers)) and not any(
             text(each)[:1] in "-0123456789" for each in values if number(each) is None
         )
@@ -202,14 +202,14 @@ class Translation:
         some = f"(true = ANY(ARRAY(SELECT {self._text('tag', each, value)} FROM unnest(contact.tags) AS tag)))"
         if each != "equals" or number(value) is not None:
             return some
-        # Most contacts have exactly this tag, or the text in none, which is found out faster.
+        # A shortcut: most contacts have exactly this tag, or no tag that contains the text.
         joined = "array_to_string(contact.tags, ' ')"
         return f"""(CASE WHEN {self._value(str(value))} = ANY(contact.tags) THEN {_known(comparison, [value], value)}
             WHEN {self._is_unknown(joined, [value])} THEN {some}
             WHEN strpos(lower({joined} COLLATE "C"), {self._value(text(value))}) = 0 THEN false ELSE {some} END)"""
 
     def _channel_kinds(self, comparison: str, value: Any) -> str:
-        """There are few combinations, so each can be judged beforehand."""
+        """Judges every combination of kinds beforehand: there are few."""
         kinds = sorted(KINDS)
         sets = [list(some) for size in range(len(kinds) + 1) for some in combinations(kinds, size)]
         judged: dict[bool, list[str]] = {True: [], False: []}
@@ -226,7 +226,10 @@ class Translation:
 
 
 def needed_tags(condition: Mapping[str, Any]) -> list[str]:
-    """Tags of which a contact that meets the condition has each, or one with the same search key (`contact_keys`)."""
+    """Returns the search keys that a contact's tags must have to meet the condition.
+
+    Empty if the condition needs no tag.
+    """
     if "all" in condition:
         return [tag for each in condition["all"] for tag in needed_tags(each)]
     is_of_tags = condition.get("field") == "contact.tags" and condition["is"] in ("contains", "equals")
@@ -241,12 +244,12 @@ def _known(comparison: str, found: Any, value: Any) -> str:
 
 
 def _may_be_typed(column: str) -> str:
-    """Whether the text may be a number or a time as people type it, which only `comparisons` can read."""
+    """SQL for whether the text may be a typed number or time, which only `comparisons` can read."""
     return f"({column} ~ '[0-9]' OR octet_length({column}) <> length({column}))"
 
 
 def _values(comparison: str, value: Any) -> list[Any]:
-    """Those of which one has to be equal."""
+    """Returns the values of which one must compare as equal."""
     return [each for each in value if exists(each)] if comparison == "one_of" else [value]
 
 

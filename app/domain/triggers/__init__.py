@@ -1,6 +1,6 @@
-"""What follows from events: the runs that begin or end because of them.
+"""Runs that follow from events: which runs an event begins, ends or wakes.
 
-`batches` commits many tasks with all that follows from their events; `run_states` begins and changes runs, and says
-whether a contact may enter again; `run_endings` ends runs, also those of a contact that goes; `triggers` finds the runs
-that an event concerns, among the automations that `automation_listeners` knows.
+`batches` commits many tasks, with everything that follows from their events. `run_states` begins and changes runs, and
+decides whether a contact may enter again. `run_endings` ends runs, also after a contact is deleted or merged.
+`triggers` finds the runs that an event concerns, among the automations that `automation_listeners` knows.
 """

@@ -1,4 +1,4 @@
-"""Automation listeners: which automations an event may start, and which may end their runs because of it."""
+"""Automation listeners: the automations whose runs an event may start, end or wake."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from app.lib import json
 from app.lib.caches import Cache
 from app.models.runs import Run
 
-# Bellhop's own messages trigger nothing, so that two automations cannot answer each other; nor does a deletion.
+# Bellhop's own messages trigger nothing, so that two automations cannot answer each other. Deletions trigger nothing
+# either: their contact is gone.
 UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})
 
-# How keys of events begin that runs of an automation wait for.
+# The prefix of the keys for events that runs of an automation wait for.
 _AWAITED = "awaited "
 
 Trigger = Mapping[str, Any]
@@ -29,9 +30,9 @@ Trigger = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Heard:
-    """An event, for those that listen. `after`: the last automation that it has been passed to.
+    """An event, as passed to listeners. `after`: the last automation that it has been passed to.
 
-    `recorded_at`: when it was recorded, if that was in an earlier transaction.
+    `recorded_at`: when the event was recorded; None if the current transaction recorded it.
     """
 
     workspace_id: str
@@ -41,7 +42,7 @@ class Heard:
 
     @property
     def keys(self) -> set[str]:
-        """The keys of those that may be waiting for it; none if nothing can follow from it."""
+        """The keys under which automations may listen for the event; empty if it triggers nothing."""
         event = self.event
         if event.contact_id is None or event.only is not None or event.kind in UNHEARD:
             return set()
@@ -51,17 +52,17 @@ class Heard:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The body that receivers get, read."""
+        """The body of the event as receivers get it, parsed."""
         return dict(json.loads(self.event.body))
 
     @cached_property
     def is_reply(self) -> bool:
-        """Whether it is a message that a run waited for."""
+        """Whether the event is a message that a run waited for as a reply."""
         return self.event.kind == "message.received" and self.document["data"]["message"].get("run_id") is not None
 
     @cached_property
     def variables(self) -> dict[str, Any]:
-        """The values that conditions can name."""
+        """The values that conditions on the event can name."""
         data = self.document["data"]
         named = {name: data.get(name) for name in ("contact", "conversation")}
         return named | {"trigger": {"event": self.document, "variables": {}}, "steps": {}}
@@ -69,7 +70,10 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """An automation that listens. `triggers` are those of its published version; none if it may not start runs."""
+    """An automation that listens.
+
+    `triggers`: of its published version; empty if it may not start runs.
+    """
 
     id: str
     name: str
@@ -80,42 +84,54 @@ class Listener:
     goal: Trigger | None
 
     def starts(self, heard: Heard) -> bool:
-        """Whether the event is one of its triggers. A reply that a run waited for is none, unless they say so."""
+        """Returns whether a trigger matches.
+
+        Replies that a run waited for match only with `also_replies`.
+        """
         return any(
             is_of(trigger, heard, heard.variables) and (trigger.get("also_replies") or not heard.is_reply)
             for trigger in self.triggers
         )
 
     def plans_on(self, heard: Heard) -> bool:
-        """Whether the event may set the time at which one of its triggers starts a run."""
+        """Returns whether the event may set the time of a timed trigger."""
         return bool(timed_triggers.concerned(self.triggers, heard.event.kind))
 
     def may_exit_on(self, heard: Heard) -> bool:
-        """Whether the event is one of its exits, or may be, as only the run can tell."""
+        """Returns whether an exit matches, conditions on the run left aside.
+
+        Only `exits_on` decides those conditions.
+        """
         return any(is_of(each, heard, {} if _names_run(each) else heard.variables) for each in self.exits)
 
     def exits_all_on(self, heard: Heard) -> bool:
-        """Whether the event is one of its exits for every run."""
+        """Returns whether an exit matches the event for every run, because its condition names no run."""
         return any(not _names_run(each) and is_of(each, heard, heard.variables) for each in self.exits)
 
     def exits_on(self, heard: Heard, run: Run) -> bool:
-        """Whether the event is one of its exits for that run."""
+        """Returns whether an exit matches the event for `run`."""
         return any(is_of(each, heard, heard.variables | of_run(run)) for each in self.exits)
 
     def may_reach_goal_on(self, heard: Heard) -> bool:
-        """Whether the event is its goal, or may be, as only the run can tell."""
+        """Returns whether the goal matches, conditions on the run left aside.
+
+        Only `reaches_goal_on` decides those conditions.
+        """
         goal = self.goal
         return goal is not None and is_of(goal, heard, {} if _names_run(goal) else heard.variables)
 
     def reaches_goal_on(self, heard: Heard, run: Run) -> bool:
-        """Whether the event is its goal for that run, which must not have reached it, and happened in time."""
+        """Returns whether the event is the goal for `run`.
+
+        False if the run has reached its goal before, or its time for the goal is over.
+        """
         if self.goal is None or run.goal_until is None or heard.event.at > run.goal_until:
             return False
         return is_of(self.goal, heard, heard.variables | of_run(run))
 
 
 class Listeners:
-    """Those that listen to some keys of a workspace. Finding them takes one statement, however many they are."""
+    """The automations of a workspace that listen to `keys`, found by at most two statements."""
 
     def __init__(self, workspace_id: str, keys: Collection[str]) -> None:
         found = rows(_FIND, {"workspace_id": workspace_id, "keys": sql.array(keys)}) if keys else []
@@ -131,19 +147,22 @@ class Listeners:
             self._by_key.setdefault(key, []).append((since, listeners[id]))
 
     def of(self, heard: Heard) -> Iterator[Listener]:
-        """Those that the event is still to be passed to, in the order of their identifiers."""
+        """Returns the listeners that the event has not been passed to yet, ordered by id.
+
+        Leaves out listeners that registered after the event was recorded.
+        """
         at = heard.recorded_at
         keyed = [each for key in heard.keys for each in self._by_key.get(key, ())]
         listening = {listener.id: listener for since, listener in keyed if at is None or since <= at}
         return (listening[id] for id in sorted(listening) if id > heard.after)
 
     def awaits(self, listener: Listener, heard: Heard) -> bool:
-        """Whether runs of the automation may wait for such an event."""
+        """Returns whether runs of the automation may wait for an event of this kind."""
         return (listener.id, awaited_key(heard.event.kind)) in self._awaiting
 
 
 def starting(automation_ids: Collection[str]) -> dict[str, Listener]:
-    """Those of these automations that may start runs, by their identifiers."""
+    """Returns the automations among `automation_ids` that may start runs, by id."""
     found = rows(_STARTING, {"ids": sql.array(automation_ids)})
     triggers = _triggers({(id, version) for id, _, version, *_ in found})
     return {
@@ -153,9 +172,10 @@ def starting(automation_ids: Collection[str]) -> dict[str, Listener]:
 
 
 def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None:
-    """Replaces what the automation listens to, except the events that runs may wait for: they keep their versions.
+    """Replaces the keys that the automation listens to.
 
-    An event that was recorded before the automation listened to its key starts nothing, whenever that is looked at.
+    Awaited keys stay: runs may still wait for them. An event that was recorded before the automation listened to its
+    key starts nothing, even if it is processed later.
     """
     stale = "DELETE FROM automation_listeners WHERE automation_id = %s AND key <> ALL(%s) AND NOT starts_with(key, %s)"
     count(stale, (automation_id, list(keys), _AWAITED))
@@ -169,7 +189,7 @@ def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None
 
 
 def awaited_key(kind: str) -> str:
-    """The key of events of that kind that runs of an automation wait for."""
+    """Returns the key for events of that kind that runs of an automation wait for."""
     return f"{_AWAITED}{kind}"
 
 
@@ -178,7 +198,7 @@ def _key(kind: str, tag: str | None) -> str:
 
 
 def is_of(trigger: Trigger, heard: Heard, variables: Mapping[str, Any]) -> bool:
-    """Whether the event is that of the trigger. Without variables, its condition is left aside."""
+    """Returns whether `trigger` matches the event. Without `variables`, its condition counts as true."""
     if trigger.get("event") != heard.event.kind or trigger.get("tag") not in (None, heard.event.tag):
         return False
     condition = trigger.get("if")
@@ -191,13 +211,13 @@ def _names_run(trigger: Trigger) -> bool:
 
 
 def of_run(run: Run) -> dict[str, Any]:
-    """What conditions can name of a run, besides the event."""
+    """Returns the values that conditions can name about a run, besides the event."""
     variables = {**run.variables, **run.own_variables}
     return {"steps": run.saved, "run": {"id": run.id, "variables": variables, "trigger": {"event": run.event}}}
 
 
 def _triggers(versions: Collection[tuple[str, int]]) -> dict[tuple[str, int], Sequence[Trigger]]:
-    """The triggers of these versions; one statement reads those that this process has not seen lately."""
+    """Returns the triggers of `versions`. One statement reads those that are not in the cache."""
     known = {version: _TRIGGERS.get(version) for version in versions}
     if missing := [version for version, triggers in known.items() if triggers is None]:
         read = """
@@ -211,7 +231,7 @@ def _triggers(versions: Collection[tuple[str, int]]) -> dict[tuple[str, int], Se
     return {version: triggers or () for version, triggers in known.items()}
 
 
-# Versions never change.
+# Published versions never change, so entries need no expiry.
 _TRIGGERS: Cache[tuple[str, int], Sequence[Trigger]] = Cache(10_000)
 
 _FIND = sql.prepared(

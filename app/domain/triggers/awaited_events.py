@@ -1,7 +1,7 @@
-"""Awaited events: the event that a run waits for, and which events it can be.
+"""Awaited events: which event a run waits for, and whether an event is that one.
 
-While a run waits, its step has saved what it waits for (`awaited`, in the form of a trigger), since when (`since`), and
-the events that its transaction had recorded then (`before`). The run's own events do not count.
+While a run waits, its step keeps in `saved` what it waits for (`awaited`, a trigger), since when (`since`), and the
+events that its transaction had recorded by then (`before`). The run's own events do not count.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ from app.lib import ids
 from app.lib.json import timestamp
 from app.models.runs import Run
 
-# The latest events of a contact that are looked through for one that happened before its run took its first step.
+# How many of a contact's latest events `missed` looks through.
 MOST_MISSED = 100
 
 
 def expect(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> dict[str, Any]:
-    """What the step of a run saves that waits from now on."""
+    """Returns what the step of `run` saves when it starts to wait."""
     before = [each.id for each in _recorded(unit, run) if each.kind == awaited["event"]]
     return {"awaited": dict(awaited), "since": timestamp(unit.now), "before": before}
 
 
 def is_awaited(run: Run, heard: Heard) -> bool:
-    """Whether the run waits for the event, and has none yet."""
+    """Returns whether `run` waits for this event, and has not been given one yet."""
     if run.waits_for != "event" or run.answer is not None:
         return False
     waiting = run.saved[str(run.step)]
     if heard.event.id in waiting["before"]:
         return False
-    # Of an earlier transaction, which may have been left to the fan-out before the run waited.
+    # An event of an earlier transaction may have been left to the fan-out before the run began to wait.
     if heard.recorded_at is not None and heard.recorded_at <= datetime.fromisoformat(waiting["since"]):
         return False
     return _is(run, heard, waiting["awaited"])
 
 
 def missed(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The first such event since the run was started, or after the one that triggered it; None if there is none.
+    """Returns the first matching event since the run was triggered or started; None if there is none.
 
-    For a run that takes its first step: a later one follows in the same transaction as the step before it.
+    For a run that takes its first step. A later step runs in the same transaction as the step before it, so no event
+    can come between them. Looks through the contact's latest MOST_MISSED events.
     """
     after = (run.event_id or run.id).partition("_")[2]
     lowest = ids.around("evt", ids.time_of(f"evt_{after}"), -1)
@@ -61,7 +62,7 @@ def missed(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _recorded(unit: Unit, run: Run) -> list[Happening]:
-    """The events of the run's contact that the unit has recorded and not written."""
+    """Returns the events of the run's contact that the unit has recorded but not written."""
     return [each for each in unit.recorder(run.workspace_id).pending if each.contact_id == run.contact_id]
 
 

@@ -1,4 +1,4 @@
-"""Batches: many tasks in one unit of work, each of which fails alone."""
+"""Batches: many tasks in one unit of work, each of which can fail alone."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def run(
     then: Callable[[Unit], None] | None = None,
     in_order: bool = True,
 ) -> list[T | Exception]:
-    """Runs the tasks in order, in one unit of work, inside the present transaction. A task that raises fails alone.
+    """Runs the tasks in order, in one unit of work in the caller's transaction.
 
-    Returns what each task returned or raised. If a task needs what another transaction holds, it and those behind it
-    have no effect, and the list ends before it; without `in_order` only that task has none, and its result is Busy. The
-    same goes for the tasks that are left when the unit has lasted long; at least one runs.
-    Commit, and retry those a little later. Raises DatabaseAway.
+    Each task can fail alone. Returns what each task returned or raised. If a task needs a row that another transaction
+    has locked, the task and all after it have no effect, and the list ends before it. Without `in_order`, only that
+    task has no effect, and its result is Busy. Tasks that are left when the unit has run too long are treated alike; at
+    least one task runs. The caller must commit, and retry the skipped tasks a little later. Raises DatabaseAway.
 
-    `needs` are the keys that the tasks will `get`, all read by the same few statements; `then` reads further ones, once
-    these are locked. If a statement fails, all of it is undone and redone one task at a time. A run inside another
-    one's task needs another `name`.
+    `needs`: the keys that the tasks will `get`, all read by the same few statements. `then`: reads further keys once
+    these are locked. If a statement fails, everything is rolled back and redone one task at a time. Within a task of
+    another `run`, give another `name`, which names the savepoint.
     """
     try:
         with savepoint(name):
@@ -50,7 +50,10 @@ def run(
 
 
 def run_each(tasks: Sequence[Callable[[Unit], T]], name: str = "unit", *, in_order: bool = True) -> list[T | Exception]:
-    """Like `run`, with a unit and a savepoint for each task. These tasks may also run statements of their own."""
+    """Like `run`, with a unit and a savepoint for each task.
+
+    The tasks may also run statements of their own.
+    """
     results: list[T | Exception] = []
     ends = time.monotonic() + LONG_SECONDS
     for task in tasks:
@@ -105,7 +108,7 @@ def _run_together(
 
 
 def _write(unit: Unit) -> None:
-    """Writes what the tasks changed, and what follows from their events."""
+    """Writes the tasks' changes, and everything that follows from their events."""
     for recorder in unit.recorders:
         triggers.follow(unit, recorder)
     unit.write()

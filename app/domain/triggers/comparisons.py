@@ -1,20 +1,19 @@
-"""Comparisons: how two values compare, by the names that conditions give them.
+"""Comparisons: how two values compare, by the names of the comparisons in conditions.
 
 - A value that is missing, null, "", [] or {} does not exist. Compared with anything, it makes `not_equals` and
   `not_contains` true, and all others false.
-- A list is compared element by element; one element for which the comparison holds is enough. `not_equals` and
-  `not_contains` are the opposites of `equals` and `contains`.
-- If both values are numbers, or text that is a number, they are compared as numbers: "10" equals 10, and is greater
-  than 9.
-- Other text is compared as a reader would: case, spaces at its ends, invisible characters and the encoding of a letter
-  (composed or not, full width) make no difference. `contains` finds text inside text, `has_word` only
-  where no letter, digit or '_' stands before or after it.
-- `matches` finds a regular expression of RE2, without regard to case, in the first 1,000 characters; of a list, of all
-  elements together.
+- A list is compared element by element, and holds if one element does. `not_equals` and `not_contains` are the
+  opposites of `equals` and `contains`.
+- Two numbers, or texts that are numbers, are compared as numbers: "10" equals 10, and is greater than 9.
+- Other text is compared as people read it: case, surrounding spaces, invisible characters and the encoding of a letter
+  (composed or not, full width) make no difference. `contains` finds text inside text; `has_word` finds it only if no
+  letter, digit or '_' stands before or after it.
+- `matches` searches for an RE2 regular expression, ignoring case, in the first 1,000 characters; in a list, in the
+  first 1,000 of all elements together.
 - true and false equal themselves and the text "true" and "false".
-- `greater_than`, `less_than`, `at_least` and `at_most` compare numbers with numbers and times with times, also those
-  in text as people type it ("1.234,50", "25 €", "21.11.1990"), if it can be read in one way only; all else is false.
-- `one_of` holds if the field equals one of a list.
+- `greater_than`, `less_than`, `at_least` and `at_most` compare numbers with numbers and times with times, also as
+  people type them ("1.234,50", "25 €", "21.11.1990") if the text can be read in one way only. Anything else is false.
+- `one_of` holds if the field equals one value of a list.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ import re2
 from app.lib import typed_answers
 from app.lib.normalization import folded
 
-# The comparisons of what comes first, numbers or times.
+# The comparisons that need an order: of numbers, or of times.
 ORDERED = ("greater_than", "less_than", "at_least", "at_most")
 LONGEST_TEXT = 4096
 MOST_VALUES = 100
-# RE2 takes a time that grows with the text and the compiled expression (docs/decisions/0033): some 3 ms at most.
+# RE2's time grows with the text and the compiled expression (docs/decisions/0033). These limits keep it to about 3 ms.
 LONGEST_PATTERN = 500
 MOST_PATTERN_BYTES = 128 * 1024
 LONGEST_MATCHED = 1_000
@@ -53,7 +52,7 @@ _NOT_ORDERED = "Give a number or a time to compare with, such as 18, 2026-11-21 
 
 
 def fault_of_value(comparison: str, condition: Mapping[str, Any]) -> str | None:
-    """What is wrong with the `value` of a condition that has no `other`; None if nothing is."""
+    """Returns what is wrong with the `value` of a condition without `other`; None if nothing is."""
     if "value" not in condition:
         return "Give the value to compare with, or name another field as 'other'."
     value = condition["value"]
@@ -90,7 +89,10 @@ def _fault_of_pattern(pattern: str) -> str | None:
 
 
 def work_of(comparison: str, found: Any, value: Any) -> int:
-    """The steps that a comparison takes, each about as long as one of a template's: all are compared with all."""
+    """Returns the cost of a comparison, in steps as long as a template's.
+
+    Each element of one list is compared with each element of the other.
+    """
     if comparison == "matches":
         return _STEPS_OF_MATCHES
     ones, others = (each if isinstance(each, list) else [each] for each in (found, value))
@@ -99,19 +101,22 @@ def work_of(comparison: str, found: Any, value: Any) -> int:
 
 
 def _length(value: Any) -> int:
-    """The characters that have to be folded: short texts are remembered, and ASCII takes a fraction of the time."""
+    """Returns the characters to be folded, weighted.
+
+    Short text costs 0, because it is cached; ASCII costs 1/50.
+    """
     if not isinstance(value, str) or len(value) <= _LONGEST_REMEMBERED:
         return 0
     return len(value) // 50 if value.isascii() else len(value)
 
 
 def exists(found: Any) -> bool:
-    """Whether it is a value that can be compared."""
+    """Returns whether the value exists, so that it can be compared."""
     return found is not None and found not in ("", [], {})
 
 
 def _some(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """The comparison for lists too: it holds if it does for one element."""
+    """Extends `compare` to lists: it holds if it holds for one existing element."""
 
     def compare_all(found: Any, value: Any) -> bool:
         return any(exists(each) and compare(each, value) for each in (found if isinstance(found, list) else [found]))
@@ -151,14 +156,14 @@ def _matches(found: Any, value: Any) -> bool:
 
 @lru_cache(256)
 def _compiled(pattern: str) -> Any:
-    """Raises re2.error."""
+    """Returns the compiled pattern, which ignores case. Raises re2.error, also if it is too large."""
     options = re2.Options()
     options.case_sensitive, options.log_errors, options.max_mem = False, False, MOST_PATTERN_BYTES
     return re2.compile(pattern, options)
 
 
 def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """The comparison of two numbers, or of two times; false for all else."""
+    """Compares two numbers, or two times; anything else is false."""
     readings: tuple[Callable[[Any], Any], ...] = (number, moment, typed_number, typed_moment)
 
     def compare(found: Any, value: Any) -> bool:
@@ -176,14 +181,14 @@ def _starts(found: Any, value: Any) -> bool:
 
 
 def number(value: Any) -> float | None:
-    """The number that the value is, or that its text is; None if it is none."""
+    """Returns the value as a number, also if it is a number as text; None if it is not one."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     return float(text(value)) if isinstance(value, str) and _NUMBER.fullmatch(text(value)) else None
 
 
 def moment(value: Any) -> datetime | None:
-    """The time that the value is, in UTC if it does not say; None if it is none."""
+    """Returns the value as a time, in UTC if it has no zone; None if it is not a time."""
     if isinstance(value, str) and _TIME.fullmatch(value):
         try:
             value = datetime.fromisoformat(value)
@@ -195,7 +200,7 @@ def moment(value: Any) -> datetime | None:
 
 
 def typed_number(value: Any) -> float | None:
-    """The number that the value is, or that somebody typed, such as "25 €"; None if it is none, or may be another."""
+    """Returns the value as a number, also as people type it ("25 €"); None if not one or ambiguous."""
     if (plain := number(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):
@@ -204,7 +209,7 @@ def typed_number(value: Any) -> float | None:
 
 
 def typed_moment(value: Any) -> datetime | None:
-    """The time that the value is, or the day that somebody typed; None if it is none, or may be another."""
+    """Returns the value as a time, also a day as people type it; None if it is not one, or ambiguous."""
     if (plain := moment(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):
@@ -213,7 +218,7 @@ def typed_moment(value: Any) -> datetime | None:
 
 
 def text(value: Any) -> str:
-    """The value as text is compared."""
+    """Returns the value as folded text, the form in which text is compared."""
     said = _said(value)
     return _folded(said) if len(said) <= _LONGEST_REMEMBERED else folded(said).strip()
 

@@ -1,4 +1,4 @@
-"""Concerned runs: those of a contact and an automation that an event may end, be the goal of, or is awaited by."""
+"""Concerned runs: a contact's runs that an event may end, wake or bring to their goal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from app.database import rows
 
-# Runs of a contact and an automation that one event is compared with, if only the run can tell: the latest. Those that
-# a condition excludes stay, and would otherwise be looked at again with each event, however many they are.
+# If only the run can tell whether an event concerns it, only this many of the latest runs of a contact and an
+# automation are compared. Runs that a condition excludes stay unfinished, and every event would compare them all again.
 MOST_COMPARED = 100
 
 
 class Look(NamedTuple):
-    """What is looked for: runs for an event that happened then, recorded at that time if in an earlier transaction."""
+    """A search for runs that an event may concern. `recorded_at`: None if it is of this transaction."""
 
     number: int
     contact_id: str
@@ -24,22 +24,22 @@ class Look(NamedTuple):
 
 
 def unfinished(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
-    """The first `limit` runs that have not finished, each with the number of its look; in their order."""
+    """Returns the first `limit` unfinished runs, as (number of the look, run id), in that order."""
     return list(rows(_UNFINISHED, _parameters(looks, limit)))
 
 
 def latest_unfinished(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
-    """The same; of each look the latest MOST_COMPARED."""
+    """Like `unfinished`, but only the latest MOST_COMPARED runs of each look."""
     return _latest("runs.finished_at IS NULL", looks, limit)
 
 
 def latest_awaiting(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
-    """The first `limit` runs that wait for an event, likewise."""
+    """Like `latest_unfinished`, for runs that wait for an event."""
     return _latest("runs.waits_for = 'event'", looks, limit)
 
 
 def latest_aiming(looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
-    """The first `limit` runs that may still reach their goal, likewise."""
+    """Like `latest_unfinished`, for runs that may still reach their goal."""
     return _latest("runs.goal_until >= look.happened_at", looks, limit)
 
 
@@ -52,8 +52,9 @@ def _parameters(looks: Sequence[Look], limit: int) -> dict[str, object]:
     return {"limit": limit, **dict(zip(names, map(list, zip(*looks, strict=True)), strict=True))}
 
 
-# Runs that events have started are started in the order of events, so they are older than the event at hand. Others may
-# have been started since it was recorded. Runs of a contact that has become a part of this one may be still to follow.
+# A run that an event started counts always: such runs start in the order of events, so this one is older than the event
+# at hand. Any other run counts only if it was created before the event was recorded. Runs of contacts that were merged
+# into this one may not have been moved yet, so `pending_merges` adds them.
 _UNFINISHED = """
     SELECT exit.number, runs.id
     FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[])

@@ -1,9 +1,9 @@
-"""Conditions: comparisons of named values, as data.
+"""Conditions: comparisons of named values, stored as data.
 
 A condition is `{"field": "contact.tags", "is": "contains", "value": "vip"}`, or `{"all": [...]}`, `{"any": [...]}`,
-`{"not": ...}` of conditions. `field` is a dotted path into the variables; a number in it counts the elements of a list
-from 0. The last name of a path may contain dots. Instead of `value`, `other` is such a path, to compare two variables,
-and `days_ago` stands for the time so many days before now. `comparisons` says how values compare.
+`{"not": ...}` of conditions. `field` is a dotted path into the variables; a number in it is an index into a list, from
+0. The last name of a path may contain dots. Instead of `value`, a comparison may have `other`, a second path to compare
+with, or `days_ago`, a number of days before now. `comparisons` says how values compare.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _COMPARED = ("value", "other", "days_ago")
 def holds(
     condition: Mapping[str, Any], variables: Mapping[str, Any], spend: Callable[[int], None] | None = None
 ) -> bool:
-    """Whether the condition, which `faults` finds nothing wrong with, holds for the variables.
+    """Returns whether the condition holds for the variables. Call it only if `faults` finds none.
 
-    `spend` is told the steps of each comparison before it is made.
+    `spend` is called with the cost of each comparison, in steps, before it is made.
     """
     if "all" in condition:
         return all(holds(each, variables, spend) for each in condition["all"])
@@ -48,14 +48,14 @@ def holds(
 
 
 def given_value(comparison: Mapping[str, Any], now: datetime) -> Any:
-    """The value that a comparison without `other` compares with; None if it has none."""
+    """Returns the value that a comparison without `other` compares with; None if it has none."""
     if "days_ago" in comparison:
         return json.timestamp(now - timedelta(days=comparison["days_ago"]))
     return comparison.get("value")
 
 
 def at_time(condition: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The condition as it is at that time, with a `value` for each `days_ago`."""
+    """Returns the condition with a fixed `value` for each `days_ago`, counted back from `now`."""
     fixed: dict[str, Any] = {
         name: [at_time(each, now) for each in condition[name]] for name in _LISTS if name in condition
     }
@@ -68,7 +68,10 @@ def at_time(condition: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 
 def value_at(field: str, variables: Mapping[str, Any]) -> Any:
-    """The value that the dotted path names; None if there is none. Custom fields are found in any case, too."""
+    """Returns the value at the dotted path; None if there is none.
+
+    Ignores case in the names of custom fields.
+    """
     found = _value_at(field, variables)
     if found is not None or not field.startswith(CUSTOM):
         return found
@@ -78,7 +81,7 @@ def value_at(field: str, variables: Mapping[str, Any]) -> Any:
 
 
 def is_same_name(one: str, other: str) -> bool:
-    """Whether two names of custom fields differ only in their case."""
+    """Returns whether two names of custom fields are equal when case is ignored."""
     return one.isascii() == other.isascii() and one.casefold() == other.casefold()
 
 
@@ -98,7 +101,7 @@ def _value_at(field: str, variables: Mapping[str, Any]) -> Any:
 
 
 def faults(condition: Any) -> Iterator[tuple[str, str]]:
-    """The faults of the condition: pointers into it, with sentences."""
+    """Yields what is wrong with the condition: a pointer into it, and a sentence."""
     if sum(1 for _ in comparisons(condition)) > MOST_COMPARISONS:
         yield "", f"A condition has at most {MOST_COMPARISONS} comparisons."
     elif matches(condition) > MOST_MATCHES:
@@ -108,12 +111,12 @@ def faults(condition: Any) -> Iterator[tuple[str, str]]:
 
 
 def matches(condition: Any) -> int:
-    """How many regular expressions the condition has."""
+    """Returns how many `matches` comparisons the condition has."""
     return sum(1 for _, comparison in comparisons(condition) if comparison.get("is") == "matches")
 
 
 def fields(condition: Any) -> Iterator[tuple[str, str]]:
-    """The fields that a condition without faults names, each with its pointer."""
+    """Yields the fields that a valid condition names, each as (pointer, field)."""
     for pointer, comparison in comparisons(condition):
         for name in ("field", "other"):
             if name in comparison:
@@ -191,7 +194,7 @@ def _fault_of_field(field: Any) -> str | None:
 
 
 def comparisons(condition: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """All comparisons inside, with their pointers, however deep."""
+    """Yields all comparisons in the condition, at any depth, each with its pointer."""
     pending = [("", condition)]
     while pending:
         at, each = pending.pop()
@@ -263,8 +266,8 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
     "NotCondition": _of("not", _CONDITION, "Holds if this does not."),
 }
 
-# Components of the OpenAPI document, where a condition refers to itself. Each form has a name, because generators of
-# clients make classes of named schemas, and only a class can contain itself.
+# OpenAPI components. A condition can contain conditions, and each form has a name: generators of clients make a class
+# of each named schema, and only a class can contain itself.
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "Condition": {
         "description": "A comparison, or 'all', 'any' or 'not' of conditions.",

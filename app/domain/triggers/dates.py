@@ -1,4 +1,4 @@
-"""Dates of contacts, and when they come: once or every year, by the contact's clock."""
+"""Dates of contacts, and when they are next due: once or every year, in the contact's time zone."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ UTC = ZoneInfo("UTC")
 
 
 class Coming(NamedTuple):
-    """A day that comes, and when the trigger starts a run for it."""
+    """A date that is due next, and when the trigger starts a run for it."""
 
     day: date
     at: datetime
 
 
 def field_of(trigger: Trigger) -> str:
-    """The name of the custom field that has the date."""
+    """Returns the name of the custom field that holds the date."""
     return str(trigger["date"]).removeprefix(CUSTOM_FIELD)
 
 
 def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fired_for: date | None) -> Coming | None:
-    """Returns the trigger's first day after `after`; None if there is none.
+    """Returns the trigger's first date that is due after `after`; None if there is none.
 
-    `value`: the custom field's: an RFC 3339 time, of which the day counts, or a date that `ask` can read. A day for
-    which the trigger has fired is not repeated; for yearly triggers, neither is its year. Where a year has no 29
-    February, 28 February stands for it.
+    `value`: the custom field's value, an RFC 3339 time (only its day counts) or a date that `ask` can read.
+    `fired_for`, the date for which the trigger fired last, is not repeated; for yearly triggers, nor is its year. In a
+    year without 29 February, 28 February is used.
     """
     day, is_yearly = _day(value, zone), trigger.get("every") == "year"
     if day is None:
@@ -47,12 +47,12 @@ def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fi
 
 
 def is_readable(value: Any) -> bool:
-    """Whether the value of a custom field is a date."""
+    """Returns whether the value of a custom field can be read as a date."""
     return _day(value, UTC) is not None
 
 
 def _anniversaries(day: date, after: datetime) -> Iterable[date]:
-    # The offset may be a year, in both directions.
+    # Two years early and three late: the offset may shift the time by up to a year, in both directions.
     first = max(day.year, after.year - 2)
     for year in range(first, first + 6):
         try:
@@ -62,7 +62,10 @@ def _anniversaries(day: date, after: datetime) -> Iterable[date]:
 
 
 def _day(value: Any, zone: ZoneInfo) -> date | None:
-    """The day, by the clock of the zone if it is a time; None if it is none, or lies too far away."""
+    """Returns the day of `value`, in `zone` if it is a time.
+
+    None if the value is not a date, or its year is out of range.
+    """
     if not isinstance(value, str):
         return None
     try:

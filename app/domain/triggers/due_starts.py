@@ -1,6 +1,7 @@
-"""Due starts: begin the runs of triggers by time whose time has come, each exactly once.
+"""Due starts: begins the runs of timed triggers that are due, each exactly once.
 
-Beginning the run and noting that in the row that waited for it are one transaction, under the booking's lock.
+The run begins, and its row in `waiting_starts` is updated, in one transaction, under the lock of the booking or
+contact.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from app.models.waiting_starts import WaitingStart
 
 log = structlog.get_logger(__name__)
 
-# The `kind` of what a run has as its event, for a booking and for a date of a contact.
+# The `kind` of the event that the run gets: for a booking, and for a date of a contact.
 UPCOMING, DATE = "booking.upcoming", "contact.date"
 IS_ANY_DUE = "EXISTS (SELECT FROM waiting_starts WHERE at <= now())"
 
 
 class _Due(NamedTuple):
-    """A row whose time has come."""
+    """A row of `waiting_starts` that is due."""
 
     id: str
     workspace_id: str
@@ -49,22 +50,22 @@ class _Due(NamedTuple):
 
     @property
     def about(self) -> Key:
-        """The booking or contact."""
+        """The key of the booking or contact."""
         return waiting_starts.about_key(self.workspace_id, self.key, self.about_id)
 
 
 def start_some() -> int:
-    """Begins due runs until none is left or the slice is over; returns how many rows were done. Run it twice a second.
+    """Begins due runs until none are left or the slice is over; returns how many rows were handled.
 
-    Each workspace gets as much of a slice as any other, so that one with many starts delays none. Two callers at once
-    begin each run once.
+    Run it twice a second. Each workspace gets an equal share of a slice, so that one with many starts delays no other.
+    Safe to run concurrently: each run begins once.
     """
     owners = (owner for (owner,) in rows(sql.prepared("find_due_owners", _OWNERS)))
     return equal_parts.serve(owners, _start_due)
 
 
 def _start_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
-    """Does the first due rows of these workspaces; returns how many of each it has done."""
+    """Handles up to `each` due rows of each workspace; returns how many rows of each were handled."""
     found = rows(sql.prepared("find_due_starts", _DUE), {"owners": sql.array(workspace_ids), "each": each})
     batch = [_Due(*row) for row in found]
     if not batch:
@@ -73,7 +74,7 @@ def _start_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
         tasks = [partial(_start, due) for due in batch]
         needs = [key for due in batch for key in due.needs]
         results = batches.run(tasks, needs, then=partial(_read_further, batch), in_order=False)
-        # A fault of Bellhop's: trying again would meet it again.
+        # Rows that failed because of a fault of ours are dropped: trying again would meet the same fault.
         broken = [due.id for due, result in zip(batch, results, strict=True) if _is_broken(due, result)]
         if broken:
             sets.delete(WaitingStart, broken)
@@ -89,7 +90,7 @@ def _is_broken(due: _Due, result: object) -> bool:
 
 
 def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
-    """Reads the enrolments of the contacts that are locked, and the automations."""
+    """Reads the enrolments of the contacts that the unit has locked, and the automations."""
     keys = []
     for due in batch:
         about = waiting_starts.find_about(unit, due.about) if unit.is_free(due.about) else None
@@ -104,7 +105,11 @@ def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
 
 
 def _start(due: _Due, unit: Unit) -> None:
-    """Begins the run, unless what it is about has changed; the row is gone then, or waits. Raises Busy."""
+    """Begins the run, and plans the next one.
+
+    Drops the row if the trigger, the contact or the booking is gone. If the time has changed, only plans anew. Raises
+    Busy.
+    """
     about = waiting_starts.find_about(unit, due.about)
     contact = _contact(unit, about) if about else None
     waiting = unit.get(WaitingStart, due.workspace_id, "id", due.id)
@@ -135,7 +140,10 @@ def _enter(
 
 
 def _contact(unit: Unit, about: Booking | Contact) -> Contact | None:
-    """The contact, or the one that a booking's has become a part of; None if it has been deleted. Raises Busy."""
+    """Returns the contact; None if it has been deleted. Raises Busy.
+
+    For a booking, follows merges to the kept contact.
+    """
     if isinstance(about, Contact):
         return about
     contact_id: str | None = about.contact_id
@@ -154,7 +162,7 @@ def _note(automation_id: str) -> tuple[str, str]:
     return ("starting automation", automation_id)
 
 
-# The workspaces where the time of any has come, found by going from one workspace with such rows to the next.
+# The workspaces with a due row: a skip scan goes from one workspace with waiting rows to the next.
 _OWNERS = """
     WITH RECURSIVE owner(id, earliest) AS (
         (SELECT workspace_id, at FROM waiting_starts WHERE at IS NOT NULL ORDER BY workspace_id, at LIMIT 1)

@@ -1,4 +1,4 @@
-"""Kinds of events that concern runs, and the JSON Schemas of what a trigger says of an event."""
+"""The kinds of events that concern runs, and the JSON Schemas of a trigger's `event` and `tag`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from app.lib import normalization
 
-# They happen to a contact, and not by Bellhop's own message.
+# Events that happen to a contact, and are not caused by Bellhop's own messages.
 EVENTS = (
     *("contact.created", "contact.updated", "tag.added", "tag.removed"),
     *("sale.recorded", "booking.created", "booking.cancelled"),

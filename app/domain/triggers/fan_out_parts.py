@@ -1,7 +1,7 @@
-"""Fan-out in parts: what follows from events that are mail, runs first and deliveries after them.
+"""Fan-out in parts: what follows from events that were left as mail, first runs, then deliveries.
 
-Each part is a transaction of bounded size. `fan_out_after` says how far an event has got, so each run begins and each
-delivery is made exactly once, however often a worker dies.
+Each part is a transaction of bounded size. `fan_out_after` stores how far an event has been passed on, so each run
+begins and each delivery is made exactly once, even if a worker dies.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from app.mailbox import Claimed
 
 log = structlog.get_logger(__name__)
 
-# Events that one transaction looks at, however little follows from each.
+# The most events that one transaction looks at, even if little follows from each.
 ROOM = 200
-# The pause before retrying an event whose contact another transaction holds.
+# The pause before an event is retried whose contact another transaction has locked.
 BUSY_SECONDS = 0.005
 
 
@@ -37,7 +37,7 @@ BUSY_SECONDS = 0.005
 class _Waiting:
     """An event that is mail. `after`: the last automation or endpoint that it has been passed to.
 
-    `due_at`: when it was recorded. Automations that come after that, and endpoints, do not get it.
+    `due_at`: when the event was recorded. Automations and endpoints that are newer do not get it.
     """
 
     event: Happening
@@ -46,12 +46,12 @@ class _Waiting:
 
 
 def work(workspace_id: str) -> None:
-    """Makes what follows from the workspace's events that are mail, until all is made or the slice is over."""
+    """Makes what follows from the workspace's mail, until none is left or the slice is over."""
     mailbox.serve(MAIL, workspace_id, ROOM, _make_part)
 
 
 def _make_part(batch: Sequence[Claimed]) -> None:
-    """Makes the next runs and deliveries that follow from these events; what is left of the batch is released."""
+    """Makes the next runs and deliveries that follow from the events; releases the rest of the batch."""
     with transaction():
         if not mailbox.holding(MAIL, batch):
             log.warning("fan_out.not_held", workspace=batch[0].owner, events=len(batch))
@@ -85,9 +85,10 @@ def _waiting(batch: Sequence[Claimed]) -> list[_Waiting]:
 
 
 def _follow(workspace_id: str, waiting: Sequence[_Waiting]) -> tuple[list[_Waiting], list[_Waiting], bool]:
-    """Begins and ends the runs that follow from these events, up to a limit or a contact that is held.
+    """Begins and ends the runs that follow from the events, until the limit or a locked contact.
 
-    Returns the events with all their runs, the one that has some of them, and whether a contact is held.
+    Returns the events that are done with runs, the event that is done in part (or none), and whether a contact was
+    locked.
     """
     heard = {
         each.event.id: Heard(workspace_id, each.event, each.after, each.due_at)
@@ -112,7 +113,7 @@ def _follow(workspace_id: str, waiting: Sequence[_Waiting]) -> tuple[list[_Waiti
 
 
 def _carry_out(consequences: Sequence[Consequence]) -> int:
-    """Carries out as many as it can without waiting for a contact; returns how many. Each fails alone."""
+    """Carries out consequences until a contact is locked; returns how many. Each can fail alone."""
     if not consequences:
         return 0
     tasks = [partial(triggers.carry_out, consequence) for consequence in consequences]
@@ -124,7 +125,10 @@ def _carry_out(consequences: Sequence[Consequence]) -> int:
 
 
 def _part(waiting: Sequence[_Waiting], subscribers: Sequence[Subscriber]) -> tuple[list[Wanted], dict[str, str | None]]:
-    """The deliveries of one part; and each event that it reached, with the last endpoint served, None if all are."""
+    """Returns the deliveries of one part, and for each event reached the last endpoint served.
+
+    An event maps to None once all its endpoints are served.
+    """
     part: list[Wanted] = []
     reached: dict[str, str | None] = {}
     for each in waiting:
@@ -139,7 +143,7 @@ def _part(waiting: Sequence[_Waiting], subscribers: Sequence[Subscriber]) -> tup
 
 
 def _save(batch: Sequence[Claimed], reached: Mapping[str, str | None]) -> None:
-    """Moves the events on; those with all that follows are mail no more, and every lease ends."""
+    """Stores how far each event has got. Events that are done stop being mail, and all leases end."""
     count(
         """
         UPDATE events SET leased_until = NULL, fan_out_after = coalesce(reached.after, fan_out_after),

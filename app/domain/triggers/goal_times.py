@@ -1,4 +1,4 @@
-"""Goal times: how long runs took to their goal, counted in classes, and in which arms of splits they were."""
+"""Goal times: histograms of the time that runs took to reach their goal, and the arms they took."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-# How many times longer the longest time of a class is than its shortest.
+# The ratio between the longest and the shortest time of a class.
 RATIO = 1.25
 AFTER, IN_ARM = "goal_after:", "goal_arm:"
 _LAST = 80
-MOST_ARMS = 20  # of a run, that are counted
+MOST_ARMS = 20  # the most arms that are counted of a run
 _NAME = re.compile("[A-Za-z0-9_-]{1,64}")
 
 
 def class_of(taken: timedelta) -> int:
-    """The class of a time, from 0 for a second at most."""
+    """Returns the class of a duration. Class 0 is up to one second; the last class is open-ended."""
     seconds = taken.total_seconds()
     return 0 if seconds <= 1 else min(math.ceil(math.log(seconds, RATIO) - 1e-9), _LAST)
 
 
 def longest_seconds(number: int) -> float:
-    """The longest time of the class, in seconds."""
+    """Returns the upper bound of a class, in seconds."""
     return float(RATIO**number)
 
 
 def counted(saved: Mapping[str, Any], begun: datetime, reached: datetime) -> Iterator[tuple[str, str]]:
-    """What is counted of a run that reaches its goal: the step, '' for the run, and the key.
+    """Yields what to count for a run that reaches its goal, as (step, key).
 
-    `saved`: what the steps of the run have kept; a split keeps the name of the arm, and nothing else.
+    Step '' stands for the run itself. `saved`: what the run's steps have saved. A split saves the name of the arm and
+    nothing else.
     """
     yield "", f"{AFTER}{class_of(reached - begun)}"
     arms = [
@@ -44,9 +45,9 @@ def counted(saved: Mapping[str, Any], begun: datetime, reached: datetime) -> Ite
 
 
 def quantile(by_class: Mapping[int, int], share: float) -> float | None:
-    """The time, in seconds, within which that share of the runs reached their goal; None if none did.
+    """Returns the time in seconds within which `share` of the runs reached the goal.
 
-    It is too long by a quarter at most.
+    None if no run reached it. At most a quarter too long, because it is the upper bound of a class.
     """
     wanted, reached = share * sum(by_class.values()), 0
     for number in sorted(by_class):

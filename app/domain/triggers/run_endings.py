@@ -1,10 +1,10 @@
-"""Endings of runs: completed, failed or cancelled, and what becomes of a contact's runs when the contact goes.
+"""Endings of runs: completed, failed or cancelled; also when their contact is deleted or merged.
 
-The unfinished runs of a contact that is deleted are cancelled as `erased`, in parts (`cancel_erased`). One that becomes
-due before that fails with `gone` at the first step that needs the contact, and no event begins another.
+The unfinished runs of a deleted contact are cancelled as `erased`, in parts (`cancel_erased`). A run that is due before
+that fails with `gone` at the first step that needs the contact, and no event begins another run.
 
-Those of a contact that is merged into another go on as runs of that one. Some move with the contact (`move`), the
-others in parts (`move_next`); one that becomes due or ends before that moves then (`adopted`).
+The unfinished runs of a merged contact go on as runs of the kept contact. Some move in the merge's transaction
+(`move`), the others in parts (`move_next`). A run that is due or ends before its part moves at that moment (`adopted`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def finish(
     reason: Literal["request", "exit", "erased"] | None = None,
     failure: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Ends a run that has not ended, and records its event. Raises Busy."""
+    """Ends a run that has not ended, and records its event. Wakes the run that waits for it.
+
+    With a `reason`, also cancels the run that this one waits for, if its step asks for that. Raises Busy.
+    """
     run = adopted(unit, run)
     if run.waits_for is not None:
         run_states.count_step(unit, run, "waiting", -1)
@@ -60,7 +63,7 @@ def finish(
 
 
 def _wake_starter(unit: Unit, ended: Run) -> None:
-    """Lets the run go on that started this one, and waits for it, with its result. Raises Busy."""
+    """Wakes the run that started `ended` and waits for it, with its result. Raises Busy."""
     starter = unit.get(Run, ended.workspace_id, "id", str(ended.parent_id))
     if starter is None or starter.waits_for != "run":
         return
@@ -70,7 +73,7 @@ def _wake_starter(unit: Unit, ended: Run) -> None:
 
 
 def _cancel_awaited(unit: Unit, starter: Run, reason: Literal["request", "exit", "erased"]) -> None:
-    """Cancels the run that this one started and waited for, if its step asks for that. Raises Busy."""
+    """Cancels the run that `starter` waits for, if the step says `cancel_together`. Raises Busy."""
     started = starter.saved.get(str(starter.step), {})
     if not started.get("cancel_together"):
         return
@@ -81,7 +84,10 @@ def _cancel_awaited(unit: Unit, starter: Run, reason: Literal["request", "exit",
 
 
 def cancel_erased(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
-    """Cancels those of these runs that have not finished; their contact was deleted. The caller has locked the runs."""
+    """Cancels the unfinished runs among `run_ids`, of a deleted contact.
+
+    The caller has locked the runs.
+    """
     unfinished = rows(
         """
         SELECT runs.id, runs.contact_id, automation_id, coalesce(name, '') FROM runs
@@ -100,19 +106,22 @@ def cancel_erased(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None
 
 
 def hand_over(unit: Unit, contact: Contact, kept: Contact) -> None:
-    """From now on, unfinished runs of the contact are those of the other, though their rows are still to follow."""
+    """Makes `kept` the owner of the contact's unfinished runs, whose rows are moved later."""
     unit.notes[_handed_over(contact.id)] = kept.id
     unit.append(PendingMerge(id=contact.id, workspace_id=contact.workspace_id, kept_id=kept.id))
 
 
 def move(unit: Unit, run: Run, contact_id: str) -> Run:
-    """Makes it a run of that contact. A worker that has claimed it expects the other one, so the claim ends."""
+    """Moves the run to another contact. Ends a worker's claim, which was made for the old contact."""
     run_states.ring(run.workspace_id)
     return run_states.change(unit, run, contact_id=contact_id, claim=run.claim + 1, leased_until=None)
 
 
 def move_next(workspace_id: str, contact_id: str, kept_id: str, limit: int) -> bool:
-    """Moves the next unfinished runs to `kept_id`; returns whether there were any. Raises Busy if others hold them."""
+    """Moves up to `limit` unfinished runs to `kept_id`; returns whether there were any.
+
+    Raises Busy if runs are left but other transactions have locked them.
+    """
     moved = rows(_MOVE_NEXT, {"kept_id": kept_id, "id": contact_id, "limit": limit})
     if moved:
         run_states.ring(workspace_id)
@@ -122,9 +131,9 @@ def move_next(workspace_id: str, contact_id: str, kept_id: str, limit: int) -> b
 
 
 def adopted(unit: Unit, run: Run) -> Run:
-    """The run, moved to the contact that its own has become a part of, if that is so. Raises Busy.
+    """Returns the run, moved to the kept contact if its own has been merged. Raises Busy.
 
-    A merge moves some runs at once and the others in parts. Until then this moves those that are taken up or end.
+    A merge moves some runs at once and the others in parts. This moves a run that is taken up or ends before its part.
     """
     while unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
         kept_id = kept(unit, run.contact_id)
@@ -135,18 +144,17 @@ def adopted(unit: Unit, run: Run) -> Run:
 
 
 def kept(unit: Unit, contact_id: str) -> str | None:
-    """The contact that this one has become a part of, if rows of it are still to follow."""
+    """Returns the contact that `contact_id` was merged into; None if all rows have been moved."""
     pending = PendingMerge.select(PendingMerge.kept_id).where(PendingMerge.id == contact_id)
     kept_id: str | None = unit.noted(_handed_over(contact_id), pending.scalar)
     return kept_id
 
 
 def _handed_over(contact_id: str) -> tuple[str, str]:
-    """The note of the contact that has this one's unfinished runs."""
     return ("handed over", contact_id)
 
 
-# A worker that has claimed one expects the other contact, so its claim ends.
+# A worker that has claimed a run expects the old contact, so the claim ends.
 _MOVE_NEXT = """
     UPDATE runs SET contact_id = %(kept_id)s, claim = claim + 1, leased_until = NULL WHERE id = ANY(ARRAY(
         SELECT id FROM runs WHERE contact_id = %(id)s AND finished_at IS NULL

@@ -1,4 +1,4 @@
-"""States of runs: how a run begins and changes, who may enter an automation, and what the API shows of a run."""
+"""States of runs: how runs begin and change, who may enter, and how the API shows a run."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from app.models.runs import FAILURE_CODES, STATUSES, Run
 
 
 class Carried(NamedTuple):
-    """What a claimed run brings along."""
+    """The columns of a run that are loaded with its claim."""
 
     contact_id: str
     automation_id: str
 
 
-# Shared, and taken by time: a run executes under its contact's lock, so a contact's runs never do so side by side.
+# Shared, claimed by due time: a run executes under its contact's lock, so a contact's runs never overlap.
 MAIL = Mail(table="runs", owner="workspace_id", queue="runs", carries=Carried)
 WAITING = Waiting(MAIL, "resume_at")
 
 # The longest chain of automations that start one another.
 MOST_DEPTH = 10
-# From this depth on the runs of a chain are counted.
+# From this depth on, the runs of a chain are counted. Below it, there are never many.
 _NEVER_MANY = 3
 
 Reentry = Literal["every", "after_finish", "once"]
@@ -46,10 +46,10 @@ Reentry = Literal["every", "after_finish", "once"]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a run begins with, by the names of its columns.
+    """The columns that a run begins with.
 
-    `goal`: that of the automation. `depth`: how many automations lie between it and the outside. `step`: the step that
-    it begins with, if not the first; then `saved` and `own_variables` are what those before it left.
+    `goal`: the automation's. `depth`: how many automations lie between this one and the outside. `step`: the step to
+    begin with; None for the first. With a `step`, `saved` and `own_variables` are what the earlier steps left.
     """
 
     workspace_id: str
@@ -75,7 +75,7 @@ _GIVEN = [each.name for each in dataclasses.fields(Start) if each.name not in ("
 
 
 def is_overgrown(unit: Unit, start: Start) -> bool:
-    """Whether as many runs of the contact as may follow from the same cause. Counts once for each unit."""
+    """Returns whether the contact has RUNS_OF_CHAIN runs from this cause. Counts once in each unit."""
     if start.depth < _NEVER_MANY:
         return False
     most, chain = bounds.RUNS_OF_CHAIN.most, ("chain", start.contact_id, start.trace_id)
@@ -89,9 +89,9 @@ def is_overgrown(unit: Unit, start: Start) -> bool:
 
 
 def keeps_out(unit: Unit, start: Start, reentry: Reentry) -> str | None:
-    """The run that keeps the contact from entering the automation again; None if nothing does. Raises Busy.
+    """Returns the run that keeps the contact out of the automation; None if the contact may enter.
 
-    The unit must have locked the contact, as for everything in this module.
+    Raises Busy. The caller's unit must have locked the contact, as for everything in this module.
     """
     enrolment = _enrolment(unit, start)
     if enrolment is None or reentry == "every":
@@ -100,7 +100,7 @@ def keeps_out(unit: Unit, start: Start, reentry: Reentry) -> str | None:
 
 
 def enter(unit: Unit, start: Start, reentry: Reentry) -> None:
-    """Begins a run that a trigger starts. One that may not begin leaves only a count. Raises Busy."""
+    """Begins a run for a trigger. If it may not begin, only counts it as refused. Raises Busy."""
     if start.depth > MOST_DEPTH or is_overgrown(unit, start):
         count_refused(unit, start, "depth")
     elif keeps_out(unit, start, reentry):
@@ -110,7 +110,7 @@ def enter(unit: Unit, start: Start, reentry: Reentry) -> None:
 
 
 def begin(unit: Unit, start: Start) -> Run:
-    """Begins a run, which is mail from the commit on."""
+    """Begins a run. Workers can claim it once the transaction commits."""
     run_id = start.run_id or ids.new("run")
     lasting = timedelta(seconds=start.goal["within_seconds"]) if start.goal else None
     goal_until = lasting and ids.time_of(run_id) + lasting
@@ -134,20 +134,20 @@ def begin(unit: Unit, start: Start) -> Run:
 
 
 def is_before(unit: Unit, run: Run, event_id: str) -> bool:
-    """Whether the run was begun before the event, which the unit has recorded."""
-    # The identifier of a run is no help: its start may have been accepted long before.
+    """Returns whether the run was begun before the event, which this unit has recorded."""
+    # Ids do not tell: the run's start may have been accepted long before it took effect.
     return run.event_id is not None or unit.notes.get(_begun(run.id), "") < event_id
 
 
 def refuse(unit: Unit, start: Start) -> Run:
-    """Records a run that `reentry` refused: cancelled, without an effect or an event."""
+    """Records a run that `reentry` refused: cancelled, without effects or events."""
     return _made(
         unit, start, start.run_id or ids.new("run"), status="cancelled", reason="reentry", finished_at=unit.now
     )
 
 
 def change(unit: Unit, run: Run, **fields: Any) -> Run:
-    """Puts the run with these fields, and counts a change of its status."""
+    """Changes `fields` of the run. If its status changes, updates the counts by status."""
     changed = unit.put(run.altered(**fields))
     if changed.status != run.status:
         count(unit, run, run.status, -1)
@@ -156,7 +156,7 @@ def change(unit: Unit, run: Run, **fields: Any) -> Run:
 
 
 def reach_goal(unit: Unit, run: Run, at: datetime) -> Run:
-    """Puts the run as having reached its goal then, which counts once. It must not have reached it before."""
+    """Records and counts that the run reached its goal at `at`. It must not have reached it before."""
     count(unit, run, "goals")
     if run.is_counted:
         for step, key in goal_times.counted(run.saved, run.created_at, at):
@@ -165,34 +165,34 @@ def reach_goal(unit: Unit, run: Run, at: datetime) -> Run:
 
 
 def wake(unit: Unit, run: Run, **fields: Any) -> Run:
-    """Makes a run that waits due, with these fields. Its step ends the wait, or begins anew."""
+    """Makes a waiting run due, and changes `fields`. Its step then ends the wait, or waits again."""
     ring(run.workspace_id)
     return change(unit, run, resume_at=None, due_at=unit.now, **fields)
 
 
 def count(unit: Unit, run: Run, key: str, amount: int = 1) -> None:
-    """Adds to the number of the automation's runs with a status, or of its `goals`, which `counts.py` adds up."""
+    """Adds to a count of the automation's runs, which `counts.py` folds. `key`: a status or `goals`."""
     unit.count(_counted(run, key), amount)
 
 
 def count_step(unit: Unit, run: Run, key: str, amount: int = 1) -> None:
-    """Adds to what is counted of the run's present step; nothing for a run that is not counted by version."""
+    """Adds to a count of the run's current step. Does nothing if the run is not counted by version."""
     if run.is_counted:
         unit.count(_counted(run, key)._replace(step=str(run.step)), amount)
 
 
 def count_refused(unit: Unit, start: Start, reason: Literal["reentry", "depth"]) -> None:
-    """Counts a start that was refused and leaves no run."""
+    """Counts a start that was refused without leaving a run."""
     unit.count(Counted(start.workspace_id, start.automation_id, f"refused:{reason}"), 1)
 
 
 def record(unit: Unit, run: Run, kind: str, automation_name: str) -> None:
-    """Records an event in the life of the run, with the run as its cause."""
+    """Records an event about the run, with the run as its cause."""
     contact = unit.get(Contact, run.workspace_id, "id", run.contact_id)
     data = {
         "contact": contacts.represent(contact) if contact else {"id": run.contact_id},
         "automation": {"id": run.automation_id, "name": automation_name, "version": run.version},
-        # A run keeps what it was started with until the erasure of its contact gets there.
+        # Until the contact's erasure reaches the run, it still has its variables: leave them out of the event.
         "run": represent(run) | ({} if contact else {"variables": {}}),
     }
     recorder = unit.recorder(run.workspace_id)
@@ -201,7 +201,7 @@ def record(unit: Unit, run: Run, kind: str, automation_name: str) -> None:
 
 
 def cause_of(run: Run) -> Cause:
-    """The cause of what the run does."""
+    """Returns the cause to record for everything that the run does."""
     return Cause(None, run.trace_id, run.id, run.depth)
 
 
@@ -257,7 +257,7 @@ class RunSchema(ResponseBody):
 
 
 def represent(run: Run) -> dict[str, Any]:
-    """The run as the API shows it, without its log."""
+    """Returns the run as the API shows it, without its log."""
     cause = {"job_id": run.job_id, "event_id": run.event_id, "run_id": run.parent_id}
     return RunSchema.of(run, cause=cause, variables={**run.variables, **run.own_variables})
 
@@ -270,7 +270,7 @@ def _counted(run: Run, key: str) -> Counted:
 
 
 def _begun(run_id: str) -> tuple[str, str]:
-    """The note of the last event before a run that the unit has begun."""
+    """Returns the key of the note that holds the last event before the run began."""
     return ("begun", run_id)
 
 
@@ -282,7 +282,7 @@ def _made(unit: Unit, start: Start, run_id: str, **columns: Any) -> Run:
     run = Run(
         id=run_id,
         is_counted=True,
-        created_at=ids.time_of(run_id),  # of a start, the time at which it was accepted
+        created_at=ids.time_of(run_id),  # the time at which the start was accepted
         **{name: getattr(start, name) for name in _GIVEN},
         **columns,
     )
@@ -291,7 +291,7 @@ def _made(unit: Unit, start: Start, run_id: str, **columns: Any) -> Run:
     return run
 
 
-# The latest runs of the contact: those of a chain that grows are among them.
+# Looks only at the contact's latest runs: a chain that still grows has its runs among them.
 _OF_CHAIN = """
     SELECT count(*) FILTER (WHERE trace_id = %s)
     FROM (SELECT trace_id FROM runs WHERE contact_id = %s ORDER BY id DESC LIMIT %s) AS latest

@@ -1,7 +1,7 @@
-"""Start scans: find the bookings or contacts that are there when a trigger by time is published; remove what it leaves.
+"""Start scans: find the existing bookings or contacts when a timed trigger is published.
 
-Each part is a transaction of bounded size. What is made meanwhile is heard as an event too; planning it twice changes
-nothing.
+They also remove the waiting starts of a trigger that has ended. Each part is a transaction of bounded size. Bookings
+and contacts that change during a scan are planned by their events too; planning twice changes nothing.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from app.domain.work.units import Unit
 
 log = structlog.get_logger(__name__)
 
-# Rows that one transaction plans starts for, or removes.
+# The most rows that one transaction plans starts for, or removes.
 PART = 500
-# For how long one call goes on while there is more to do.
+# How long one call goes on if more is left to do.
 SLICE_SECONDS = 0.1
-# Of published automations together. Each booking waits for each of them at most.
+# The most timed triggers of a workspace's published automations. Each booking may have a waiting start for each.
 MOST_TIMED = 50
 
 IS_ANY_UNDER_WAY = "EXISTS (SELECT FROM timed_triggers WHERE scanned_to IS NOT NULL)"
 
 
 class _Scan(NamedTuple):
-    """A trigger whose scan is under way, by its columns."""
+    """A trigger whose scan is in progress: the columns of its row."""
 
     automation_id: str
     key: str
@@ -44,13 +44,13 @@ class _Scan(NamedTuple):
 
 
 def count_others(workspace_id: str, automation_id: str) -> int:
-    """How many triggers by time other published automations of the workspace have."""
+    """Returns how many timed triggers the other published automations of the workspace have."""
     others = "SELECT count(*) FROM timed_triggers WHERE workspace_id = %s AND automation_id <> %s AND NOT is_ended"
     return int(rows(others, (workspace_id, automation_id))[0][0])
 
 
 def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) -> None:
-    """Replaces the triggers by time that the automation has. What waits for one that it had before keeps waiting."""
+    """Replaces the automation's timed triggers. Waiting starts of a trigger that stays are kept."""
     keys = {timed_triggers.key_of(trigger) for trigger in triggers}
     values = {"workspace_id": workspace_id, "automation_id": automation_id, "keys": sql.array(keys)}
     count(_END, values)
@@ -59,12 +59,15 @@ def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) 
 
 
 def begin_again(workspace_id: str) -> None:
-    """Scans again for the dates of contacts, as the workspace's time zone has changed."""
+    """Scans contacts for dates again, because the workspace's time zone has changed."""
     count(_AGAIN, (workspace_id,))
 
 
 def go_on() -> int:
-    """Does the next parts of scans, in each round one of a workspace; returns how many rows they were about."""
+    """Does the next parts of scans; returns how many rows they covered.
+
+    In each round, every workspace gets one part.
+    """
     count(_HOLD_BACK)
     ends, done = time.monotonic() + SLICE_SECONDS, 0
     while scans := rows(_UNDER_WAY):
@@ -88,7 +91,7 @@ def _do_part(automation_id: str, key: str) -> int:
 
 
 def _remove_part(scan: _Scan) -> int:
-    """Removes what waits for a trigger that has ended, in the end the trigger."""
+    """Removes waiting starts of a trigger that has ended, and the trigger once none are left."""
     of_trigger = (scan.automation_id, scan.key)
     removed = delete_some("waiting_starts", "automation_id = %s AND key = %s", "automation_id, key", of_trigger, PART)
     count(_FORGET, {"automation_id": scan.automation_id, "key": scan.key})
@@ -114,9 +117,9 @@ def _plan_part(scan: _Scan) -> int:
 
 
 def _next(scan: _Scan) -> list[tuple[str, str, bool]]:
-    """The next bookings that were to come when the trigger was published, or contacts; with where the scan is then.
+    """Returns the next rows to plan: bookings still to come at the publication, or contacts.
 
-    Also whether it has a time.
+    Each as (id, place of the scan after it, whether it has the trigger's date). Bookings always have one.
     """
     trigger = timed_triggers.trigger_of(scan.key)
     place = {"workspace_id": scan.workspace_id, "limit": PART}
@@ -147,13 +150,14 @@ _AGAIN = """
     UPDATE timed_triggers SET scanned_to = '', begins_at = NULL
     WHERE workspace_id = %s AND NOT is_ended AND key::jsonb ? 'date'
 """
-# A transaction that began before the publication was committed may make bookings without knowing the trigger. One that
-# is ahead of all transactions is of another cluster, whose dump was restored in this one.
+# A transaction that began before the publication was committed may still make bookings without knowing the trigger, so
+# the scan waits for it. If `begins_at` is ahead of all transactions, it comes from another cluster, whose dump was
+# restored here.
 _HOLD_BACK = """
     UPDATE timed_triggers SET begins_at = pg_snapshot_xmax(pg_current_snapshot())
     WHERE scanned_to IS NOT NULL AND (begins_at IS NULL OR begins_at > pg_snapshot_xmax(pg_current_snapshot()))
 """
-# One scan of a workspace, and of some workspaces, so that none waits for all of another's.
+# One scan for each workspace, of up to ten workspaces at random, so that no workspace waits for all scans of another.
 _UNDER_WAY = """
     SELECT automation_id, key FROM (
         SELECT DISTINCT ON (workspace_id) automation_id, key FROM timed_triggers

@@ -1,4 +1,4 @@
-"""Timed starts: how triggers by time begin runs, whatever the time is that has come."""
+"""Timed starts: begin runs for timed triggers that are due."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from app.models.contacts import Contact
 def enter(
     unit: Unit, listener: Listener, contact: Contact, triggers: Sequence[Trigger], kind: str, **further: Any
 ) -> None:
-    """Begins a run if the condition of one of the triggers holds and the contact may enter. Raises Busy.
+    """Begins a run if the condition of a trigger holds and the contact may enter. Raises Busy.
 
-    What the run has as its event has that kind, and in `data` the contact as it is now and what is given `further`.
+    The run gets an event of `kind`, made here, with the contact's current state and `further` as its `data`.
     """
     data = {"contact": contacts.represent(contact), **further}
     event = dict(json.loads(events.body(None, kind, unit.now, contact.workspace_id, data)))

@@ -1,6 +1,6 @@
-"""Timed triggers: those that start runs at a time: before a booking, on a birthday, each Monday for a segment.
+"""Timed triggers: start runs at a time, such as before a booking, on a birthday or every Monday.
 
-One for contacts that enter a segment is among them, because it looks at the segment again and again.
+Triggers for contacts that enter a segment are timed too, because they look at the segment at intervals.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 from app.lib import json
 
-# What an automation with such a trigger listens to; no event has such a kind.
+# The keys under which automations with timed triggers listen. No event has such a kind.
 BEFORE, DATE, SCHEDULE = "time:before", "time:date", "time:schedule"
-# The `every` of a schedule that starts runs for contacts that have entered the segment since its last look.
+# The `every` of a schedule that starts runs for the contacts that entered the segment since the last look.
 ENTRY = "entry"
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -20,55 +20,55 @@ Trigger = Mapping[str, Any]
 
 
 def is_timed(trigger: Trigger) -> bool:
-    """Whether it is a trigger by time, and not an event."""
+    """Returns whether the trigger starts runs at a time, rather than on an event."""
     return "before" in trigger or "date" in trigger or is_scheduled(trigger)
 
 
 def is_scheduled(trigger: Trigger) -> bool:
-    """Whether it is a schedule, which starts runs for a segment."""
+    """Returns whether the trigger is a schedule, which starts runs for the contacts of a segment."""
     return "segment_id" in trigger
 
 
 def is_of_entries(trigger: Trigger) -> bool:
-    """Whether it is a schedule that starts runs for contacts when they enter the segment."""
+    """Returns whether the trigger is a schedule for the contacts that enter a segment."""
     return is_scheduled(trigger) and trigger.get("every") == ENTRY
 
 
 def timed(triggers: Iterable[Trigger]) -> list[Trigger]:
-    """Those of the triggers that are timed."""
+    """Returns the timed triggers among `triggers`."""
     return [trigger for trigger in triggers if is_timed(trigger)]
 
 
 def with_key(triggers: Iterable[Trigger], key: str) -> list[Trigger]:
-    """Those of the triggers that are timed and have the key; they differ only in their conditions."""
+    """Returns the timed triggers with that key. They differ only in their conditions."""
     return [trigger for trigger in timed(triggers) if key_of(trigger) == key]
 
 
 def key_of(trigger: Trigger) -> str:
-    """What tells it from other triggers: all of it but its condition, which is judged when its time comes."""
+    """Identifies a timed trigger: its JSON without the condition, which is checked when it is due."""
     return json.dumps({name: trigger[name] for name in sorted(trigger) if name != "if"}).decode()
 
 
 def trigger_of(key: str) -> Trigger:
-    """The trigger with that key, without its condition."""
+    """Returns the trigger that the key was made of, without its condition."""
     return dict(json.loads(key.encode()))
 
 
 def listens_to(trigger: Trigger) -> str:
-    """What an automation with that timed trigger listens to."""
+    """Returns the key under which an automation with that timed trigger listens."""
     if is_scheduled(trigger):
         return SCHEDULE
     return BEFORE if "before" in trigger else DATE
 
 
 def heard_by(event_kind: str) -> str | None:
-    """What listens to events of that kind because of the times that they set."""
+    """Returns the key whose timed triggers an event of that kind may plan; None if it plans none."""
     if event_kind.startswith("booking."):
         return BEFORE
     return DATE if event_kind in ("contact.created", "contact.updated", "contact.merged") else None
 
 
 def concerned(triggers: Iterable[Trigger], event_kind: str) -> list[Trigger]:
-    """Those of the triggers that are timed, and whose times events of that kind may set."""
+    """Returns the timed triggers whose times an event of that kind may set."""
     heard = heard_by(event_kind)
     return [trigger for trigger in timed(triggers) if listens_to(trigger) == heard]

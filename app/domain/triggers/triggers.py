@@ -1,7 +1,7 @@
-"""Triggers, exits and goals: the runs that follow from events, those that events end or wake, and whose goal they are.
+"""Triggers, exits and goals: the runs that events begin, end, wake or bring to their goal.
 
-They follow in the transaction that records the events, while they are few. Otherwise the events are left to the
-fan-out, which makes the plan again and carries it out in parts.
+A few consequences are carried out in the transaction that records the events. If there are many, the events are left to
+the fan-out, which plans again and carries the plan out in parts.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from app.models.sets import Key
 
 log = structlog.get_logger(__name__)
 
-# Runs that one transaction begins or ends because of events.
+# The most runs that one transaction begins or ends because of events.
 MOST_RUNS = 200
-# Pairs of an event and a listener that one transaction looks at, however few runs follow.
+# The most pairs of event and listener that one transaction looks at, even if few runs follow.
 MOST_LOOKS = 1_000
-# An exit is an event as well. What follows after this many steps in one transaction is left to the fan-out.
+# An exit records an event too, from which more may follow. After this many rounds in one transaction, the rest is left
+# to the fan-out.
 ROUNDS = 3
 
 
 class Position(NamedTuple):
-    """A place in a plan: events in the order of their identifiers, for each its listeners in theirs."""
+    """A place in a plan, which is ordered by event id, then automation id."""
 
     event_id: str
     automation_id: str
@@ -47,11 +48,11 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """A consequence of an event for a listener. `run_id`: a run that it ends if `exits`, wakes, or whose goal it is.
+    """What an event does to a listener's runs. `run_id`: the run to end, wake or bring to its goal.
 
-    The last one of an event and a listener has no `run_id`: it is about runs begun in the same transaction, and begins
-    one if `starts`. `exits_all`: it ends each of the contact's runs, whatever the run is like. `plans`: the event may
-    set the time at which a trigger of the listener starts a run.
+    The last consequence of an event and a listener has no `run_id`: it concerns the runs that were begun in this
+    transaction, and begins one if `starts`. `exits_all`: it ends all of the contact's runs, without looking at each.
+    `plans`: the event may set the time of a timed trigger of the listener.
     """
 
     heard: Heard
@@ -66,15 +67,15 @@ class Consequence:
 
     @property
     def position(self) -> Position:
-        """Where it is in the plan."""
+        """The consequence's place in the plan."""
         return Position(self.heard.event.id, self.listener.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The consequences of events, in order, as far as one transaction may go. `rest`: where it stops; None: at the end.
+    """The consequences of events, in order, capped for one transaction.
 
-    `looked`: what it has looked at.
+    `rest`: where the next part begins; None if the plan is complete. `looked`: the positions that were examined.
     """
 
     consequences: Sequence[Consequence] = ()
@@ -82,17 +83,17 @@ class Plan:
     looked: Sequence[Position] = field(default_factory=list)
 
     def before(self, position: Position, heard: Heard) -> str:
-        """The last automation that the event has been passed to when everything before the position is done."""
+        """Returns the last automation that has the event once everything before `position` is done."""
         place = bisect_left(self.looked, position)
         passed = place > 0 and self.looked[place - 1].event_id == position.event_id
         return self.looked[place - 1].automation_id if passed else heard.after
 
 
 def follow(unit: Unit, recorder: Recorder) -> None:
-    """Starts and ends the runs that follow from what has been recorded and is not written yet.
+    """Begins, ends and wakes the runs that follow from the recorder's pending events.
 
-    Leaves what is too much for one transaction, or would overtake what is still to follow from a contact's earlier
-    events, to the fan-out.
+    Leaves events to the fan-out if they are too many for one transaction, or would overtake earlier events of a contact
+    that are still to be followed.
     """
     followed = 0
     for _ in range(ROUNDS):
@@ -106,7 +107,7 @@ def follow(unit: Unit, recorder: Recorder) -> None:
 
 
 def plan(heard: Sequence[Heard]) -> Plan:
-    """The consequences of events of one workspace, which are in the order of their identifiers."""
+    """Plans the consequences of events of one workspace. `heard` must be ordered by event id."""
     keys = {key for each in heard for key in each.keys}
     if not keys:
         return Plan()
@@ -128,7 +129,7 @@ def plan(heard: Sequence[Heard]) -> Plan:
 
 
 def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
-    """The keys that carrying them out gets from its unit."""
+    """Yields the keys that `carry_out` gets from its unit for `consequences`."""
     for each in consequences:
         workspace_id, contact_id = each.heard.workspace_id, _contact_of(each)
         yield Key(Contact, workspace_id, "id", contact_id)
@@ -140,9 +141,12 @@ def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
 
 
 def carry_out(consequence: Consequence, unit: Unit) -> None:
-    """Begins or changes runs of a contact, now or later; does nothing if the contact has been deleted. Raises Busy."""
+    """Carries out the consequence. Begins or changes no run if the contact has been deleted.
+
+    Raises Busy.
+    """
     heard = consequence.heard
-    if consequence.plans:  # a booking may have got another contact meanwhile, by a merge
+    if consequence.plans:  # before the contact is checked: a merge may have given the booking another contact
         waiting_starts.follow(unit, heard, consequence.listener)
     if unit.get(Contact, heard.workspace_id, "id", _contact_of(consequence)) is None:
         return
@@ -159,7 +163,10 @@ def carry_out(consequence: Consequence, unit: Unit) -> None:
 
 
 def _follow_at_once(unit: Unit, heard: Sequence[Heard]) -> bool:
-    """Does all that follows from these events; False if it has to be left to the fan-out, and nothing was done."""
+    """Carries out everything that follows from the events.
+
+    Returns False, with nothing done, if the events have to be left to the fan-out.
+    """
     try:
         planned = plan(heard)
         if planned.rest is not None or _would_overtake(planned.consequences):
@@ -173,23 +180,24 @@ def _follow_at_once(unit: Unit, heard: Sequence[Heard]) -> bool:
     except (DatabaseError, InterfaceError):
         raise
     except Exception:
-        # The write that recorded the events does not fail because of it; each run will, alone.
+        # The write that recorded the events must not fail because of a run. In the fan-out, each run can fail alone.
         log.exception("triggers.left", workspace=heard[0].workspace_id, events=len(heard))
         return False
     return True
 
 
 def _would_overtake(consequences: Sequence[Consequence]) -> bool:
-    """Whether runs of one of these contacts are still to follow from its earlier events."""
+    """Returns whether earlier events of one of the contacts are still to be followed by runs."""
     contacts = {_contact_of(consequence) for consequence in consequences}
     return bool(contacts and rows(_UNFOLLOWED, {"contacts": sql.array(contacts)}))
 
 
 def _with_runs(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequence[Consequence], Position | None]:
-    """The last consequences of events and listeners with those for runs before each, goals first.
+    """Adds the consequences for known runs before each of `last`, goals first.
 
-    Cut off at MOST_RUNS. Of runs that are only compared with the event, there may be as many on top, for goals, exits
-    and waits each: they may stay as they are, and then the same part would be made again and again.
+    Caps them at MOST_RUNS. Goals, exits and waits of runs that have to be compared with the event are capped
+    separately, at MOST_RUNS each: such runs may stay unchanged, and a shared cap would plan the same part again and
+    again.
     """
     before: dict[Position, list[tuple[object, Consequence]]] = {}
     for find, of, is_about in _LOOKS:
@@ -214,7 +222,7 @@ def _look(number: int, each: Consequence) -> Look:
 
 
 def _affect(unit: Unit, consequence: Consequence, run: Run) -> None:
-    """Records the goal of the run, ends it, or lets it go on with the event, if that is one for this run."""
+    """Applies the consequence to the run if it matches: reaches its goal, ends it, or wakes it."""
     heard, listener = consequence.heard, consequence.listener
     if consequence.is_goal and listener.reaches_goal_on(heard, run):
         run = run_states.reach_goal(unit, run_endings.adopted(unit, run), heard.event.at)
@@ -246,7 +254,8 @@ def _contact_of(consequence: Consequence) -> str:
     return consequence.heard.event.contact_id
 
 
-# How runs are found that an event may be about, what it may be to them, and for which consequences.
+# For each kind of consequence on known runs: the search for the runs, the flag that the consequence gets, and which
+# consequences need the search.
 _LOOKS: Sequence[tuple[Callable[..., list[tuple[int, str]]], dict[str, bool], Callable[[Consequence], bool]]] = (
     (concerned_runs.latest_aiming, {"is_goal": True}, lambda each: each.is_goal),
     (concerned_runs.latest_unfinished, {"exits": True}, lambda each: each.exits and not each.exits_all),

@@ -1,4 +1,4 @@
-"""Unreadable dates: custom fields for whose date a trigger waits, and that hold none that can be read."""
+"""Unreadable dates: values that a trigger needs as a date and cannot read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from app.domain.triggers import dates, timed_triggers
 from app.domain.triggers.timed_triggers import Trigger
 
 MOST_COUNTED = 1_000
-# Of one contact, or of one automation.
+# The most results for one contact, or for one automation.
 MOST_TOLD = 20
 
 
 class Unreadable(NamedTuple):
-    """A trigger, the number of contacts whose date it cannot read (MOST_COUNTED at most), and one of them."""
+    """A trigger, the number of contacts whose date it cannot read, and one of these contacts.
+
+    `number` stops at MOST_COUNTED.
+    """
 
     trigger: Trigger
     number: int
@@ -22,12 +25,12 @@ class Unreadable(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What tells the trigger from others."""
+        """The key of the trigger."""
         return timed_triggers.key_of(self.trigger)
 
     @property
     def detail(self) -> str:
-        """A sentence for members."""
+        """The problem as a sentence for members."""
         amount = "More than 999" if self.number == MOST_COUNTED else f"{self.number:,}"
         whose = f"{amount} contact has" if self.number == 1 else f"{amount} contacts have"
         field = dates.field_of(self.trigger)
@@ -35,13 +38,16 @@ class Unreadable(NamedTuple):
 
 
 def of_automation(automation_id: str) -> list[Unreadable]:
-    """What the triggers of the published version cannot read."""
+    """Returns the published triggers that cannot read some contacts' dates, up to MOST_TOLD."""
     found = rows(_OF_AUTOMATION, {"id": automation_id, "many": MOST_COUNTED, "most": MOST_TOLD})
     return [Unreadable(timed_triggers.trigger_of(key), number, contact_id) for key, number, contact_id in found]
 
 
 def of_contact(contact_id: str) -> dict[str, list[str]]:
-    """The names of the automations that wait for a date of the contact and cannot read it, by the custom field."""
+    """Returns the names of automations that cannot read a date of the contact, by custom field.
+
+    Up to MOST_TOLD.
+    """
     waiting: dict[str, list[str]] = {}
     for key, name in rows(_OF_CONTACT, (contact_id, MOST_TOLD)):
         waiting.setdefault(dates.field_of(timed_triggers.trigger_of(key)), []).append(name)

@@ -1,4 +1,4 @@
-"""Waiting starts: made, moved and dropped as bookings and contacts change."""
+"""Waiting starts: created, moved and dropped as bookings and contacts change."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ _COLUMNS = {BEFORE: "booking_id", DATE: "contact_id"}
 
 
 def needs(heard: Heard, listener: Listener) -> Iterator[Key]:
-    """The keys that `follow` gets from its unit."""
+    """Yields the keys that `follow` gets from its unit."""
     for trigger in timed_triggers.concerned(listener.triggers, heard.event.kind):
         key = timed_triggers.key_of(trigger)
         yield from needs_of(heard.workspace_id, listener.id, key, _about_id(heard, trigger))
 
 
 def needs_of(workspace_id: str, automation_id: str, key: str, about_id: str) -> Iterator[Key]:
-    """The keys that `plan` gets from its unit, with that of the booking or contact."""
+    """Yields the keys that `plan` gets from its unit, and the key of the booking or contact."""
     yield about_key(workspace_id, key, about_id)
     yield sets.key(WaitingStart, workspace_id, "id", WaitingStart.id_of(automation_id, about_id, key))
 
 
 def about_key(workspace_id: str, key: str, about_id: str) -> Key:
-    """The key of the booking or contact that the trigger is about."""
+    """Returns the key of the booking or contact that a start of the trigger `key` is about."""
     return sets.key(_MODELS[timed_triggers.listens_to(timed_triggers.trigger_of(key))], workspace_id, "id", about_id)
 
 
 def find_about(unit: Unit, key: Key) -> Booking | Contact | None:
-    """The booking or contact with that key. Raises Busy."""
+    """Returns the booking or contact with that key; None if it has been deleted. Raises Busy."""
     about: Any = unit.get(*key)
     return about  # type: ignore[no-any-return]
 
 
 def follow(unit: Unit, heard: Heard, listener: Listener) -> None:
-    """Plans the starts for what the event is about, as that is now. Raises Busy."""
+    """Plans the starts for the booking or contact of the event, from its current state. Raises Busy."""
     for trigger in timed_triggers.concerned(listener.triggers, heard.event.kind):
         key = timed_triggers.key_of(trigger)
         about = find_about(unit, about_key(heard.workspace_id, key, _about_id(heard, trigger)))
@@ -60,10 +60,11 @@ def follow(unit: Unit, heard: Heard, listener: Listener) -> None:
 def plan(
     unit: Unit, automation_id: str, key: str, about: Booking | Contact, published_at: datetime | None = None
 ) -> None:
-    """Makes, moves or drops the start, which the unit writes; it has locked `about`. Safe to repeat. Raises Busy.
+    """Creates, moves or drops the waiting start of `about`, which the unit has locked.
 
-    Where nothing has started for a booking yet, a time that has passed means at once; unless nothing waits and it had
-    passed when the trigger was published, if that is given. A date that has passed is left out.
+    Safe to repeat. A booking whose time has passed starts at once, if nothing has started for it yet. It starts nothing
+    if `published_at` is given, no start was waiting, and the time had passed by then. A contact's date that has passed
+    is skipped. Raises Busy.
     """
     row_id = WaitingStart.id_of(automation_id, about.id, key)
     waiting, trigger = unit.get(WaitingStart, about.workspace_id, "id", row_id), timed_triggers.trigger_of(key)
@@ -87,7 +88,7 @@ def plan(
 
 
 def due_day(unit: Unit, waiting: WaitingStart, about: Booking | Contact) -> date | None:
-    """The day for which the run of a row starts whose time has come; None if another time holds for `about` now."""
+    """Returns the day for which a due row starts a run; None if the time has changed since."""
     trigger = timed_triggers.trigger_of(waiting.key)
     if isinstance(about, Booking):
         is_its = is_ahead(unit, about) and waiting.at == _before(trigger, about)
@@ -97,14 +98,17 @@ def due_day(unit: Unit, waiting: WaitingStart, about: Booking | Contact) -> date
 
 
 def is_ahead(unit: Unit, booking: Booking) -> bool:
-    """Whether the booking is still to come."""
+    """Returns whether the booking is booked and has not begun."""
     return bool(booking.status == "booked" and booking.starts_at > unit.now)
 
 
 def _for_booking(
     unit: Unit, trigger: Trigger, booking: Booking, known: WaitingStart, published_at: datetime | None
 ) -> WaitingStart:
-    """The row as it has to be. One that has fired stays until the booking begins, so that nothing fires it again."""
+    """Returns the row with its new time.
+
+    A row that has fired stays until the booking begins, so that it fires only once.
+    """
     if not is_ahead(unit, booking):
         return known if known.fired_for else known.altered(at=None)
     at, fired_for = _before(trigger, booking), known.fired_for
@@ -118,9 +122,10 @@ def _state(waiting: WaitingStart) -> tuple[datetime | None, date | None, bool]:
 
 
 def _for_contact(unit: Unit, trigger: Trigger, contact: Contact, known: WaitingStart) -> WaitingStart:
-    """The row as it has to be. One that has fired stays, so that a date that changes does not fire twice in a year.
+    """Returns the row with its new time.
 
-    So does one for a value that is no date: `unreadable_dates` tells of it.
+    A row that has fired stays, so that a changed date does not fire twice in a year. A row also stays if the value is
+    not a date: `unreadable_dates` reports it.
     """
     coming = _coming(unit, trigger, contact, known)
     value = contact.custom_fields.get(dates.field_of(trigger))
@@ -132,7 +137,7 @@ def _coming(unit: Unit, trigger: Trigger, contact: Contact, known: WaitingStart)
     value = contact.custom_fields.get(dates.field_of(trigger))
     if value is None:
         return None
-    # One that is due still comes, however late it is looked at.
+    # A date that is already due is still returned, however late the row is handled.
     after = min(unit.now, known.at - timedelta.resolution) if known.at else unit.now
     return dates.next_after(trigger, value, _zone(unit, contact), after, known.fired_for)
 
@@ -151,5 +156,5 @@ def _before(trigger: Trigger, booking: Booking) -> datetime:
 def _about_id(heard: Heard, trigger: Trigger) -> str:
     if timed_triggers.listens_to(trigger) == DATE:
         return str(heard.event.contact_id)
-    # An erasure leaves nothing of the booking in the event.
+    # After an erasure the event has no booking.
     return str(heard.document["data"].get("booking", {}).get("id"))

@@ -1,1 +1,1 @@
-"""Endpoints that receive events, the kinds of events there are, and how a receiver verifies one."""
+"""Endpoints that receive events, the kinds of events, and how receivers verify them."""

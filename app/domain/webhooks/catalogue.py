@@ -1,4 +1,4 @@
-"""The catalogue of event kinds, each with a sample from the code that builds real bodies."""
+"""The catalogue of event kinds, each with a sample made by the code that makes real bodies."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ _STOPPED = Endpoint(
 
 @dataclass(frozen=True, slots=True)
 class EventKind:
-    """A kind of event; `sample` builds the `data` of a body."""
+    """A kind of event. `sample` makes the `data` of a body."""
 
     description: str
     sample: Callable[[], dict[str, Any]]
@@ -201,7 +201,7 @@ KINDS: Mapping[str, EventKind] = {
 
 
 def represent(workspace_id: str) -> list[dict[str, Any]]:
-    """Every kind, with a complete delivery body as its sample."""
+    """Returns all kinds, each with a complete delivery body as its sample."""
     return [
         {"kind": name, "description": kind.description, "sample": sample(name, workspace_id)}
         for name, kind in KINDS.items()
@@ -209,7 +209,7 @@ def represent(workspace_id: str) -> list[dict[str, Any]]:
 
 
 def sample(kind: str, workspace_id: str) -> Any:
-    """A complete delivery body of that kind."""
+    """Returns a complete delivery body of that kind, parsed."""
     return json.loads(events.body("evt_01kaj5bd40fx3s0v9n1d8e2m4t", kind, _AT, workspace_id, KINDS[kind].sample()))
 
 

@@ -23,21 +23,21 @@ from app.lib import vault
 from app.lib.schemas import ResponseBody, about, time
 from app.models.endpoints import Endpoint
 
-# After a rotation, deliveries are signed with the previous secret, too, for this long.
+# How long deliveries are also signed with the previous secret after a rotation.
 OVERLAP = "24 hours"
 FILTERS = ("statuses", "kinds", "since", "until")  # of a resend
 QUOTA = Quota(Endpoint, 1_000, "endpoints")
-MOST_PER_SECOND = 1_000  # deliveries that an endpoint may ask for as its limit
+MOST_PER_SECOND = 1_000  # the highest limit that an endpoint may have, in deliveries
 STOPPED = "This endpoint is stopped. Enable it first; stop_reason says why it was stopped."
 
 
 def new_secret() -> str:
-    """A signing secret: `whsec_` and 192 random bits. The whole string is the key."""
+    """Returns a signing secret: `whsec_` and 192 random bits. The whole string is the key."""
     return f"whsec_{secrets.token_urlsafe(24)}"
 
 
 def create(change: Change) -> Effect:
-    """Creates the endpoint from the fields of the API and the sealed secret in `payload`.
+    """Creates the endpoint from the API fields and the sealed secret in `payload`.
 
     Raises Conflict above the QUOTA.
     """
@@ -58,7 +58,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the given fields, for deliveries that wait as well.
+    """Changes the given fields, for waiting deliveries too.
 
     Raises NotFound if the endpoint has been deleted since the write was accepted.
     """
@@ -68,17 +68,17 @@ def update(change: Change) -> Effect:
 
 
 def rotate_secret(change: Change) -> Effect:
-    """Replaces the secret with the sealed one in `payload`; for OVERLAP the previous secret signs, too.
+    """Replaces the secret with the sealed one in `payload`.
 
-    A previous secret that no key can decrypt is dropped, because nothing is sent unless both can sign.
-    Raises NotFound.
+    For OVERLAP, the previous secret signs too. Drops a previous secret that no key can decrypt, because nothing is sent
+    unless both can sign. Raises NotFound.
     """
     endpoint = Endpoint.find(change.workspace_id, change.target)
     readable = vault.is_readable(settings().secret_keys, bytes(endpoint.secret))
     _set(
         change,
         secret=change.payload["sealed_secret"].encode(),
-        # The column, not the value read above: another key may have encrypted it since.
+        # The column, not the value read above: another key may have encrypted the secret since.
         previous_secret=Endpoint.secret if readable else None,
         previous_secret_until=SQL("now() + %s::interval", (OVERLAP,)),
     )
@@ -87,7 +87,7 @@ def rotate_secret(change: Change) -> Effect:
 
 
 def test(change: Change) -> Effect:
-    """Sends a sample event to this endpoint only. Raises NotFound, and Conflict if the endpoint is stopped."""
+    """Sends a sample event to this endpoint only. Raises NotFound, and Conflict if it is stopped."""
     endpoint_id, kind = change.payload["endpoint_id"], change.payload["kind"]
     if Endpoint.find(change.workspace_id, endpoint_id).state != "active":
         raise Conflict(f"The endpoint {endpoint_id} is stopped. Enable it first, then test it.")
@@ -98,9 +98,9 @@ def test(change: Change) -> Effect:
 
 
 def delete(change: Change) -> Effect:
-    """Marks the endpoint deleted, so that nothing more is sent to it. A sweep cancels its unfinished deliveries.
+    """Marks the endpoint deleted: nothing more is sent. A sweep cancels its unfinished deliveries.
 
-    `drop_deleted` removes the row later. Raises NotFound.
+    `drop_deleted` deletes the row later. Raises NotFound.
     """
     _set(change, state="deleted")
     _sweep(change, change.target, "cancel", ["pending", "held"])
@@ -109,23 +109,24 @@ def delete(change: Change) -> Effect:
 
 
 def enable(change: Change) -> Effect:
-    """Makes the endpoint active and resets its failure count; with `release_held` the held deliveries go out, too.
+    """Makes the endpoint active and resets its failure count.
 
-    Raises NotFound if it has been deleted since the write was accepted.
+    `release_held`: also sends held deliveries. Raises NotFound if the endpoint has been deleted since the write was
+    accepted.
     """
     stopped = {"stop_reason": None, "stopped_at": None, "consecutive_failures": 0, "probe_at": None}
     _set(change, state="active", slow_until=None, **stopped)
     release_held = change.payload.get("release_held", False)
     if release_held:
         _sweep(change, change.target, "release", ["held"])
-    # For deliveries that are not held: those due before a sweep reached them, and postponed ones.
+    # For deliveries that are not held: postponed ones, and ones that no sweep had held yet.
     database.after_commit(partial(mailbox.ring, lanes.FAST, change.target))
     audit.record(change, "endpoint", change.target, {"release_held": release_held})
     return Effect("changed", "endpoint", change.target)
 
 
 def resend(change: Change) -> Effect:
-    """Starts a sweep that resends the deliveries that `payload` selects. The change's target is the sweep.
+    """Starts a sweep that resends the deliveries that `payload` selects. The target is the sweep.
 
     Raises NotFound, and Conflict if the endpoint is stopped.
     """
@@ -141,7 +142,10 @@ def resend(change: Change) -> Effect:
 
 
 def drop_deleted() -> int:
-    """Removes endpoints deleted an hour ago or earlier whose deliveries and sweeps have ended; returns how many."""
+    """Deletes endpoints marked deleted an hour ago or earlier; returns how many.
+
+    Keeps endpoints with unfinished deliveries or sweeps.
+    """
     return count(
         """
         DELETE FROM endpoints
@@ -154,7 +158,7 @@ def drop_deleted() -> int:
 
 
 def seal(secret: str) -> str:
-    """The secret, encrypted for storage."""
+    """Returns the secret, encrypted for storage."""
     return vault.encrypt(settings().secret_keys, secret).decode()
 
 

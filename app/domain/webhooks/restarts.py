@@ -10,10 +10,10 @@ from app.domain.work.changes import Change, Effect
 
 
 def create(change: Change) -> Effect:
-    """Enables the endpoints in `enable_endpoint_ids`, if any, then starts the replay like `replays.create`.
+    """Enables the endpoints in `enable_endpoint_ids`, if any, then calls `replays.create`.
 
-    Adds an audit entry for each endpoint. Raises NotFound if one of them has been deleted, and Conflict like
-    `replays.create`; in both cases, no endpoint is enabled.
+    Adds an audit entry for each endpoint. Raises NotFound if one has been deleted, and Conflict like `replays.create`.
+    In both cases, no endpoint is enabled.
     """
     for endpoint_id in change.payload.get("enable_endpoint_ids", ()):
         endpoints.enable(replace(change, kind="endpoints.enable", resource_id=endpoint_id, payload={}))

@@ -1,4 +1,4 @@
-"""Verifications: which part of a webhook that somebody received differs from what was sent."""
+"""Verifications: compare a webhook that somebody received with what was sent."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from app.models.endpoints import Endpoint
 LONGEST_HEADERS = 8_000
 LONGEST_SECRET = 200
 LONGEST_BODY_BYTES = 512 * 1024
-# Endpoints with the same address whose secrets are tried.
+# The most endpoints with the same address whose secrets are tried.
 MOST_ALIKE = 20
 _SHOWN_BYTES = 60
-# The secrets of other endpoints are tried until this much has been hashed, which takes a fifth of a second.
+# How many bytes are hashed while trying the secrets of other endpoints: about a fifth of a second.
 _MOST_HASHED_BYTES = 64 * 1024 * 1024
 _YOUR_SECRET = "the secret that you pasted"
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A received webhook, as it was pasted. `endpoints` are those it may have been sent to."""
+    """A received webhook, as pasted. `endpoints`: the endpoints it may have been sent to."""
 
     workspace_id: str
     signature: str
@@ -44,7 +44,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The verdict on a part: it is as it was sent (good), it differs (bad), or that cannot be told (open)."""
+    """The verdict on a part: good if it is as sent, bad if it differs, open if that cannot be told."""
 
     part: str
     verdict: Literal["good", "bad", "open"]
@@ -53,7 +53,7 @@ class Finding:
 
 @dataclass(slots=True)
 class _Key:
-    """A secret, and whose it is."""
+    """A secret, and a description of its owner."""
 
     whose: str
     secret: str = field(repr=False)
@@ -61,14 +61,17 @@ class _Key:
 
 @dataclass(slots=True)
 class _Sent:
-    """The delivery that was sent, as far as it is still known."""
+    """The delivery that was sent.
+
+    `body`: None if the delivery is unknown or its body is no longer kept.
+    """
 
     endpoints: Sequence[Endpoint]
     body: bytes | None
 
 
 def verify(received: Received) -> list[Finding]:
-    """The verdicts on all parts, most telling first. Keeps nothing, and shows no secret."""
+    """Returns the verdicts on all parts, most telling first. Stores nothing, and reveals no secret."""
     signature, sent = signatures.parse(received.signature), _sent(received)
     faults = [*_header_faults(received.signature, signature), *_time_faults(signature, received.at)]
     if signature.timestamp is None or not signature.values:
@@ -181,7 +184,7 @@ def _others(workspace_id: str, known: Sequence[Endpoint], cost_bytes: int) -> It
 
 
 def _forms(body: bytes, sent: bytes | None) -> list[tuple[bytes, Finding]]:
-    """The forms in which the body may have been signed, each with what it means if that is the one."""
+    """Returns the forms in which the body may have been signed, and the finding if a form matches."""
     as_it_is = Finding("Body", "good", "v1 matches: this is the body that was signed, byte for byte.")
     forms = [(body, as_it_is)]
     if (stripped := body.rstrip(b"\r\n")) != body:

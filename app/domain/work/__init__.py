@@ -1,5 +1,6 @@
-"""The ground that every verb stands on: units of work, what they change, events, and the audit log.
+"""The foundation of all verbs: units of work, changes, events and the audit log.
 
-A verb takes a `changes.Change` and says what it did; a `units.Unit` reads and writes the rows of many verbs at once;
-`events` says what happened. `schema_checks` checks what callers send, and `secrets` keeps what must not be read.
+A verb takes a `changes.Change` and returns its effect. A `units.Unit` reads and writes the rows of many verbs at once.
+`events` records what happened. `schema_checks` checks what callers send, and `secrets` encrypts what must not be
+readable.
 """

@@ -23,9 +23,10 @@ _TYPES = {"tok": "token", "mem": "member", "vis": "support"}
 def record(
     change: Change, target_type: str, target_id: str, detail: Mapping[str, Any], endpoint_id: str | None = None
 ) -> None:
-    """Records a change, in its transaction. Of `detail` a `sealed_secret` is left out; it must not have other secrets.
+    """Records a change in the audit log, in its transaction.
 
-    `endpoint_id`: the endpoint that the target belongs to, if the target is not an endpoint itself.
+    Leaves `sealed_secret` out of `detail`, which must not contain other secrets. `endpoint_id`: the endpoint that the
+    target belongs to, if the target is not an endpoint itself.
     """
     shown = {name: value for name, value in detail.items() if name != "sealed_secret"}
     cause, target = change.events.cause, (target_type, target_id)
@@ -45,8 +46,8 @@ def note(
 ) -> None:
     """Records an action that no verb records, in the caller's transaction. `detail` has no secrets.
 
-    `workspace_id`: None if the action is about the installation. `actor_id`: of a token (`tok_…`), a member (`mem_…`)
-    or a visit (`vis_…`); None for a command.
+    `workspace_id`: None if the action is about the installation. `actor_id`: a token (`tok_…`), a member (`mem_…`) or a
+    visit (`vis_…`); None for a command.
     """
     AuditEntry.insert(
         id=ids.new("aud"),
@@ -63,7 +64,7 @@ def note(
 
 
 def _actor(actor_id: str | None) -> dict[str, Any]:
-    """The actor, as columns. What a membership or visit says is looked up by the statement that inserts them."""
+    """Returns the actor's columns. The inserting statement looks up the columns of a member or visit."""
     if actor_id is None:
         return {"actor_type": "command"}
     actor = {"actor_type": _TYPES[actor_id.partition("_")[0]], "actor_id": actor_id}
@@ -77,9 +78,10 @@ def _actor(actor_id: str | None) -> dict[str, Any]:
 
 
 def everywhere(values: Mapping[str, Any]) -> Any:
-    """A query for the entries of all workspaces, and of none. Only for staff and operators.
+    """Returns a query for the entries of all workspaces and of the installation.
 
-    `values` may have `workspace`, `actor_type` and `person`, the e-mail address of a member or of support staff.
+    Only for staff and operators. `values` may have `workspace`, `actor_type` and `person`, the e-mail address of a
+    member or of support staff.
     """
     found = AuditEntry.select()
     if "workspace" in values:
@@ -93,14 +95,14 @@ def everywhere(values: Mapping[str, Any]) -> Any:
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
-    """The entries about a contact and about the deliveries of its events."""
+    """Yields the entries about a contact and about the deliveries of its events."""
     targets = "SELECT %s UNION ALL SELECT id FROM deliveries WHERE contact_id = %s"
     for batch in batches(targets, (contact_id, contact_id)):
         yield from map(represent, AuditEntry.select().where(AuditEntry.target_id.in_(batch)).order_by(AuditEntry.id))
 
 
 def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
-    """The e-mail addresses and names behind the identifiers of members and tokens, of those that are still there."""
+    """Returns members' e-mail addresses and tokens' names by id. Leaves out deleted ones."""
     return dict(
         rows(
             """
@@ -114,9 +116,9 @@ def names_of(workspace_id: str, actor_ids: Collection[str]) -> dict[str, str]:
 
 
 def names_everywhere(entries: Collection[AuditEntry]) -> dict[str, str]:
-    """Maps the actors of entries of any workspace to their names: staff and former members, too.
+    """Returns the names of the entries' actors by id, in any workspace.
 
-    Show them only to staff: customers see the ticket instead.
+    Includes staff and former members. Show the names only to staff: customers see the ticket instead.
     """
     people = [entry.account_id for entry in entries if entry.account_id]
     emails = dict(rows("SELECT id, email FROM accounts WHERE id = ANY(%s)", (list(set(people)),)))
@@ -150,7 +152,7 @@ class AuditEntrySchema(ResponseBody):
 
 
 def represent(entry: AuditEntry) -> dict[str, Any]:
-    """The entry as the API shows it."""
+    """Returns the entry as the API shows it."""
     return AuditEntrySchema.of(
         entry,
         actor={"type": entry.actor_type, "id": entry.actor_id},

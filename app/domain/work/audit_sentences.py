@@ -1,4 +1,4 @@
-"""Says what an entry of the audit log means, in words."""
+"""Sentences that say what an entry of the audit log means."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PAST = {
     "update": "changed",
     "upsert": "created or changed",
 }
-# For actions whose name and target do not make a sentence by themselves.
+# Phrases for actions whose name and target do not make a sentence.
 _PHRASES = {
     "automations.cancel_runs": "cancelled runs of the automation",
     "automations.move_runs": "moved runs of the automation",
@@ -56,7 +56,10 @@ _PHRASES = {
 
 
 def did(action: str, target_type: str) -> str:
-    """What the actor did to the target that is named next: "resent the delivery". Names an unknown action as it is."""
+    """Returns what the actor did, up to the target's name: "resent the delivery".
+
+    An unknown action is named as it is.
+    """
     if action in _PHRASES:
         return _PHRASES[action]
     target = target_type.replace("_", " ")

@@ -1,4 +1,4 @@
-"""Changes: what a write asks of its verb, and what the verb reports."""
+"""Changes: what a write asks of its verb, and the effect that the verb returns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.models.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write. `payload` has been checked; `resource_id` is the one in the path, or the new one of a create.
+    """One write. `payload` has been checked. `resource_id`: from the path, or the new id of a create.
 
-    `actor_id` is that of a token (`tok_…`), a member on a page (`mem_…`) or a visit of support staff (`vis_…`); None if
-    a command asked for the write. The verb reads and writes through `unit`; `progress` is what an earlier part of a
-    long write has kept for the next one.
+    `actor_id`: a token (`tok_…`), a member on a page (`mem_…`) or a visit of support staff (`vis_…`); None if a command
+    made the write. The verb reads and writes through `unit`. `progress`: what the earlier part of a long write stored
+    with `keep`.
     """
 
     workspace_id: str
@@ -32,31 +32,34 @@ class Change:
 
     @property
     def events(self) -> Recorder:
-        """Records what the write did, with the write as its cause."""
+        """The recorder for the events of the write, with the write as their cause."""
         recorder = self.unit.recorder(self.workspace_id)
         recorder.cause = self.cause
         return recorder
 
     @property
     def author(self) -> dict[str, str]:
-        """The author of a text that the write adds: a `member`, support staff included, or the `api`."""
+        """The author of a text that the write adds: `member`, also for support staff, or `api`."""
         actor_id = self.actor_id or ""
         return {"type": "member" if actor_id.startswith(("mem_", "vis_")) else "api", "id": actor_id}
 
     @property
     def target(self) -> str:
-        """The resource that the write is about. Only for kinds that know it when they are accepted."""
+        """The resource that the write is about. Only for kinds whose resource is known on acceptance."""
         assert self.resource_id is not None
         return self.resource_id
 
     def keep(self, **progress: Any) -> None:
-        """Keeps the progress of a long write, with the part that it has done. Only for writes that are jobs."""
+        """Stores the progress of a long write, together with the part that is done. Only for jobs."""
         Job.update(progress=progress).where(Job.id == self.cause.job_id).execute()
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of a write, and its resource. With a `refusal`, its job fails with that, but the effect stays."""
+    """The effect of a write, and its resource.
+
+    With a `refusal`, the job fails but the effect is kept.
+    """
 
     kind: Literal["made", "changed", "deleted"]
     resource_type: str

@@ -1,8 +1,8 @@
-"""Deltas: small rows with which transactions note what they change in counts, until the scheduler adds them up.
+"""Deltas: rows in which transactions note changes to counts, until the scheduler adds them up.
 
-Counts of something called `name` are in `<name>_counts (owner, key, amount)`, their deltas in
-`<name>_deltas (id, owner, key, amount)`, both with the `workspace_id` of the owner. A transaction only appends, so no
-two wait for each other's counts.
+The counts of `name` are in `<name>_counts (owner, key, amount)`, their deltas in `<name>_deltas (id, owner, key,
+amount)`. Both also have the owner's `workspace_id`. Transactions only append deltas, so that no two wait for each
+other's counts.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from app.database import count, rows, transaction
 
 
 def fold(name: str, owner: str, limit: int) -> int:
-    """Adds up to `limit` deltas to the counts and deletes counts of zero; returns how many. Safe to run concurrently.
+    """Adds up to `limit` deltas to the counts; returns how many. Safe to run concurrently.
 
-    `owner`: the column that says whose count it is.
+    Deletes counts that reach zero. `owner`: the column that says whose count it is.
     """
-    # While an update goes on, older processes note changes without their workspace.
+    # During an update, processes of the earlier version write deltas without `workspace_id`.
     further = ("", "") if owner == "workspace_id" else (", workspace_id", ", max(workspace_id)")
     with transaction():
         query = _FOLD.format(name=name, owner=owner, columns=owner + further[0], values=owner + further[1])
@@ -26,7 +26,7 @@ def fold(name: str, owner: str, limit: int) -> int:
     return int(folded)
 
 
-# In the order of their keys, so that two schedulers that change the same counts do not deadlock.
+# Ordered by owner and key, so that two schedulers that change the same counts do not deadlock.
 _FOLD = """
     WITH taken AS (
         DELETE FROM {name}_deltas

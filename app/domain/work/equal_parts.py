@@ -1,4 +1,4 @@
-"""Equal parts: what is due is done for all owners in parts of the same size, so that one with much delays none."""
+"""Equal parts: does due work in equal parts for all owners, so that a large one delays no other."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-# What one transaction does, and the owners that it does it for.
+# How much one transaction does, and for how many owners at most.
 PART, MOST_TOGETHER = 200, 20
-# For how long one call goes on while there is more to do.
+# How long one call goes on if more is due.
 SLICE_SECONDS = 0.25
 
 
 def serve(owners: Iterable[str], do: Callable[[Sequence[str], int], Counter[str]]) -> int:
-    """Does what is due for these owners until none is left or the slice is over; returns how much was done.
+    """Does what is due for the owners, until none is left or the slice is over.
 
-    `do` does up to that many for each of some owners, and returns how many it has done of each.
+    `do(owners, each)` handles up to `each` rows of each owner, and returns how many of each it handled. Returns the
+    total.
     """
     ends, done, waiting = time.monotonic() + SLICE_SECONDS, 0, list(owners)
     random.shuffle(waiting)
@@ -24,7 +25,7 @@ def serve(owners: Iterable[str], do: Callable[[Sequence[str], int], Counter[str]
         together, waiting = waiting[:MOST_TOGETHER], waiting[MOST_TOGETHER:]
         each = PART // len(together)
         done_of = do(together, each)
-        # One that had all of its part done may have more.
+        # An owner whose part was used up may have more.
         waiting += [owner for owner in together if done_of[owner] == each]
         done += done_of.total()
         if time.monotonic() > ends:

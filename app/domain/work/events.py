@@ -1,4 +1,4 @@
-"""Events: what happened, in bytes that never change."""
+"""Events: what happened, as bytes that never change, except by an erasure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from app.models.events import Event
 if TYPE_CHECKING:
     from app.logs.spans import Spans
 
-# The `fan_out_after` of an event that no automation waits for any more: above their identifiers, below endpoints'.
+# The `fan_out_after` of an event that has been passed to all automations: sorts after their ids and before endpoint
+# ids.
 PAST_AUTOMATIONS = "aut_~"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The cause of an event: a job and the request that made it, or a run.
+    """The cause of an event: a job with the request that made it, or a run.
 
     `depth`: how many automations lie between the event and the outside.
     """
@@ -42,8 +43,8 @@ class Cause:
 class Happening:
     """An event that is recorded but not yet written.
 
-    `only`: the one endpoint that it is addressed to, and the identifier of its delivery; None: it is for all.
-    `tag`: the tag that it is about, if any. `is_left`: the runs that follow from it are left to the fan-out.
+    `only`: the one endpoint that it is addressed to, and the id of its delivery; None if it is for all endpoints.
+    `tag`: the tag that it is about, if any. `is_left`: whether its runs are left to the fan-out.
     """
 
     id: str
@@ -58,7 +59,10 @@ class Happening:
 
 
 def body(event_id: str | None, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
-    """The body that receivers get; the only place that makes one. Without an identifier: what runs have as an event."""
+    """Returns the body that receivers get; no other code makes one.
+
+    `event_id`: None for the event of a run that no event started.
+    """
     document = {"id": event_id, "kind": kind, "created_at": at, "workspace_id": workspace_id, "data": data}
     return json.dumps(document)
 
@@ -72,34 +76,37 @@ class Recorder:
         self._pending: list[Happening] = []
 
     def record(self, kind: str, data: Mapping[str, Any], contact_id: str | None = None) -> None:
-        """Records an event for all endpoints that want its kind. `contact_id`: whose data it has, if anybody's."""
+        """Records an event for all endpoints that want its kind.
+
+        `contact_id`: the contact it is about, if any.
+        """
         self._record(kind, data, contact_id, None)
 
     def record_for(self, endpoint_id: str, kind: str, data: Mapping[str, Any]) -> str:
-        """An event for one endpoint alone, whether or not it wants the kind; returns its delivery's identifier."""
+        """Records an event for one endpoint, whether or not it wants the kind; returns the delivery's id."""
         delivery_id = ids.new("dlv")
         self._record(kind, data, None, (endpoint_id, delivery_id))
         return delivery_id
 
     def mark(self) -> int:
-        """A place to go back to with `forget_after`, when what was recorded since did not happen after all."""
+        """Returns a mark for `forget_after`: call it before recording events that may have to be dropped."""
         return len(self._pending)
 
     def forget_after(self, mark: int) -> None:
-        """Drops what was recorded since the mark."""
+        """Drops the events that were recorded since the mark."""
         del self._pending[mark:]
 
     @property
     def pending(self) -> Sequence[Happening]:
-        """The events that have been recorded and are not written yet."""
+        """The events that are recorded but not yet written."""
         return self._pending
 
     def leave_after(self, mark: int) -> None:
-        """Leaves the runs that follow from what was recorded since the mark to the fan-out after the commit."""
+        """Leaves the runs that follow from events since the mark to the fan-out after the commit."""
         self._pending[mark:] = [replace(event, is_left=True) for event in self._pending[mark:]]
 
     def take(self) -> list[Happening]:
-        """The events that have been recorded and are not written yet; from now on the caller has to `insert` them."""
+        """Takes the events that are not yet written. The caller must `insert` them."""
         happened, self._pending = self._pending, []
         return happened
 
@@ -111,7 +118,7 @@ class Recorder:
 
 
 def insert(workspace_id: str, happened: Sequence[Happening], *, is_mail: bool) -> None:
-    """Writes the events down. `is_mail`: what follows from them is left to the fan-out that comes after the commit."""
+    """Writes the events. `is_mail`: leaves their deliveries, and runs if `is_left`, to the fan-out."""
     if not happened:
         return
     rows(
@@ -147,7 +154,7 @@ def insert(workspace_id: str, happened: Sequence[Happening], *, is_mail: bool) -
 
 
 def _trace(spans: Spans, happened: Sequence[Happening]) -> None:
-    """An event's span has no duration: it is what its deliveries and runs, which know the event, are children of."""
+    """Adds spans without duration: deliveries and runs, which know the event, are their children."""
     for event in happened:
         at, cause_id = event.at.timestamp(), event.cause.run_id or event.cause.job_id
         spans.add(
@@ -166,7 +173,10 @@ def _trace(spans: Spans, happened: Sequence[Happening]) -> None:
 
 
 def find(workspace_id: str, event_id: str) -> Event:
-    """The event; once it is not kept, what its deliveries say of it, with None as its body. Raises NotFound."""
+    """Returns the event; after its retention, what its deliveries know, with None as its body.
+
+    Raises NotFound.
+    """
     try:
         return Event.find(workspace_id, event_id)
     except NotFound:
@@ -193,19 +203,22 @@ class EventSchema(ResponseBody):
 
 
 def represent(event: Event) -> dict[str, Any]:
-    """The event as the API shows it; its body in the very bytes that deliveries send."""
+    """Returns the event as the API shows it. Its body has the exact bytes that deliveries send."""
     return EventSchema.of(event, body=None if event.body is None else json.verbatim(bytes(event.body)))
 
 
 def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
-    """The bodies of what happened to a contact, oldest first, some at a time."""
+    """Yields the bodies of a contact's events, oldest first, read in batches."""
     for batch in batches("SELECT id FROM events WHERE contact_id = %s ORDER BY id", (contact_id,)):
         for (content,) in rows("SELECT body FROM events WHERE id = ANY(%s) ORDER BY id", (batch,)):
             yield json.loads(bytes(content))
 
 
 def erase(event_ids: list[str]) -> set[str]:
-    """Takes the contact's data out of these bodies; its identifier stays. Returns what the contact was found by."""
+    """Replaces the contact in the bodies by its id alone.
+
+    Returns the identifiers that they contained.
+    """
     known: set[str] = set()
     erased = {}
     for event_id, kind, at, workspace_id, contact_id, content in rows(

@@ -1,4 +1,4 @@
-"""Exact counts: of many rows, exact or not given at all, and one at a time for each workspace."""
+"""Exact counts of many rows: exact or refused, and one at a time in each workspace."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from psycopg2.errors import QueryCanceled
 from app.database import rows
 from app.errors import Conflict
 
-# A million deliveries or jobs take about a third of this.
+# Counting a million deliveries or jobs takes about a third of this.
 LONGEST_SECONDS = 15
 BUSY = "Another preview of this workspace is being counted. Try again when it has ended."
 
 
 @contextmanager
 def in_time(refusal: str) -> Iterator[None]:
-    """Inside a transaction, which an error undoes: limits each statement of the block to LONGEST_SECONDS.
+    """Limits each statement of the block to LONGEST_SECONDS. Use it inside a transaction.
 
-    Raises Conflict with `refusal` if one takes longer.
+    Raises Conflict with `refusal` if a statement takes longer; the transaction must then roll back.
     """
     rows(f"SET LOCAL statement_timeout = '{LONGEST_SECONDS}s'")
     try:
@@ -33,7 +33,10 @@ def in_time(refusal: str) -> Iterator[None]:
 
 
 def be_alone(workspace_id: str) -> None:
-    """Until the transaction ends, nobody else counts a preview of the workspace. Raises Conflict if somebody does."""
+    """Reserves the counting of previews in the workspace until the transaction ends.
+
+    Raises Conflict if another transaction has it.
+    """
     if rows(_ONE_AT_A_TIME, (f"previews:{workspace_id}",)) == [(False,)]:
         raise Conflict(BUSY)
 

@@ -1,4 +1,4 @@
-"""Fairness: workspaces whose runs or broadcasts need much CPU time wait for each other; others do not wait.
+"""Fairness: workspaces whose runs or broadcasts need much CPU time do not hold up the others.
 
 In a batch of several workspaces, those with the least recent CPU time go first. Workspaces with much of it share a few
 of a process's threads, for runs and broadcasts together.
@@ -16,11 +16,11 @@ from app import bounds, mailbox
 from app.bounds import Bound, Places
 from app.mailbox import Claimed, Mail
 
-# How long CPU time counts: at least this long, at most twice.
+# How long CPU time counts: at least this long, and at most twice as long.
 SPAN_SECONDS = 10.0
 # Shorter work does not count, however often it happens.
 LEAST_SECONDS = 0.01
-# A workspace with more CPU time than this within the span is heavy.
+# A workspace is heavy if it used more CPU time than this within the span.
 HEAVY_SECONDS = 0.1
 
 
@@ -35,7 +35,7 @@ class Turns:
 
     @contextmanager
     def of(self, workspace_id: str) -> Iterator[None]:
-        """Adds the CPU time of the block, if it is long."""
+        """Adds the CPU time of the block, if it took LEAST_SECONDS."""
         began = time.thread_time()
         try:
             yield
@@ -49,7 +49,7 @@ class Turns:
                     self._latest[workspace_id] += seconds  # type: ignore[assignment]
 
     def is_heavy(self, workspace_id: str) -> bool:
-        """Whether the workspace has used much CPU time lately."""
+        """Returns whether the workspace has used more than HEAVY_SECONDS of CPU time lately."""
         with self._lock:
             return self._latest[workspace_id] + self._before[workspace_id] > HEAVY_SECONDS
 
@@ -61,7 +61,7 @@ class Turns:
 
 
 class Room:
-    """The threads that each key may use in this process. Mailboxes that find none free are remembered."""
+    """The threads that each key may use in this process. Remembers the mailboxes that find none free."""
 
     def __init__(self, bound: Bound, most_rung: int | None = None) -> None:
         """`most_rung`: how many waiting mailboxes to ring for when a thread becomes free; None for all."""
@@ -72,7 +72,10 @@ class Room:
 
     @contextmanager
     def thread(self, key: Hashable, mail: Mail, *owners: str) -> Iterator[bool]:
-        """Takes a thread of the key for the mailboxes. Yields False if none is free: then they are rung for later."""
+        """Takes a thread of the key for the mailboxes.
+
+        Yields False if no thread is free: the mailboxes are then rung for later.
+        """
         has_entered = self.enter(key, mail, *owners)
         try:
             yield has_entered
@@ -91,7 +94,7 @@ class Room:
             return has_entered
 
     def leave(self, key: Hashable) -> list[tuple[Mail, str]]:
-        """Returns the thread, and gives the mailboxes to ring for: those that have waited longest."""
+        """Gives the thread back. Returns the mailboxes to ring for, which have waited longest."""
         with self._lock:
             self._places.leave(key)
             waiting = self._turned_away.pop(key, {})

@@ -1,4 +1,4 @@
-"""Paces: how much may be done now under a limit per second."""
+"""Paces: how much may be done now, under a limit per second."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from datetime import datetime
 
 from app.database import rows
 
-# What has a limit catches up this much, so that being woken a little late costs nothing.
+# A paced sender may catch up this much, so that waking a little late costs nothing.
 CATCH_UP_SECONDS = 0.5
 
 
 def allowed(per_second: int | None, paced_until: datetime | None, most: int) -> int:
-    """How many may be done now, `most` at a time. `paced_until`: when the next may be; None: none has been yet."""
+    """Returns how many may be done now, up to `most`. `per_second`: None for no limit.
+
+    `paced_until`: when the next one may be done; None if none has been done yet.
+    """
     if per_second is None:
         return most
     if paced_until is None:

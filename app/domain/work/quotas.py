@@ -1,4 +1,4 @@
-"""Quotas: how many rows of a noun a workspace may have."""
+"""Quotas: how many rows of a model a workspace may have."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from app.models.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """At most `most` rows of the model in a workspace. `noun` is its plural, with which its kinds of jobs begin."""
+    """The most rows of a model in a workspace.
+
+    `noun`: its plural, with which the kinds of its jobs begin.
+    """
 
     model: type[OwnedModel]
     most: int
     noun: str
 
     def check(self, workspace_id: str) -> None:
-        """Raises Conflict if there is no room for another row, and no queued deletion can make room."""
+        """Raises Conflict if there is no room for another row and no queued deletion may make room."""
         if self._is_full(workspace_id) and not is_deletion_queued(workspace_id, self.noun):
             raise self._full()
 
     def keep(self, workspace_id: str) -> None:
-        """Raises Conflict if there is no room: exactly, because a workspace's writes are applied one at a time."""
+        """Raises Conflict if there is no room.
+
+        Exact, because a workspace's writes are applied one at a time.
+        """
         if self._is_full(workspace_id):
             raise self._full()
 
@@ -35,6 +41,6 @@ class Quota:
 
 
 def is_deletion_queued(workspace_id: str, noun: str) -> bool:
-    """Whether a write that waits in the workspace may delete a row of the noun."""
+    """Returns whether a queued or running write of the workspace deletes a row of `noun`."""
     deletes = (Job.kind == f"{noun}.delete") & Job.status.in_(["queued", "running"])
     return bool(Job.in_workspace(workspace_id).where(deletes).exists())

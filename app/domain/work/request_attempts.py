@@ -1,4 +1,4 @@
-"""Attempts of mail whose rows ask for one request each: what came of them, and when the next ones follow."""
+"""Attempts of mail whose rows each need one request: their outcomes, and when to try again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt. After a fault of ours the next one follows in `pause_seconds`."""
+    """The outcome of an attempt. After a fault on our side, the next attempt is in `pause_seconds`."""
 
     dispatch: Dispatch
     answer: Answer
@@ -29,11 +29,14 @@ class Outcome:
 
     @property
     def claimed(self) -> Claimed:
-        """The row."""
+        """The claimed row."""
         return self.dispatch.claimed
 
     def next_attempt_seconds(self, pauses_seconds: Sequence[float]) -> float | None:
-        """In how many seconds to try again, with these pauses between attempts; None if the answer is final."""
+        """Returns the seconds until the next attempt, with `pauses_seconds` between attempts.
+
+        None if the outcome is final.
+        """
         answer, tries = self.answer, self.claimed.carried.tries
         if answer.is_ours:
             return self.pause_seconds
@@ -43,7 +46,7 @@ class Outcome:
 
 
 def put_off(waiting: Waiting, outcomes: Sequence[Outcome], pauses_seconds: Sequence[float]) -> list[Outcome]:
-    """Puts off what is tried again; returns the outcomes that are final. The rows carry their `tries`."""
+    """Schedules further attempts; returns the outcomes that are final. Rows must carry `tries`."""
     final, again = [], []
     for outcome in outcomes:
         seconds = outcome.next_attempt_seconds(pauses_seconds)

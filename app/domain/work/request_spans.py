@@ -1,4 +1,4 @@
-"""Spans of the requests that runs make, and the traces of runs."""
+"""Spans of the requests that runs make, and the trace ids of runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.logs import tracing
 
 
 def add(outcomes: Collection[Outcome]) -> None:
-    """Adds spans of requests that runs have made; nothing if tracing is off."""
+    """Adds a span for each request that runs have made. Does nothing if tracing is off."""
     if tracing.spans is None or not outcomes:
         return
     now, traces = time.time(), traces_of({outcome.claimed.carried.run_id for outcome in outcomes})
@@ -39,6 +39,6 @@ def add(outcomes: Collection[Outcome]) -> None:
 
 
 def traces_of(run_ids: Collection[str]) -> dict[str, str]:
-    """The traces of these runs, by run."""
+    """Returns the trace ids of the runs, by run id."""
     found = rows("SELECT id, trace_id, event_id FROM runs WHERE id = ANY(%s)", (list(run_ids),)) if run_ids else []
     return {id: tracing.trace_of(trace_id or event_id or id) for id, trace_id, event_id in found}

@@ -1,4 +1,4 @@
-"""Row locks of work that is done in parts, in order, and never waits."""
+"""Row locks for work in parts: taken in order, without waiting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from app.domain.work.units import Busy
 
 
 def lock_first(table: str, row_ids: Sequence[str]) -> list[str]:
-    """Locks these rows up to the first one that another transaction holds. Raises Busy if it is the very first."""
+    """Locks the rows up to the first one that another transaction has locked; returns their ids.
+
+    Raises Busy if the very first row is locked.
+    """
     lock = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
     locked = {id for (id,) in rows(lock, (list(row_ids),))}
     first = list(takewhile(locked.__contains__, row_ids))

@@ -1,6 +1,6 @@
-"""Values checked against their JSON Schemas, with sentences that say what to do.
+"""Checks values against their JSON Schemas, with sentences that say what to do.
 
-A schema with a `pattern` says in words what it allows: `x-form` goes on after "Give".
+A schema with a `pattern` has an `x-form`, which describes the pattern in words that follow "Give".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPES = {
 
 
 def faults(value: Any, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """The faults of the value."""
+    """Yields what is wrong with the value. `pointer`: the JSON pointer to the value itself."""
     for error in Draft202012Validator(schema).iter_errors(value):
         at = pointer + pointer_to(*error.absolute_path)
         if error.validator == "additionalProperties" and error.validator_value is False:

@@ -1,4 +1,4 @@
-"""Stored secrets: everything encrypted under SECRET_KEY, and its re-encryption while the service runs."""
+"""Stored secrets: everything encrypted under SECRET_KEY, and its re-encryption at run time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where secrets are stored: `page` selects ids and ciphertexts; `locked` locks one row and selects its own.
+    """Where secrets are stored.
 
-    `sample` selects those of a few rows, such as the oldest and the newest, at little cost.
+    `page` selects ids and ciphertexts. `locked` locks one row and selects its ciphertexts. `sample` selects the
+    ciphertexts of a few rows at little cost, such as the oldest and the newest.
     """
 
     page: str
@@ -34,10 +35,10 @@ def _ends(table: str, columns: str, condition: str) -> str:
 
 _IN_JOB = "convert_to(payload ->> 'sealed_secret', 'UTF8')"
 
-# Jobs come first: if a worker applies one meanwhile, its secret is then found in the next places.
+# Jobs come first: if a worker applies a job meanwhile, the secret is found in a later place.
 PLACES = (
     Place(
-        # Materialized, so that the indexes of queued and failed jobs are read instead of the whole table.
+        # Materialized, so that the indexes of queued and failed jobs are read, not the whole table.
         page=f"""
             WITH payloads AS MATERIALIZED (
                 SELECT id, payload FROM jobs WHERE due_at IS NOT NULL
@@ -82,7 +83,7 @@ Sealed = list[bytes | None]
 
 @dataclass(slots=True)
 class Found:
-    """How many secrets were re-encrypted, how many already had the newest key, and the rows with an unreadable one."""
+    """How many secrets were re-encrypted or had the newest key, and the ids of unreadable rows."""
 
     reencrypted: int = 0
     already: int = 0
@@ -92,8 +93,8 @@ class Found:
 def reencrypt() -> Found:
     """Re-encrypts every stored secret under the newest key. Safe to interrupt and to repeat.
 
-    Each row that has to change is locked and read again in a transaction of its own, so that no concurrent change is
-    undone. It never locks two rows at once, because workers may lock them in the opposite order.
+    Locks and rereads each row that has to change in its own transaction, so that no concurrent change is lost. Never
+    locks two rows at once, because workers may lock them in the opposite order.
     """
     found = Found()
     for place in PLACES:
@@ -110,9 +111,9 @@ def reencrypt() -> Found:
 
 
 def unreadable() -> str | None:
-    """The identifier of an endpoint, channel or queued write whose secret no key decrypts; None if none was found.
+    """Returns the id of an endpoint, channel or queued write whose secret no key decrypts.
 
-    Looks at a sample of each, such as the oldest and the newest.
+    None if there is none. Looks only at each place's `sample`.
     """
     for place in PLACES:
         for row_id, *columns in rows(place.sample):
@@ -132,7 +133,7 @@ def _reencrypt(place: Place, row_id: str, found: Found) -> None:
 
 
 def _renewed(columns: Sequence[memoryview | None]) -> tuple[Sealed, Sealed]:
-    """The ciphertexts of a row, and the same under the newest key; unreadable ones are unchanged."""
+    """Returns a row's ciphertexts, and the same re-encrypted; unreadable ones stay unchanged."""
     sealed = [None if column is None else bytes(column) for column in columns]
     return sealed, [each and _renew(each) for each in sealed]
 

@@ -1,10 +1,10 @@
-"""Units of work: read and lock the rows of many tasks at once, change them in memory, write each table once.
+"""Units of work: read and lock the rows of many tasks at once, change them in memory, and write.
 
-Whatever changes contacts, sales, bookings or runs does it in a unit: a workspace's writes, the lines of an import,
-automation runs. Units may run side by side on the same contacts: a contact's row is its lock.
+Each table is written once. Everything that changes contacts, sales, bookings or runs uses a unit: a workspace's writes,
+the lines of an import, automation runs. Units may run concurrently on the same contacts: a contact's row is its lock.
 
-A unit never waits for a lock. It stops before a task that needs a row or key that another transaction holds; its caller
-commits the tasks before that one, and retries the rest a few milliseconds later. So units cannot deadlock.
+A unit never waits for a lock. It stops before a task that needs a row or key that another transaction has locked. The
+caller commits the tasks before that one, and retries the rest a few milliseconds later. So units cannot deadlock.
 """
 
 from __future__ import annotations
@@ -47,54 +47,60 @@ _READ: tuple[type[OwnedModel], ...] = (
 _APPENDED: tuple[type[OwnedModel], ...] = (*(RunStep, RunRequest, ReadReceipt, SuggestedMerge, PendingMerge),)
 
 
-# A unit whose tasks compute for longer commits, which unlocks its rows. PostgreSQL ends a transaction that is idle for
-# ten seconds.
+# How long the tasks of a unit may compute before it commits, which unlocks its rows. PostgreSQL ends a transaction that
+# is idle for ten seconds.
 LONG_SECONDS = 0.5
 
 
 class Busy(Exception):
-    """Another transaction holds a row or key that the task needs. The task had no effect; retry it a little later."""
+    """Another transaction has locked a row or key that the task needs. Nothing was done; retry soon."""
 
 
 class Unit:
-    """The rows that a transaction has read and locked, those it will write, and the events it will record.
+    """The rows that a transaction has read and locked, the rows it will write, and its events.
 
-    Rows are immutable: to change one, `put` an altered copy. `notes` are facts that modules remember for as long as the
-    unit lives, under keys of their own; like rows, they are undone with the task that wrote them.
+    Rows are immutable: to change one, `put` an altered copy. `notes` hold facts that modules remember for the life of
+    the unit, under keys of their own. If a task is undone, so are its notes.
     """
 
     def __init__(self) -> None:
         self.notes: dict[Hashable, Any] = {}
-        self._stored: dict[Key, Any] = {}  # None: there is no such row, and no other transaction can create it
+        self._stored: dict[Key, Any] = {}  # None: the row does not exist, and no other transaction can create it
         self._written: dict[Key, Any] = {}
         self._busy: set[Key] = set()
         self._appended: list[Any] = []
         self._counted: list[tuple[Counted, int]] = []
         self._recorders: dict[str, Recorder] = {}
-        self.computed = 0  # steps of templates that runs have rendered in it
+        self.computed = 0  # template steps that runs have rendered in this unit
         self._now: datetime | None = None
         self._began = time.monotonic()
 
     def begin_tasks(self) -> None:
-        """From now on the time counts: reading what all tasks need is not computing, and slow where much is to do."""
+        """Starts the clock of `is_long`.
+
+        Reading for all tasks is slow if there are many, and not computing.
+        """
         self._began = time.monotonic()
 
     @property
     def is_long(self) -> bool:
-        """Whether the tasks have lasted so long that no further one should begin in the unit."""
+        """Whether the tasks have lasted longer than LONG_SECONDS, so that no further one should begin."""
         return time.monotonic() - self._began > LONG_SECONDS
 
     @property
     def now(self) -> datetime:
-        """The database's time when the unit last read: no earlier than any change it has seen. Call it after a read."""
+        """The database's time at the unit's last read. Call it only after a read.
+
+        It is no earlier than any change that the unit has seen.
+        """
         assert self._now is not None
         return self._now
 
     def get(self, model: type[Row], workspace_id: str, name: str, value: str) -> Row | None:
-        """The row with that key as this unit has changed it; None if there is none.
+        """Returns the row with that key, as changed by this unit; None if there is none. Raises Busy.
 
-        Until the transaction ends no other can change the row, or create one with a key other than `id`. A key that
-        was not among the needs is read now, which costs one to three statements. Raises Busy.
+        Until the transaction ends, no other can change the row, or create one with a key other than `id`. A key that
+        was not read before costs one to three statements now.
         """
         key = sets.key(model, workspace_id, name, value)
         found: Row | None
@@ -109,14 +115,14 @@ class Unit:
         return found
 
     def noted(self, note: Hashable, find: Callable[[], T]) -> T:
-        """The fact that is remembered under that key; found now if none is."""
+        """Returns the fact remembered as `note`. Calls `find` and remembers its result if there is none."""
         if note not in self.notes:
             self.notes[note] = find()
         known: T = self.notes[note]
         return known
 
     def put(self, row: Row) -> Row:
-        """Schedules the row to be written, and returns it: a new one, or the new state of the one with its identifier.
+        """Schedules the row to be written, and returns it. Replaces the row with the same id, if any.
 
         The caller must have called `get` for each key that the row gains.
         """
@@ -128,16 +134,16 @@ class Unit:
         return row
 
     def drop(self, row: Any) -> None:
-        """Schedules the row to be deleted. Its keys are free at once, for rows that the unit puts."""
+        """Schedules the row to be deleted. Its keys are free at once, for rows that this unit puts."""
         self._written |= dict.fromkeys(sets.keys_of(row))
 
     def is_new(self, model: type[OwnedModel], workspace_id: str, row_id: str) -> bool:
-        """Whether the row with that identifier is one that this unit creates."""
+        """Returns whether this unit creates the row with that id."""
         key = sets.key(model, workspace_id, "id", row_id)
         return self._written.get(key) is not None and self._stored.get(key) is None
 
     def changed(self, model: type[Row]) -> list[Row]:
-        """The rows of that table that will be written, new ones and changed ones, as they are now."""
+        """Returns the rows of the model that will be written, new and changed, in their latest state."""
         written = self._written.items()
         return [row for key, row in written if key.model is model and key.name == "id" and row is not None]
 
@@ -146,7 +152,7 @@ class Unit:
         self._appended.append(row)
 
     def is_free(self, key: Key) -> bool:
-        """Whether no other transaction holds the row or key, which the unit has read."""
+        """Returns whether no other transaction has locked the row or key. The unit must have read it."""
         return key not in self._busy
 
     def count(self, counted: Counted, amount: int) -> None:
@@ -155,17 +161,17 @@ class Unit:
 
     @property
     def recorders(self) -> Sequence[Recorder]:
-        """Every recorder that was asked for."""
+        """The recorders of all workspaces that `recorder` was called for."""
         return list(self._recorders.values())
 
     def recorder(self, workspace_id: str) -> Recorder:
-        """The recorder of the workspace's events, which are written with the rows."""
+        """Returns the recorder of the workspace's events, which are written with the rows."""
         return self._recorders.setdefault(workspace_id, Recorder(workspace_id))
 
     def read(self, keys: Iterable[Key]) -> None:
-        """Reads and locks the rows with these keys, and the contacts that bookings and identities among them lead to.
+        """Reads and locks the rows with these keys, and the contacts of their bookings and identities.
 
-        Rows that the unit has are not read again.
+        Skips rows that the unit has.
         """
         wanted = dict.fromkeys(keys)
         for model in _READ:
@@ -173,7 +179,8 @@ class Unit:
             if not sought:
                 continue
             self._lock(model, sought)
-            # A row may be created with these keys: reserve them, then look again, as others may have just created it.
+            # A row may be created with these keys. Reserve them, then look again: another transaction may have just
+            # created it.
             if absent := [key for key in sought if key.name != "id" and not self._has(key)]:
                 reserved = sets.reserve(absent)
                 self._busy |= set(absent) - reserved
@@ -186,7 +193,7 @@ class Unit:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Undoes what the block put and recorded if it raises."""
+        """Undoes what the block put, counted, noted and recorded if it raises."""
         written, appended, counted = dict(self._written), len(self._appended), len(self._counted)
         notes = dict(self.notes)
         marks = {workspace_id: recorder.mark() for workspace_id, recorder in self._recorders.items()}
@@ -200,14 +207,17 @@ class Unit:
             raise
 
     def write(self) -> None:
-        """Writes each table with one statement for new rows, one for changed and one for dropped ones. Call it once."""
+        """Writes each table with one statement for new rows, one for changed and one for dropped rows.
+
+        Call it once.
+        """
         final = {key: row for key, row in self._written.items() if key.name == "id"}
         for model in _MODELS:
             of_model = {key: row for key, row in final.items() if key.model is model}
             if dropped := [key.value for key, row in of_model.items() if row is None]:
                 sets.delete(model, dropped)
             rows = {key: row for key, row in of_model.items() if row is not None}
-            # Updates first: a new row may take an identifier that a changed one gave up.
+            # Updates first: a new row may take a key that a changed row gave up.
             if changed := [row for key, row in rows.items() if self._stored.get(key) is not None]:
                 sets.update(model, changed)
             if new := [row for key, row in rows.items() if self._stored.get(key) is None]:
