@@ -28,7 +28,7 @@ KINDS = ("jobs.replay_many", "jobs.discard_many")
 REASONS: Mapping[str, str] = {
     "not_kept": "It was refused for a reason of its own, and what it was asked to do is not kept.",
     "import": "The lines of an import are not kept once it has ended.",
-    "unknown": "This version does not know this kind of write.",
+    "unknown_kind": "This version does not know this kind of write.",
 }
 _TOO_MANY = (
     f"So many jobs have failed that they cannot be counted in {LONGEST_SECONDS} seconds. Choose a kind or cause."
@@ -191,7 +191,7 @@ _IS_REPLAYABLE = "payload IS NOT NULL AND kind <> 'contacts.import' AND kind = A
 
 _COUNT = f"""
     SELECT kind, {_PROBLEM}, {_EXCEPTION},
-        CASE WHEN kind <> ALL(%(known)s) THEN 'unknown' WHEN kind = 'contacts.import' THEN 'import'
+        CASE WHEN kind <> ALL(%(known)s) THEN 'unknown_kind' WHEN kind = 'contacts.import' THEN 'import'
             WHEN payload IS NULL THEN 'not_kept' END,
         count(*), max(id)
     FROM jobs WHERE workspace_id = %(workspace_id)s AND {OPEN} AND {{matches}}
