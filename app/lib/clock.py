@@ -15,7 +15,7 @@ def now() -> datetime:
 
 
 def moved(at: datetime) -> datetime:
-    """A time on the database's clock, as tests have moved this one."""
+    """Shifts a time of the database's clock by as much as tests have moved this process's clock."""
     return at + _offset
 
 

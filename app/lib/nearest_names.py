@@ -12,8 +12,9 @@ from itertools import islice, pairwise
 MOST_LISTED = 20
 # Of a longer name, only the first characters are compared.
 _LONGEST = 100
-# difflib takes up to a millisecond for two long names, and a caller may choose both. So only the first names are looked
-# at, and only those that share the most pairs of characters with the given one are compared.
+# difflib takes up to a millisecond for two long names, and a caller may choose both. So only the first _MOST_LOOKED_AT
+# names are considered. Of these, only the MOST_COMPARED that share the most pairs of characters with the given name are
+# compared.
 _MOST_LOOKED_AT = 2_000
 MOST_COMPARED = 10
 _BITS = 256
@@ -55,7 +56,7 @@ def meant_or_listed(name: object, known: Iterable[str]) -> str:
 
 @lru_cache(4 * _MOST_LOOKED_AT)
 def _shape(name: str) -> tuple[str, int]:
-    """The name without its case and separators, and a set of bits: one for each pair of neighbours in it."""
+    """Returns the folded name, and a bit set of its pairs of neighbouring characters."""
     form = "".join(character for character in name.casefold() if character not in "_-. ")
     pairs = 0
     for one, other in pairwise(f" {form} "):

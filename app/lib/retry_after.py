@@ -11,7 +11,7 @@ _SECONDS = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def seconds(value: str, at: datetime) -> float:
-    """How long to wait from `at` on, up to MOST_SECONDS; 0 if the header says nothing that can be read.
+    """Returns how many seconds to wait from `at` on, up to MOST_SECONDS; 0 if unreadable.
 
     The value is a number of seconds or a date.
     """

@@ -1,4 +1,4 @@
-"""Schemas of what callers send and get: their base classes, and types of fields."""
+"""Base classes and field types for the schemas of requests and responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from app.lib.nearest_names import meant
 
 # Text that PostgreSQL can store, as JSON Schema describes it.
 STORABLE_TEXT = r"^[^\u0000]*$"
-# The characters that `str.strip` takes away, inside brackets, and a text of them; other languages' `\s` has fewer.
+# The characters that `str.strip` removes, for use inside brackets, and a pattern for a text of only these. Other
+# languages' `\s` matches fewer characters.
 SPACES = r"\s\x1c-\x1f\x85"
 BLANK = f"^[{SPACES}]*$"
 NOT_BLANK = rf"^[^\u0000]*[^\u0000{SPACES}][^\u0000]*$"
@@ -36,7 +37,7 @@ class Schema(marshmallow.Schema):
         unknown = RAISE
 
     def _deserialize(self, data: Any, **options: Any) -> Any:
-        """The same result as marshmallow's, without preparing for errors; if there are any, marshmallow reports them.
+        """Loads like marshmallow, but faster. If there are errors, marshmallow itself reports them.
 
         Fields that are neither given nor required cost nothing (decision 18).
         """
@@ -56,7 +57,8 @@ class RequestBody(Schema):
     """The JSON object in a request, or an object inside it.
 
     Converts all text to NFC. An optional field that is "" or [""] counts as not given, because forms and no-code
-    platforms send all their fields. Not if WIDENS is set: there, leaving a field out makes the write affect more.
+    platforms send all their fields. If WIDENS is set, it counts as given: there, leaving a field out makes the write
+    affect more.
     """
 
     WIDENS: ClassVar[bool] = False
@@ -82,12 +84,15 @@ class Period(RequestBody):
 
     @staticmethod
     def as_text(body: dict[str, Any]) -> dict[str, Any]:
-        """The loaded body with its times as text that keeps their microseconds, unlike JSON's form."""
+        """Returns the loaded body with its times as text.
+
+        Unlike JSON's form, the text keeps microseconds.
+        """
         return body | {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
 
 
 class Query(Schema):
-    """The query parameters of a request. One that is there without a value is an error, not a filter for nothing."""
+    """The query parameters of a request. A known parameter without a value is an error."""
 
     @pre_load
     def compose(self, data: dict[str, Any], **_: Any) -> Any:

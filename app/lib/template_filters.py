@@ -1,4 +1,4 @@
-"""Template filters: what templates can do to values, each within limits on what it takes and gives."""
+"""Template filters: what templates can do to values, with limits on input and output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LARGEST_NUMBER = 2**63
 LONGEST_TIME = 100
 
 _DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", re.ASCII)
-# A tag has no '<' inside: text full of them would otherwise be searched to its end from each.
+# Excludes '<' inside a tag: otherwise, text full of '<' would be searched to its end from each of them.
 _HTML_TAG = re.compile(r"<[^<>]*>")
 
 
@@ -54,7 +54,7 @@ def cost(value: Any) -> int:
 
 
 def within_limits(value: Any) -> Any:
-    """The value itself. Raises FilterArgumentError if it is longer or larger than templates may handle."""
+    """Returns the value. Raises FilterArgumentError if it exceeds the limits of templates."""
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         raise _refused(f"a text has more than {LONGEST_TEXT:,} characters")
     if isinstance(value, list) and len(value) > LONGEST_LIST:
@@ -65,7 +65,7 @@ def within_limits(value: Any) -> Any:
 
 
 def check(used: Filter) -> None:
-    """Raises LiquidError if there is no such filter, or not with these arguments."""
+    """Raises LiquidError if the filter does not exist, or does not take these arguments."""
     if used.name not in FILTERS:
         known = ", ".join(sorted(FILTERS))
         raise UnknownFilterError(
@@ -83,7 +83,10 @@ def check(used: Filter) -> None:
 
 
 def _limited(call: Callable[..., Any], *, of_text: bool) -> Callable[..., Any]:
-    """The filter, charged to the template's budget and within limits; `of_text`: given its value as text."""
+    """Wraps a filter: charges it to the template's budget, and limits its values.
+
+    `of_text`: the filter gets its value as text.
+    """
     in_zone = "zone" in signature(call).parameters
 
     @wraps(call)

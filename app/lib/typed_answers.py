@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"([+-]?)([0-9][0-9 .,']*|[.,][0-9]+)", re.ASCII)
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{2,3})*,[0-9]{3}", re.ASCII)
 _ARABIC_DECIMAL, _ARABIC_THOUSANDS = "\u066b", "\u066c"
 _MOST_DIGITS, _MOST_DECIMALS = 15, 10
-# Nobody types a longer number or date, nor has a longer address. What reads them is quick with short texts only.
+# Nobody types a longer number or date, or has a longer address. Longer texts would take long to parse.
 _LONGEST, _LONGEST_ADDRESS = 100, 500
 _YEAR_FIRST = re.compile(r"([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?([0-9]{1,2}) ?[日일]?", re.ASCII)
 _YEAR_LAST = re.compile(r"([0-9]{1,2}) ?([-/. ]) ?([0-9]{1,2}) ?\2 ?([0-9]{4}|[0-9]{2})", re.ASCII)
@@ -36,7 +36,7 @@ _TIME_AFTER = re.compile(
 )
 # A two-digit year is at most this many years ahead.
 _AHEAD = 20
-# Years outside are probably of another calendar, such as 1405 in Persian. Thai years are 543 ahead.
+# Years outside this range are probably of another calendar, such as 1405 in Persian. Thai years are 543 ahead.
 _YEARS = range(1800, 2201)
 _BUDDHIST = 543
 # A keycap emoji, with which labels may begin.
@@ -44,7 +44,7 @@ _KEYCAP = re.compile("[0-9#*]\ufe0f?\u20e3")
 
 
 class Ambiguous(ValueError):
-    """The text has several readings, and the language does not decide. `readings`: these as text."""
+    """The text has several `readings`, as text, and the language does not decide between them."""
 
     def __init__(self, *readings: object) -> None:
         super().__init__(" / ".join(map(str, readings)))
@@ -55,10 +55,10 @@ def number(text: str, language: str | None = None) -> int | float:
     """Reads a number, perhaps with a currency or unit: "1.234,50", "1 000", "25 €".
 
     `language`: the writer's, such as pt-BR. It decides whether a comma or a point separates thousands. Raises Ambiguous
-    if it does not, as for "1.000".
+    if the language does not decide, as for "1.000".
     """
     locale = _locale(language)
-    # Superscripts and similar digits would count as plain digits below.
+    # Refuses superscripts and similar digits, which would count as plain digits below.
     if len(text) > _LONGEST or any(each.isdigit() and not each.isdecimal() for each in text):
         raise ValueError("This is no number.")
     plain = re.sub("[\u2018\u2019`]", "'", normalization.readable(text).replace("\u2212", "-"))
@@ -66,7 +66,7 @@ def number(text: str, language: str | None = None) -> int | float:
     is_arabic = bool({_ARABIC_DECIMAL, _ARABIC_THOUSANDS} & set(plain))
     plain = plain.replace(_ARABIC_DECIMAL, ".").replace(_ARABIC_THOUSANDS, "")
     found = _NUMBER.search(plain)
-    # A line stands for the cents of a whole price, such as "25,-".
+    # A dash may stand for the cents of a whole price, as in "25,-".
     beside = (plain[: found.start()], re.sub("^[-\u2013\u2014]+", "", plain[found.end() :])) if found else ()
     if found is None or not all(_is_unit(each, locale) for each in beside):
         raise ValueError("This is no number.")
@@ -114,7 +114,7 @@ def _value(whole: str, decimals: str) -> int | float:
 
 
 def _is_unit(text: str, locale: Locale | None) -> bool:
-    """Whether the text beside a number is only a unit. "k" and the like are not: they may multiply it."""
+    """Whether the text beside a number is a unit. "k" and the like are not: they may multiply it."""
     said = _as_unit(text)
     if not said:
         return not text.strip()
@@ -242,7 +242,7 @@ def email(text: str) -> str:
     try:
         return normalization.email(plain)
     except ValueError:
-        # No address ends in a sign, and those that one may begin with are rare.
+        # No address ends in a sign, and few begin with one.
         found = re.fullmatch(r"(?:[^@:]*:)?\W*([^\s@]+@[^\s@?]+?)(?:\?\S*)?\W*", plain[:_LONGEST_ADDRESS])
         if found is None or len(plain) > _LONGEST_ADDRESS:
             raise
