@@ -112,7 +112,7 @@ class Resumptions:
             except Exception:
                 log.exception("live.resumption_failed")
                 is_done = True
-                self._end(self._listeners(resumption))  # they come back
+                self._end(self._listeners(resumption))  # they reconnect
             self._put_back(workspace_id, is_done)
         database.close()
 
