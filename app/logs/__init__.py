@@ -70,7 +70,10 @@ def configure(process_type: str, gather: bool = False, stream: TextIO | None = N
 
 
 def _process_name(process_type: str) -> list[str]:
-    """Type and pid of this process, as a list of one item that a fork updates: asking each time is a system call."""
+    """Returns type and pid of this process, in a list of one item that a fork updates.
+
+    Asking for the pid of each line would be a system call.
+    """
     name: list[str] = []
 
     def say() -> None:
@@ -146,7 +149,7 @@ def _bring_in_libraries(shared: list[Processor], renderers: list[Processor], str
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
-    # Seven lines for each failed connection, although every caller logs the error that it gets.
+    # pika logs seven lines for each failed connection, although every caller logs the error that it gets.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 
