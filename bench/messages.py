@@ -1,8 +1,8 @@
 """Outbound messages: how many a second reach a provider over TLS, and what each costs.
 
-They wait in several conversations of many channels, whose rates together are several times what one process sends, so
-no rate holds it up; in each conversation they go out one after the other. Targets: 1,500 a second, at most half a
-statement for each.
+They wait in several conversations of many channels. The channels' rates together are several times what one process
+sends, so no rate slows it down. In each conversation, messages go out one after the other. Targets: 1,500 a second, and
+at most half a statement for each message.
 """
 
 import time
@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """How many messages make a round, and how many rounds there are."""
+    """How many messages are sent in a round, and how many rounds there are."""
 
     messages: int = 20_000
     rounds: int = 3
@@ -43,7 +43,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, Size(messages=2_000, rounds=1), tell)
 
 
@@ -88,7 +88,10 @@ def _channel(site: Site, number: int) -> str:
 
 
 def _send(site: Site, channels: list[str], number: int, provider: Provider) -> float:
-    """Sends that many; returns the seconds from the first request to the last outcome. Raises BenchError."""
+    """Sends `number` messages. Returns the seconds from the first request to the last outcome.
+
+    Raises BenchError.
+    """
     before = provider.count()
     post(site.stack, site.workspace, channels, number // EACH, EACH)
     site.query("ANALYZE messages, conversations, contacts")
