@@ -1,4 +1,4 @@
-"""Settings: read from the environment once, validated and typed. Nothing else reads the environment."""
+"""Settings: read from the environment once, validated and typed. No other module reads it."""
 
 from __future__ import annotations
 

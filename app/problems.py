@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A kind of problem. `detail` is the default of its documents; `remedy` appears on the problem's own page."""
+    """A kind of problem. `detail`: the default of its documents. `remedy`: shown on its own page."""
 
     slug: str
     status: int

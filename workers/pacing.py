@@ -20,8 +20,8 @@ CALL_EVERY = 8
 
 # An endpoint
 
-# How many requests an endpoint may have under way if it has the process to itself. Otherwise it gets a share of these,
-# at least a quarter: smaller shares would make cycles longer, and everybody waits for them.
+# How many requests an endpoint may have under way if it has the process to itself. Among others, it gets a share of
+# these, at least a quarter. Larger shares would make the cycles longer, and all endpoints wait for them.
 MOST = 256
 # How many requests an endpoint in the slow lane may have under way while it answers slowly.
 MOST_IN_SLOW_LANE = 16

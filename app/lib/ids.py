@@ -1,4 +1,4 @@
-"""TypeIDs: a prefix, `_`, and a UUIDv7 as 26 characters of base32, so that they sort by creation time."""
+"""TypeIDs: a prefix, `_`, and a UUIDv7 as 26 characters of base32. They sort by creation time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts of money: exact decimals with the number of decimal places of their currency (ISO 4217)."""
+"""Amounts of money: exact decimals with the decimal places of their currency (ISO 4217)."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ _BITS = 256
 
 
 def nearest(name: object, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """Returns the most similar known name, ignoring case and separators; None if none is similar enough.
+    """Returns the most similar known name, ignoring case and separators; None if none is similar.
 
-    `likeness`: the least similarity, as a difflib ratio. Of many names only the first _MOST_LOOKED_AT are looked at.
+    `likeness`: the least similarity, as a difflib ratio. Considers only the first _MOST_LOOKED_AT names.
     """
     if not isinstance(name, str):
         return None
@@ -47,7 +47,10 @@ def meant(name: object, known: Iterable[str]) -> str:
 
 
 def meant_or_listed(name: object, known: Iterable[str]) -> str:
-    """Like `meant`; if none is similar, returns ` There are first_name, last_name.` and the number of others."""
+    """Like `meant`. If no name is similar, returns a list such as ` There are first_name, last_name.`
+
+    The list has up to MOST_LISTED names, and says how many others there are. Returns "" if there are no names.
+    """
     names = sorted(known)
     rest = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     listed = f" There are {', '.join(names[:MOST_LISTED])}{rest}." if names else ""

@@ -147,7 +147,10 @@ def locale(text: str) -> str:
 
 
 def timezone(text: str) -> str:
-    """Returns the name as the IANA time zone database writes it, such as Europe/Berlin, in any case of letters."""
+    """Returns the name as the IANA time zone database writes it, such as Europe/Berlin.
+
+    Accepts any case of letters.
+    """
     found = _timezones().get(text.lower())
     if found is None:
         raise ValueError("Give a time zone of the IANA database, such as Europe/Berlin.")

@@ -108,9 +108,10 @@ class Query(Schema):
 
 
 class ResponseBody(Schema):
-    """The JSON object in a response, or an object inside it, with all of its members except the OPTIONAL ones.
+    """The JSON object in a response, or an object inside it.
 
-    Responses are not validated against it. Members may be added to it at any time, and values to its enumerations.
+    All members but the OPTIONAL ones are there. Responses are not validated against it. Members may be added to it at
+    any time, and values to its enumerations.
     """
 
     OPTIONAL: ClassVar[tuple[str, ...]] = ()
@@ -120,9 +121,10 @@ class ResponseBody(Schema):
 
     @classmethod
     def of(cls, row: Any, **members: Any) -> dict[str, Any]:
-        """The object for a row: the given members, and for all others the row's columns of their names.
+        """Returns the object for a row.
 
-        OPTIONAL members are in it if they are given.
+        Members that are given are taken as they are, all others from the row's columns of their names. OPTIONAL members
+        are left out unless they are given.
         """
         return {
             name: members[name] if name in members else getattr(row, name)
@@ -164,7 +166,10 @@ class Whole(fields.Integer):
 
 
 class Time(fields.AwareDateTime):
-    """A time with its zone (RFC 3339), converted to UTC. A time that UTC's calendar cannot represent is invalid."""
+    """A time with its zone (RFC 3339), converted to UTC.
+
+    A time that UTC's calendar cannot represent is invalid.
+    """
 
     default_error_messages: dict[str, str | list[Any] | dict[Any, Any]] = {  # noqa: RUF012, as marshmallow has it
         "invalid": "Give a time such as 2026-11-21T10:00:00Z (RFC 3339).",
@@ -216,7 +221,7 @@ def composed(value: Any) -> Any:
 
 
 def about(description: str, **further: Any) -> dict[str, Any]:
-    """The metadata of a field that has a description, perhaps with an `example` and other members of its schema."""
+    """Returns the metadata of a field: `description`, and perhaps further members of its schema."""
     return {"description": description, **further}
 
 

@@ -146,7 +146,7 @@ def _units(locale_name: str) -> frozenset[str]:
 
 
 def date(text: str, language: str | None = None) -> str:
-    """Returns the date as 2026-11-21, from "21. 11. 26", "11/21/2026 14:30", "Sat, 21 November 2026" and the like.
+    """Returns the date as 2026-11-21, from "21. 11. 26", "11/21/2026 14:30", "Sat, 21 Nov 2026" etc.
 
     Raises Ambiguous for "3/4/2026" if the language does not decide which is the month.
     """
@@ -234,7 +234,7 @@ def _weekdays(locale_name: str) -> frozenset[str]:
 
 
 def email(text: str) -> str:
-    """Reads an e-mail address, perhaps after a name, `mailto:` or "E-mail:", in brackets or before a full stop."""
+    """Reads an e-mail address, perhaps after a name or `mailto:`, in brackets or before a full stop."""
     plain = normalization.bare(text)
     if found := re.fullmatch(r"[^<>]*<([^<>]+)>", plain):
         plain = found[1]

@@ -1,4 +1,7 @@
-"""Secrets at rest: Fernet (AES-128-CBC, HMAC-SHA256) under the newest of several keys, readable under any."""
+"""Secrets at rest: encrypted under the newest of several keys, and readable under any of them.
+
+The method is Fernet (AES-128-CBC, HMAC-SHA256).
+"""
 
 from __future__ import annotations
 

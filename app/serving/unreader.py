@@ -124,7 +124,7 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         return data
 
     def drain(self) -> bool:
-        """Drops what has arrived. Returns whether the connection can be closed without losing the response."""
+        """Drops what has arrived. Returns whether closing the connection would lose no response."""
         try:
             part = self.sock.recv(_PART_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
