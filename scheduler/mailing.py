@@ -19,7 +19,10 @@ EVERY_SECONDS = 2.0
 
 
 def start(stopping: threading.Event) -> threading.Thread | None:
-    """Starts a thread that sends due e-mail until `stopping` is set; None without SMTP_URL."""
+    """Starts a thread that sends due e-mail until `stopping` is set.
+
+    Returns the thread, or None without SMTP_URL.
+    """
     if not emails.can_be_sent():
         return None
     return vitals.start(_run, "mailing", stopping)

@@ -61,14 +61,14 @@ class Pass:
     condition: str = "true"
     rest: Callable[[], object] = lambda: None
     due: float = field(default=0.0)
-    # The result of the last time.
+    # What came of the last run.
     made_at: datetime | None = field(default=None)
     seconds: float = field(default=0.0)
     found: int = field(default=0)
     error: str | None = field(default=None)
 
     def describe(self) -> dict[str, Any]:
-        """Describes the last time for the pages. `error` is None if it did not fail."""
+        """Describes the last run for the pages. `error` is None if it did not fail."""
         return {
             "name": self.name,
             "every_seconds": self.every_seconds,

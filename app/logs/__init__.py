@@ -72,7 +72,7 @@ def configure(process_type: str, gather: bool = False, stream: TextIO | None = N
 def _process_name(process_type: str) -> list[str]:
     """Returns type and pid of this process, in a list of one item that a fork updates.
 
-    Asking for the pid of each line would be a system call.
+    Asking for the pid at each line would cost a system call.
     """
     name: list[str] = []
 

@@ -77,7 +77,7 @@ class PatientWorker(RefusingWorker):
     def handle(self, conn: Any) -> Any:
         """Handles a request if it has arrived, or may be read in this thread.
 
-        Returns whether the connection is kept, or one of the results above.
+        Returns whether the connection is kept, or one of _DEFER, _READS, _QUEUES and _LINGERS.
         """
         unreader = self._unreader(conn)
         if self.alive and not unreader.has_place:

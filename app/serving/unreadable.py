@@ -1,4 +1,4 @@
-"""Answers requests that gunicorn cannot parse with a problem document.
+"""Answers with a problem document if gunicorn cannot parse a request.
 
 Neither shows nor logs their content.
 """
