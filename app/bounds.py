@@ -116,7 +116,7 @@ LIVE_HEAD = Bound("live_head", 32 * 1024, "bytes of a head")
 LIVE_BUFFER = Bound("live_buffer", 512 * 1024, "bytes that wait for a stream")
 LIVE_RESUMED = Bound("live_resumed", 5_000, "updates that a listener has missed")
 
-# How many members look at conversations now. Redis counts them.
+# The most viewers of conversations at a time. Redis counts them.
 VIEWERS_PER_CONVERSATION = Bound("viewers_per_conversation", 50, "who look at a conversation")
 VIEWERS_PER_WORKSPACE = Bound("viewers_per_workspace", 5_000, "who look at conversations, each counted for each")
 

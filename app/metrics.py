@@ -27,7 +27,7 @@ from prometheus_client.registry import Collector
 
 log = structlog.get_logger(__name__)
 
-# The directory for metrics of forked processes, if `app/gunicorn.py` has set it.
+# The variable that names a directory for metrics of forked processes. `app/gunicorn.py` sets it.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 # Ports to try, so that several processes on one machine do not collide.
 MOST_PORTS = 100

@@ -74,7 +74,7 @@ class Hub:
         self._resumptions = Resumptions(self.reader, partial(self._soon, self._resume), partial(self._soon, _end))
         self._streams: dict[Listener, Stream] = {}
         self._of_actors: dict[str, dict[Stream, None]] = defaultdict(dict)  # the oldest first
-        # Listeners that have been sent a place, so that comments may move it.
+        # Listeners that have been sent a place. Only comments to these name the current place.
         self._placed: set[Listener] = set()
         self._place: Place | None = None
         self._presences = Presences()
