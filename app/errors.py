@@ -56,7 +56,7 @@ class Unauthenticated(BellhopError):
 
 
 class InsufficientScope(BellhopError):
-    """The token's restrictions do not cover the operation."""
+    """The token's restrictions do not allow the operation."""
 
     slug = "insufficient-scope"
 

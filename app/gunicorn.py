@@ -32,7 +32,7 @@ def _directory() -> str:
     starting = os.open(tempfile.gettempdir(), os.O_RDONLY)
     fcntl.flock(starting, fcntl.LOCK_EX)  # so that no other process finds our directory before it is locked
     for left in Path(tempfile.gettempdir()).glob("bellhop-figures-*"):
-        with suppress(OSError):  # in use
+        with suppress(OSError):  # another process uses the directory
             _lock(left)
             shutil.rmtree(left)
     made = tempfile.mkdtemp(prefix="bellhop-figures-")
@@ -59,7 +59,7 @@ graceful_timeout = 35  # a little more than the longest `Prefer: wait`
 limit_request_line = 8190  # RFC 9112, section 3: at least 8,000; a filter of 255 characters may take 3,060
 # Otherwise a local proxy could pass on a SCRIPT_NAME header, which would change the meaning of paths.
 forwarder_headers = ""
-accesslog = None  # the application writes its own
+accesslog = None  # off, because the application writes its own log
 errorlog = "-"
 loglevel = "warning"
 control_socket_disable = True  # would be a file under HOME, which is not writable in a container
@@ -89,7 +89,7 @@ def post_worker_init(worker: Any) -> None:
     metrics.PROCESSES.labels("web").set(1)
     vitals.start(refused_requests.keep_writing, "refusals")
     vitals.start(metrics.serve_shared, "metrics", configured.metrics_host, configured.metrics_port, "web")
-    # Objects from startup stay alive, so keep the collector from scanning them.
+    # Objects from startup stay alive. Freezing them keeps the collector from scanning them again and again.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)

@@ -99,7 +99,7 @@ MEDIA_FREE = Gauge(
 DISK_REFUSALS = Counter(
     "bellhop_disk_refusals", "Statements and files that PostgreSQL's disk or MEDIA_DIR did not take.", ["disk"]
 )
-for _disk in ("database", "media"):  # creates the series at 0, so that the first refusal is an increase
+for _disk in ("database", "media"):  # creates the series at 0, so that the first refusal counts as an increase
     DISK_REFUSALS.labels(_disk)
 EMAILS = Counter("bellhop_emails", "Attempts to send e-mail to members, by outcome.", ["outcome"])
 

@@ -133,7 +133,7 @@ def drop_expired(at: datetime | None = None) -> int:
 
 
 def existing(each: Partitioned) -> list[Piece]:
-    """The partitions of a table, oldest first, without the default one."""
+    """Returns the partitions of a table, oldest first, without the default one."""
     return [
         Piece(*row)
         for row in rows(

@@ -1,4 +1,4 @@
-"""`make bench`: runs all sections, or those named, and prints one table."""
+"""`make bench`: runs all sections, or the named ones, and prints one table."""
 
 import signal
 import sys

@@ -129,7 +129,7 @@ def _speed(site: Site, size: Size, tell: Tell) -> list[Row]:
         try:
             contenders.append(ours := Ours(site, stamps.url))
             sites.start_types(site, "automations", "scheduler")
-            ours.run(size.ours // 4)  # warms up
+            ours.run(size.ours // 4)  # a warm-up, which is not measured
             contenders += _peers(site, size, rows)
             results = _rounds(contenders, size, tell)
             rows += _described(results)

@@ -39,8 +39,8 @@ NEVER_STOP = {"STOP_AFTER_FAILURES": "1000000", "PROBE_PAUSE_SECONDS": "0"}
 WARM_ENDPOINTS, WARM_RATE, WARM_SECONDS = 20, 5, 4
 LEAD_SECONDS = 1.0  # time for the pacing program to get its order
 DRAIN_SECONDS = 20
-READY_SECONDS = 40  # to start and warm processes and make WAL segments before a backlog is due
-WAL_SEGMENTS = 64  # of 16 MB each, as many as min_wal_size in bench/sites.py keeps
+READY_SECONDS = 40  # seconds to start and warm processes and to make WAL segments before a backlog is due
+WAL_SEGMENTS = 64  # segments of 16 MB, as many as min_wal_size in bench/sites.py keeps
 MOST_LATE_SECONDS = 0.5  # how late the load itself may be; if later, the machine cannot generate the rate
 Tell = Callable[[str], None]
 
@@ -53,7 +53,7 @@ class Size:
     seconds: float = 60
     trial_seconds: float = 10
     backlog: int = 100_000
-    rates: tuple[int, ...] = (20, 16, 12, 8, 5, 3)  # deliveries a second for each endpoint, to try
+    rates: tuple[int, ...] = (20, 16, 12, 8, 5, 3)  # deliveries a second for each endpoint: the rates to try
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from app.lib import ids
 from bench.mail import KIND, make_contact, make_together
 from scheduler.overdue import Overdue
 
-EACH = 10  # endpoints of a workspace, each of which gets all its events
+EACH = 10  # endpoints of a workspace; each gets all events of the workspace
 BATCH = 5_000
 NULL = r"\N"  # the form that COPY reads
 ERROR = "The server answered 503 Service Unavailable."
@@ -34,7 +34,7 @@ DELIVERIES = (
 
 
 def main() -> None:
-    logs.configure("bench")  # to standard error: standard output carries the answers
+    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
     database.connect()
     for line in sys.stdin:
         print(json.dumps(_carry_out(json.loads(line))), flush=True)

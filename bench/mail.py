@@ -30,11 +30,11 @@ from app.domain.work.units import Unit
 from app.lib import clock, ids
 
 KIND = "contact.created"
-TURN = 10  # events of a workspace recorded together, as a worker applies several writes in one transaction
+TURN = 10  # events of a workspace that are recorded together, as a worker applies several writes in a transaction
 
 
 def main() -> None:
-    logs.configure("bench")  # to standard error: standard output carries the answers
+    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
     database.connect()
     for line in sys.stdin:
         print(json.dumps(_carry_out(json.loads(line))), flush=True)

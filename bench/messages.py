@@ -23,7 +23,7 @@ from tests.stack.posts import connect, post
 PORT = free_port()
 SETTINGS = {"WHATSAPP_API_URL": f"https://127.0.0.1:{PORT}"}
 CHANNELS = 100
-EACH = 5  # in a conversation
+EACH = 5  # messages in each conversation
 LEAST_PER_SECOND = 1_500
 MOST_STATEMENTS = 0.5
 PATIENCE_SECONDS = 120
@@ -51,7 +51,7 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
     with playing(site, PORT) as provider:
         channels = [_channel(site, number) for number in range(CHANNELS)]
         sites.start_types(site, "messages", "scheduler")
-        _send(site, channels, size.messages // 4, provider)  # warms up
+        _send(site, channels, size.messages // 4, provider)  # a warm-up, which is not measured
         speeds, costs = [], ""
         for _ in range(size.rounds):
             with measured(site) as spent:

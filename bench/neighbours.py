@@ -27,7 +27,7 @@ ANSWERING = {
 
 
 class Visitor:
-    """Somebody at a web chat, who listens to its live stream."""
+    """A visitor of a web chat, who listens to its live stream."""
 
     def __init__(self, site: Site, channel_id: str) -> None:
         self._connection = HTTPConnection("127.0.0.1", site.stack.port, timeout=PATIENCE_SECONDS)

@@ -73,7 +73,7 @@ def _run(site: Site, deliveries: int, tell: Tell) -> list[Row]:
     shown: dict[Address, Shown] = {}
     for address in _with_next_pages(site, browsers):
         browser = browsers[address.audience]
-        browser.get(address.path)  # cold
+        browser.get(address.path)  # a cold request, which is not measured
         asked = [browser.get(address.path) for _ in range(ASKED)]
         page = asked[-1][1]
         shown[address] = Shown([seconds for seconds, _ in asked], len(gzip.compress(page)) / 1000, page.decode())

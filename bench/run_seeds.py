@@ -41,7 +41,7 @@ RUNS = (
 
 
 def main() -> None:
-    logs.configure("bench")  # to standard error: standard output carries the answers
+    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
     database.connect()
     for line in sys.stdin:
         print(json.dumps(_carry_out(json.loads(line))), flush=True)

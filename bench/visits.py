@@ -19,7 +19,7 @@ Tell = Callable[[str], None]
 
 
 class Browser:
-    """Somebody at a browser that keeps its connection and its cookies."""
+    """A browser that keeps its connection and its cookies."""
 
     def __init__(self, site: Site, email: str | None) -> None:
         self.connection = HTTPConnection("127.0.0.1", site.stack.port, timeout=60)
@@ -61,7 +61,7 @@ def measured(section: str, site: Site, email: str, paths: Mapping[str, str], tel
     browser = Browser(site, email)
     rows = []
     for name, path in paths.items():
-        browser.get(path)  # cold
+        browser.get(path)  # a cold request, which is not measured
         times = [browser.get(path)[0] for _ in range(ASKED)]
         tell(f"{name}: p50 {milliseconds(percentile(times, 0.5))}, p95 {milliseconds(percentile(times, 0.95))}")
         for share, most in ((0.5, MOST_MEDIAN_MS), (0.95, MOST_P95_MS)):

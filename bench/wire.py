@@ -1,4 +1,4 @@
-"""HTTP as bytes: requests, and where a response ends."""
+"""HTTP as bytes: builds requests, and finds where a response ends."""
 
 import re
 from collections.abc import Sequence

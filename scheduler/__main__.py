@@ -1,4 +1,4 @@
-"""`python -m scheduler`: the loop."""
+"""`python -m scheduler`: the loop of the scheduler."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class FairDesk(Desk[D, T]):
         return rooms
 
     def begin(self, claimed: Claimed) -> None:
-        """Takes room of the owner."""
+        """Takes room of the row's owner."""
         self._numbers[claimed.owner] += 1
 
     def end(self, outcome: T) -> None:

@@ -48,7 +48,7 @@ class MessageRequests:
         self._is_stopping = is_stopping
         self._files = 0  # messages with a file that are under way
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="files")
-        self._faults: defaultdict[str, Faults] = defaultdict(Faults)  # by channel
+        self._faults: defaultdict[str, Faults] = defaultdict(Faults)  # the faults of each channel's provider
 
     async def send(self, dispatch: Dispatch) -> Sending:
         """Sends the message once. Never raises."""

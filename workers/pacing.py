@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-# The process
+# Bounds of the process.
 
 # How many requests a process may work on at once, at least, however busy it is.
 LEAST_CAPACITY = 128
@@ -18,7 +18,7 @@ GIVING_WAY = 3
 # After so many cycles in a row in which a mailbox filled its window, its bell rings: other processes may have room.
 CALL_EVERY = 8
 
-# An endpoint
+# Bounds of an endpoint.
 
 # How many requests an endpoint may have under way if it has the process to itself. Among others, it gets a share of
 # these, at least a quarter. Larger shares would make the cycles longer, and all endpoints wait for them.

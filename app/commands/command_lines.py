@@ -25,7 +25,7 @@ MEASURED = 100
 
 
 class Command(click.Command):
-    """A command that reads the settings only when it runs: help and usage errors need none."""
+    """Reads the settings only when the command runs: help and usage errors need no settings."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command, connected to the database. Raises SettingsError."""
@@ -36,10 +36,10 @@ class Command(click.Command):
 
 
 class Commands(click.Group):
-    """A group of commands that prints expected errors as one line and exits with 1."""
+    """A group of commands. Prints an expected error in a line, and exits with 1."""
 
     command_class = Command
-    group_class = type  # click: subgroups are of this class, too
+    group_class = type  # click: the class of subgroups is the same
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command. Prints an expected error and exits with 1."""

@@ -1,4 +1,4 @@
-"""What operators can do: the nouns of the commands, and the verbs of each."""
+"""What operators can do: the nouns of the commands, and the verbs of each noun."""
 
 from __future__ import annotations
 

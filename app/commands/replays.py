@@ -1,4 +1,4 @@
-"""The command `python -m app replay`: sends chosen deliveries again and shows how far it has got."""
+"""The command `python -m app replay`: sends chosen deliveries again and shows the progress."""
 
 from __future__ import annotations
 

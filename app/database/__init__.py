@@ -23,9 +23,9 @@ from app.lib import hangs, vitals
 from app.lib.seldom import Seldom
 from app.sql import Prepared, prepared
 
-# Raised when the server is away or the connection is lost.
+# Raised when the server cannot be reached, or the connection is lost.
 DatabaseAway = (OperationalError, InterfaceError)
-# A missing table or privilege. Migrations bypass peewee.
+# Raised for a missing table or privilege. Migrations bypass peewee, so both classes are needed.
 DatabaseRefuses = (ProgrammingError, psycopg2.ProgrammingError)
 
 # No transaction waits for anything but the database, so a session that is idle in a transaction belongs to a frozen

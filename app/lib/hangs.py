@@ -102,12 +102,12 @@ class Cursor(psycopg2.extensions.cursor):
 
 
 class Watch:
-    """Knows since when each connection waits for the server, and whether the server hangs."""
+    """Knows since when each connection has been waiting for the server, and whether the server hangs."""
 
     def __init__(self) -> None:
         self.waiting: dict[object, float] = {}
         self.is_hanging = False
-        self.address: dict[str, Any] = {}  # of the latest connection
+        self.address: dict[str, Any] = {}  # the address of the latest connection
 
     def connect(self, connect: Callable[[], Any]) -> Any:
         """Returns the connection that `connect` opens.

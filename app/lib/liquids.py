@@ -48,20 +48,20 @@ TAGS = (
 
 
 class Exhausted(LiquidError):
-    """The template takes more steps than it may."""
+    """The template exceeds a limit on steps, assigned names or the length of a range."""
 
 
 class Context(RenderContext):
-    """The state of one rendering, with its budget."""
+    """The state of one rendering. `spent`: the steps so far; `missing`: names that printed nothing."""
 
     __slots__ = ("missing", "spent")
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Without the library's `now` and `today`, which are in the server's own time zone.
+        # Leaves out the library's `now` and `today`, which are in the server's own time zone.
         self.scope = ReadOnlyChainMap(self.locals, self.globals, self.counters)
         self.spent = 0
-        self.missing: dict[str, None] = {}  # the given names that printed nothing
+        self.missing: dict[str, None] = {}  # names from outside the template that printed nothing
 
     def spend(self, steps: int) -> None:
         """Counts the steps. Raises LiquidError once the budget is spent."""
@@ -117,7 +117,7 @@ class Template(BoundTemplate):
 
 
 class _Loop(LoopExpression):
-    """The items of a loop; each iteration costs the weight of the loop's body."""
+    """The items of a loop. Each iteration costs the weight of the loop's body."""
 
     __slots__ = ("weight",)
 

@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 
 # The most names that a message lists.
 MOST_LISTED = 20
-# Of a longer name, only the first characters are compared.
+# Only the first characters of a longer name are compared.
 _LONGEST = 100
 # difflib takes up to a millisecond for two long names, and a caller may choose both. So only the first _MOST_LOOKED_AT
 # names are considered. Of these, only the MOST_COMPARED that share the most pairs of characters with the given name are

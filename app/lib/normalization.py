@@ -32,7 +32,8 @@ LARGEST_NUMBER = 2**53
 _MARKS = re.compile("[\u0300-\u036f]+")
 _GREEK = re.compile("[\u0370-\u03ff\u1f00-\u1fff]")
 _GREEK_ACCENTS, _DOT = str.maketrans("", "", "\u0300\u0301\u0342"), str.maketrans("", "", "\u0307")
-# Combining classes: accents above, below and through letters; and the points of Hebrew, Arabic and Syriac.
+# Combining classes: accents above, below and through letters (from 200 on), and the points of Hebrew, Arabic and
+# Syriac.
 _FIRST_ACCENT, _POINTS = 200, range(10, 37)
 _HAMZA_AND_TATWEEL = "\u0621\u0640"
 # Letters that Unicode does not decompose, such as đ, ł and the dotless i.
@@ -176,9 +177,9 @@ def bare(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Folds the text, so that texts that look equal to a reader, whatever their case, become equal.
+    """Folds the text, so that texts that a reader takes for equal become equal, whatever their case.
 
-    Accents count, except those that Greek capitals lose, and the dot of the Turkish capital I.
+    Accents count, except the accents that Greek capitals lose, and the dot of the Turkish capital I.
     """
     if text.isascii():
         return text.lower()

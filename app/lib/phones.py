@@ -1,4 +1,4 @@
-"""Phone numbers that are written in more than one way."""
+"""Phone numbers that can be written in more than one way."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _WAYS = (
     # Mexico: until 2019, a 1 followed the country code.
     (re.compile(r"(\+52)1([0-9]{10})"), r"\1\2"),
     (re.compile(r"(\+52)([2-9][0-9]{9})"), r"\g<1>1\2"),
-    # Ivory Coast: in 2021, mobile numbers got a prefix of two digits for their carrier, which the second digit
-    # identified.
+    # Ivory Coast: in 2021, mobile numbers got a prefix of two digits for their carrier. The second digit of the old
+    # number identified the carrier.
     *(
         pair
         for carrier, digits in (("01", "0-3"), ("05", "4-6"), ("07", "7-9"))

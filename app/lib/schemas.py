@@ -13,7 +13,7 @@ from marshmallow import EXCLUDE, RAISE, ValidationError, fields, missing, pre_lo
 
 from app.lib.nearest_names import meant
 
-# Text that PostgreSQL can store, as JSON Schema describes it.
+# Text that PostgreSQL can store, as a pattern of JSON Schema.
 STORABLE_TEXT = r"^[^\u0000]*$"
 # The characters that `str.strip` removes, for use inside brackets, and a pattern for a text of only these. Other
 # languages' `\s` matches fewer characters.
@@ -72,7 +72,7 @@ class RequestBody(Schema):
 
 
 class Period(RequestBody):
-    """A body with `since` and `until`, of which either may be left out."""
+    """A body with `since` and `until`. Either may be left out."""
 
     WIDENS = True
 
@@ -133,7 +133,7 @@ class ResponseBody(Schema):
         }
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Documents the member as one that is always there."""
+        """Documents the member as required, unless it is OPTIONAL."""
         field_obj.required = field_name not in self.OPTIONAL
 
 

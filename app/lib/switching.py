@@ -27,7 +27,7 @@ def end_sharing() -> None:
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Runs the block, which may compute for long."""
+    """Runs the block, which may compute for long, while threads switch sooner."""
     begin_sharing()
     try:
         yield

@@ -30,7 +30,7 @@ _HTML_TAG = re.compile(r"<[^<>]*>")
 
 
 def text_of(value: Any) -> str:
-    """The value as templates print it: objects as JSON, times as the API shows them, nothing for nil."""
+    """Returns the value as templates print it: objects as JSON, times as in the API, "" for nil."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, Undefined):
@@ -45,7 +45,7 @@ def text_of(value: Any) -> str:
 
 
 def cost(value: Any) -> int:
-    """The cost of working on the value, in the units of a template's budget."""
+    """Returns the cost of working on the value, in the units of a template's budget."""
     if isinstance(value, str):
         return len(value) // 64
     if isinstance(value, (list, dict)):
@@ -120,7 +120,10 @@ def _join(value: Any, separator: Any = " ") -> str:
 
 
 def _uniq(value: Any) -> list[Any]:
-    """Compares elements by their JSON: comparing each with all others would take too long."""
+    """Removes repeated elements.
+
+    Compares elements by their JSON: comparing each with all others would take too long.
+    """
     first: dict[bytes, Any] = {}
     for each in value if isinstance(value, list) else [value]:
         first.setdefault(json.dumps(each), each)
@@ -136,7 +139,7 @@ def _strip_html(value: str) -> str:
 
 
 def _zone_of(names: Mapping[str, Any]) -> ZoneInfo:
-    """The time zone of the template's contact, otherwise its workspace's, otherwise UTC."""
+    """Returns the time zone of the template's contact, else of its workspace, else UTC."""
     return time_zones.first_known(*((names.get(each) or {}).get("timezone") for each in ("contact", "workspace")))
 
 
@@ -171,7 +174,7 @@ def _adding(unit: str) -> Callable[[Any, Any], str]:
 
 
 def _time_of(value: Any) -> datetime | None:
-    """Like `_read`, but a time without a zone is in UTC."""
+    """Like `_read`, but takes a time without a zone for UTC."""
     time = _read(value)
     return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
 

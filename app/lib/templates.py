@@ -50,11 +50,11 @@ class TemplateError(ValueError):
 
 
 class Overspent(Exception):
-    """Several templates take more steps than they may together."""
+    """Several templates together take more steps than they may."""
 
 
 class TooLong(Exception):
-    """The rendered strings of a value are longer than they may be together."""
+    """The rendered strings of a value are together longer than they may be."""
 
 
 class Budget:
@@ -212,7 +212,7 @@ def _weigh(node: Node, context: RenderContext, is_looped: bool = False) -> int:
     weight, times = 1 + len(node.token.value) // 64, 1
     for expression in node.expressions():
         weight += _count(expression)
-        if isinstance(node, MultiExpressionBlockNode):  # rendered as often as expressions match
+        if isinstance(node, MultiExpressionBlockNode):  # rendered once for each expression that matches
             times = len(list(expression.children()))
     is_looped = is_looped or isinstance(node, ForNode)
     weight += times * sum(_weigh(child, context, is_looped) for child in node.children(context))

@@ -34,12 +34,12 @@ _TIME_AFTER = re.compile(
     r"[T,]? ?[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)? ?([ap]\.?m|uhr|h)?\.? ?(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})?$",
     re.IGNORECASE | re.ASCII,
 )
-# A two-digit year is at most this many years ahead.
+# How many years ahead a two-digit year may be.
 _AHEAD = 20
 # Years outside this range are probably of another calendar, such as 1405 in Persian. Thai years are 543 ahead.
 _YEARS = range(1800, 2201)
 _BUDDHIST = 543
-# A keycap emoji, with which labels may begin.
+# A keycap emoji; labels may begin with one.
 _KEYCAP = re.compile("[0-9#*]\ufe0f?\u20e3")
 
 
@@ -131,7 +131,7 @@ def _as_unit(text: str) -> str:
 
 @cache
 def _units(locale_name: str) -> frozenset[str]:
-    """The names and symbols of currencies and units in a language, as written beside a number."""
+    """Returns names and symbols of currencies and units in a language, as written beside a number."""
     locale = Locale.parse(locale_name)
     named = {get_currency_name(code, count=count, locale=locale) for code in money.DECIMAL_PLACES for count in (1, 2)}
     measured = {
@@ -165,12 +165,12 @@ def date(text: str, language: str | None = None) -> str:
 
 
 def _in_order(first: int, second: int, year: int, mark: str, locale: Locale | None) -> str:
-    """Returns the date that begins with its day or its month. Points occur only after days."""
+    """Returns the date, given its day and month in either order. Points occur only after days."""
     if mark in ". " or first > 12 or first == second:
         return Date(year, second, first).isoformat()
     if second > 12:
         return Date(year, first, second).isoformat()
-    # English without a territory may be American, with the month first, or any other.
+    # English without a territory may be American, which puts the month first, or not.
     pattern = "" if locale is None or (locale.language == "en" and not locale.territory) else _short_date(locale)
     if re.match("d.*M", pattern):
         return Date(year, second, first).isoformat()
@@ -208,7 +208,7 @@ def _with_month_name(text: str, locale: Locale | None) -> Date | None:
 
 @cache
 def _months(locale_name: str) -> Mapping[str, int]:
-    """The months by their long and short names in a language."""
+    """Maps long and short names of months in a language to their numbers."""
     return {
         normalization.unaccented(name.casefold()).rstrip("."): month
         for width in ("abbreviated", "wide")
@@ -223,7 +223,7 @@ def _is_weekday(word: str, locale: Locale | None) -> bool:
 
 @cache
 def _weekdays(locale_name: str) -> frozenset[str]:
-    """The names of the days in a language, long and short."""
+    """Returns the long and short names of the days of the week in a language."""
     names = [
         name
         for width in ("abbreviated", "short", "wide")
@@ -274,7 +274,7 @@ def _clear(named: Iterable[tuple[str, str]], key: Callable[[str], str]) -> dict[
 
 
 def _words(text: str) -> str:
-    """The letters and digits of the text, folded for comparison, without keycap emoji before them."""
+    """Returns letters and digits of the text, folded for comparison, without keycap emoji."""
     without = _KEYCAP.sub("", text)
     text = without if any(map(str.isalnum, without)) else text
     said = [each for each in normalization.folded(normalization.readable(text)) if not "\ufe00" <= each <= "\ufe0f"]
@@ -287,7 +287,7 @@ def _plain_words(text: str) -> str:
 
 
 def _signs(text: str) -> str:
-    """The emoji of the text."""
+    """Returns the emoji of the text."""
     return "".join(each for each in text if unicodedata.category(each) == "So")
 
 

@@ -1,4 +1,4 @@
-"""Versions: which code this process runs."""
+"""Versions: tells which code this process runs."""
 
 from __future__ import annotations
 

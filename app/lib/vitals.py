@@ -43,7 +43,7 @@ def watch(loop: asyncio.AbstractEventLoop, name: str) -> None:
 
 
 def end(**facts: object) -> None:
-    """Ends the process at once, and logs why."""
+    """Logs the facts and ends the process at once, without cleaning up."""
     log.critical("process.broken", **facts)
     os._exit(EXIT_CODE)
 

@@ -57,7 +57,7 @@ async def _serve(port: int, descriptors: int, stopping: threading.Event) -> None
     listening = await loop.create_server(server.connection, host, port, backlog=BACKLOG, reuse_port=True)
     server.hub.start()
     signs.start(server.hub)
-    # Objects from startup stay alive, so keep the collector from scanning them.
+    # Objects from startup stay alive. Freezing them keeps the collector from scanning them again and again.
     gc.collect()
     gc.freeze()
     log.info("realtime.started", port=port)

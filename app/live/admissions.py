@@ -22,7 +22,7 @@ CHECKS_AT_ONCE = 4
 
 
 class Crowd:
-    """Counts requests and streams. Call it on the event loop."""
+    """Counts requests and streams, and refuses those above a bound. Call it on the event loop."""
 
     def __init__(self, descriptors: int) -> None:
         self._descriptors = max(descriptors - OWN_DESCRIPTORS, 1)

@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether nothing more can be sent."""
         return self._transport is None or self._transport.is_closing()
 
     def answer(self, status: int, headers: Mapping[str, str], body: bytes) -> None:

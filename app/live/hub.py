@@ -1,4 +1,4 @@
-"""The hub: the open streams of the process, on its event loop."""
+"""The hub: holds the open streams of the process, on its event loop."""
 
 from __future__ import annotations
 

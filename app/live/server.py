@@ -1,4 +1,4 @@
-"""The server of the `realtime` process: which request gets which answer."""
+"""The server of the `realtime` process: decides how each request is answered."""
 
 from __future__ import annotations
 
@@ -159,5 +159,5 @@ def _ready() -> dict[str, str]:
     try:
         bells.flags().ping()
     except redis.RedisError as error:
-        log.info("ready.redis_away", error=str(error))  # only `typing` and `presence` need it
+        log.info("ready.redis_away", error=str(error))  # only the signs `typing` and `presence` need Redis
     return {"status": "ready"}

@@ -104,7 +104,7 @@ class Spans:
         self._is_stopping.set()
         self._is_enough.set()
         if self._fails:
-            self._exporter.shutdown()  # ends a pause between two tries
+            self._exporter.shutdown()  # ends the pause before a retry
         self._thread.join(GRACE_SECONDS)
 
     def _keep_sending(self) -> None:

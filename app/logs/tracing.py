@@ -28,7 +28,7 @@ spans: Spans | None = None
 
 
 class Parent(NamedTuple):
-    """The span of a caller that sent a request, as its `traceparent` names it."""
+    """The span of the caller that sent a request, as the header `traceparent` names it."""
 
     trace_id: str
     span_id: int

@@ -31,7 +31,7 @@ def upgrade() -> list[str]:
     """
     with _alone():
         if not rows("SELECT 1 WHERE to_regclass('migrations') IS NOT NULL"):
-            servers.check()  # later, a fix would need a dump and restore
+            servers.check()  # after the first migration, a fix would need a dump and restore
         rows("CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, run_at timestamptz NOT NULL DEFAULT now())")
         rows("CREATE TABLE IF NOT EXISTS migration_steps (name text PRIMARY KEY, done integer NOT NULL)")
         names = pending()

@@ -142,7 +142,7 @@ class PatientWorker(RefusingWorker):
                 late.append(conn)
             if is_late or now - begun > PATIENCE_SECONDS:
                 with suppress(OSError):
-                    conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread
+                    conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for the client
         for _ in late:
             least.reached()
 

@@ -13,7 +13,7 @@ class Turns:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._callers: dict[Any, str] = {}  # of connections that have a turn
+        self._callers: dict[Any, str] = {}  # the callers of connections that have a turn
         self._taken: Counter[str] = Counter()
         self._waiting: defaultdict[str, deque[Any]] = defaultdict(deque)
 

@@ -55,7 +55,7 @@ def arrived(data: bytes) -> tuple[Arrived, int]:
 
 
 class Unreader(SocketUnreader):  # type: ignore[misc]
-    """The bytes of a connection, and how fast those of the current request arrive."""
+    """The bytes of a connection, and how fast the bytes of the current request arrive."""
 
     buf: io.BytesIO
 

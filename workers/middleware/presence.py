@@ -1,4 +1,4 @@
-"""Announces the worker under its process types."""
+"""Announces a worker under the process types that it runs."""
 
 from __future__ import annotations
 
