@@ -1,4 +1,4 @@
-"""Settings: read from the environment once, validated and typed. No other module reads it."""
+"""Settings: validated, typed, and read once. No other module reads the environment."""
 
 from __future__ import annotations
 
