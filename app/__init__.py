@@ -9,20 +9,20 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
     from flask import Flask
 
-# Paths of programs and files; all other paths are pages. The API has no `/v1/`, but a client that forgets `/api` should
-# get a problem document that it can read.
+# Paths of programs and files; all other paths are pages. `/v1/` is not part of the API, but a client that forgets
+# `/api` should get a problem document, not an HTML page.
 _API_PATHS = ("/api/", "/v1/", "/problems", "/healthz", "/readyz", "/media/", "/chat/", "/hooks/")
 # A request with a token comes from a program, whatever its path.
 _BEARER = "bearer bhp_"
 
 
 def create_app() -> Flask:
-    """The WSGI application: the API, its documentation, the health checks, and the pages.
+    """Returns the WSGI application: the API, its documentation, the health checks, and the pages.
 
-    The pages are an application of their own, so that their sessions and hooks cost API requests nothing;
-    `app.extensions["pages"]` is that one.
+    The pages are a Flask application of their own, so that their sessions and hooks cost API requests nothing. It is in
+    `app.extensions["pages"]`.
     """
-    # Here, as all processes import this package, and those that serve no pages would need 9 MiB more.
+    # Imported here because every process imports this package, and processes that serve no pages would need 9 MiB more.
     from flask import Flask
 
     from app import api, database, logs, web

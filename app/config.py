@@ -1,4 +1,4 @@
-"""Settings: read from the environment once, validated and typed. Nothing else reads the environment."""
+"""Settings: validated, typed, and read once. No other module reads the environment."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from psycopg2.extensions import parse_dsn
 from app.errors import SettingsError
 from app.lib import redis_servers
 
-# How similar (difflib's ratio) a misspelt name must be. At this value, REDIS_TLS_URL, which other programs use, is not
-# taken for REDIS_URL.
+# How similar a misspelt name must be, as difflib's ratio. At this value, REDIS_TLS_URL, which other programs use, is
+# not taken for REDIS_URL.
 NEAR = 0.85
 
 Network = IPv4Network | IPv6Network
@@ -35,7 +35,7 @@ def _url(*schemes: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if not text.startswith(tuple(f"{scheme}://" for scheme in schemes)):
             raise ValueError(f"it must begin with {' or '.join(f'{scheme}://' for scheme in schemes)}")
-        if not text.isprintable():  # urlsplit ignores line breaks, such as the CR of a file from Windows
+        if not text.isprintable():  # urlsplit ignores line breaks, such as a CR from Windows
             raise ValueError("it must not contain a line break, a tab or another control character")
         return text
 
@@ -45,7 +45,7 @@ def _url(*schemes: str) -> Callable[[str], str]:
 def _database(text: str) -> str:
     _url("postgresql", "postgres")(text)
     try:
-        # There may be several hosts, each with a port.
+        # The address may name several hosts, each with a port.
         ports = parse_dsn(text).get("port", "")
     except ProgrammingError as error:  # its message may contain the password
         raise ValueError("it cannot be read as an address of PostgreSQL") from error
@@ -82,7 +82,7 @@ def _base(text: str) -> str:
     _check_port(parts)
     if not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError("it must have a host, and no user name, query or fragment")
-    if not text.isascii() or " " in text:  # it is sent in headers
+    if not text.isascii() or " " in text:  # this address is sent in headers
         raise ValueError("it must be plain ASCII without spaces")
     return text.rstrip("/")
 
@@ -114,7 +114,7 @@ def _smtp(text: str) -> str | None:
 
 
 def _mail_from(text: str) -> str:
-    # Without a domain that others know, as in 'bellhop@127.0.0.1', it still serves a server on the same machine.
+    # A domain that is only known locally, as in 'bellhop@127.0.0.1', still works with a server on the same machine.
     if not re.fullmatch(r"[^\s@<>]{1,64}@[^\s@<>]{1,190}", text) or not text.isascii():
         raise ValueError("it must be an e-mail address, such as bellhop@example.com")
     return text
@@ -185,7 +185,7 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
 
 def _keys(text: str) -> tuple[bytes, ...]:
-    # Any text is accepted. Its SHA-256 is the Fernet key, so its strength is up to the operator.
+    # Accepts any text: its SHA-256 becomes the Fernet key, so its strength is up to the operator.
     parts = [part.strip() for part in text.split(",")]
     if any(len(part) < 16 for part in parts):
         raise ValueError("each key must have at least 16 characters; make one with: openssl rand -hex 32")
@@ -195,7 +195,7 @@ def _keys(text: str) -> tuple[bytes, ...]:
 def _setting(
     name: str, parse: Callable[[str], Any], default: str | Callable[[Mapping[str, Any]], str] | None = None
 ) -> Any:
-    """A field: its name in the environment, what reads its text, and its default, perhaps by the fields before it."""
+    """Declares a setting. A callable `default` gets the settings before it; None: it is required."""
     return field(metadata={"name": name, "parse": parse, "default": default})
 
 
@@ -221,7 +221,7 @@ class Settings:
     webhook_ca_file: Path | None = _setting("WEBHOOK_CA_FILE", _file, " ")
     rate_limit_per_minute: int = _setting("RATE_LIMIT", _whole(0, 100_000_000), "6000")
     body_retention_days: int = _setting("BODY_RETENTION_DAYS", _whole(1, 3650), "30")
-    # An idempotency key points at its job for a day, so the job must be kept longer.
+    # An idempotency key refers to its job for a day, so the job must be kept longer than that.
     history_retention_days: int = _setting("HISTORY_RETENTION_DAYS", _whole(2, 3650), "90")
     log_format: str = _setting("LOG_FORMAT", _one_of("json", "console"), "json")
     listen_host: str = _setting("LISTEN_HOST", _address, "127.0.0.1")
@@ -234,23 +234,23 @@ class Settings:
     media_dir: Path = _setting("MEDIA_DIR", _directory, ".data/media")
     telegram_api_url: str = _setting("TELEGRAM_API_URL", _base, "https://api.telegram.org")
     whatsapp_api_url: str = _setting("WHATSAPP_API_URL", _provider, "https://graph.facebook.com/v23.0")
-    # Not judged here: a mistake in it costs traces, and must not cost anything else.
+    # Not validated here: a mistake in the endpoint may cost traces, but nothing else.
     otlp_endpoint: str | None = _setting("OTEL_EXPORTER_OTLP_ENDPOINT", lambda text: text.strip() or None, " ")
 
     @property
     def plain_addresses(self) -> tuple[str, ...]:
-        """The base addresses of providers that are called without TLS."""
+        """The base addresses of providers that are called over plain HTTP."""
         return (self.telegram_api_url,) if self.telegram_api_url.startswith("http://") else ()
 
 
 @cache
 def settings() -> Settings:
-    """The process's settings. Raises SettingsError naming the first one that is missing or wrong."""
+    """The settings of this process. Raises SettingsError naming the first missing or wrong one."""
     return read(os.environ)
 
 
 def settings_or_exit() -> Settings:
-    """The process's settings. Ends the process with a line that names the first one that is missing or wrong."""
+    """Returns the settings of this process. If one is missing or wrong, prints its name and exits."""
     try:
         return settings()
     except SettingsError as error:
@@ -258,7 +258,7 @@ def settings_or_exit() -> Settings:
 
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """The settings in `environment`. Raises SettingsError naming the first one that is missing or wrong."""
+    """Parses `environment`. Raises SettingsError naming the first setting that is missing or wrong."""
     known: dict[str, Any] = {}
     for each in fields(Settings):
         name, default = each.metadata["name"], each.metadata["default"]
@@ -289,13 +289,13 @@ def misspelt(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def manager() -> str | None:
-    """The process manager that runs this process and ends all others when one ends: honcho or nf; None without one."""
+    """Returns the manager that ends all its processes when this one ends: honcho, nf or None."""
     named = {"HONCHO_PROCESS_NAME": "honcho", "FOREMAN_WORKER_NAME": "nf"}
     return next((manager for name, manager in named.items() if name in os.environ), None)
 
 
 def _is_safe(base: str, allowed: Sequence[Network]) -> bool:
-    """Whether the provider is called with TLS or may be in a network of ours. A name is judged when it is dialled."""
+    """Whether the provider uses TLS or may be in a network of ours. A name is checked when dialled."""
     if base.startswith("https://"):
         return True
     try:

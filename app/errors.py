@@ -1,4 +1,4 @@
-"""Bellhop's expected errors. Each carries the slug of its problem; only the edges know status codes."""
+"""Bellhop's expected errors. Each has the slug of its problem; only edges know status codes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ MAX_FAULTS = 100
 
 
 class BellhopError(Exception):
-    """Any expected refusal. `slug` names an entry of the table of problems.
+    """Any refusal that is expected. `slug` names an entry of the table of problems.
 
-    `detail` is a sentence for the caller: the one that is given, that of the class, or else that of the problem.
+    `detail` is a sentence for the caller: the given one, else the default of the class, else the default of the
+    problem.
     """
 
     slug = "internal-error"
@@ -55,7 +56,7 @@ class Unauthenticated(BellhopError):
 
 
 class InsufficientScope(BellhopError):
-    """The token's restrictions do not cover the operation."""
+    """The token's restrictions do not allow the operation."""
 
     slug = "insufficient-scope"
 
@@ -84,7 +85,10 @@ class IdempotencyKeyReused(BellhopError):
 
 
 class Throttled(BellhopError):
-    """Something was done too often. It may be done again in `retry_after_seconds`, which `when` says in words."""
+    """Something was done too often.
+
+    It may be repeated in `retry_after_seconds`; `when` is that time in words.
+    """
 
     slug = "rate-limited"
 
@@ -94,21 +98,21 @@ class Throttled(BellhopError):
 
 
 class RateLimited(Throttled):
-    """The token's bucket is empty."""
+    """The token has used up its requests for now."""
 
     def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
         super().__init__(f"This token may make {per_minute:,} requests a minute.", retry_after_seconds)
 
 
 class TooManyPages(Throttled):
-    """A session has opened its limit of pages per minute."""
+    """A session has opened as many pages as it may in a minute."""
 
     def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
         super().__init__(f"You may open {per_minute:,} pages a minute.", retry_after_seconds)
 
 
 class TooMuchStored(Throttled):
-    """Too many bytes of files were stored within an hour."""
+    """Files of too many bytes were sent within an hour."""
 
     def __init__(self, retry_after_seconds: int) -> None:
         when = f"{math.ceil(retry_after_seconds / 60)} min"
@@ -120,7 +124,7 @@ class TooManyStreams(Throttled):
 
 
 class Overloaded(BellhopError):
-    """The workspace, or all together, have as many requests under way that take long as they may."""
+    """The workspace, or the process, already serves as many slow requests as it may."""
 
     slug = "rate-limited"
     detail = "Too many requests that take long are under way at this moment. Try again in a second."
@@ -128,14 +132,17 @@ class Overloaded(BellhopError):
 
 
 class TooManyArrivals(Throttled):
-    """Webhooks bring more than they may within a minute."""
+    """Webhooks have delivered more items to the workspace than it may receive in a minute."""
 
     def __init__(self, most: int, retry_after_seconds: int) -> None:
         super().__init__(f"A workspace takes {most:,} items of webhooks a minute.", retry_after_seconds)
 
 
 class SignInRefused(BellhopError):
-    """Address and password are not those of an account. Which of them is wrong is not told."""
+    """The address and the password match no account.
+
+    The message does not tell which of the two is wrong.
+    """
 
     slug = "unauthenticated"
     detail = "This e-mail address and password do not match."
@@ -166,9 +173,9 @@ class Unavailable(BellhopError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One invalid place in a request: `pointer` is an RFC 6901 pointer into the body ('' for the whole body).
+    """One invalid place in a request. `pointer`: an RFC 6901 pointer into the body, "" for all of it.
 
-    `/` and a name may also stand for a query parameter or a header.
+    A pointer such as `/limit` may also stand for a query parameter or a header of that name.
     """
 
     pointer: str
@@ -183,7 +190,7 @@ def pointer_to(*parts: object) -> str:
 class Invalid(BellhopError):
     """The request is well-formed but not acceptable.
 
-    `faults` lists the invalid places, up to MAX_FAULTS; `detail` is the first, and counts the others.
+    `faults` lists up to MAX_FAULTS invalid places. `detail` describes the first, and says how many more there are.
     """
 
     slug = "validation-failed"
@@ -198,5 +205,5 @@ class Invalid(BellhopError):
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what the error says."""
+    """Returns the first line of the error's text; "no response" if it has none."""
     return (str(error).strip().splitlines() or ["no response"])[0]

@@ -1,21 +1,24 @@
-"""Counts the proxies that requests passed, from `X-Forwarded-For`, for the check of TRUSTED_PROXIES."""
+"""Counts the proxies that requests passed (`X-Forwarded-For`), to check TRUSTED_PROXIES."""
 
 from __future__ import annotations
 
 from app import presence
 
-# The process reports the median of this many requests: anybody can send a false header in some of them.
+# The process reports the median of this many requests, because anybody can send a false header in some of them.
 LOOKED_AT = 20
 
 _numbers: list[int] = []
 
 
 def note(forwarded_for: str) -> None:
-    """Counts the proxies in a request's header ("" if there was none). Reports the median from time to time."""
+    """Counts the proxies in a request's header ("" if it has none).
+
+    Reports the median of every LOOKED_AT requests to `presence`.
+    """
     _numbers.append(forwarded_for.count(",") + 1 if forwarded_for else 0)
     if len(_numbers) < LOOKED_AT:
         return
     seen = sorted(_numbers)
     _numbers.clear()
-    if seen:  # another thread may have reported them first
+    if seen:  # another thread may have reported and cleared the numbers first
         presence.tell("forwarded", seen[len(seen) // 2])

@@ -25,11 +25,14 @@ bind = f"[{host}]:{configured.port}" if ":" in host else f"{host}:{configured.po
 
 
 def _directory() -> str:
-    """A new directory, locked while this process or a child lives. Removes directories whose owners have died."""
+    """Creates a directory that stays locked while this process or a child lives.
+
+    Removes the directories of processes that have died.
+    """
     starting = os.open(tempfile.gettempdir(), os.O_RDONLY)
-    fcntl.flock(starting, fcntl.LOCK_EX)  # so that no other process finds ours before it is locked
+    fcntl.flock(starting, fcntl.LOCK_EX)  # so that no other process finds our directory before it is locked
     for left in Path(tempfile.gettempdir()).glob("bellhop-figures-*"):
-        with suppress(OSError):  # in use
+        with suppress(OSError):  # another process uses the directory
             _lock(left)
             shutil.rmtree(left)
     made = tempfile.mkdtemp(prefix="bellhop-figures-")
@@ -42,34 +45,38 @@ def _lock(directory: str | Path) -> None:
     fcntl.flock(os.open(directory, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# The worker processes keep their metrics in files here, so that one can report those of all. It has to be set before
-# anything imports prometheus_client, so the functions below import it when they are called.
+# Worker processes keep their metrics in files here, so that any of them can report the sum. The variable must be set
+# before prometheus_client is imported, so the functions below import it only when they are called.
 figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = _directory()
 
-# gunicorn reads WEB_CONCURRENCY too, before this file, and would start no worker for 0.
+# gunicorn also reads WEB_CONCURRENCY itself, before this file, and would start no worker for 0.
 workers = configured.web_concurrency
 worker_class = PatientWorker
 threads = 16
-# Longer than load balancers keep an idle connection, so that they never use one that is being closed.
+# Longer than load balancers keep an idle connection, so that they never send on one that is being closed.
 keepalive = 75
 graceful_timeout = 35  # a little more than the longest `Prefer: wait`
 limit_request_line = 8190  # RFC 9112, section 3: at least 8,000; a filter of 255 characters may take 3,060
-# Otherwise a SCRIPT_NAME header that a local proxy passes on would change the meaning of paths.
+# Otherwise a local proxy could pass on a SCRIPT_NAME header, which would change the meaning of paths.
 forwarder_headers = ""
-accesslog = None  # the application writes its own
+accesslog = None  # off, because the application writes its own log
 errorlog = "-"
 loglevel = "warning"
-control_socket_disable = True  # a file under HOME, which is not writable in a container
+control_socket_disable = True  # would be a file under HOME, which is not writable in a container
 
 
 def on_starting(server: Any) -> None:
-    """Waits for the schema; gunicorn calls it before it listens."""
+    """Waits for the schema. gunicorn calls this before it listens."""
     logs.configure("web")
     schema.wait()
 
 
 def post_worker_init(worker: Any) -> None:
-    """Announces a new worker process, before its first request; gunicorn calls it in that process."""
+    """Prepares a new worker process before its first request. gunicorn calls this in that process.
+
+    Compiles the templates, watches the databases, announces the process, and starts the threads for metrics and
+    refusals.
+    """
     from app import database, metrics, presence, web
     from app.database import replica
     from app.domain.insight import refused_requests
@@ -82,14 +89,17 @@ def post_worker_init(worker: Any) -> None:
     metrics.PROCESSES.labels("web").set(1)
     vitals.start(refused_requests.keep_writing, "refusals")
     vitals.start(metrics.serve_shared, "metrics", configured.metrics_host, configured.metrics_port, "web")
-    # Objects from startup stay alive, so keep the collector from scanning them.
+    # Objects from startup stay alive. Freezing them keeps the collector from scanning them again and again.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Writes the last refused requests; gunicorn calls it in the process that ends."""
+    """Writes the refused requests that are still in memory.
+
+    gunicorn calls this in the process that ends.
+    """
     from app.database import DatabaseAway
     from app.domain.insight import refused_requests
 
@@ -98,7 +108,7 @@ def worker_exit(server: Any, worker: Any) -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Drops the gauges of a worker process that ended."""
+    """Drops the gauges of a worker process that ended. gunicorn calls this in the parent."""
     from prometheus_client import multiprocess
 
     multiprocess.mark_process_dead(worker.pid)

@@ -27,11 +27,11 @@ from prometheus_client.registry import Collector
 
 log = structlog.get_logger(__name__)
 
-# If `app/gunicorn.py` sets this, the forked processes keep their metrics in files there.
+# The variable that names a directory for metrics of forked processes. `app/gunicorn.py` sets it.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 # Ports to try, so that several processes on one machine do not collide.
 MOST_PORTS = 100
-# How long the one that serves the metrics of several processes tries to get the port of the one before.
+# How long the process that serves shared metrics waits for its predecessor to release the port.
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 5.0, 0.05
 
 disable_created_metrics()
@@ -93,13 +93,13 @@ LIVE_SECONDS = Histogram(
 MEDIA_FREE = Gauge(
     "bellhop_media_free_bytes",
     "Bytes that are free under MEDIA_DIR, and in the temporary directory.",
-    ["directory"],  # without a label, processes that never look would show 0
+    ["directory"],  # without a label, processes that never measure it would report 0
     multiprocess_mode="livemin",
 )
 DISK_REFUSALS = Counter(
     "bellhop_disk_refusals", "Statements and files that PostgreSQL's disk or MEDIA_DIR did not take.", ["disk"]
 )
-for _disk in ("database", "media"):  # creates the series at 0, so that the first refusal is an increase
+for _disk in ("database", "media"):  # creates the series at 0, so that the first refusal counts as an increase
     DISK_REFUSALS.labels(_disk)
 EMAILS = Counter("bellhop_emails", "Attempts to send e-mail to members, by outcome.", ["outcome"])
 
@@ -118,16 +118,17 @@ PASS_SECONDS = Histogram(
 )
 PASSES_FAILED = Counter("bellhop_scheduler_passes_failed", "Passes of the scheduler that failed.", ["name"])
 
-# For Prometheus a counter that begins above 0 has not increased, so those of rare faults begin at 0.
+# Prometheus sees no increase in a counter whose first value is above 0, so counters of rare faults begin at 0.
 ARRIVALS.labels("failed")
 for _reason in ("gone", "failures"):
     ENDPOINTS_STOPPED.labels(_reason)
 
 
 def serve(host: str, port: int, process_type: str, patience_seconds: float = 0) -> None:
-    """Serves `GET /metrics` on this port or the next free one; 0 disables it. Does not raise if there is none.
+    """Serves `GET /metrics` on `port`, or on the next free one; 0 disables it.
 
-    It waits so long for this port before it takes another.
+    Waits up to `patience_seconds` for `port` before trying the next. Logs a warning, and does not raise, if no port can
+    be used.
     """
     PROCESSES.labels(process_type).set(1)
     if port == 0:
@@ -152,16 +153,19 @@ def serve(host: str, port: int, process_type: str, patience_seconds: float = 0) 
 
 
 def serve_shared(host: str, port: int, process_type: str) -> None:
-    """Serves the metrics of all processes that share their files, while no other of them does. Never returns before."""
-    # The lock ends with the process that serves; then another one gets it.
+    """Serves the metrics of all processes that share the files, once no other process does.
+
+    Blocks until this process becomes the one that serves them.
+    """
+    # The lock ends with the process that serves; another process then gets the lock.
     lock = os.open(Path(os.environ[SHARED]) / "served", os.O_CREAT | os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    # A process that is killed may lose the lock a moment before the port.
+    # A killed process may lose the lock a moment before it loses the port.
     serve(host, port, process_type, _PATIENCE_SECONDS)
 
 
 def _registry() -> CollectorRegistry:
-    """The metrics of this process, or of all processes that share its files."""
+    """Returns the metrics of this process, or the sum of all processes that share its files."""
     if SHARED not in os.environ:
         return REGISTRY
     registry = CollectorRegistry()

@@ -1,7 +1,7 @@
 """Partitions of the tables that only grow: created ahead of time, and dropped when they expire.
 
-A partition is a range of identifiers, which is a range of time. Both passes are safe to run concurrently and
-anywhere. They skip a table that is in use and retry at the next pass. Until a partition exists, its rows go to the
+A partition is a range of identifiers, which is a range of time. Both passes are safe to run concurrently, on any
+machine. They skip a table that is in use, and try again at the next pass. Until a partition exists, its rows go to the
 table's default partition.
 """
 
@@ -26,7 +26,7 @@ BATCH = 5_000
 MOST_BATCHES = 10
 
 _LOCK = 0x42454C4C50415254  # only one process changes partitions at a time
-# Other users of the table queue behind our lock request, so neither wait nor work for long.
+# Other users of the table queue behind our lock request, so waiting and working are both kept short.
 _LOCK_TIMEOUT, _STATEMENT_TIMEOUT = "500ms", "5s"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
@@ -43,16 +43,19 @@ class Partitioned:
     ahead: int  # how many pieces to create beyond the current one
     kept_days: Callable[[Settings], int]
     unfinished: str = "false"  # SQL condition on rows that must not be dropped
-    meter: str | None = None  # rows that this meter has not counted are not dropped
+    meter: str | None = None  # keep rows that this meter has not counted yet
     fillfactor: int = 100  # percent of a page that new rows fill; updates use the rest
 
     @property
     def default(self) -> str:
-        """The name of its default partition."""
+        """The name of the table's default partition."""
         return f"{self.table}_default"
 
     def pieces(self, at: datetime) -> list[Piece]:
-        """The current piece and those ahead. They begin at multiples of their width, so all machines agree."""
+        """Returns the current piece and the `ahead` next ones.
+
+        Pieces begin at multiples of their width, so that all machines agree on them.
+        """
         present = (at - _EPOCH) // (self.days * _DAY)
         starts = [_EPOCH + number * self.days * _DAY for number in range(present, present + self.ahead + 1)]
         return [
@@ -65,7 +68,7 @@ class Partitioned:
         ]
 
     def expired(self, at: datetime) -> str:
-        """The lowest identifier to keep: everything below it is past its retention and counted."""
+        """Returns the lowest identifier to keep. Everything below it is past its retention, and counted."""
         counted = rows("SELECT counted_until FROM usage_progress WHERE meter = %s", (self.meter,))
         return ids.bound(self.prefix, min([at - self.kept_days(settings()) * _DAY, *(until for (until,) in counted)]))
 
@@ -81,8 +84,8 @@ class Piece:
 
 _UNFINISHED_JOB = "due_at IS NOT NULL OR unknown_since IS NOT NULL"
 RUN_STEPS = Partitioned("run_steps", "id", "stp", 30, 2, lambda settings: settings.history_retention_days)
-# Claims read every piece of deliveries, so these are wide. Bodies are most of the volume, so events are dropped daily.
-# Attempts are partitioned like their deliveries, and dropped before them.
+# Claims read every piece of deliveries, so the pieces are wide. Bodies are most of the volume, so events have daily
+# pieces. Attempts have the same pieces as their deliveries, and are dropped before them.
 TABLES = (
     Partitioned(
         *("events", "id", "evt", 1, 7, lambda settings: settings.body_retention_days, "due_at IS NOT NULL"),
@@ -130,7 +133,7 @@ def drop_expired(at: datetime | None = None) -> int:
 
 
 def existing(each: Partitioned) -> list[Piece]:
-    """The partitions of a table, oldest first, without the default one."""
+    """Returns the partitions of a table, oldest first, without the default one."""
     return [
         Piece(*row)
         for row in rows(
@@ -153,8 +156,8 @@ def _make(each: Partitioned, piece: Piece, is_present: bool) -> int:
         if _overlaps(piece, existing(each)):
             return 0
         rows(f"CREATE TABLE {piece.name} (LIKE {each.table} INCLUDING ALL) WITH (fillfactor = {each.fillfactor})")
-        # Attaching a partition locks only the default one. If rows may have to move, lock the whole table: a query
-        # that was planned before would not see them afterwards.
+        # Attaching a partition locks only the default one. If rows may have to move, this locks the whole table: a
+        # query that was planned before would not see the moved rows.
         rows(f"LOCK TABLE {each.table if is_present else each.default} IN ACCESS EXCLUSIVE MODE")
         moved = count(
             f"""
@@ -204,12 +207,15 @@ def _hurry() -> None:
 
 
 def _overlaps(piece: Piece, others: list[Piece]) -> bool:
-    # Not by name: another version may use another width.
+    # Compares ranges, not names: another version of Bellhop may use another width.
     return any(piece.low < other.high and other.low < piece.high for other in others)
 
 
 def _unless_in_use(name: str, change: Callable[[], int]) -> int:
-    """The result of the change, or 0 if it timed out on a lock or its work. The next pass retries."""
+    """Returns what `change` returns, or 0 if a lock or statement timed out.
+
+    The next pass tries again.
+    """
     try:
         return change()
     except OperationalError as error:

@@ -1,4 +1,4 @@
-"""Process presence: each process renews a key in Redis every few seconds, and the key expires when it stops."""
+"""Process presence: each process renews a key in Redis, which expires after it stops."""
 
 from __future__ import annotations
 
@@ -36,13 +36,16 @@ FORGOTTEN_AFTER_SECONDS = 15
 _KEY = "process:"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
-# Further facts that this process announces.
+# Facts about this process that `_say` adds to what it announces; `tell` sets them.
 _facts: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that has been heard from recently. None: it did not say, as its version does not."""
+    """A process that was heard from recently.
+
+    A field is None if the version of that process does not send it.
+    """
 
     type: str
     host: str
@@ -54,22 +57,25 @@ class Process:
 
 
 def announce(process_type: str) -> None:
-    """Starts a thread that announces this process for as long as it lives."""
+    """Starts a thread that announces this process every SAID_EVERY_SECONDS for as long as it lives."""
     said = {"version": versions.running(), "started_at": clock.now().isoformat()}
     metrics.BUILD.labels(versions.running()).set(1)
     vitals.start(_keep_saying, "presence", process_type, said)
 
 
 def tell(name: str, fact: object) -> None:
-    """Has this process say so of itself from now on, until told otherwise. `fact` can be written as JSON."""
+    """Adds a fact to what this process announces, or replaces it.
+
+    `fact` must be serializable as JSON.
+    """
     _facts[name] = fact
 
 
 def processes() -> list[Process]:
-    """The processes that have been heard from recently, in the order of TYPES. Raises redis.RedisError."""
+    """Returns the processes heard from recently, in the order of TYPES. Raises redis.RedisError."""
     keys = _keys()
     values = bells.flags().mget(keys) if keys else []
-    # One that expired meanwhile has gone.
+    # A key that expired between the two reads has no value: its process has stopped.
     found = [_process(key, value) for key, value in zip(keys, values, strict=True) if value is not None]
     return sorted(found, key=lambda each: (_place(each.type), each.host, each.pid))
 
@@ -86,7 +92,7 @@ def _process(key: str, value: bytes | str) -> Process:
     _, process_type, rest = key.split(":", 2)
     host, _, pid = rest.rpartition(":")
     said = json.loads(value)
-    if not isinstance(said, dict):  # a process of an older version only says that it is there
+    if not isinstance(said, dict):  # a process of an older version announces no details
         return Process(process_type, host, int(pid))
     started_at = datetime.fromisoformat(said["started_at"]) if "started_at" in said else None
     facts = said.get("facts", {})

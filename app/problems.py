@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A kind of problem. `detail` is the default of its documents; `remedy` appears on the problem's own page."""
+    """A kind of problem. `detail`: the default of its documents. `remedy`: shown on its own page."""
 
     slug: str
     status: int
@@ -128,7 +128,10 @@ PROBLEMS = {problem.slug: problem for problem in _ALL}
 def problem_document(
     slug: str, detail: str | None, trace_id: str | None = None, *, base_url: str, **extensions: Any
 ) -> dict[str, Any]:
-    """The problem document of `slug`; it has a `traceId` only if given one. Raises KeyError for an unknown slug."""
+    """Returns the problem document of `slug`, with a `traceId` if one is given.
+
+    Raises KeyError if unknown. `detail` replaces the default text. `extensions` never replace a standard member.
+    """
     problem = PROBLEMS[slug]
     document: dict[str, Any] = {
         "type": f"{base_url}/problems/{slug}",
@@ -142,9 +145,10 @@ def problem_document(
 
 
 def problem_of_error(error: Exception, trace_id: str | None = None, *, base_url: str) -> dict[str, Any]:
-    """The problem document of a domain error, by its `slug`. Any other exception is an `internal-error` without detail.
+    """Returns the problem document of a domain error, which has a `slug`.
 
-    `facts` of the error become members of the document, `faults` its `errors`.
+    Any other exception becomes an `internal-error` without detail. `facts` of the error become members of the document,
+    and `faults` its `errors`.
     """
     slug = getattr(error, "slug", None)
     if slug not in PROBLEMS or slug == "internal-error":

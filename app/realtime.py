@@ -1,4 +1,4 @@
-"""Signs, such as who is typing: sent live and stored nowhere. Redis carries them; they may always be lost."""
+"""Signs, such as who is typing: sent live by Redis and stored nowhere. Any sign may be lost."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _QUIET_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A sign of life in a workspace. `channel_id` and `peer`: the visitor who may see it besides the members, if any.
+    """A sign of life in a workspace.
 
-    `author_id` is a member, a contact or a visitor, who does not get the sign. `admission` is for the `realtime`
-    processes only: what that visitor, token, visit or account may listen to has changed.
+    `channel_id` and `peer` name a visitor who may also see it, if any. `author_id` is a member, a contact or a visitor;
+    the sign is not sent to its author. `admission` is for the `realtime` processes only: it means that the permissions
+    of that visitor, token, visit or account have changed.
     """
 
     kind: Literal["typing", "presence", "admission"]
@@ -41,29 +42,36 @@ class Sign:
 def typing(
     workspace_id: str, conversation_id: str, author: dict[str, str], channel_id: str | None, peer: str | None
 ) -> None:
-    """Shows that the author (`type` and `id`) is typing in the conversation. Never waits long, never raises."""
+    """Shows that the author (`type` and `id`) is typing in the conversation.
+
+    Never waits long, never raises.
+    """
     data = {"conversation_id": conversation_id, "author": author}
     show(Sign("typing", workspace_id, author["type"], author["id"], data, channel_id, peer))
 
 
 def looking(workspace_id: str, conversation_id: str, author: dict[str, str], until: datetime) -> None:
-    """Shows the members that the author (`type` and `id`) looks at the conversation. Never waits long, never raises."""
+    """Shows the members that the author (`type` and `id`) looks at the conversation.
+
+    Never waits long, never raises.
+    """
     data = {"conversation_id": conversation_id, "author": author, "until": timestamp(until)}
-    # Also what those understand who only want to know who is there.
+    # These members make it an ordinary presence too, for clients that only want to know who is online.
     there = {"member_ids": [author["id"]] if author["type"] == "member" else [], "online": True}
     show(Sign("presence", workspace_id, author["type"], author["id"], data | there))
 
 
 def check_admission(who: str, identifier: str) -> None:
-    """Ends the streams of that `visitor`, `token`, `visit` or `account` that may no longer listen to what they do.
+    """Has the streams of a `visitor`, `token`, `visit` or `account` checked again now.
 
-    Never waits long, never raises. If the sign is lost they end within a minute.
+    Streams that may no longer listen are ended. Never waits long, never raises. If the sign is lost, the regular check
+    ends them within a minute.
     """
     show(Sign("admission", "", who, identifier, {}))
 
 
 def show(sign: Sign) -> None:
-    """Shows the sign to all who listen now. Never waits long, never raises."""
+    """Sends the sign to everybody who listens now. Never waits long, never raises."""
     try:
         bells.flags().publish(_CHANNEL, json.dumps(asdict(sign)))
     except redis.RedisError as error:
@@ -72,7 +80,10 @@ def show(sign: Sign) -> None:
 
 
 def signs() -> Iterator[Sign | None]:
-    """The signs of all workspaces from now on; None every few seconds without one. Raises redis.RedisError."""
+    """Yields the signs of all workspaces from now on, or None after five seconds without one.
+
+    Raises redis.RedisError.
+    """
     client = redis_servers.client(settings().redis_url, socket_timeout=2 * _QUIET_SECONDS, socket_connect_timeout=3)
     with client.pubsub(ignore_subscribe_messages=True) as subscription:
         subscription.subscribe(_CHANNEL)
@@ -82,7 +93,7 @@ def signs() -> Iterator[Sign | None]:
             if message is None:
                 if is_asked:
                     raise redis.TimeoutError("Redis does not answer.")
-                subscription.ping()  # silence alone does not tell a vanished host from a quiet one
+                subscription.ping()  # silence does not tell a quiet server from a vanished one
                 yield None
             elif message["type"] == "message":
                 yield _read(message["data"])
@@ -92,5 +103,5 @@ def signs() -> Iterator[Sign | None]:
 def _read(said: bytes) -> Sign | None:
     try:
         return Sign(**json.loads(said))
-    except (ValueError, TypeError):  # of another version
+    except (ValueError, TypeError):  # sent by another version
         return None

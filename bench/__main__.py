@@ -1,4 +1,4 @@
-"""`make bench`: runs all sections, or those named, and prints one table."""
+"""`make bench`: runs all sections, or the named ones, and prints one table."""
 
 import signal
 import sys
@@ -73,7 +73,10 @@ SETTINGS |= {"broadcasts": broadcasts.SETTINGS, "moving": moving.SETTINGS}
 
 
 def main() -> int:
-    """Runs the chosen sections. Returns 1 if a benchmark could not be run; a missed target is no error."""
+    """Runs the chosen sections.
+
+    Returns 1 if a benchmark could not be run; missed targets are no error.
+    """
     parser = ArgumentParser(prog="python -m bench")
     parser.add_argument("section", nargs="*", help=", ".join(SECTIONS))
     parser.add_argument("--quick", action="store_true", help=f"small, to try it: {', '.join(QUICK)}")
@@ -106,7 +109,7 @@ def _tell(section: str, line: str) -> None:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    sys.exit(1)  # by way of every `finally`, so that no process stays
+    sys.exit(1)  # exits through every `finally`, so that no process stays
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Accepting writes, against a bare Flask view that inserts a row, under the same gunicorn and the same load.
+"""Accepting writes, compared with a bare Flask view that inserts a row.
 
-Everything is on: a restricted token, the rate limit and validation; measured with and without an idempotency key.
+Both run under the same gunicorn and the same load. Everything is on: a restricted token, the rate limit and validation.
+Writes are measured with and without an idempotency key.
 """
 
 from dataclasses import replace
@@ -18,12 +19,12 @@ from bench.sites import Site
 from bench.statements import counted
 
 ROUNDS = 25
-ROUND_SECONDS = 1.0  # short and many, so that other load on the machine affects all plans alike
+ROUND_SECONDS = 1.0  # short and many rounds, so that other load on the machine affects all plans alike
 LEAST_RATIO = 0.60
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """First with the web process alone, so that only acceptance is measured; then with all processes."""
+    """Measures the web process alone, so that only acceptance counts, then all processes together."""
     sites.start(site, "web.1")
     token = site.restricted_token("contacts")
     write = site.plan(ROUND_SECONDS, token=token)

@@ -1,7 +1,7 @@
-"""Agents at their inboxes, in a process of their own: each opens a conversation or a list, reads, and opens the next.
+"""Agents at their inboxes: each opens a conversation or a list, reads it, and opens the next.
 
-`python -m bench.agents '<plan>'` runs until a line comes on its standard input, and prints the seconds of each request
-by what was asked for, as JSON.
+`python -m bench.agents '<plan>'` runs them in a process of its own, until a line comes on its standard input. Then it
+prints the seconds of each request, by what was requested, as JSON.
 """
 
 import json
@@ -17,29 +17,33 @@ from http.client import HTTPConnection
 
 from bench.talks import LABELS, WORDS
 
-# How long an agent reads before the next click, and how often the script asks for the counts while messages come.
+# How long an agent reads before the next click, and how often the page's script requests the counts while messages
+# come.
 READING_SECONDS = (4.0, 10.0)
 COUNTS_SECONDS = (1.0, 3.0)
 _ROW = re.compile(r'href="(/workspaces/[^"]+/inbox/cnv_[^"?]+)')
-# What agents do, and how often, of 20 clicks. The script asks for a conversation without the list.
+# What agents do, and how many of 20 clicks do it. The script requests a conversation without the list.
 WORK = {"list": 4, "list, by label": 1, "next page": 2, "conversation": 10, "conversation and list": 1, "search": 2}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where the pages are, and the cookie of each agent."""
+    """The pages to visit, and the cookie of each agent."""
 
     port: int
     inbox: str
     cookies: Sequence[str]
 
     def to_json(self) -> str:
-        """The argument for `python -m bench.agents`."""
+        """Returns the argument for `python -m bench.agents`."""
         return json.dumps(asdict(self))
 
 
 class Agent(threading.Thread):
-    """One agent with one connection. `asked` has the seconds of each request, by what was asked for."""
+    """One agent with a connection for clicks and one for counts.
+
+    `asked`: the seconds of each request, by what was requested.
+    """
 
     def __init__(self, plan: Plan, number: int, ended: threading.Event) -> None:
         super().__init__(daemon=True)

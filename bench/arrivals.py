@@ -1,4 +1,4 @@
-"""Webhooks as they arrive at the receiver, by the number of their contact."""
+"""Webhooks as they arrive at the receiver, by the number of the contact in them."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 30
 
 
 class Arrivals:
-    """When each contact's webhook first arrived; calls `on_arrival` for each."""
+    """Records when each contact's webhook first arrived, and calls `on_arrival` for each."""
 
     def __init__(self) -> None:
         self.at: dict[int, float] = {}
@@ -43,7 +43,7 @@ class Arrivals:
 
 @contextmanager
 def receiving(site: Site, arrivals: Arrivals) -> Iterator[None]:
-    """A receiver, and an endpoint in the workspace that gets one event for each write."""
+    """Runs a receiver, and gives the workspace an endpoint that gets one event for each write."""
     receiver = Receiver(site.stack.certificates.ca_file.parent, on_receive=arrivals.note)
     receiver.keeps = False
     receiver.start()

@@ -1,4 +1,4 @@
-"""The peers of the runs benchmark, on a database of the service's own PostgreSQL."""
+"""The peers of the benchmark of runs, on a database of the service's own PostgreSQL."""
 
 import subprocess
 import time
@@ -44,7 +44,7 @@ class Peer:
         self._do(WARM_RUNS)
 
     def run(self, number: int) -> Run:
-        """That many runs, each with a contact of its own. Raises BenchError."""
+        """Makes `number` runs, each with a contact of its own. Raises BenchError."""
         began = time.monotonic()
         self._do(number)
         return Run(number, time.monotonic() - began, {})

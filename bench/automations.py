@@ -1,10 +1,10 @@
-"""Runs of automations: their speed against other ways to make five changes, their latency, a burst, and many that wait.
+"""Runs of automations: their rate compared with peers, their latency, a burst, and waiting runs.
 
-A run takes five steps, each of which changes its contact's row. Ours go the whole way: claim, steps, log, counts, and
-the events of an endpoint that gets them all. The peers are five updates in five transactions by psycopg2 and nothing
-else, with as many connections as an `automations` process has threads, and five durable steps of DBOS. Targets: 60 %
-of the former and ten times the latter, at most 2 statements and 2.5 ms of CPU for a run. `bench/starts.py` and
-`bench/sleepers.py` have the other targets.
+A run takes five steps, each of which changes the contact's row. Ours go the whole way: claim, steps, log, counts, and
+the events of an endpoint that gets them all. One peer makes five updates in five transactions with psycopg2 and nothing
+else, with as many connections as an `automations` process has threads. The other takes five durable steps of DBOS.
+Targets: 60 % of the rate of the first and ten times that of the second, at most 2 statements and 2.5 ms of CPU for a
+run. `bench/starts.py` and `bench/sleepers.py` have the other targets.
 """
 
 import time
@@ -34,7 +34,7 @@ FIVE_STEPS = [
     {"id": "end", "kind": "add_tag", "tag": "done"},
 ]
 WORKSPACES = 4
-SEEDED_A_SECOND = 600  # at least; otherwise runs are due too early
+SEEDED_A_SECOND = 600  # at least this many; with fewer, runs would be due before all are seeded
 CONNECTIONS = 4
 # For comparison only: more connections share more commits.
 MORE_CONNECTIONS = 8
@@ -45,7 +45,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """How many runs of each contender make a round, and how many rounds there are."""
+    """How many runs each contender makes in a round, and how many rounds there are."""
 
     ours: int = 8_000
     plain: int = 4_000
@@ -60,14 +60,14 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     rows = _speed(site, Size(ours=800, plain=400, dbos=40, rounds=1), tell)
     rows += starts.run(site, starts.Size(writes=20, burst=500, others=2), tell)
     return rows + sleepers.run(sleepers.Size(workspaces=5, contacts=400, spread=80, window=10), tell)
 
 
 class Ours:
-    """Runs of five steps in some workspaces, executed by the running workers."""
+    """Makes runs of five steps in some workspaces; the running workers execute them."""
 
     def __init__(self, site: Site, address: str) -> None:
         self.name = "ours"
@@ -76,7 +76,7 @@ class Ours:
         self._made = [self._seeds.ask(publish=FIVE_STEPS, address=address)[:2] for _ in range(WORKSPACES)]
 
     def run(self, number: int) -> Run:
-        """That many runs, each with a contact of its own, due all at once."""
+        """Makes `number` runs, each with a contact of its own, all due at the same time."""
         self._seed(number)
         with measured(self._site) as spent:
             seconds = self._carry_out(number)
@@ -84,14 +84,14 @@ class Ours:
         return Run(number, seconds, served)
 
     def statements(self, number: int) -> Row:
-        """The statements of a run; the processes are restarted before and after."""
+        """Counts the statements of a run. Restarts the processes before and after."""
         with counted(self._site) as statements:
             self._seed(number)
             self._carry_out(number)
         by_process = statements.by_process()
         if not by_process["automations"]:
             raise BenchError("The log has no statement of the automations processes.")
-        del by_process["other"]  # the benchmark's own
+        del by_process["other"]  # the benchmark's own statements
         print(breakdown("Runs", statements, number), end="\n\n", flush=True)
         return at_most("runs", "SQL statements of a run", by_process.total() / number, MOST_STATEMENTS, places=2)
 
@@ -99,7 +99,7 @@ class Ours:
         self._seeds.close()
 
     def _seed(self, number: int) -> None:
-        """Creates runs that are due when it returns, so that no process finds them before."""
+        """Creates runs, and returns when they are due, so that no process finds them earlier."""
         due = time.time() + number / SEEDED_A_SECOND + 2
         for workspace, automation in self._made:
             contacts = self._seeds.ask(contacts=workspace, number=number // WORKSPACES)
@@ -122,19 +122,19 @@ class Ours:
 
 
 def _speed(site: Site, size: Size, tell: Tell) -> list[Row]:
-    """Rounds in which all contenders run, so that other load affects them alike."""
+    """Runs rounds with all contenders in each, so that other load affects them alike."""
     contenders: list[Ours | Peer] = []
     rows: list[Row] = []
     with stamping(site) as stamps:
         try:
             contenders.append(ours := Ours(site, stamps.url))
             sites.start_types(site, "automations", "scheduler")
-            ours.run(size.ours // 4)  # warms up
+            ours.run(size.ours // 4)  # a warm-up, which is not measured
             contenders += _peers(site, size, rows)
             results = _rounds(contenders, size, tell)
             rows += _described(results)
             rows.append(ours.statements(size.ours // 2))
-            site.query("TRUNCATE deliveries")  # those of the runs so far would be sent too
+            site.query("TRUNCATE deliveries")  # otherwise, webhooks of earlier runs would be sent too
             sites.start_types(site, "deliveries", "slow-deliveries", "retries")
             before, sending = written(site), ours.run(size.ours)
             rows += growth("runs", "run with its contact and webhooks", before, written(site), size.ours)

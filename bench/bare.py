@@ -1,4 +1,4 @@
-"""The minimum that Flask and psycopg2 need: the peer for accepting a write and for reading a contact."""
+"""The minimum that Flask and psycopg2 need: the peer for writes and for reads of a contact."""
 
 import json
 import os
@@ -16,7 +16,7 @@ TABLE = "CREATE TABLE IF NOT EXISTS bare (id bigserial PRIMARY KEY, body jsonb N
 
 
 def create_app() -> Flask:
-    """Views that run one statement on one row, with a connection per thread."""
+    """Returns an application whose views run one statement on one row, with a connection per thread."""
     app = Flask(__name__)
     own = threading.local()
 

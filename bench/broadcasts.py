@@ -1,10 +1,10 @@
-"""Broadcasts in a workspace with 1,000,000 contacts: how soon one starts, how fast it goes, what a contact costs.
+"""Broadcasts in a workspace with 1,000,000 contacts: how soon they start, how fast, at what cost.
 
-The contacts have conversations on 100 channels, whose rates together are several times what the processes send; then
-one broadcast has a single channel with a rate of 80 a second. Targets: the first message of 300,000 within 5 s, 1,500
-a second, and the rate of the channel within 2 %. Beside the broadcast somebody writes to a contact of the same
-workspace, whom that reaches within 300 ms, and visitors write to the web chat of another workspace, whose automation
-answers within 150 ms; 95 % of the time.
+The contacts have conversations on 100 channels, whose rates together are several times what the processes send. Then
+one broadcast uses a single channel with a rate of 80 a second. Targets: the first of 300,000 messages is sent within 5
+s, 1,500 are sent a second, and the channel's rate is kept within 2 %. During the broadcast, somebody writes to a
+contact of the same workspace (95 % are sent within 300 ms). Visitors write to the web chat of another workspace, whose
+automation answers (95 % within 150 ms).
 """
 
 import time
@@ -57,9 +57,9 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """How many contacts there are, how many get the paced broadcast, and for how many seconds each is watched.
+    """How many contacts there are, how many get the paced broadcast, and how long to watch each.
 
-    `alone_seconds`: for how long the other workspace's chat is watched before there is a broadcast.
+    `alone_seconds`: how long to watch the other workspace's chat before there is a broadcast.
     """
 
     contacts: int = 1_000_000
@@ -73,7 +73,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, Size(contacts=20_000, paced=400, seconds=4, alone_seconds=3), tell)
 
 
@@ -95,7 +95,10 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
 
 
 def _fast(site: Site, size: Size, provider: Provider, tell: Tell) -> list[Row]:
-    """A broadcast that nothing slows down, beside answers of the shop and of another workspace's automation."""
+    """Measures a broadcast that nothing slows down.
+
+    Meanwhile the shop answers contacts, and another workspace's automation answers visitors.
+    """
     visitors = neighbours.visitors(site)
     with neighbours.asking(visitors) as alone:
         time.sleep(size.alone_seconds)
@@ -138,7 +141,7 @@ def _fast(site: Site, size: Size, provider: Provider, tell: Tell) -> list[Row]:
 
 
 def _paced(site: Site, size: Size, provider: Provider, channel_id: str) -> list[Row]:
-    """A broadcast over one channel, at the rate of that."""
+    """Measures a broadcast over one channel, which goes at the channel's rate."""
     _until(lambda: not site.query("SELECT 1 FROM messages WHERE due_at IS NOT NULL LIMIT 1"))
     before = len(provider.taken())
     _send(Caller(site.stack.base_url, site.workspace, site.token), PACED, channel_id=channel_id)
@@ -158,7 +161,10 @@ def _paced(site: Site, size: Size, provider: Provider, channel_id: str) -> list[
 
 
 def _watch(site: Site, provider: Provider, seconds: int) -> tuple[int, list[Row]]:
-    """How many contacts a broadcast reaches in that time, and what is written for each once they have been chosen."""
+    """Returns how many contacts a broadcast reaches in that time.
+
+    Also returns the bytes written for each of them, counted once all have been chosen.
+    """
     caller, before = Caller(site.stack.base_url, site.workspace, site.token), provider.count()
     broadcast_id = _send(caller, REGULAR)
     began = time.monotonic()
@@ -177,7 +183,10 @@ def _send(caller: Caller, condition: dict[str, str], **fields: str) -> str:
 
 
 def _answer(site: Site, caller: Caller, number: int) -> float:
-    """The milliseconds from a request to write to a contact until its message is sent; one a second."""
+    """Returns the milliseconds from a request to write to a contact until the message is sent.
+
+    Takes at least a second, so that one request is made each second.
+    """
     began = time.monotonic()
     query = f"SELECT contact_id FROM conversations WHERE peer = '{number + 1}' LIMIT 1"
     [(contact_id,)] = site.query(query)

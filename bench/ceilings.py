@@ -1,4 +1,4 @@
-"""Ceilings: rates compared with those of another application under the same gunicorn and load."""
+"""Ceilings: compares rates with those of another application under the same gunicorn and load."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +22,10 @@ Rates = dict[str, list[float]]
 
 
 def rounds(site: Site, plans: dict[str, Plan], number: int, tell: Tell) -> Rates:
-    """The rates of each plan, by round, in random order, because the preceding plan affects a rate."""
+    """Returns the rates of each plan, by round.
+
+    The plans run in random order, because the preceding plan affects a rate.
+    """
     order = Random(1)
     for plan in plans.values():
         offer(replace(plan, first=site.new_contacts(), seconds=WARM_SECONDS))
@@ -36,7 +39,7 @@ def rounds(site: Site, plans: dict[str, Plan], number: int, tell: Tell) -> Rates
 
 
 def compared(section: str, rates: Rates, name: str, title: str, least: float, ceiling: str = "bare") -> list[Row]:
-    """The rate, and its ratio to the ceiling's in the same round."""
+    """Describes the rate, and its ratio to the ceiling's rate in the same round."""
     shares = ratios(rates, name, ceiling)
     spread = f"{median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})"
     return [
@@ -46,12 +49,12 @@ def compared(section: str, rates: Rates, name: str, title: str, least: float, ce
 
 
 def ratios(rates: Rates, name: str, ceiling: str = "bare") -> list[float]:
-    """The ratio of a plan's rate to the ceiling's, by round."""
+    """Returns the ratio of a plan's rate to the ceiling's, by round."""
     return [ours / theirs for ours, theirs in zip(rates[name], rates[ceiling], strict=True)]
 
 
 def cost(section: str, site: Site, title: str, plan: Plan) -> Row:
-    """The CPU time of one request of the plan, by process type."""
+    """Measures the CPU time of one request of the plan, by process type."""
     with measured(site) as spent:
         requests = len(offer(replace(plan, first=site.new_contacts())).at)
     return Row(section, f"CPU of {title}", each(spent, requests))
@@ -59,7 +62,7 @@ def cost(section: str, site: Site, title: str, plan: Plan) -> Row:
 
 @contextmanager
 def beside(site: Site, name: str, application: str, **settings: str) -> Iterator[int]:
-    """Another web process with its own settings, running `application`. Yields its port."""
+    """Runs another web process with its own settings and that application. Yields its port."""
     stack, port = site.stack, free_port()
     command = process_types()["web"].replace("app:create_app()", application)
     environment = stack.environment | {"PORT": str(port)} | settings

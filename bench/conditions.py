@@ -1,6 +1,6 @@
-"""Conditions made at random, on the contacts that `bench.segments` makes: what a scan finds is what Python says.
+"""Random conditions on the contacts of `bench.segments`: scans must find what Python finds.
 
-`python -m bench.conditions WORKSPACE` prints how many of them find other contacts.
+`python -m bench.conditions WORKSPACE` prints for how many conditions a scan finds other contacts.
 """
 
 import json
@@ -21,7 +21,10 @@ CONTACTS, NUMBER, SEED = 10_000, 50, 25
 
 
 def count_unlike(site: Site) -> int:
-    """How many of the conditions find other contacts among the oldest CONTACTS than `conditions.holds` does."""
+    """Returns for how many conditions a scan finds other contacts than `conditions.holds`.
+
+    Compares only the oldest CONTACTS contacts.
+    """
     command = [sys.executable, "-m", "bench.conditions", site.workspace]
     done = subprocess.run(command, cwd=ROOT, env=site.stack.environment, check=True, stdout=subprocess.PIPE, text=True)
     return int(done.stdout.split()[-1])
@@ -43,7 +46,7 @@ def main(workspace_id: str) -> None:
 
 
 def _found(workspace_id: str, condition: dict[str, Any], last_id: str) -> set[str]:
-    """What a scan finds up to that contact, and perhaps a little beyond."""
+    """Returns what a scan finds up to that contact, and perhaps a little beyond."""
     found: set[str] = set()
     for part in Scan(workspace_id, condition, is_newest_first=False).parts(seconds=600):
         found |= set(part.ids)

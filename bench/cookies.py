@@ -1,4 +1,4 @@
-"""`python -m bench.cookies EMAIL…`: signs these accounts in, and prints the cookie of each as a line."""
+"""`python -m bench.cookies EMAIL…` signs accounts in, and prints the cookie of each on a line."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""CPU time by process type, and bytes written: what can be compared even between runs on a busy machine."""
+"""CPU time by process type, and bytes written: comparable even between runs on a busy machine."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,10 @@ _WRITTEN = """
 
 @contextmanager
 def measured(site: Site) -> Iterator[dict[str, float]]:
-    """The CPU seconds of each process type, postgres and redis in the block; filled in at its end."""
+    """Yields the CPU seconds that each process type, postgres and redis spend in the block.
+
+    The mapping is filled at the end of the block.
+    """
     spent: dict[str, float] = {}
     before = _cpu_seconds(site)
     yield spent
@@ -38,24 +41,27 @@ def measured(site: Site) -> Iterator[dict[str, float]]:
 
 
 def each(spent: Mapping[str, float], number: int) -> str:
-    """The CPU milliseconds per item, by process type."""
+    """Formats the CPU milliseconds per item, in all and by process type."""
     shares = [f"{name} {1000 * seconds / number:.2f}" for name, seconds in spent.items() if seconds]
     return f"{1000 * sum(spent.values()) / number:.2f} ms ({', '.join(shares)})"
 
 
 def written(site: Site) -> tuple[int, int]:
-    """The bytes of WAL written so far, and of all tables with their indexes."""
+    """Returns the bytes of WAL written so far, and the bytes of all tables with their indexes."""
     [(wal, kept)] = site.query(_WRITTEN)
     return int(wal), int(kept)
 
 
 def _cpu_seconds(site: Site) -> dict[str, float]:
-    """User and system time so far, including all children, even ended ones. The stack is our child processes."""
+    """Returns user and system time so far, with all children, even ended ones.
+
+    Finds the stack among the child processes of this one.
+    """
     kinds = {pid: kind for kind in TYPES for pid in site.stack.processes.pids(kind)}
     found: dict[str, float] = defaultdict(float)
     for leader in psutil.Process().children():
         name = kinds.get(leader.pid) or leader.name().partition("-")[0]
         for process in (leader, *leader.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):  # it has ended; its parent now counts its time
+            with suppress(psutil.NoSuchProcess):  # this process has ended; its parent now counts its time
                 found[name] += sum(process.cpu_times()[:4])
     return found

@@ -1,9 +1,10 @@
-"""Throughput of deliveries, from their release to the last recorded attempt, against three other ways to send them.
+"""Throughput of deliveries, from release to the last recorded attempt, compared with three peers.
 
-Targets: 2 times BullMQ with undici, 6 times Celery with requests, and at most 0.2 SQL statements per delivery,
-including BEGIN and COMMIT, each with 1, 20 and 1,000 endpoints. The peers use 20, which makes no difference to them.
+Targets, with 1, 20 and 1,000 endpoints: 2 times the rate of BullMQ with undici, 6 times that of Celery with requests,
+and at most 0.2 SQL statements per delivery, including BEGIN and COMMIT. The peers use 20 endpoints, because the number
+makes no difference to them.
 
-All contenders send the same signed body over kept-alive TLS connections to the same nginx and record each attempt in
+All contenders send the same signed body over kept-alive TLS connections to the same nginx, and record each attempt in
 the same PostgreSQL: the peers with one INSERT each, we with everything that production does. They share the same cores.
 """
 
@@ -23,7 +24,7 @@ from bench.sites import Site
 # Worker processes, each with the command of the Procfile.
 COUNTS = {"deliveries": 2}
 ROUNDS = 3
-DELIVERIES = 30_000  # some seconds per run: in one second, its start and end would be a tenth
+DELIVERIES = 30_000  # a run takes some seconds; in a run of one second, its start and end would be a tenth
 ENDPOINTS = (1, 20, 1000)
 WARMED_UP_WITH = 20
 LEAST_RATIOS = {BULLMQ.name: 2.0, CELERY.name: 6.0}
@@ -33,7 +34,10 @@ Contender = Ours | Rival
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """Rounds in which all contenders run, so that other load affects them alike; then the statements."""
+    """Runs rounds with all contenders in each, then counts statements.
+
+    Each round has all contenders, so that other load affects them alike.
+    """
     sites.start_types(site, "deliveries", "slow-deliveries", "retries")
     rivals: list[Rival] = []
     mail = Mail(site)
@@ -65,7 +69,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def _rounds(contenders: list[Contender], tell: Tell) -> dict[str, list[Run]]:
-    """The runs of each contender, by round, each round starting with another contender."""
+    """Returns the runs of each contender, by round. Each round starts with another contender."""
     results: dict[str, list[Run]] = {contender.name: [] for contender in contenders}
     for number in range(ROUNDS):
         turn = number * len(contenders) // ROUNDS
@@ -85,7 +89,7 @@ def _described(name: str, runs: list[Run]) -> list[Row]:
 
 
 def _ratio(our_name: str, results: dict[str, list[Run]], name: str) -> Row:
-    """The ratio of the medians, and the range of the ratios by round."""
+    """Describes the ratio of the medians, and the range of the ratios by round."""
     what, least = f"{our_name}, of {name}", LEAST_RATIOS.get(name)
     target = f"at least {least:.1f}" if least else ""
     if name not in results:

@@ -1,7 +1,7 @@
-"""What the signals of a backlog cost PostgreSQL, however large: `python -m bench.depths` prints a line for each size.
+"""What the signals of a backlog cost PostgreSQL: `python -m bench.depths` prints a line per size.
 
-Fills a server of its own with jobs of few workspaces, deliveries of many endpoints, and arrivals each of its own
-sender. Then it counts blocks and milliseconds of one call of each kind, and the calls until all is counted.
+Fills its own server with jobs of few workspaces, deliveries of many endpoints, and arrivals that each have another
+sender. Then it measures the blocks and milliseconds of one call of each kind, and how many calls count everything.
 """
 
 import os
@@ -25,7 +25,7 @@ from tests.stack.postgres import Postgres
 
 SIZES = (10_000, 100_000, 1_000_000)
 _DUE = "now() - interval '1 hour' + n * interval '1 ms'"
-# Twenty finished rows for each that waits would only make the tables larger: no look reads them.
+# Leaves out finished rows: they would only make the tables larger, because no look reads them.
 FILL = {
     jobs.MAIL: f"""
         INSERT INTO jobs (id, workspace_id, kind, trace_id, due_at)
@@ -74,7 +74,7 @@ def _looking(mail: Mail) -> str:
 
 
 def _blocks() -> int:
-    """What this session has read of tables and indexes, from memory or not."""
+    """Returns how many blocks of tables and indexes this session has read, from memory or disk."""
     rows("SELECT pg_stat_force_next_flush()")
     return int(rows("SELECT sum(blks_hit + blks_read) FROM pg_stat_database")[0][0])
 

@@ -1,5 +1,5 @@
-"""The error of a benchmark that went wrong."""
+"""The error of a benchmark that failed."""
 
 
 class BenchError(Exception):
-    """A run whose figures would mean nothing; the message says why, for people."""
+    """The figures of the run would mean nothing. The message says why, for people."""

@@ -1,20 +1,21 @@
-"""Fairness: how much slow and overloaded endpoints delay those that respond at once, in the same workspaces.
+"""Fairness: how much slow and overloaded endpoints delay others in the same workspaces.
 
 Of 100 endpoints, 50 hang: they accept connections, read requests and never respond. Each of the 100 gets 20 deliveries
-a second for a minute, evenly spaced and recorded as a worker does, not through the API. The measure is the time from
-an event's `created_at` to its first arrival, for every delivery to the other 50, compared with a run without those
-that hang. Targets: p99 at most 1 s, and at most 2 times that of the run without them.
+a second for a minute, evenly spaced and recorded as a worker does, not through the API. For every delivery to the 50
+that respond, the run measures the time from the event's `created_at` to the first arrival, and compares it with a run
+without the endpoints that hang. Targets: p99 at most 1 s, and at most 2 times the p99 of the run without them.
 
 It runs twice: as in production, where endpoints stop after 50 failures in a row, and without stops, which is harder.
-A further run has one more endpoint, which responds at once but has a backlog of 100,000, all due when the run begins.
-It has a workspace and a receiver of its own, because queueing at one receiver is not our delay.
+Another run has one more endpoint, which responds at once but has a backlog of 100,000 deliveries, all due when the run
+begins. That endpoint has a workspace and a receiver of its own, because queueing at one receiver would not be our
+delay.
 
-First, trials find the highest rate at which the machine can serve the 50 that respond. If it is below 20 a second
-each, all runs use that rate, and the rows say so.
+First, trials find the highest rate at which the machine can serve the 50 that respond. If that is below 20 a second
+each, all runs use the lower rate, and the rows say so.
 
-Every run has a service of its own whose processes are warm but do not know the endpoints yet. Its PostgreSQL has WAL
-segments to reuse, like one that has run for a while: a new one creates a segment about every second under this load,
-which blocks all commits for 50 ms.
+Every run has a service of its own, whose processes are warm but do not know the endpoints yet. Its PostgreSQL has WAL
+segments to reuse, like a server that has run for a while. A new server creates a segment about every second under this
+load, which blocks all commits for 50 ms.
 """
 
 import time
@@ -36,28 +37,28 @@ WORKSPACES = 5
 MOST_SECONDS, MOST_TIMES = 1.0, 2.0
 NEVER_STOP = {"STOP_AFTER_FAILURES": "1000000", "PROBE_PAUSE_SECONDS": "0"}
 WARM_ENDPOINTS, WARM_RATE, WARM_SECONDS = 20, 5, 4
-LEAD_SECONDS = 1.0  # for the pacing program to get its order
+LEAD_SECONDS = 1.0  # time for the pacing program to get its order
 DRAIN_SECONDS = 20
-READY_SECONDS = 40  # to start and warm processes and make WAL segments before a backlog is due
-WAL_SEGMENTS = 64  # of 16 MB each, as many as min_wal_size in bench/sites.py keeps
-MOST_LATE_SECONDS = 0.5  # of the load itself; if later, the machine cannot generate the rate
+READY_SECONDS = 40  # seconds to start and warm processes and to make WAL segments before a backlog is due
+WAL_SEGMENTS = 64  # segments of 16 MB, as many as min_wal_size in bench/sites.py keeps
+MOST_LATE_SECONDS = 0.5  # how late the load itself may be; if later, the machine cannot generate the rate
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a run; `seconds` is the length of each run, `trial_seconds` of those that find the rate."""
+    """The size of a run. `seconds`: its length; `trial_seconds`: the length of runs to find the rate."""
 
-    endpoints: int = 50  # that respond, and as many that hang
+    endpoints: int = 50  # endpoints that respond, and as many that hang
     seconds: float = 60
     trial_seconds: float = 10
     backlog: int = 100_000
-    rates: tuple[int, ...] = (20, 16, 12, 8, 5, 3)  # deliveries a second for each endpoint, to try
+    rates: tuple[int, ...] = (20, 16, 12, 8, 5, 3)  # deliveries a second for each endpoint: the rates to try
 
 
 @dataclass(frozen=True)
 class Result:
-    """The times of one run's deliveries, how many are missing, and how late the load itself was."""
+    """The seconds of one run's deliveries, how many are missing, and how late the load itself was."""
 
     times: list[float]
     missing: int
@@ -84,7 +85,7 @@ def run(_site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(_site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(Size(endpoints=10, seconds=15, trial_seconds=5, backlog=5_000, rates=(5,)), tell)
 
 
@@ -114,7 +115,10 @@ def _run(size: Size, tell: Tell) -> list[Row]:
 
 
 def _rate(size: Size, tell: Tell) -> int:
-    """The highest rate that the machine can serve while all endpoints respond; the lowest one if none."""
+    """Returns the highest rate that the machine can serve while all endpoints respond.
+
+    Returns the lowest rate if it can serve none.
+    """
     for rate in size.rates:
         with _service() as service:
             trial = replace(size, seconds=size.trial_seconds, backlog=0)
@@ -126,13 +130,13 @@ def _rate(size: Size, tell: Tell) -> int:
 
 
 class Service:
-    """A fresh service, its receivers (responding, hanging, with a backlog) and the program that creates its mail."""
+    """A fresh service, its receivers (responding, hanging, with a backlog), and its source of mail."""
 
     def __init__(self, site: Site, stamps: Stamps, silent: Stamps, other: Nginx, mail: Program) -> None:
         self._site, self._stamps, self._silent, self._other, self._mail = site, stamps, silent, other, mail
 
     def measure(self, size: Size, rate: int, hanging: bool) -> Result:
-        """Creates the deliveries and waits for those that get a response."""
+        """Creates the deliveries, and waits for those that get a response."""
         workspaces = [
             self._mail.ask(workspace=self._addresses(size.endpoints // WORKSPACES, hanging, number))[0]
             for number in range(WORKSPACES)
@@ -162,7 +166,7 @@ class Service:
         return [f"{url}/{workspace}/{each}" for each in range(number) for url in urls]
 
     def _seed(self, backlog: int) -> float:
-        """Creates the deliveries of one endpoint, all due at the Unix time that is returned."""
+        """Creates the deliveries of one endpoint. Returns the Unix time at which all are due."""
         workspace, _ = self._mail.ask(workspace=[f"{self._other.url}/backlog"])
         self._mail.ask(workspaces=[workspace], events=backlog)
         self._site.query(f"UPDATE deliveries SET due_at = now() + interval '1 hour' WHERE workspace_id = '{workspace}'")
@@ -187,12 +191,12 @@ class Service:
             if not missing or time.monotonic() > ends:
                 break
             time.sleep(1)
-        # A missing one has taken at least until now.
+        # A missing delivery has taken at least until now.
         times = [stamps.get(id, time.time()) - at for id, at in created.items()]
         return Result(times, missing, late, self._silent.hung()[0])
 
     def _created(self, workspaces: list[str]) -> dict[str, float]:
-        """When the events of the deliveries to responding endpoints were created."""
+        """Returns when the events of the deliveries to responding endpoints were created."""
         names = ", ".join(f"'{workspace}'" for workspace in workspaces)
         return dict(
             self._site.query(
@@ -211,7 +215,7 @@ def _service(settings: Mapping[str, str] | None = None) -> Iterator[Service]:
     with (
         sites.site(COUNTS, settings) as site,
         stamping(site) as stamps,
-        stamping(site) as silent,  # another one, so that its handshakes do not delay responses
+        stamping(site) as silent,  # a separate receiver, so that its handshakes do not delay responses
         nginx(site.stack.directory / "nginx", site.stack.certificates) as other,
         Program("bench.mail", site.stack.environment) as mail,
     ):

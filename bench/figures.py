@@ -14,7 +14,7 @@ PACKAGES = ("Flask", "gunicorn", "dramatiq", "peewee", "psycopg2-binary", "httpt
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; `met` is None if there is no target."""
+    """One line of the table. `met` is None if there is no target."""
 
     section: str
     what: str
@@ -37,7 +37,7 @@ def at_most(section: str, what: str, value: float, target: float, unit: str = ""
 
 
 def growth(section: str, item: str, before: tuple[int, int], after: tuple[int, int], number: int) -> list[Row]:
-    """The bytes written for each of `number` items between two results of `costs.written`."""
+    """Describes the bytes written per item between two results of `costs.written`."""
     wal, kept = ((now - then) / number / 1000 for then, now in zip(before, after, strict=True))
     return [
         Row(section, f"WAL of a {item}", f"{wal:.1f} kB"),
@@ -46,7 +46,7 @@ def growth(section: str, item: str, before: tuple[int, int], after: tuple[int, i
 
 
 def breakdown(title: str, statements: Statements, writes: int, most: int = 15) -> str:
-    """The most frequent kinds of statement, per write."""
+    """Lists the most frequent kinds of statement, per write."""
     by_process = ", ".join(f"{kind} {number / writes:.2f}" for kind, number in statements.by_process().most_common())
     lines = [f"{title}: {statements.total / writes:.2f} statements for each of {writes:,} writes ({by_process})"]
     for (process, statement), number in statements.counts.most_common(most):
@@ -55,7 +55,7 @@ def breakdown(title: str, statements: Statements, writes: int, most: int = 15) -
 
 
 def facts(site: Site) -> str:
-    """The machine and the versions that the figures depend on."""
+    """Describes the machine and the versions that the figures depend on."""
     server = site.query("SHOW server_version")[0][0]
     fsync = site.query("SHOW fsync")[0][0]
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)

@@ -1,9 +1,9 @@
-"""Inbound messages: how soon a provider's webhook is answered, and its message is heard live and answered by a run.
+"""Inbound messages: how soon a webhook is answered, and its message heard and answered.
 
-People write to a bot, one after the other; every time is counted from when the webhook is sent. Targets: 99 % of the
-webhooks are answered within 50 ms, also while nothing but `web` runs. On an idle system a member who listens hears the
-message within 60 ms at the median and 120 ms for 95 %, and the answer of an automation reaches the provider within
-150 ms for 95 %. While 10,000 writes of the same workspace are applied, messages are heard within a second.
+People write to a bot, one after the other. Every time is counted from when the webhook is sent. Targets: 99 % of the
+webhooks are answered within 50 ms, even while only `web` runs. On an idle system, a member who listens hears the
+message within 60 ms at the median and 120 ms for 95 %, and the answer of an automation reaches the provider within 150
+ms for 95 %. While 10,000 writes of the same workspace are applied, messages are heard within a second.
 """
 
 import json
@@ -30,10 +30,10 @@ from tests.stack.posts import connect
 PORT = free_port()
 SETTINGS = {"TELEGRAM_API_URL": f"https://127.0.0.1:{PORT}"}
 SECRET = "bench"
-PEOPLE = 50  # so that a chat's rate delays no answer
+PEOPLE = 50  # so many that the rate of a chat delays no answer
 WARM = 20
 SHORT_PAUSE_SECONDS, IDLE_PAUSE_SECONDS = (0.005, 0.015), (0.1, 0.2)
-PATIENCE_SECONDS = 300  # for the writes on a busy machine
+PATIENCE_SECONDS = 300  # long enough for the writes on a busy machine
 WELCOME = {
     "triggers": [{"event": "message.received"}],
     "steps": [{"id": "welcome", "kind": "send_message", "text": "Welcome"}],
@@ -44,7 +44,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """Webhooks whose answers are timed, messages on an idle system, and writes that wait."""
+    """How many answers to webhooks are timed, how many messages are sent, and how many writes wait."""
 
     webhooks: int = 500
     messages: int = 200
@@ -52,7 +52,10 @@ class Size:
 
 
 class Bot:
-    """A connected bot to which people write in turn. `sent_at` are Unix times, by the person's number."""
+    """A connected bot to which people write in turn.
+
+    `sent_at`: Unix times, by the person's identifier.
+    """
 
     def __init__(self, site: Site) -> None:
         self.channel_id = connect(
@@ -65,12 +68,15 @@ class Bot:
         self._written = 0
 
     def write(self, pause: tuple[float, float]) -> float:
-        """Somebody writes after a pause; returns the seconds until the webhook was answered. Raises BenchError."""
+        """Has somebody write after a pause. Returns the seconds until the webhook was answered.
+
+        Raises BenchError.
+        """
         time.sleep(random.uniform(*pause))
         person = self._people[self._written % PEOPLE]
         self._written += 1
         began = time.time()
-        body = json.dumps(person.writes(f"{self._written} {began:.6f}"))  # as the listeners read it
+        body = json.dumps(person.writes(f"{self._written} {began:.6f}"))  # the listeners parse this text
         headers = {"Content-Type": "application/json", "X-Telegram-Bot-Api-Secret-Token": SECRET}
         self._connection.request("POST", self._path, body, headers)
         response = self._connection.getresponse()
@@ -87,7 +93,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, Size(webhooks=60, messages=20, writes=500), tell)
 
 
@@ -134,7 +140,7 @@ def _heard(site: Site, bot: Bot, cookie: str, number: int) -> list[Row]:
 
 
 def _heard_beside_writes(site: Site, bot: Bot, cookie: str, number: int) -> list[Row]:
-    """The writes wait while `writes` is stopped; people write until all have been applied."""
+    """Stops `writes`, lets writes wait, then starts it; people write until all writes are applied."""
     site.stack.processes.stop("writes.1")
     queued = 0
     while queued < number:

@@ -1,8 +1,8 @@
-"""The inbox at work: 100 agents with open pages over 200,000 conversations and 4,000,000 messages, while people write.
+"""The inbox at work: 100 agents with open pages, while people write.
 
-20 messages a second come in and 10 are answered. Targets: every list, count, search and conversation within 100 ms at
-the median and 200 ms for 99 %; a message is on the agents' pages within 150 ms for 95 %; the counts are exact
-afterwards.
+There are 200,000 conversations with 4,000,000 messages. 20 messages a second come in, and 10 are answered. Targets:
+every list, count, search and conversation takes at most 100 ms at the median and 200 ms for 99 %. A message is on the
+agents' pages within 150 ms for 95 %. The counts are exact afterwards.
 """
 
 import json
@@ -36,7 +36,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is, and for how long people write."""
+    """How many conversations, messages and agents there are, and for how long people write."""
 
     conversations: int = 200_000
     each: int = 20
@@ -49,7 +49,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, Size(2_000, 20, 10, 20), tell)
 
 
@@ -81,7 +81,7 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
 
 
 def agents(site: Site, number: int) -> tuple[list[str], list[str]]:
-    """The cookies of so many agents, and their identifiers as members."""
+    """Creates agents. Returns their cookies, and their identifiers as members."""
     emails, member_ids = [f"agent{each}@example.com" for each in range(number)], []
     for email in emails:
         account_id, member_id = ids.new("acc"), ids.new("mem")
@@ -98,7 +98,10 @@ def agents(site: Site, number: int) -> tuple[list[str], list[str]]:
 
 @contextmanager
 def _working(plan: Plan) -> Iterator[Callable[[], dict[str, Any]]]:
-    """The agents at work during the block; what is given ends their work and returns what they asked for."""
+    """Runs the agents during the block.
+
+    Yields a function that ends their work and returns their requests.
+    """
     command = [sys.executable, "-m", "bench.agents", plan.to_json()]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
 
@@ -113,7 +116,10 @@ def _working(plan: Plan) -> Iterator[Callable[[], dict[str, Any]]]:
 
 
 def _storm(site: Site, bot: Bot, seconds: int) -> int:
-    """People write for so long, and get answers by the API. Returns how many messages they have written."""
+    """Has people write for `seconds`, and get answers by the API.
+
+    Returns how many messages they wrote.
+    """
     answering = threading.Thread(target=_answer, args=(site, seconds))
     began, written = time.monotonic(), seconds * IN_PER_SECOND
     answering.start()
@@ -151,6 +157,6 @@ def _asked(found: dict[str, Any]) -> list[Row]:
 
 
 def _wrong_counts(site: Site) -> int:
-    """How many of the counts are not what counting anew gives."""
+    """Returns how many counts differ from counting anew."""
     kept, right = talks.kept(site, COUNTS_SECONDS), talks.recounted(site)
     return sum(kept.get(key, 0) != right.get(key, 0) for key in kept.keys() | right.keys())

@@ -1,4 +1,7 @@
-"""One write at a time on an idle system: how soon its webhook arrives. Also the cost of idling."""
+"""Latency: how soon the webhook of a single write arrives on an idle system.
+
+Also the cost of idling.
+"""
 
 import random
 import socket
@@ -41,7 +44,7 @@ def run(site: Site, tell: Callable[[str], None]) -> list[Row]:
 
 
 def _times(site: Site, arrivals: Arrivals) -> list[tuple[float, float, float]]:
-    """When each write was sent, accepted and received, without the warm-up."""
+    """Returns when each write was sent, accepted and received, without the warm-up."""
     requests, first = Requests(site.stack.port, site.path, site.token), site.new_contacts()
     times = []
     with socket.create_connection(("127.0.0.1", site.stack.port)) as connection:
@@ -66,7 +69,7 @@ def _read_acceptance(connection: socket.socket) -> float:
 
 
 def _idle_costs(site: Site) -> dict[str, float]:
-    """Percent of one core, by process type, while idle."""
+    """Returns the percentage of one core that each process type uses while idle."""
     time.sleep(3)
     with measured(site) as spent:
         time.sleep(IDLE_SECONDS)

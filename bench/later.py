@@ -1,9 +1,9 @@
 """Creates deliveries that wait for their retry: a program that runs with the service's settings.
 
-`python -m bench.later` reads orders, one JSON document per line, and answers each with a line of JSON when it is done:
+`python -m bench.later` reads orders, one JSON document per line. It answers each with a line of JSON when it is done:
 
-- `{"seed": url, "number": n, "endpoints": n, "begin": time, "spread": seconds}`: copies n deliveries in. Each has
-  failed once. They fall due evenly over `spread` seconds from `begin`, in rotation over the endpoints.
+- `{"seed": url, "number": n, "endpoints": n, "begin": time, "spread": seconds}`: copies n deliveries in, each of which
+  has failed once. They fall due evenly over `spread` seconds from `begin`, in rotation over the endpoints.
 - `{"passes": n, "pause": seconds}`: runs n of the scheduler's passes; answers how long each took.
 """
 
@@ -23,9 +23,9 @@ from app.lib import ids
 from bench.mail import KIND, make_contact, make_together
 from scheduler.overdue import Overdue
 
-EACH = 10  # endpoints of a workspace, each of which gets all its events
+EACH = 10  # endpoints of a workspace; each gets all events of the workspace
 BATCH = 5_000
-NULL = r"\N"  # as COPY reads it
+NULL = r"\N"  # the form that COPY reads
 ERROR = "The server answered 503 Service Unavailable."
 DELIVERIES = (
     "id, workspace_id, event_id, endpoint_id, kind, contact_id, attempts, tries, last_error, due_at,"
@@ -34,7 +34,7 @@ DELIVERIES = (
 
 
 def main() -> None:
-    logs.configure("bench")  # to standard error: standard output carries the answers
+    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
     database.connect()
     for line in sys.stdin:
         print(json.dumps(_carry_out(json.loads(line))), flush=True)
@@ -80,7 +80,10 @@ def _copy(columns: str, values: Iterable[tuple[Any, ...]]) -> None:
 
 
 def _make_passes(number: int, pause: float) -> list[float]:
-    """Each starts at the first mailbox: a pass that goes on from the one before looks at fewer."""
+    """Makes passes; returns how long each took.
+
+    Each starts at the first mailbox, because a pass that goes on from the last one looks at fewer mailboxes.
+    """
     return list(_timed((Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring) for _ in range(number)), pause))
 
 

@@ -1,8 +1,8 @@
-"""Many listeners of live updates, in a process of their own: what each heard, and how late.
+"""Listeners of live updates, in a process of their own: what each heard, and how late.
 
-`python -m bench.listeners PORT COOKIES COUNT WORKSPACE…` spreads them over the cookies, a line each, over the
-workspaces, and over addresses of this machine. It prints a line when all know their place, and at each line on its
-standard input what was heard since the last one, as JSON.
+`python -m bench.listeners PORT COOKIES COUNT WORKSPACE…` spreads COUNT listeners over the cookies (one per line), the
+workspaces, and addresses of this machine. It prints a line when all know their place. For each line on its standard
+input, it prints what was heard since the last one, as JSON.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from collections import Counter
 
 import uvloop
 
-# Texts of the messages: a number, and when it was committed.
+# The text of a message: its number, and when it was committed.
 TEXT = re.compile(rb'"text":"(\d+) ([\d.]+)"')
 PLACE = re.compile(rb"^id: (.+)$", re.MULTILINE)
 RETRY_SECONDS = 0.2
@@ -22,7 +22,7 @@ ADDRESSES = 20  # an address may have a thousand streams
 
 
 class Listener(asyncio.Protocol):
-    """One stream, which is opened again behind what was heard last."""
+    """One stream. After it ends, it is opened again and resumes after what was heard last."""
 
     def __init__(self, port: int, cookie: str, workspace_id: str, address: str) -> None:
         self.port, self.cookie, self.workspace_id, self.address = port, cookie, workspace_id, address
@@ -64,7 +64,7 @@ class Listener(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         loop = asyncio.get_running_loop()
-        # Kept by the loop until it is done.
+        # The loop holds the task until it is done.
         loop.call_later(RETRY_SECONDS, lambda: loop.create_task(self.open()))
 
 

@@ -1,4 +1,7 @@
-"""Live updates: from commit to listener when idle and with 2,000 listeners, who all come back at once after a kill."""
+"""Live updates: from commit to listener, when idle and with 2,000 listeners.
+
+After a kill, all listeners reconnect at once.
+"""
 
 import json
 import resource
@@ -23,25 +26,25 @@ from bench.visits import PASSWORD
 from tests.stack.processes import ROOT
 
 LISTENERS, WORKSPACES, PER_SECOND, SECONDS = 2_000, 100, 200, 15
-# Of a single workspace: every event goes to all listeners.
+# For a single workspace, where every event goes to all listeners.
 PER_SECOND_TO_ALL = 10
 IDLE_WRITES, IDLE_PAUSE_SECONDS, IDLE_SECONDS = 100, 0.07, 10
 EMAIL = "bench@example.com"
-# So many that none has more streams than a member may have.
+# So many that no member has more streams than allowed.
 ACCOUNTS = 200
 MOST_SECONDS = 60
 Tell = Callable[[str], None]
 
 
 class Ears:
-    """The process of the listeners."""
+    """The process that runs the listeners."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
         self.opened_seconds = float(self._read()["seconds"])
 
     def report(self) -> list[dict[str, Any]]:
-        """What each has heard in all, and how late it heard what came since the last report."""
+        """Returns what each listener has heard in all, and how late since the last report."""
         assert self._process.stdin
         self._process.stdin.write("\n")
         self._process.stdin.flush()
@@ -103,13 +106,13 @@ def _run(site: Site, tell: Tell, count: int) -> list[Row]:
 
 
 def allow_listeners() -> None:
-    """Lets the processes that are started from now on open as many files as the system allows."""
+    """Lets processes that are started from now on open as many files as the system allows."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def make_workspaces(site: Site, number: int) -> list[str]:
-    """The site's workspace and new ones, all with the member `EMAIL`, who can listen to them."""
+    """Returns the site's workspace and new ones. The member `EMAIL` can listen to all of them."""
     site.stack.command("member", "create", site.workspace, EMAIL, "--role", "owner", input=f"{PASSWORD}\n")
     made = [ids.new("ws") for _ in range(number - 1)]
     for workspace_id in made:
@@ -122,7 +125,7 @@ def make_workspaces(site: Site, number: int) -> list[str]:
 
 
 def make_listeners(site: Site, workspace_ids: Sequence[str]) -> list[str]:
-    """Accounts that are members of the first workspace and one other each; the cookies of their sessions."""
+    """Creates accounts, each a member of the first workspace and another one. Returns their cookies."""
     emails = [f"listener{number}@example.com" for number in range(ACCOUNTS)]
     for number, email in enumerate(emails):
         account_id = ids.new("acc")
@@ -186,7 +189,7 @@ def _many(
 
 
 def all_heard(ears: Ears, written: Mapping[str, int]) -> list[dict[str, Any]]:
-    """What the listeners heard, when they have heard all that was written to each workspace or a minute has passed."""
+    """Returns what the listeners heard, once they heard everything or a minute has passed."""
     ends, late = time.time() + MOST_SECONDS, None
     while True:
         found = ears.report()
@@ -199,7 +202,7 @@ def all_heard(ears: Ears, written: Mapping[str, int]) -> list[dict[str, Any]]:
 
 @contextmanager
 def listening(port: int, cookies: Sequence[str], count: int, workspace_ids: Sequence[str]) -> Iterator[Ears]:
-    """That many listeners at the port, spread over the members with these cookies and over the workspaces."""
+    """Runs `count` listeners at the port, spread over the cookies' members and the workspaces."""
     command = [sys.executable, "-m", "bench.listeners", str(port), "\n".join(cookies), str(count)]
     with subprocess.Popen(
         [*command, *workspace_ids], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE

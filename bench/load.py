@@ -1,8 +1,8 @@
 """The load generator: a process of its own that keeps a few connections busy at little cost.
 
-`python -m bench.load '<plan>'` prints what was accepted; both are JSON. It sends the next request as soon as one is
-answered, or at a given rate, or with a window of writes that have not been received yet: each byte on its standard
-input reports one as received.
+`python -m bench.load` reads a plan and prints what was accepted; both are JSON. It sends the next request as soon as
+one is answered, or at a given rate, or with a window of writes that have not been received yet. With a window, each
+byte on its standard input reports that one write was received.
 """
 
 import io
@@ -22,9 +22,10 @@ PATIENCE_SECONDS = 30
 
 @dataclass(frozen=True)
 class Plan:
-    """The load to offer. `first` is the number of the first contact. With `reads`, reads the contacts of these ids.
+    """The load to offer. `first` is the number of the first contact.
 
-    With `starts`, starts the automation whose path it is for the contacts of these ids.
+    With `reads`, reads the contacts with these ids. With `starts`, starts an automation for the contacts with these
+    ids; `path` is the automation's.
     """
 
     port: int
@@ -40,7 +41,7 @@ class Plan:
     starts: Sequence[str] = ()
 
     def to_json(self) -> str:
-        """The argument for `python -m bench.load`."""
+        """Returns the plan as a line for `python -m bench.load`."""
         return json.dumps(asdict(self))
 
 
@@ -77,7 +78,7 @@ class Load:
         self._accepted: list[tuple[int, float, float]] = []
 
     def run(self) -> dict[str, object]:
-        """Runs the plan. Returns the accepted writes: number, when sent, when accepted."""
+        """Runs the plan. Returns the accepted requests: number, when sent, when accepted."""
         self._began = time.time()
         ends = self._began + self._plan.seconds
         while time.time() < ends:

@@ -1,13 +1,14 @@
-"""Creates endpoints and their mail, and rings for it: a program with the service's settings and domain code.
+"""Creates endpoints and their mail, and rings for it.
 
-`python -m bench.mail` reads orders, one JSON document per line, and answers each with a line of JSON when it is done:
+A program with the service's settings and domain code. `python -m bench.mail` reads orders, one JSON document per line,
+and answers each with a line of JSON when it is done:
 
 - `{"endpoints": addresses}`: creates a workspace with one endpoint for each; answers a list of [workspace, endpoint].
 - `{"workspace": addresses}`: creates one workspace with an endpoint for each; answers [workspace, [endpoint, …]].
 - `{"events": number, "workspaces": identifiers}`: records that many `contact.created` in all, in rotation.
 - `{"pace": workspaces, "rate": number, "begin": time, "seconds": number}`: from that Unix time on, records `rate`
-  events a second in each workspace, evenly spaced and each in its own transaction, and rings for them; answers their
-  number, and how late the latest was.
+  events a second in each workspace, evenly spaced and each in its own transaction, and rings for them. Answers how many
+  there were, and how late the latest was.
 - `{"ring": endpoints}`: rings for all of them.
 """
 
@@ -29,11 +30,11 @@ from app.domain.work.units import Unit
 from app.lib import clock, ids
 
 KIND = "contact.created"
-TURN = 10  # events of a workspace recorded together, as a worker applies several writes in one transaction
+TURN = 10  # events of a workspace that are recorded together, as a worker applies several writes in a transaction
 
 
 def main() -> None:
-    logs.configure("bench")  # to standard error: standard output carries the answers
+    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
     database.connect()
     for line in sys.stdin:
         print(json.dumps(_carry_out(json.loads(line))), flush=True)
@@ -58,13 +59,13 @@ def _make(address: str) -> tuple[str, str]:
 
 
 def make_together(addresses: list[str]) -> tuple[str, list[str]]:
-    """A new workspace with an endpoint for each address: its identifier and theirs."""
+    """Creates a workspace with an endpoint for each address. Returns its identifier and theirs."""
     workspace, _ = workspaces.create("Bench")
     return workspace.id, [make_endpoint(workspace.id, address, [KIND]) for address in addresses]
 
 
 def make_endpoint(workspace_id: str, address: str, kinds: list[str]) -> str:
-    """A new endpoint of the workspace that gets events of these kinds: its identifier."""
+    """Creates an endpoint that gets events of these kinds. Returns its identifier."""
     payload = {"address": address, "events": kinds, "sealed_secret": endpoints.seal(endpoints.new_secret())}
     cause = Cause(None, ids.new("cmd"))
     change = Change(workspace_id, payload, ids.new("whe"), "endpoints.create", None, cause, Unit())
@@ -82,7 +83,7 @@ def _seed(workspace_ids: list[str], number: int) -> None:
 
 
 def _pace(workspace_ids: list[str], rate: float, begin: float, seconds: float) -> tuple[int, float]:
-    # A thread for each workspace, like several workers, and not in step.
+    # Runs a thread for each workspace, like several workers, and not in step.
     number = round(rate * seconds)
     begins = [begin + place / rate / len(workspace_ids) for place in range(len(workspace_ids))]
     with ThreadPoolExecutor(len(workspace_ids)) as threads:
@@ -114,7 +115,7 @@ def _record(workspace_id: str, number: int) -> None:
 
 
 def make_contact(contact_id: str) -> dict[str, Any]:
-    """The contact in the event of a form submission."""
+    """Returns the contact in the event of a form submission."""
     return {
         "id": contact_id,
         "external_id": None,

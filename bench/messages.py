@@ -1,8 +1,8 @@
 """Outbound messages: how many a second reach a provider over TLS, and what each costs.
 
-They wait in several conversations of many channels, whose rates together are several times what one process sends, so
-no rate holds it up; in each conversation they go out one after the other. Targets: 1,500 a second, at most half a
-statement for each.
+They wait in several conversations of many channels. The channels' rates together are several times what one process
+sends, so no rate slows it down. In each conversation, messages go out one after the other. Targets: 1,500 a second, and
+at most half a statement for each message.
 """
 
 import time
@@ -23,7 +23,7 @@ from tests.stack.posts import connect, post
 PORT = free_port()
 SETTINGS = {"WHATSAPP_API_URL": f"https://127.0.0.1:{PORT}"}
 CHANNELS = 100
-EACH = 5  # in a conversation
+EACH = 5  # messages in each conversation
 LEAST_PER_SECOND = 1_500
 MOST_STATEMENTS = 0.5
 PATIENCE_SECONDS = 120
@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """How many messages make a round, and how many rounds there are."""
+    """How many messages are sent in a round, and how many rounds there are."""
 
     messages: int = 20_000
     rounds: int = 3
@@ -43,7 +43,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, Size(messages=2_000, rounds=1), tell)
 
 
@@ -51,7 +51,7 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
     with playing(site, PORT) as provider:
         channels = [_channel(site, number) for number in range(CHANNELS)]
         sites.start_types(site, "messages", "scheduler")
-        _send(site, channels, size.messages // 4, provider)  # warms up
+        _send(site, channels, size.messages // 4, provider)  # a warm-up, which is not measured
         speeds, costs = [], ""
         for _ in range(size.rounds):
             with measured(site) as spent:
@@ -88,7 +88,10 @@ def _channel(site: Site, number: int) -> str:
 
 
 def _send(site: Site, channels: list[str], number: int, provider: Provider) -> float:
-    """Sends that many; returns the seconds from the first request to the last outcome. Raises BenchError."""
+    """Sends `number` messages. Returns the seconds from the first request to the last outcome.
+
+    Raises BenchError.
+    """
     before = provider.count()
     post(site.stack, site.workspace, channels, number // EACH, EACH)
     site.query("ANALYZE messages, conversations, contacts")

@@ -1,11 +1,11 @@
-"""Moves a workspace to another PostgreSQL while it is written to: for how long its writes pause.
+"""Moves a workspace to another PostgreSQL while it is written to: how long its writes pause.
 
 A prototype of what docs/scaling.md describes, on two stacks with one SECRET_KEY. PostgreSQL copies the rows that name
-the workspace, then whatever changes in them (a publication with row filters). At the end the workspace's writes are
-held for a moment, until its mail is worked off and its last change has arrived; then they go to the other stack. The
-clients here play what would route the requests.
+the workspace, then every change to them (a publication with row filters). At the end, the workspace's writes are held
+for a moment, until its mail is worked off and its last change has arrived. Then they go to the other stack. The clients
+here play the part of a router of requests.
 
-A neighbour in the first stack goes on all the time. Afterwards each accepted write is looked for among the contacts of
+A neighbour in the first stack keeps writing all the time. Afterwards, each accepted write must be among the contacts of
 the other stack and among the webhooks received.
 """
 
@@ -42,9 +42,9 @@ LOGICAL = {
     **{"max_logical_replication_workers": "16", "max_sync_workers_per_subscription": "4"},
 }
 CLIENTS, REST_SECONDS, MOST_SECONDS = 3, 0.02, 2.5
-# A place in a live stream is a snapshot of one database. Listeners begin anew.
+# These rows are not copied: a place in a live stream is a snapshot of one database, so listeners begin anew.
 LEFT_BEHIND = ("updates",)
-# So that what the databases number by themselves differs.
+# Numbers that the two databases generate must differ.
 FIRST_NUMBER = 2**48
 
 _CONTACTS = """
@@ -62,17 +62,20 @@ _TABLES = """
 
 
 def run(site: Site, tell: Callable[[str], None]) -> list[Row]:
-    """The table's rows. Needs a site whose processes do not run."""
+    """Returns the rows of the table. Needs a site whose processes do not run."""
     return _run(site, 200_000, 10, tell)
 
 
 def quick(site: Site, tell: Callable[[str], None]) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, 5_000, 2, tell)
 
 
 class Clients:
-    """Clients that create contacts of a shop, each as soon as its last one was accepted, and note when each was."""
+    """Clients that create contacts of a shop, and note when each contact was accepted.
+
+    Each client sends the next request soon after the last was accepted.
+    """
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
@@ -85,7 +88,7 @@ class Clients:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """They write meanwhile. Raises what one of them raised."""
+        """Runs the clients during the block. Raises what one of them raised."""
         with ThreadPoolExecutor(CLIENTS) as pool:
             clients = [pool.submit(self._write, client) for client in range(CLIENTS)]
             try:
@@ -97,17 +100,17 @@ class Clients:
             client.result()
 
     def hold(self) -> None:
-        """Returns when none has a request under way; none sends another before `go_on`."""
+        """Holds the clients back until `go_on`. Returns when no request is under way."""
         self._may_write.clear()
         wait_until(lambda: self._under_way == 0, 30, "no request is under way")
 
     def go_on(self, base_url: str) -> None:
-        """Lets them write to this stack."""
+        """Lets the clients write to this stack."""
         self.shop = replace(self.shop, base_url=base_url)
         self._may_write.set()
 
     def pauses(self) -> list[float]:
-        """The seconds between each accepted write and the next."""
+        """Returns the seconds between each accepted write and the next."""
         return [after - before for before, after in pairwise(sorted(self.accepted.values()))]
 
     def _write(self, client: int) -> None:
@@ -199,7 +202,10 @@ def _move(
 
 @contextmanager
 def _held(stack: Stack) -> Iterator[Callable[[], None]]:
-    """Freezes all processes but `web`, which would work on the mail of rows that arrive, until this is called."""
+    """Freezes all processes but `web`, so that no mail of copied rows is worked on yet.
+
+    Yields a function that lets them go on.
+    """
     names = [name for name in stack.processes.names if not name.startswith("web")]
 
     def let_go() -> None:
@@ -215,7 +221,7 @@ def _held(stack: Stack) -> Iterator[Callable[[], None]]:
 
 
 def execute(stack: Stack, statement: str) -> None:
-    """Runs a statement that no transaction may surround."""
+    """Runs a statement that cannot run in a transaction."""
     with closing(psycopg2.connect(stack.postgres.url)) as connection:
         connection.autocommit = True
         connection.cursor().execute(statement)
@@ -235,10 +241,10 @@ def _seed(site: Site, shop: Shop, contacts: int) -> None:
 
 
 def _publish(stack: Stack, workspace_id: str) -> list[str]:
-    """Publishes the rows of the workspace; returns their tables."""
+    """Publishes the rows of the workspace. Returns the names of their tables."""
     found = [row for row in rows(stack, _TABLES) if row[0] not in LEFT_BEHIND]
     for name, is_partitioned, _ in found:
-        if not is_partitioned:  # what changes has to say of which workspace it is
+        if not is_partitioned:  # each change must say which workspace it belongs to
             execute(stack, f"ALTER TABLE {name} REPLICA IDENTITY FULL")
     tables = [name for name, _, is_partition in found if not is_partition]
     filters = [f"{name} WHERE (workspace_id = '{workspace_id}')" for name in tables]
@@ -260,7 +266,10 @@ def _has_arrived(stack: Stack, last: str) -> bool:
 
 
 def _audit(stack: Stack, clients: Clients, receiver: Receiver, seeded: int) -> tuple[int, int]:
-    """How many accepted writes are lost, of the contacts or of the webhooks; and how many webhooks came twice."""
+    """Returns how many accepted writes are lost, and how many webhooks came twice.
+
+    A write is lost if its contact or its webhook is missing.
+    """
     workspace_id = clients.shop.workspace_id
     names = {name for (name,) in rows(stack, "SELECT external_id FROM contacts WHERE workspace_id = %s", workspace_id)}
     received = [each.delivery_id for each in list(receiver.received) if each.path == clients.shop.hook]

@@ -1,4 +1,4 @@
-"""A workspace beside the one that is measured: visitors write to its web chat, and an automation answers them."""
+"""A neighbour of the measured workspace: visitors write to its web chat, and get answers."""
 
 import json
 import secrets
@@ -16,10 +16,10 @@ from tests.journeys.shops import Caller
 from tests.listening import Ear
 
 ORIGIN = "https://shop.example"
-# Each may send 120 requests a minute.
+# A visitor may send 120 requests a minute.
 VISITORS, PAUSE_SECONDS = 5, 0.2
 PATIENCE_SECONDS = 30
-# An answer of its own to each question: the same text is not sent more than 20 times.
+# Each question gets an answer of its own, because the same text is not sent more than 20 times.
 ANSWERING = {
     "triggers": [{"event": "message.received"}],
     "steps": [{"id": "answer", "kind": "send_message", "text": "About: {{ trigger.event.data.message.text }}"}],
@@ -27,7 +27,7 @@ ANSWERING = {
 
 
 class Visitor:
-    """Somebody at a web chat, who listens to its live stream."""
+    """A visitor of a web chat, who listens to its live stream."""
 
     def __init__(self, site: Site, channel_id: str) -> None:
         self._connection = HTTPConnection("127.0.0.1", site.stack.port, timeout=PATIENCE_SECONDS)
@@ -37,7 +37,10 @@ class Visitor:
         self._ear = Ear(site.stack.realtime_port, "/live/chat", self._headers).open().until_placed()
 
     def ask(self, number: int) -> float:
-        """The milliseconds from a question to its answer on the stream. Raises BenchError if there is none."""
+        """Asks a question. Returns the milliseconds until the answer is on the stream.
+
+        Raises BenchError if there is no answer.
+        """
         began = time.monotonic()
         self._write(f"Question {number}")
         while not any(each.data.get("text") == f"About: Question {number}" for each in self._ear.listen().heard):
@@ -58,7 +61,7 @@ class Visitor:
 
 
 def visitors(site: Site) -> list[Visitor]:
-    """Visitors of a new workspace, each of whom has been answered once."""
+    """Creates visitors of a new workspace, and has each of them answered once."""
     made = site.stack.command("workspace", "create", "Neighbour")
     caller = Caller(site.stack.base_url, made["workspace"]["id"], made["token"])
     document = {"kind": "web_chat", "name": "Shop", "settings": {"origins": [ORIGIN]}}
@@ -74,7 +77,10 @@ def visitors(site: Site) -> list[Visitor]:
 
 @contextmanager
 def asking(those: Sequence[Visitor]) -> Iterator[list[float]]:
-    """They ask in turn during the block; in how many milliseconds each was answered is filled in at its end."""
+    """Has the visitors ask in turn during the block.
+
+    Yields a list that gets the milliseconds of each answer at the end of the block.
+    """
     times: list[float] = []
     over = Event()
     with ThreadPoolExecutor(1) as pool:

@@ -1,4 +1,4 @@
-"""The receiver of the deliveries benchmark: an nginx on loopback that answers everything with 200."""
+"""The receiver of the deliveries benchmark: an nginx on loopback that answers only with 200."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from tests.stack.ports import free_port, is_free
 
 PATIENCE_SECONDS = 10
 
-# Connections are kept for as long as any sender wants them; a log would cost more than the responses.
+# Keeps connections for as long as any sender wants them. Writes no log, which would cost more than the responses.
 _CONFIGURATION = """
 daemon off;
 pid nginx.pid;
@@ -56,14 +56,17 @@ class Nginx:
         self._status_url = f"http://127.0.0.1:{status_port}/"
 
     def requests(self) -> int:
-        """How many requests it has answered, including these."""
+        """Returns how many requests it has answered, including those for this status."""
         with urllib.request.urlopen(self._status_url, timeout=5) as answer:
             return int(answer.read().split()[9])
 
 
 @contextmanager
 def nginx(directory: Path, certificates: Certificates) -> Iterator[Nginx]:
-    """A server in that directory, with the certificate for 127.0.0.1. Raises BenchError if it does not start."""
+    """Runs a server in that directory, with the certificate for 127.0.0.1.
+
+    Raises BenchError if it does not start.
+    """
     program = _program()
     directory.mkdir(parents=True, exist_ok=True)
     port, status_port = free_port(), free_port()
@@ -86,7 +89,7 @@ def nginx(directory: Path, certificates: Certificates) -> Iterator[Nginx]:
 
 
 def _program() -> str:
-    """The path of nginx, which is installed first if possible. Raises BenchError."""
+    """Returns the path of nginx, and installs nginx first if needed and possible. Raises BenchError."""
     if (found := _found()) is None and os.geteuid() == 0 and shutil.which("apt-get"):
         _install()
         found = _found()

@@ -1,4 +1,4 @@
-"""Runs of the load generator."""
+"""Offers: runs of the load generator."""
 
 import json
 import subprocess

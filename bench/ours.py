@@ -1,4 +1,4 @@
-"""The service in the deliveries benchmark: the worker processes of the Procfile, real endpoints, bells."""
+"""The service in the deliveries benchmark: the processes of the Procfile, endpoints, bells."""
 
 import time
 
@@ -18,21 +18,21 @@ class Mail:
 
     def __init__(self, site: Site) -> None:
         environment = site.stack.environment
-        # Seeding rings in another database of Redis, where no worker hears it.
+        # Seeding rings in another database of Redis, where no worker hears the bells.
         deaf = {"REDIS_URL": site.stack.redis.url.removesuffix("0") + "1"}
         self._seeder = Program("bench.mail", environment | deaf)
         self._ringer = Program("bench.mail", environment)
 
     def endpoints(self, addresses: list[str]) -> list[tuple[str, str]]:
-        """The workspace and the identifier of a new endpoint for each address."""
+        """Creates an endpoint for each address. Returns their workspaces and identifiers."""
         return [(workspace, endpoint) for workspace, endpoint in self._seeder.ask(endpoints=addresses)]
 
     def seed(self, workspaces: list[str], number: int) -> None:
-        """Creates `number` deliveries in all, in rotation over the workspaces; no bell is heard."""
+        """Creates `number` deliveries in all, in rotation over the workspaces. Workers hear no bell."""
         self._seeder.ask(workspaces=workspaces, events=number)
 
     def ring(self, endpoints: list[str]) -> None:
-        """Rings for all of them. The first bells are heard before it returns."""
+        """Rings for all endpoints. The first bells are heard before it returns."""
         self._ringer.ask(ring=endpoints)
 
     def close(self) -> None:
@@ -41,7 +41,7 @@ class Mail:
 
 
 class Ours:
-    """Deliveries to a number of endpoints, each in its own workspace, by the running workers."""
+    """Sends deliveries to some endpoints, each in its own workspace; the running workers send them."""
 
     def __init__(self, site: Site, nginx: Nginx, mail: Mail, endpoints: int) -> None:
         self.name = f"ours, {endpoints:,} endpoint{'s' if endpoints > 1 else ''}"
@@ -51,7 +51,7 @@ class Ours:
         self._endpoints = [endpoint for _, endpoint in made]
 
     def run(self, number: int) -> Run:
-        """One run, after a warm-up that opens connections to the receiver."""
+        """Makes one run, after a warm-up that opens connections to the receiver."""
         warm = max(WARM_DELIVERIES, len(self._endpoints))
         self._seed(warm)
         self._ring()
@@ -60,14 +60,14 @@ class Ours:
         return self._run(number)
 
     def statements(self, number: int) -> Statements:
-        """The statements of the processes during a run; they are restarted before and after."""
+        """Counts the statements of the processes during a run. Restarts them before and after."""
         self._seed(number)
         with counted(self._site) as statements:
             self._run(number)
         return statements
 
     def body(self) -> str:
-        """The body of a delivery. There must have been a run."""
+        """Returns the body of a delivery. There must have been a run."""
         return str(self._site.query("SELECT convert_from(body, 'UTF8') FROM events LIMIT 1")[0][0])
 
     def _run(self, number: int) -> Run:
@@ -78,7 +78,7 @@ class Ours:
 
     def _seed(self, number: int) -> None:
         self._mail.seed(self._workspaces, number)
-        # As autovacuum would have done if they had been created over a day.
+        # Autovacuum would have done this if they had been created over a day.
         self._site.query("ANALYZE events, deliveries, attempts")
 
     def _ring(self) -> None:

@@ -1,8 +1,8 @@
-"""The pages over HTTP, with 1,000,000 deliveries of which 100,000 failed in 50 groups: time, statements and bytes.
+"""The pages over HTTP: time, statements and bytes, with 1,000,000 deliveries.
 
-The history is inserted directly. Every page of the URL map is asked for as its audience, and the next page of each list
-too. Targets: 100 ms at the median and 250 ms for 95 %, 12 statements, 60 kB compressed; 100 kB for a first page with
-its style sheet and script.
+100,000 of the deliveries failed, in 50 groups. The history is inserted directly. Every page of the URL map is requested
+as its audience, and so is the next page of each list. Targets: 100 ms at the median and 250 ms for 95 %, 12 statements,
+60 kB compressed; 100 kB for a first page with its style sheet and script.
 """
 
 import gzip
@@ -43,7 +43,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Shown:
-    """A page as it was shown: the seconds of each request, its compressed size, and what it loads besides."""
+    """A page: the seconds of each request, its compressed size, and its text."""
 
     seconds: list[float]
     kilobytes: float
@@ -59,7 +59,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, 20_000, tell)
 
 
@@ -73,7 +73,7 @@ def _run(site: Site, deliveries: int, tell: Tell) -> list[Row]:
     shown: dict[Address, Shown] = {}
     for address in _with_next_pages(site, browsers):
         browser = browsers[address.audience]
-        browser.get(address.path)  # cold
+        browser.get(address.path)  # a cold request, which is not measured
         asked = [browser.get(address.path) for _ in range(ASKED)]
         page = asked[-1][1]
         shown[address] = Shown([seconds for seconds, _ in asked], len(gzip.compress(page)) / 1000, page.decode())
@@ -103,7 +103,7 @@ def _seed(site: Site, deliveries: int) -> None:
                 " SELECT 'ws_0' || lpad(n::text, 25, '0'), 'Shop ' || n FROM generate_series(1, 1000) AS n"
             )
             cursor.execute("VACUUM ANALYZE")
-    # Every minute the scheduler counts usage; a month at once would take it long.
+    # The scheduler counts usage every minute; it would take long to count a month at once.
     subprocess.run([sys.executable, "-c", COUNT_USAGE], cwd=ROOT, env=site.stack.environment, check=True)
 
 
@@ -117,7 +117,7 @@ def _browsers(site: Site) -> dict[str, Browser]:
 
 
 def _with_next_pages(site: Site, browsers: dict[str, Browser]) -> Iterator[Address]:
-    """Every page, and the second page of each list."""
+    """Yields every page, and the second page of each list."""
     for address in addresses(site.stack.environment, site.query, site.workspace):
         yield address
         text = browsers[address.audience].get(address.path)[1].decode()
@@ -135,7 +135,7 @@ def _timed(name: str, shown: Shown) -> list[Row]:
 
 
 def _first(site: Site, address: Address, shown: Shown) -> Row:
-    """Of a page with everything that it loads."""
+    """Describes the size of a page with everything that it loads."""
     stranger = Browser(site, None)
     assets = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', shown.text))
     total = shown.kilobytes + sum(len(gzip.compress(stranger.get(asset)[1])) / 1000 for asset in assets)

@@ -1,4 +1,4 @@
-"""Programs that run beside the benchmark with settings of their own and carry out its orders."""
+"""Programs that run beside the benchmark, with their own settings, and carry out its orders."""
 
 import json
 import subprocess
@@ -12,7 +12,10 @@ from tests.stack.processes import ROOT
 
 
 class Program:
-    """A module that reads orders from its standard input, one JSON document per line, and answers each with one."""
+    """A module that reads orders from standard input, and answers each.
+
+    Orders and answers are JSON documents, one per line.
+    """
 
     def __init__(self, module: str, environment: Mapping[str, str], *arguments: str) -> None:
         self._module = module
@@ -33,18 +36,18 @@ class Program:
         self.close()
 
     def ask(self, **order: Any) -> Any:
-        """Gives an order and waits for the answer. Raises BenchError if the program ends instead."""
+        """Gives an order, and waits for the answer. Raises BenchError if the program ends instead."""
         self.tell(**order)
         return self.answer()
 
     def tell(self, **order: Any) -> None:
-        """Gives an order; fetch its answer before the next one."""
+        """Gives an order. Fetch its answer with `answer` before the next order."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
 
     def answer(self) -> Any:
-        """The answer to the last order. Raises BenchError if the program ends instead."""
+        """Returns the answer to the last order. Raises BenchError if the program ends instead."""
         assert self._process.stdout is not None
         if not (answer := self._process.stdout.readline()):
             raise BenchError(f"{self._module} ended before it had done what it was told to.")

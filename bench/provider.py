@@ -1,7 +1,8 @@
-"""A provider on loopback that takes every message at once: a program, so that it shares nothing with the benchmark.
+"""A provider on loopback that takes every message at once.
 
-`python -m bench.provider PORT CERTIFICATE` speaks TLS and answers each request as Telegram's Bot API answers a message
-if its path begins with `/bot`, otherwise as WhatsApp's Cloud API does. It reads orders, one JSON document per line:
+It is a program, so that it shares nothing with the benchmark. `python -m bench.provider PORT CERTIFICATE` speaks TLS.
+It answers a request as Telegram's Bot API answers a message if its path begins with `/bot`, otherwise as WhatsApp's
+Cloud API does. It reads orders, one JSON document per line:
 
 - `{"count": true}`: the number of requests so far;
 - `{"taken": true}`: all requests so far, each as its Unix time, path and recipient.
@@ -42,22 +43,25 @@ class Provider:
         self._program = program
 
     def count(self) -> int:
-        """How many messages have arrived."""
+        """Returns how many messages have arrived."""
         return int(self._program.ask(count=True))
 
     def taken(self) -> list[Taken]:
-        """All messages that have arrived, in their order."""
+        """Returns all messages that have arrived, in the order of arrival."""
         return [Taken(*each) for each in self._program.ask(taken=True)]
 
 
 @contextmanager
 def playing(site: Site, port: int) -> Iterator[Provider]:
-    """A provider with the site's certificate for 127.0.0.1. Raises BenchError if it does not start."""
+    """Runs a provider with the site's certificate for 127.0.0.1.
+
+    Raises BenchError if it does not start.
+    """
     site.stack.certificates.server_context()
     pem = str(site.stack.certificates.ca_file.with_name("server.pem"))
     with Program("bench.provider", site.stack.environment, str(port), pem) as program:
         provider = Provider(program)
-        provider.count()  # it answers once it listens
+        provider.count()  # answers only once it listens
         yield provider
 
 

@@ -1,8 +1,9 @@
-"""The rates of providers, kept by four `messages` processes together: what arrives at the provider while more waits.
+"""The rates of providers, which four `messages` processes must keep together.
 
-Telegram takes 30 messages a second from a bot and one a second in a chat, WhatsApp 80 a second from a number and one
-every 6 seconds to a contact after a burst of 45. All four are measured at once, each at a channel of its own. Target:
-the rate is reached, and not exceeded, within 2 %.
+Measured by what arrives at the provider while more messages wait. Telegram takes 30 messages a second from a bot and
+one a second in a chat. WhatsApp takes 80 a second from a number, and one every 6 seconds to a contact after a burst of
+45. All four rates are measured at once, each at a channel of its own. Target: the rate is reached, and not exceeded,
+within 2 %.
 """
 
 import math
@@ -27,7 +28,7 @@ SETTINGS = {"TELEGRAM_API_URL": f"https://127.0.0.1:{PORT}", "WHATSAPP_API_URL":
 COUNTS = {"messages": 4}
 TOLERANCE = 0.02
 RAMP_SECONDS, SPARE_SECONDS = 2, 4
-# Conversations of a channel: enough for its rate to be what limits them, or so few that their own rates do.
+# How many conversations a channel has: so many that the channel's rate limits them, or so few that their own rates do.
 MANY, FEW = 60, 4
 WHATSAPP = {"access_token": "token", "app_secret": "secret", "verify_token": "verify"}
 Tell = Callable[[str], None]
@@ -43,7 +44,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Case:
-    """A rate: of a channel, or of each of the conversations in it. `number` is that of the bot or of the phone."""
+    """A rate of a channel, or of each of its conversations. `number`: the number of the bot or phone."""
 
     name: str
     kind: str
@@ -57,13 +58,13 @@ class Case:
         return f"/bot{self._token}/sendMessage" if self.kind == "telegram" else f"/{self.number}/messages"
 
     def connect(self, site: Site) -> str:
-        """A connected channel for it; returns its identifier."""
+        """Connects a channel for the case. Returns its identifier."""
         if self.kind == "telegram":
             return connect(site.stack, site.workspace, self.kind, {"bot_token": self._token, "hook_secret": "s"}, {})
         return connect(site.stack, site.workspace, self.kind, WHATSAPP, {"phone_number_id": str(self.number)})
 
     def lengths(self, size: Size) -> tuple[int, int]:
-        """How many conversations there are, and how many messages in each."""
+        """Returns how many conversations there are, and how many messages in each."""
         seconds = RAMP_SECONDS + size.seconds + SPARE_SECONDS
         if self.is_of_channel:
             return MANY, math.ceil(self.per_second * seconds / MANY)
@@ -74,7 +75,7 @@ class Case:
         return f"{self.number}{TOKEN}"
 
 
-# As the providers document them.
+# The rates that the providers document.
 CASES = (
     Case("Telegram, a bot", "telegram", 1, 30, is_of_channel=True),
     Case("Telegram, a chat", "telegram", 2, 1, is_of_channel=False),
@@ -88,7 +89,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, Size(seconds=5, beyond_burst=3), tell)
 
 
@@ -106,7 +107,10 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
 
 
 def _wait_until_sent(site: Site, provider: Provider, number: int) -> None:
-    """Returns when nothing waits. Raises BenchError if the provider did not get that many messages, or takes long."""
+    """Returns when no message waits.
+
+    Raises BenchError if the provider did not get that many messages, or if it takes too long.
+    """
     ends = time.monotonic() + 300
     while site.query("SELECT 1 FROM messages WHERE due_at IS NOT NULL LIMIT 1"):
         if time.monotonic() > ends:
@@ -139,7 +143,7 @@ def _of_channel(case: Case, times: Sequence[float], size: Size) -> list[Row]:
 
 
 def _of_conversations(case: Case, conversations: Sequence[Sequence[float]]) -> list[Row]:
-    """The rates behind the bursts, each counted from the first message of its conversation."""
+    """Describes the rates after the bursts, each counted from the first message of its conversation."""
     reached = [(len(times) - case.burst) / (times[-1] - times[0]) for times in conversations]
     rows = [
         _row(case, sum(reached) / len(reached)),

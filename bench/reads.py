@@ -1,4 +1,4 @@
-"""Reading one contact, against a bare Flask view that selects the same row by its key."""
+"""Reading one contact, compared with a bare Flask view that selects the same row by its key."""
 
 from statistics import median
 
@@ -16,7 +16,7 @@ LEAST_RATIO = 0.50
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """With two web processes only: the service's, with a restricted and rate-limited token, and the bare one."""
+    """Runs two web processes only: ours, with a restricted and rate-limited token, and the bare one."""
     sites.start(site, "web.1")
     contacts = _contacts(site)
     read = site.plan(ROUND_SECONDS, token=site.restricted_token("contacts"), reads=contacts)

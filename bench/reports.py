@@ -1,7 +1,7 @@
-"""Reports of the inbox over a year with 200,000 conversations and 600,000 messages, inserted directly.
+"""Reports of the inbox over a year with 200,000 conversations and 600,000 messages.
 
-How long counting them takes, and the report's page and answer of the API: time and statements, for 30 days and for a
-year. Targets: 100 ms at the median and 200 ms for 95 %, 12 statements.
+The rows are inserted directly. Measures how long counting them takes, and the time and statements of the report's page
+and of the API's answer, for 30 days and for a year. Targets: 100 ms at the median and 200 ms for 95 %, 12 statements.
 """
 
 import subprocess
@@ -21,7 +21,7 @@ from tests.stack.processes import ROOT
 CONVERSATIONS, DAYS = 200_000, 365
 EMAIL = "owner@bench.example"
 QUERIES = ("", "?by=label", "?by=member", "?range=90d&by=label", "?first_day={year}", "?first_day={year}&by=label")
-# Prints how many things were counted, and how long it took.
+# Prints how many things were counted, and how many seconds that took.
 COUNT = """
 import time
 from app import database
@@ -72,7 +72,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, 2_000, tell)
 
 
@@ -105,7 +105,7 @@ def _seed(site: Site, conversations: int) -> None:
     with closing(psycopg2.connect(site.stack.postgres.url)) as connection:
         connection.autocommit = True
         with connection.cursor() as cursor:
-            # Without triggers: what they note is inserted here, with the times of the past.
+            # Triggers are off: the rows that they would write are inserted here, with times of the past.
             cursor.execute("SET session_replication_role = replica; SET synchronous_commit = off")
             for statement in (_CONVERSATIONS, _MESSAGES, _TRANSITIONS, _PROGRESS):
                 cursor.execute(statement.format(**values))

@@ -1,4 +1,7 @@
-"""The peers of the deliveries benchmark: installed on first use, fed, and run with the service's own servers."""
+"""The peers of the benchmark of deliveries: installed on first use, fed, and run.
+
+They run with the service's own servers.
+"""
 
 import json
 import os
@@ -61,8 +64,9 @@ class Kind:
 BIN = HOME / "venv" / "bin"
 _NODE = HOME / "bullmq"
 
-# The fastest of: pools prefork (4, 8, 16), threads (8, 32) and solo; 1, 2, 4 and 8 workers; prefetching 8, 16, 32 and
-# 64. A worker's main process waits for Redis at every message, so several do more, and solo ones save the pool.
+# The fastest of these settings: pools prefork (4, 8, 16), threads (8, 32) and solo; 1, 2, 4 and 8 workers; prefetching
+# 8, 16, 32 and 64. A worker's main process waits for Redis at every message, so several workers do more, and solo
+# workers save the pool.
 CELERY = Kind(
     "Celery",
     2,
@@ -83,7 +87,7 @@ DRAMATIQ = Kind(
     f"{BIN}/python dramatiq_peer.py",
     settings={"dramatiq_worker_timeout": "100"},
 )
-# Two processes with 32 each are slower: PostgreSQL, Redis and nginx need the other core.
+# Two processes with 32 requests each are slower: PostgreSQL, Redis and nginx need the other core.
 BULLMQ = Kind(
     "BullMQ",
     4,
@@ -133,12 +137,12 @@ class Rival:
             worker.start()
 
     def run(self, number: int) -> Run:
-        """One run, after a warm-up. Raises BenchError."""
+        """Makes one run, after a warm-up. Raises BenchError."""
         self._send(signal.SIGCONT)
         try:
             return self._run(number)
         finally:
-            # Otherwise it would poll Redis while others are measured.
+            # Otherwise, the workers would poll Redis while others are measured.
             self._send(signal.SIGSTOP)
 
     def stop(self) -> None:
@@ -182,7 +186,7 @@ class Rival:
             raise BenchError(f"What feeds {self.name} ended.")
 
     def _query(self, sql: str) -> int:
-        """The single number in the result; 0 if there is none."""
+        """Returns the single number in the result; 0 if there is none."""
         connection = psycopg2.connect(self._database)
         try:
             connection.autocommit = True

@@ -1,15 +1,15 @@
-"""Creates automations, contacts and runs, and rings for them: a program with the service's settings and domain code.
+"""Creates automations, contacts and runs, and rings for them.
 
-`python -m bench.run_seeds` reads orders, one JSON document per line, and answers each with a line of JSON when it is
-done:
+A program with the service's settings and domain code. `python -m bench.run_seeds` reads orders, one JSON document per
+line, and answers each with a line of JSON when it is done:
 
-- `{"publish": steps, "address": address?, "workspace": identifier?}`: publishes an automation of these steps, in a new
-  workspace if none is given, which has an endpoint that gets all events if there is an address; answers [workspace,
-  automation, token].
+- `{"publish": steps, "address": address?, "workspace": identifier?}`: publishes an automation of these steps. Without a
+  workspace, creates one, with an endpoint that gets all events if there is an address. Answers [workspace, automation,
+  token].
 - `{"contacts": workspace, "number": n}`: creates contacts; answers their identifiers.
 - `{"runs": [workspace, automation], "contacts": identifiers, "due": time}`: creates a run of each contact, due then.
 - `{"sleepers": [[workspace, automation], …], "contacts": [identifiers, …], "begin": time, "spread": seconds}`: creates,
-  in each automation, a run of each of its contacts that waits in the first step; these fall due evenly over `spread`
+  in each automation, a run of each of its contacts that waits in the first step. These fall due evenly over `spread`
   seconds from `begin`.
 - `{"ring": workspaces}`: rings for the runs of all of them.
 - `{"passes": n, "pause": seconds}`: makes n passes of waking and of overdue runs; answers how long each took.
@@ -33,7 +33,7 @@ from bench.mail import make_endpoint
 from scheduler.overdue import Overdue
 from tests.automations import make_automation
 
-NULL = r"\N"  # as COPY reads it
+NULL = r"\N"  # the form that COPY reads
 RUNS = (
     "id, workspace_id, automation_id, version, contact_id, status, step, taken, logged, wait, waits_for, trace_id,"
     " resume_at, due_at, started_at"
@@ -41,7 +41,7 @@ RUNS = (
 
 
 def main() -> None:
-    logs.configure("bench")  # to standard error: standard output carries the answers
+    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
     database.connect()
     for line in sys.stdin:
         print(json.dumps(_carry_out(json.loads(line))), flush=True)
@@ -97,7 +97,7 @@ def _make_runs(workspace_id: str, automation_id: str, contacts: list[str], due: 
 
 
 def _make_sleepers(automations: list[list[str]], contacts: list[list[str]], begin: float, spread: float) -> None:
-    """In rotation over the automations, so that at any time all of them have some that fall due."""
+    """Creates runs in rotation over the automations, so that at any time some runs of each fall due."""
     number = sum(map(len, contacts))
     started = _time(time.time())
     for place, ((workspace_id, automation_id), theirs) in enumerate(zip(automations, contacts, strict=True)):
@@ -137,7 +137,7 @@ def _copy(columns: str, values: Iterable[tuple[Any, ...]]) -> None:
 
 
 def _passes(number: int, pause: float) -> Iterable[float]:
-    """Of both passes over runs together. Each starts at the first mailbox."""
+    """Times both passes over runs together. Each pass starts at the first mailbox."""
     for _ in range(number):
         overdue, began = Overdue(run_states.MAIL, overdue_seconds=0.5), time.perf_counter()
         mailbox.wake_and_ring(run_states.WAITING)

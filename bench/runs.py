@@ -1,4 +1,4 @@
-"""Runs: a number of deliveries, from their release all at once until the last attempt is recorded."""
+"""Runs: a number of deliveries, from their joint release until the last attempt is recorded."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ SHORTEST_LOOK_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Run:
-    """The time that one run took; `spent` is CPU seconds by process type."""
+    """The time that one run took. `spent`: CPU seconds by process type."""
 
     deliveries: int
     seconds: float
@@ -43,7 +43,10 @@ def run(site: Site, nginx: Nginx, number: int, release: Callable[[], None], left
 
 
 def wait(number: int, left: Callable[[], int], began: float) -> float:
-    """Seconds from `began` until none is left. Polls more often towards the end. Raises BenchError if it is late."""
+    """Returns the seconds from `began` until nothing is left.
+
+    Raises BenchError if that takes too long. Polls more often towards the end.
+    """
     while True:
         unrecorded = left()
         elapsed = time.monotonic() - began

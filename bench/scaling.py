@@ -1,7 +1,8 @@
-"""What a second process of a type adds, on the same cores and the same work: deliveries, and writes of many workspaces.
+"""What a second process of a type adds, for deliveries and for writes of many workspaces.
 
-PostgreSQL, Redis and the receiver share the cores with the processes, so the rows say how many cores were busy: where
-two processes find all of them busy, more of them need more cores, and a core more carries what a core carries here.
+It does the same work on the same cores. PostgreSQL, Redis and the receiver share the cores with the processes, so the
+rows say how many cores were busy. If two processes keep all cores busy, further processes need further cores, and each
+further core adds what a core does here.
 """
 
 import time
@@ -22,12 +23,12 @@ COUNTS = {"deliveries": 2, "writes": 2}
 ROUNDS = 3
 DELIVERIES, ENDPOINTS = 30_000, 20
 WRITES, WORKSPACES = 12_000, 8
-SECONDS_TO_ACCEPT = 3  # the writes of a workspace
+SECONDS_TO_ACCEPT = 3  # seconds to accept the writes of a workspace
 Tell = Callable[[str], None]
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """One process and two in turn, so that other load affects both alike."""
+    """Measures one process and two in turn, so that other load affects both alike."""
     return [*_deliveries(site, tell), *_writes(site, tell)]
 
 
@@ -62,7 +63,10 @@ def _writes(site: Site, tell: Tell) -> list[Row]:
 
 
 def _apply(site: Site, workspaces: list[dict[str, Any]], number: int) -> tuple[float, float]:
-    """Accepts writes while no process applies them, then starts that many; returns the rate and the busy cores."""
+    """Accepts writes while no process applies them, then starts `number` processes.
+
+    Returns the rate, and the busy cores.
+    """
     sites.start(site, "web.1")
     [(last,)] = site.query("SELECT coalesce(max(position), 0) FROM jobs")
     for made in workspaces:
@@ -73,7 +77,7 @@ def _apply(site: Site, workspaces: list[dict[str, Any]], number: int) -> tuple[f
     [(accepted,)] = site.query(left)
     for name in range(1, number + 1):
         site.stack.processes.start(f"writes.{name}")
-    # Not their start.
+    # Leaves out the time that the processes take to start.
     wait_until(lambda: site.query(left)[0][0] < 0.9 * accepted, 60, "the processes apply writes")
     [(waiting,)] = site.query(left)
     began = time.monotonic()

@@ -1,7 +1,8 @@
-"""Segments of a workspace with 1,000,000 contacts, inserted directly: how long a count of 300,000 of them takes.
+"""Segments of a workspace with 1,000,000 contacts: how long a count of 300,000 of them takes.
 
-Targets: 1 s at the median, counted in full, and 50 ms for a tag that 100 have. Beside it, 50 conditions made at random
-find in 10,000 contacts those that Python's evaluation of the same conditions finds.
+The contacts are inserted directly. Targets: 1 s at the median, counted in full, and 50 ms for a tag that 100 contacts
+have. Also, 50 random conditions must find, among 10,000 contacts, the same ones as Python's evaluation of the
+condition.
 """
 
 import time
@@ -21,7 +22,7 @@ from tests.histories import typeid
 from tests.journeys.shops import Caller
 
 CONTACTS, ASKED, MOST_SECONDS, MOST_RARE_MS = 1_000_000, 5, 1.0, 50
-# Of ten contacts three are regulars; of six, one has each of the others; of 10,000, one is of the press.
+# Of ten contacts, three are regulars. Of six, one has each of the other tags. Of 10,000, one is of the press.
 _CONTACTS = """
     INSERT INTO contacts (id, workspace_id, external_id, email, first_name, last_name, locale, tags, custom_fields,
         opted_out, segment, created_at, updated_at)
@@ -35,12 +36,12 @@ _CONTACTS = """
         n % 25 = 0, n / {segment_size}, now() - n * interval '30 seconds', now()
     FROM generate_series(1, {contacts}) AS n
 """
-# As `ContactSegment.open_before` does, for contacts that were inserted with the number of their segment.
+# Does what `ContactSegment.open_before` does, for contacts that were inserted with the number of their segment.
 OPEN_SEGMENTS = """
     INSERT INTO contact_segments (workspace_id, number, from_id)
     SELECT workspace_id, segment, min(id) FROM contacts WHERE segment > 0 GROUP BY workspace_id, segment
 """
-# Python judges every contact whose name has such letters: a count that ends unfinished, and says so.
+# Python evaluates every contact whose name has such letters, so the count ends unfinished, and says so.
 BEYOND = "a name with letters beyond ASCII"
 RARE = "a rare tag"
 SEGMENTS: dict[str, dict[str, Any]] = {
@@ -70,7 +71,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, 20_000, tell)
 
 
@@ -116,7 +117,7 @@ def _counted(caller: Caller, name: str, condition: dict[str, Any], tell: Tell) -
 
 
 def _count(caller: Caller, condition: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-    """How long a count took, and what it said."""
+    """Returns how many seconds a count took, and its answer."""
     began = time.perf_counter()
     answer = caller.call("POST", "segments/count", {"filter": condition})
     if answer.status != 200:

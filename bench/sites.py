@@ -1,4 +1,4 @@
-"""The service that the benchmarks run: a fresh stack with one workspace."""
+"""Sites: the service that the benchmarks run, a fresh stack with one workspace."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ from bench.load import Plan
 from tests.stack.processes import ROOT, process_types
 from tests.stack.stack import Stack
 
-# Beside the data of `make up`, not in /tmp, which may be in memory, where a commit costs nothing.
+# Beside the data of `make up`. Not in /tmp, which may be in memory, where a commit costs nothing.
 DATA = ROOT / ".data"
-SETTINGS = {"RATE_LIMIT": "100000000"}  # on, as in production, but never reached
+SETTINGS = {"RATE_LIMIT": "100000000"}  # limits rates as in production, but the limit is never reached
 POSTGRES_SETTINGS = {"log_line_prefix": "%m [%p] %r ", "min_wal_size": "1GB"}
 
 
@@ -30,20 +30,20 @@ class Site:
         self._firsts = count(0, 10_000_000)
 
     def new_contacts(self) -> int:
-        """The first of ten million numbers that are not used otherwise."""
+        """Returns the first of ten million numbers that nothing else uses."""
         return next(self._firsts) % 10_000_000_000
 
     def plan(self, seconds: float, **options: Any) -> Plan:
-        """A plan that upserts new contacts of the workspace; `options` are those of Plan."""
+        """Returns a plan that upserts new contacts of the workspace. `options`: further fields of Plan."""
         token = options.pop("token", self.token)
         return Plan(self.stack.port, self.path, token, self.new_contacts(), seconds, **options)
 
     def restricted_token(self, restriction: str) -> str:
-        """A new token of the workspace with that restriction."""
+        """Creates a token of the workspace with that restriction, and returns it."""
         return str(self.stack.command("token", "create", self.workspace, "--restrict", restriction)["token"])
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        """Runs a statement in autocommit mode and returns its rows."""
+        """Runs a statement in autocommit mode, and returns its rows."""
         connection = psycopg2.connect(self.stack.postgres.url)
         try:
             connection.autocommit = True
@@ -56,7 +56,10 @@ class Site:
 
 @contextmanager
 def site(counts: Mapping[str, int] | None = None, settings: Mapping[str, str] | None = None) -> Iterator[Site]:
-    """A site whose servers run and whose processes do not. `counts` per process type, by default one of each."""
+    """Yields a site whose servers run and whose processes do not.
+
+    `counts`: how many processes of a type there are; by default one of each.
+    """
     DATA.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=DATA, prefix="bench-", ignore_cleanup_errors=True) as directory:
         all_counts = dict.fromkeys(process_types(), 1) | dict(counts or {})

@@ -1,8 +1,8 @@
-"""A million runs that wait, 1,000 of which fall due each second.
+"""A million waiting runs, 1,000 of which fall due each second.
 
 Each waits in its first step; another step follows. Measures the passes over runs (target: 100 ms), the memory of an
-`automations` process compared with the same without the runs, how long a restart of these processes takes, and how
-late the runs that fall due within a minute go on (p99: 2 s).
+`automations` process compared with one without waiting runs, how long these processes take to restart, and how late the
+runs that fall due within a minute go on (p99: 2 s).
 """
 
 import time
@@ -21,21 +21,25 @@ from bench.sites import Site
 # Worker processes, each with the command of the Procfile.
 COUNTS = {"automations": 2}
 STEPS = [{"id": "pause", "kind": "wait", "seconds": 7_776_000}, {"id": "tag", "kind": "add_tag", "tag": "woken"}]
-AUTOMATIONS = 10  # of a workspace, in each of which each contact has a run
-SEEDED_A_SECOND = 4_000  # at least; otherwise runs fall due too early
+AUTOMATIONS = 10  # automations of a workspace; each contact has a run in each of them
+SEEDED_A_SECOND = 4_000  # at least this many; with fewer, runs would fall due before all are seeded
 LEAD_SECONDS = 60
-SETTLE_SECONDS = 15  # before the window begins, to reach a steady state
+SETTLE_SECONDS = 15  # seconds before the window begins, to reach a steady state
 DRAIN_SECONDS = 20
 PASSES, PAUSE_SECONDS = 50, 0.5
 MOST_PASS_MS, MOST_LATE_SECONDS, MOST_RESTART_SECONDS = 100, 2.0, 10
-MOST_MEMORY = 1.2  # of that without waiting runs
-DUE_TABLE = "bench_due"  # a run does not keep when it was due
+MOST_MEMORY = 1.2  # times the memory without waiting runs
+DUE_TABLE = "bench_due"  # keeps when runs were due, because a run does not
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many workspaces, contacts in each, over how long their runs fall due, and for how long to measure."""
+    """How many workspaces, contacts, and seconds.
+
+    `contacts`: in each workspace. `spread`: over how many seconds the runs fall due. `window`: how many seconds to
+    measure.
+    """
 
     workspaces: int = 100
     contacts: int = 1_000
@@ -92,7 +96,7 @@ def _seed(seeds: Program, size: Size, begin: float) -> None:
 
 
 def _resident_after_work(site: Site, seeds: Program) -> int:
-    """The memory of a worker that has executed some runs and has no others."""
+    """Returns the memory of a worker that has executed some runs and has no others."""
     sites.start_types(site, "automations", "scheduler")
     workspace, automation, _ = seeds.ask(publish=STEPS[1:])
     contacts = seeds.ask(contacts=workspace, number=2_000)
@@ -107,7 +111,10 @@ def _resident_after_work(site: Site, seeds: Program) -> int:
 
 
 def _window(site: Site, size: Size, seeds: Program) -> tuple[list[float], list[float], int]:
-    """How late the runs were that fell due from now on, the passes meanwhile, and the largest worker's memory."""
+    """Measures the runs that fall due from now on, for `size.window` seconds.
+
+    Returns how late they were, the passes meanwhile, and the largest worker's memory.
+    """
     begin, memory = time.time(), 0
     seeds.tell(passes=round(size.window / PAUSE_SECONDS / 2), pause=PAUSE_SECONDS)
     while time.time() < begin + size.window:
@@ -124,12 +131,12 @@ def _window(site: Site, size: Size, seeds: Program) -> tuple[list[float], list[f
     while any(late is None for late, _ in found) and time.monotonic() < ends:
         time.sleep(1)
         found = site.query(query)
-    # One that is not done is late by at least the time until now.
+    # A run that is not done is late by at least the time until now.
     return [until_now if late is None else late for late, until_now in found], passes, memory
 
 
 def _resident(site: Site) -> int:
-    """The resident bytes of the largest `automations` process."""
+    """Returns the resident bytes of the largest `automations` process."""
     largest = 0
     for pid in site.stack.processes.pids("automations"):
         with suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""A receiver that records when each delivery first arrived, and never responds to requests for `/hanging`.
+"""A receiver that records when each delivery first arrived, and never answers `/hanging`.
 
 `python -m bench.stamps certificate port` serves TLS on loopback and reads orders, one JSON document per line:
 
@@ -32,7 +32,7 @@ _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 class Stamps:
-    """A running receiver; `url` responds, `hanging_url` never does, both with any path appended."""
+    """A running receiver. Requests below `url` get a response, those below `hanging_url` never do."""
 
     def __init__(self, program: Program, port: int) -> None:
         self.url = f"https://127.0.0.1:{port}/answered"
@@ -40,26 +40,29 @@ class Stamps:
         self._program = program
 
     def count(self) -> int:
-        """How many deliveries have arrived and got a response."""
+        """Returns how many deliveries have arrived and got a response."""
         return int(self._program.ask(count=True))
 
     def hung(self) -> tuple[int, int]:
-        """How many requests got no response, and how many of those are still open."""
+        """Returns how many requests got no response, and how many of them are still open."""
         total, still_open = self._program.ask(hung=True)
         return total, still_open
 
     def all(self) -> dict[str, float]:
-        """When each delivery first arrived, by identifier."""
+        """Returns when each delivery first arrived, by identifier."""
         return dict(self._program.ask(stamps=True))
 
 
 @contextmanager
 def stamping(site: Site) -> Iterator[Stamps]:
-    """A receiver with the site's certificate for 127.0.0.1. Raises BenchError if it does not start."""
+    """Runs a receiver with the site's certificate for 127.0.0.1.
+
+    Raises BenchError if it does not start.
+    """
     port, certificate = free_port(), site.stack.certificates.ca_file.with_name("server.pem")
     with Program("bench.stamps", site.stack.environment, str(certificate), str(port)) as program:
         stamps = Stamps(program, port)
-        if stamps.count() != 0:  # it answers once it listens
+        if stamps.count() != 0:  # answers only once it listens
             raise BenchError("The receiver has deliveries that nobody sent.")
         yield stamps
 

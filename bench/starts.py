@@ -1,8 +1,8 @@
-"""Starts by the API: how soon the first step is done, on an idle system and beside a burst in another workspace.
+"""Starts by the API: how soon the first step is done, when idle and beside a burst elsewhere.
 
-A first step is done when its log entry can be read, which is after its commit. Targets: from the request, idle, at
-most 40 ms at the median and 80 ms for 95 %; of a burst of 10,000 all within 30 s, and meanwhile those of other
-workspaces within 1 s (p99).
+The burst is in another workspace. A first step is done when its log entry can be read, which is after its commit.
+Targets: idle, from the request, at most 40 ms at the median and 80 ms for 95 %; all of a burst of 10,000 within 30 s,
+and meanwhile first steps of other workspaces within 1 s (p99).
 """
 
 import random
@@ -34,7 +34,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """Single starts, starts in the burst, and workspaces beside it."""
+    """How many single starts there are, how many in the burst, and how many workspaces beside it."""
 
     writes: int = 200
     burst: int = 10_000
@@ -53,7 +53,10 @@ class Starter:
         self._turn = 0
 
     def start(self) -> float:
-        """Starts one; returns the seconds from the request until its first step is done. Raises BenchError."""
+        """Starts a run. Returns the seconds from the request until its first step is done.
+
+        Raises BenchError.
+        """
         contact = self.contacts[self._turn % len(self.contacts)]
         self._turn += 1
         began = time.monotonic()
@@ -111,7 +114,10 @@ def _after_a_pause(starter: Starter) -> float:
 
 
 def _burst(site: Site, busy: Starter, others: list[Starter], number: int) -> tuple[float, list[float]]:
-    """Seconds from the first start of the burst to its last first step, and the times of the other workspaces."""
+    """Returns the seconds from the burst's first start to its last first step.
+
+    Also returns the times of the other workspaces.
+    """
     done = threading.Event()
 
     def go_on(starter: Starter) -> list[float]:
@@ -125,7 +131,8 @@ def _burst(site: Site, busy: Starter, others: list[Starter], number: int) -> tup
         beside = [threads.submit(go_on, starter) for starter in others]
         began = time.time()
         try:
-            # With room for all of them and none received, the load ends with the last one.
+            # The window has room for all starts and nothing is reported as received, so the load ends with the last
+            # start.
             plan = Plan(site.stack.port, path, busy.token, 0, MOST_BURST_SECONDS, window=number, starts=busy.contacts)
             offer = Offer(plan)
             last = _last_first_step(site, busy, number, began)

@@ -1,4 +1,4 @@
-"""SQL statements, counted in the server's log, which has them all."""
+"""SQL statements, counted in the server's log, which has all of them."""
 
 import re
 from collections import Counter
@@ -28,7 +28,10 @@ class Statements:
         return self.counts.total()
 
     def check(self, writes: int) -> None:
-        """Raises BenchError if the log is incomplete: every write takes at least one statement of the web process."""
+        """Raises BenchError if the log is incomplete.
+
+        Every write takes at least one statement of the web process.
+        """
         logged = self.by_process()["web"]
         if logged < writes:
             raise BenchError(f"The log has {logged} statements of the web process, and there were {writes} writes.")
@@ -42,9 +45,9 @@ class Statements:
 
 @contextmanager
 def counted(site: Site) -> Iterator[Statements]:
-    """Counts every statement in the block, including BEGIN, COMMIT and SAVEPOINT; filled in at its end.
+    """Counts every statement in the block, including BEGIN, COMMIT and SAVEPOINT.
 
-    Restarts the running processes before and after.
+    The counts are filled in at the end of the block. Restarts the running processes before and after.
     """
     statements = Statements()
     with logging(site):
@@ -64,7 +67,10 @@ def logging(site: Site) -> Iterator[None]:
 
 
 def logged_since(site: Site, begin: int) -> Counter[tuple[str, str]]:
-    """How often each type of process that still runs sent each kind of statement, from this byte of the log on."""
+    """Counts the statements in the log from byte `begin` on, by process type and kind of statement.
+
+    Process types that no longer run count as "other".
+    """
     end = site.stack.postgres.log.stat().st_size
     types = _types_by_port(site)
     with site.stack.postgres.log.open("rb") as log:
@@ -78,7 +84,7 @@ def logged_since(site: Site, begin: int) -> Counter[tuple[str, str]]:
 
 
 def normal(statement: str) -> str:
-    """The statement without its values, so that equal statements are counted together."""
+    """Returns the statement without its values, so that equal statements are counted together."""
     statement = re.sub(r"--[^\n]*", " ", statement)
     statement = re.sub(r"E?'(?:[^'\\]|''|\\.)*'", "?", statement)
     statement = re.sub(r"ARRAY\[[^]]*\]", "?", statement)
@@ -89,7 +95,7 @@ def normal(statement: str) -> str:
 
 
 def _entries(text: str) -> Iterator[tuple[str, str]]:
-    """Each statement, with the address it came from."""
+    """Yields each statement, with the address it came from."""
     marks = list(_LINE.finditer(text))
     ends = [*(mark.start() for mark in marks), len(text)][1:]
     for mark, end in zip(marks, ends, strict=True):
@@ -99,13 +105,13 @@ def _entries(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _set_logging(site: Site, change: str) -> None:
-    # New sessions apply it from their first statement; existing ones may do so seconds late.
+    # A new session applies the change from its first statement on; an existing one may do so seconds late.
     site.query(f"ALTER DATABASE bellhop {change}")
     sites.restart(site)
 
 
 def _types_by_port(site: Site) -> dict[int, str]:
-    """The process type by the local port of its connections."""
+    """Returns the process type by the local port of its connections."""
     found: dict[int, str] = {}
     for kind in TYPES:
         for pid in site.stack.processes.pids(kind):

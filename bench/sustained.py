@@ -1,4 +1,4 @@
-"""Writes and their webhooks at the highest rate without a growing backlog."""
+"""The highest rate of writes with their webhooks at which no backlog grows."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ STEADY_SECONDS = 12
 COUNTED_SECONDS = 6
 DRAIN_SECONDS = 60
 MOST_LATE_SECONDS = 1.0
-STEPS = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2)  # of the rate with a window
+STEPS = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2)  # shares of the rate with a window
 MOST_STATEMENTS = 6
 Tell = Callable[[str], None]
 
@@ -35,7 +35,7 @@ class Steady:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether it was steady: a backlog neither grew nor shrank, and p95 stayed below the limit."""
+        """Whether the backlog neither grew nor shrank, and p95 stayed below the limit."""
         steady = 0.97 <= self.received_per_second / self.accepted_per_second <= 1.03
         return steady and percentile(self.latencies, 0.95) <= MOST_LATE_SECONDS
 
@@ -46,7 +46,7 @@ class Steady:
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """Finds the rate with a window of writes in flight, then the rate it keeps up with, and its statements."""
+    """Finds the rate with a window of writes in flight, then the rate it keeps up with."""
     arrivals = Arrivals()
     with receiving(site, arrivals):
         sites.start(site)
@@ -71,7 +71,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def _find_rate(site: Site, arrivals: Arrivals, most: float, tell: Tell) -> tuple[float, Steady]:
-    """The first step that it keeps up with; the lowest one if none."""
+    """Returns the first step that the service keeps up with; the lowest one if none."""
     for step in STEPS:
         rate = most * step
         steady = _steady(site, arrivals, rate=rate)
@@ -108,7 +108,10 @@ def _cost(site: Site, arrivals: Arrivals, rate: float) -> tuple[str, int]:
 
 
 def offer(site: Site, arrivals: Arrivals, seconds: float, **how: float) -> Accepted:
-    """Returns once all accepted writes are received and recorded. Raises BenchError if that takes too long."""
+    """Offers load. Returns once all accepted writes are received and recorded.
+
+    Raises BenchError if that takes too long.
+    """
     run = Offer(site.plan(seconds, **how))
     arrivals.on_arrival = run.note_received
     accepted = run.accepted()

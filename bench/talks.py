@@ -1,6 +1,7 @@
-"""Conversations and messages of a year, inserted by set-based SQL: nine of ten are closed, a tenth of the rest snoozed.
+"""Conversations and messages of a year, inserted by set-based SQL.
 
-The triggers do not run, which would tell listeners of each; what they keep is filled in afterwards.
+Nine of ten conversations are closed, and a tenth of the others is snoozed. Triggers are off, because they would tell
+listeners of each message; the rows that they keep are filled in afterwards.
 """
 
 import time
@@ -15,7 +16,7 @@ from tests.histories import typeid
 
 DAYS = 365
 LABELS = ("vip", "refund", "shipping", "complaint", "wholesale")
-# Texts are made of eight of these.
+# A text consists of eight of these words.
 WORDS = (
     *("tulip", "rose", "order", "parcel", "late", "broken", "refund", "invoice", "thanks", "please", "when", "where"),
     *("colour", "red", "white", "delivery", "Monday", "address", "wrong", "size", "gift", "card", "water", "vase"),
@@ -37,7 +38,7 @@ WORDS = (
 
 
 def insert(site: Site, channel_id: str, member_ids: Sequence[str], conversations: int, each: int) -> None:
-    """A contact and `each` messages for each of that many conversations, spread over the members and the year."""
+    """Inserts conversations with a contact and `each` messages each, over the members and the year."""
     now = datetime.now(UTC)
     began = int((now - timedelta(days=DAYS)).timestamp() * 1000)
     apart = DAYS * 86_400_000 // conversations
@@ -60,7 +61,7 @@ def insert(site: Site, channel_id: str, member_ids: Sequence[str], conversations
 
 
 def recounted(site: Site) -> dict[str, int]:
-    """How many conversations each key of the counts has, counted anew."""
+    """Returns how many conversations each key of the counts has, counted anew."""
     found = site.query(
         f"SELECT key, count(*) FROM conversations AS talk, counted_as(talk) AS key"
         f" WHERE workspace_id = '{site.workspace}' GROUP BY key"
@@ -69,7 +70,7 @@ def recounted(site: Site) -> dict[str, int]:
 
 
 def kept(site: Site, seconds: float) -> dict[str, int]:
-    """The counts that are kept, once no change waits to be added to them, or after so many seconds."""
+    """Returns the stored counts, once no change waits to be added or `seconds` have passed."""
     ends = time.monotonic() + seconds
     waiting = f"SELECT 1 FROM conversation_deltas WHERE workspace_id = '{site.workspace}' LIMIT 1"
     while site.query(waiting) and time.monotonic() < ends:

@@ -1,6 +1,7 @@
-"""`python -m bench.tracing`: what traces cost a write with its webhook, in CPU time; see docs/monitoring.md.
+"""`python -m bench.tracing`: the CPU time that traces add to a write with its webhook.
 
-With the packages of requirements-tracing.txt: `PYTHONPATH=.tracing/packages .venv/bin/python -m bench.tracing`.
+See docs/monitoring.md. It needs the packages of requirements-tracing.txt: `PYTHONPATH=.tracing/packages
+.venv/bin/python -m bench.tracing`.
 """
 
 import os
@@ -18,12 +19,12 @@ from bench.sites import Site
 from bench.sustained import offer
 
 RATE, WARM_SECONDS, SECONDS, ROUNDS = 60, 4, 20, 3
-# Without spans of its own: realtime. The rest has nothing to do.
+# Processes to leave out: realtime makes no spans, and the others have nothing to do.
 COUNTS = {"realtime": 0, "retries": 0, "messages": 0, "automations": 0, "slow-deliveries": 0}
 
 
 def main() -> None:
-    """Prints the CPU milliseconds of a write for each setting, with a new stack for each round."""
+    """Prints the CPU milliseconds of a write for each setting. Each round has new stacks."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no process stays
     with _collector() as endpoint:
         on = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
@@ -51,7 +52,7 @@ def _measured(site: Site, arrivals: Arrivals) -> str:
 
 @contextmanager
 def _collector() -> Iterator[str]:
-    """The address of a server that takes everything and reads nothing."""
+    """Yields the address of a server that accepts everything and reads nothing."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

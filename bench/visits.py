@@ -19,7 +19,7 @@ Tell = Callable[[str], None]
 
 
 class Browser:
-    """Somebody at a browser that keeps its connection and its cookies."""
+    """A browser that keeps its connection and its cookies."""
 
     def __init__(self, site: Site, email: str | None) -> None:
         self.connection = HTTPConnection("127.0.0.1", site.stack.port, timeout=60)
@@ -32,7 +32,10 @@ class Browser:
                 raise BenchError(f"{email} could not sign in: {status}")
 
     def get(self, path: str) -> tuple[float, bytes]:
-        """The seconds that the page took, and its content, not compressed. Raises BenchError if it is not there."""
+        """Returns the seconds that the page took, and its content, decompressed.
+
+        Raises BenchError if there is no such page.
+        """
         began = time.perf_counter()
         status, content = self._ask("GET", path)
         seconds = time.perf_counter() - began
@@ -54,11 +57,11 @@ class Browser:
 
 
 def measured(section: str, site: Site, email: str, paths: Mapping[str, str], tell: Tell) -> list[Row]:
-    """The times and statements of pages, by name, as the member with that address sees them."""
+    """Measures pages, by name, as the member with that address sees them: their times and statements."""
     browser = Browser(site, email)
     rows = []
     for name, path in paths.items():
-        browser.get(path)  # cold
+        browser.get(path)  # a cold request, which is not measured
         times = [browser.get(path)[0] for _ in range(ASKED)]
         tell(f"{name}: p50 {milliseconds(percentile(times, 0.5))}, p95 {milliseconds(percentile(times, 0.95))}")
         for share, most in ((0.5, MOST_MEDIAN_MS), (0.95, MOST_P95_MS)):
@@ -73,7 +76,10 @@ def measured(section: str, site: Site, email: str, paths: Mapping[str, str], tel
 
 
 def statements(site: Site, browser: Browser, path: str) -> int:
-    """How many statements the page takes: the least of three requests, as connecting takes some. Within `logging`."""
+    """Returns how many statements the page takes. Call it within `logging`.
+
+    Takes the least of three requests, because connecting takes some statements.
+    """
     counts = []
     for _ in range(3):
         begin = site.stack.postgres.log.stat().st_size

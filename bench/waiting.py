@@ -1,9 +1,9 @@
-"""A million deliveries of 1,000 endpoints that wait for their retry and fall due evenly, 1,000 a second.
+"""A million deliveries of 1,000 endpoints that wait for their retry; 1,000 a second fall due.
 
-Each has failed once; its rows are copied in. With all processes running, it measures the memory of the workers
-(target: 200 MB each) and of Redis, the time of a scheduler pass over the endpoints (100 ms), and how late retries
-arrive that fall due within a minute (p99: 2 s). Then it does so again without a `retries` process, so that only the
-scheduler wakes them. The receiver responds at once.
+They fall due evenly. Each has failed once; its rows are copied in. With all processes running, this measures the memory
+of the workers (target: 200 MB each) and of Redis, the time of a scheduler pass over the endpoints (100 ms), and how
+late retries arrive that fall due within a minute (p99: 2 s). Then it measures again without a `retries` process, so
+that only the scheduler wakes them. The receiver responds at once.
 """
 
 import json
@@ -26,19 +26,22 @@ from bench.stamps import Stamps, stamping
 COUNTS = {"deliveries": 2}
 SETTINGS = {"RETRY_SCHEDULE": "1800,7200,43200"}
 WORKERS = ("writes", "deliveries", "slow-deliveries", "retries")
-SEEDED_A_SECOND = 8_000  # at least; otherwise deliveries fall due too early
+SEEDED_A_SECOND = 8_000  # at least this many; with fewer, deliveries would fall due before all are seeded
 LEAD_SECONDS = 60
-SETTLE_SECONDS = 15  # before a window begins, to open connections and reach a steady state
+SETTLE_SECONDS = 15  # seconds before a window begins, to open connections and reach a steady state
 DRAIN_SECONDS = 20
 PASSES, PAUSE_SECONDS = 50, 0.5
 MOST_PASS_MS, MOST_LATE_SECONDS, MOST_MEGABYTES = 100, 2.0, 200
-DUE_TABLE = "bench_due"  # the row of a delivery does not keep when it was due
+DUE_TABLE = "bench_due"  # keeps when deliveries were due, because their rows do not
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many deliveries wait, for how many endpoints, over how long they fall due, and for how long to measure."""
+    """How many deliveries wait, for how many endpoints, and for how long.
+
+    `spread`: over how many seconds they fall due. `window`: how many seconds to measure.
+    """
 
     number: int = 1_000_000
     endpoints: int = 1_000
@@ -73,7 +76,7 @@ def run(site: Site, tell: Tell) -> list[Row]:
 
 
 def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works; its figures mean little."""
+    """Makes a small run that shows whether the benchmark works; its figures mean little."""
     return _run(site, Size(number=20_000, endpoints=200, spread=100, window=15), tell)
 
 
@@ -86,7 +89,7 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
         database = int(site.query("SELECT pg_database_size(current_database())")[0][0])
         site.query(f"CREATE UNLOGGED TABLE {DUE_TABLE} AS SELECT id, next_attempt_at FROM deliveries")
         site.query("VACUUM ANALYZE")
-        site.query("CHECKPOINT")  # there would have been several while so many failed
+        site.query("CHECKPOINT")  # several checkpoints would have happened while so many failed
         rows = [Row("waiting", "the database", f"{database / 1e6:,.0f} MB")]
         sites.start(site)
         used = int(redis.Redis.from_url(site.stack.redis.url).info("memory")["used_memory"])
@@ -115,7 +118,10 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
 
 
 def _window(site: Site, size: Size, stamps: Stamps, later: Program, memory: dict[str, int]) -> Window:
-    """Measures the deliveries that fall due from now on, scheduler passes and memory meanwhile."""
+    """Measures the deliveries that fall due from now on.
+
+    Meanwhile measures scheduler passes, and memory, which goes into `memory`.
+    """
     begin = time.time()
     later.tell(passes=round(size.window / PAUSE_SECONDS / 2), pause=PAUSE_SECONDS)
     while time.time() < begin + size.window:
@@ -138,12 +144,12 @@ def _window(site: Site, size: Size, stamps: Stamps, later: Program, memory: dict
         if not missing or time.monotonic() > ends:
             break
         time.sleep(1)
-    # A missing one is late by at least the time until now.
+    # A missing delivery is late by at least the time until now.
     return Window([arrived.get(id, time.time()) - at for id, at in due.items()], missing, passes)
 
 
 def _resident(site: Site) -> dict[str, int]:
-    """The resident bytes of the largest process of each type."""
+    """Returns the resident bytes of the largest process of each type."""
     found: dict[str, int] = {}
     for kind in (*WORKERS, "scheduler", "web"):
         for pid in site.stack.processes.pids(kind):
@@ -177,7 +183,7 @@ def _spread(seconds: list[float]) -> str:
 
 
 def _logged_passes(log: bytes) -> list[float]:
-    """The seconds of the passes that found something."""
+    """Returns the seconds of each pass that found something."""
     lines = [json.loads(line) for line in log.splitlines() if b'"pass.made"' in line]
     return [line["ms"] / 1000 for line in lines if line["name"] == "overdue_deliveries"]
 

@@ -1,4 +1,4 @@
-"""HTTP as bytes: requests, and where a response ends."""
+"""HTTP as bytes: builds requests, and finds where a response ends."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,10 @@ _LENGTH = b"\r\nContent-Length: "
 
 
 class Requests:
-    """POSTs of distinct contacts, identified by a number; with `keys`, each has a new Idempotency-Key."""
+    """POSTs of distinct contacts, each identified by a number.
+
+    With `keys`, each request has a new Idempotency-Key.
+    """
 
     def __init__(self, port: int, path: str, token: str, keys: bool = False) -> None:
         lines = [
@@ -29,7 +32,7 @@ class Requests:
 
 
 class Starts:
-    """POSTs that start an automation, whose path it is, for the contacts with these identifiers in rotation."""
+    """POSTs that start the automation at `path` for these contacts, in rotation."""
 
     def __init__(self, port: int, path: str, token: str, contacts: Sequence[str]) -> None:
         bodies = [b'{"contact_id":"%s"}' % contact.encode() for contact in contacts]
@@ -44,7 +47,7 @@ class Starts:
 
 
 class Reads:
-    """GETs of the resources with these identifiers below the path, in rotation."""
+    """GETs of the resources with these identifiers below `path`, in rotation."""
 
     def __init__(self, port: int, path: str, token: str, ids: Sequence[str]) -> None:
         end = f" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
@@ -55,7 +58,7 @@ class Reads:
 
 
 def number_in(body: bytes) -> int | None:
-    """The number of the contact in a webhook's body; None if there is none."""
+    """Returns the number of the contact in a webhook's body; None if there is none."""
     found = _NUMBER.search(body)
     return int(found[1]) if found else None
 

@@ -1,1 +1,1 @@
-"""The scheduler: mends what got stuck. One process leads, others stand by."""
+"""The scheduler: repeats passes that keep the service moving. One process leads, others stand by."""

@@ -1,4 +1,4 @@
-"""`python -m scheduler`: the loop."""
+"""`python -m scheduler`: the loop of the scheduler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TICK_SECONDS = 0.5
 
 
 def main() -> None:
-    """Runs the scheduler until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
+    """Runs the scheduler until SIGTERM or SIGINT. If a setting is wrong, prints its name and exits."""
     configured = settings_or_exit()
     logs.configure("scheduler")
     schema.wait()
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def run(stopping: threading.Event) -> None:
-    """Runs the passes that are due, while this process leads, until it is told to stop."""
+    """Runs the due passes whenever this process leads, until `stopping` is set."""
     bells.ring_for_overdue()
     leadership, timetable = Leadership(), Timetable()
     mailer = mailing.start(stopping)
@@ -50,7 +50,7 @@ def run(stopping: threading.Event) -> None:
         else:
             metrics.LEADS.set(0)
             presence.tell("leads", False)
-            metrics.OVERDUE_SECONDS.clear()  # the leader's to say, as the next
+            metrics.OVERDUE_SECONDS.clear()  # only the leader reports this and the next gauge
             metrics.WAITING.clear()
         stopping.wait(max(0.0, TICK_SECONDS - (time.monotonic() - began)))
     leadership.give_up()

@@ -1,6 +1,6 @@
-"""Who leads: a lease in Postgres, by its clock, with an epoch that grows with every change of leader.
+"""Leadership: a lease in PostgreSQL, on its clock. Its epoch grows when the leader changes.
 
-The lease only saves work. Every pass is harmless if two schedulers run it at once.
+The lease only saves work: every pass is harmless if two schedulers run it at once.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ _NAME = "scheduler"
 
 
 class Leadership:
-    """This process's claim to lead; others take over within LEASE_SECONDS of its death."""
+    """This process's claim to lead. If it dies, another process takes over within LEASE_SECONDS."""
 
     def __init__(self) -> None:
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._epoch: int | None = None
-        self._asked = -LEASE_SECONDS  # when the lease was last asked for, on the monotonic clock
+        self._asked = -LEASE_SECONDS  # when the lease was last requested, on the monotonic clock
 
     def is_held(self) -> bool:
-        """Takes or renews the lease, three times in its length. False where another leads, or the database is away."""
+        """Returns whether this process leads. Takes or renews the lease three times per LEASE_SECONDS.
+
+        Returns False if another process leads, or the database is away.
+        """
         if time.monotonic() - self._asked < LEASE_SECONDS / 3:
             return self._epoch is not None
         self._asked = time.monotonic()
@@ -48,7 +51,7 @@ class Leadership:
         return bool(held)
 
     def give_up(self) -> None:
-        """Lets another lead at once."""
+        """Ends the lease, so that another process can lead at once."""
         try:
             rows("UPDATE leases SET expires_at = now() WHERE name = %s AND holder = %s", (_NAME, self._holder))
         except DatabaseAway as error:

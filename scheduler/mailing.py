@@ -1,4 +1,7 @@
-"""Mailing: a thread that sends e-mail, so that a slow server holds up no pass. Every scheduler has one."""
+"""Mailing: a thread that sends e-mail, so that a slow server delays no pass.
+
+Every scheduler has such a thread, whether or not it leads.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ EVERY_SECONDS = 2.0
 
 
 def start(stopping: threading.Event) -> threading.Thread | None:
-    """Sends e-mail that is due until `stopping` is set. Without SMTP_URL there is nothing to do."""
+    """Starts a thread that sends due e-mail until `stopping` is set.
+
+    Returns the thread, or None without SMTP_URL.
+    """
     if not emails.can_be_sent():
         return None
     return vitals.start(_run, "mailing", stopping)

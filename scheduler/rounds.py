@@ -1,4 +1,4 @@
-"""Rounds: a pass over many things, some of them at a time."""
+"""Rounds: a pass over many things that does some of them at a time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 
 class Round:
-    """Each call does the next part of the round, and begins again at the end.
+    """Does the next part of a round on each call, and begins a new round after the last part.
 
-    `go_on` is given where the last part ended ("": begin), and returns where this one did and how much it has done.
+    `go_on` gets where the previous part ended ("" at the beginning). It returns where its part ended, and how many
+    things it did.
     """
 
     def __init__(self, go_on: Callable[[str], tuple[str, int]]) -> None:
@@ -16,6 +17,6 @@ class Round:
         self._after = ""
 
     def __call__(self) -> int:
-        """Does the next part, and returns how much it has done."""
+        """Does the next part. Returns how many things it did."""
         self._after, done = self._go_on(self._after)
         return done

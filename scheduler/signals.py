@@ -1,4 +1,7 @@
-"""Signals: how much of every kind of mail waits, and for how long; what gauges, autoscalers and pages show."""
+"""Signals: how much mail of each kind waits, and for how long.
+
+Gauges, autoscalers and pages show them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from app import mailbox, metrics
 from app.domain.insight import queues
 from app.mailbox import Mail, Place
 
-# Rows that one call of `count` looks at, of each kind.
+# How many rows of each kind one call of `count_on` looks at.
 PART = 10_000
 
 
@@ -17,30 +20,33 @@ N = TypeVar("N", int, float)
 
 
 class Signal:
-    """Of one kind of mail, or of the two kinds of one table."""
+    """The signals of one kind of mail, or of the two kinds in one table."""
 
     def __init__(self, mail: Mail) -> None:
         self.mail = mail
         self.is_at_rest = True
         self.oldest_seconds: dict[str, float] = {}
         self.waiting: dict[str, int] = {}
-        self._after: Place | None = None  # where the present count has got to
+        self._after: Place | None = None  # where the current count continues; None at its beginning
         self._counted: dict[str, int] = {}
         self.rest()
 
     def rest(self) -> None:
-        """There is no such mail."""
+        """Shows that there is no such mail."""
         self.is_at_rest, self._after, self._counted = True, None, {}
         self._show_oldest({})
         self._show_waiting({})
 
     def tell_oldest(self, seconds: Mapping[str, float], *, is_part: bool) -> None:
-        """Shows the ages; those of a part of the mail only where they are higher than what is shown."""
+        """Shows the ages. If they cover only part of the mail, shows only those above what is shown."""
         self.is_at_rest = False
         self._show_oldest(_highest(seconds, self.oldest_seconds) if is_part else seconds)
 
     def count_on(self) -> None:
-        """Counts the next part; until all is counted, the last count is shown, or this one where it is higher."""
+        """Counts the next part.
+
+        Until everything is counted, each kind shows its last count, or the current one if that is higher.
+        """
         found, self._after = mailbox.count_waiting(self.mail, PART, self._after)
         self._counted = {kind: number + self._counted.get(kind, 0) for kind, number in found.items()}
         if self._after:
@@ -65,28 +71,31 @@ def _highest(found: Mapping[str, N], shown: Mapping[str, N]) -> dict[str, N]:
 
 
 class Signals:
-    """Of all kinds of mail. The passes that ring for overdue mail say which there is any of, and how old it is."""
+    """The signals of all kinds of mail.
+
+    The passes that ring for overdue mail set the ages, and whether there is any mail.
+    """
 
     def __init__(self) -> None:
         self._signals: dict[str, Signal] = {}
 
     def of(self, mail: Mail) -> Signal:
-        """That of the mail's table, which belongs to these from now on."""
+        """Returns the signal of the mail's table. From now on, that signal is among `all`."""
         return self._signals.setdefault(mail.table, Signal(mail))
 
     def all(self) -> Sequence[Signal]:
-        """One for each table that has mail."""
+        """Returns the signals: one for each table of mail."""
         return list(self._signals.values())
 
     def count(self) -> int:
-        """Counts on in every kind that there is any of. Returns 0: counting does no work."""
+        """Continues the count of every kind that has mail. Returns 0, because counting does no work."""
         for signal in self._signals.values():
             if not signal.is_at_rest:
                 signal.count_on()
         return 0
 
     def sample(self) -> int:
-        """Notes all for the pages; returns of how many kinds something waits."""
+        """Records all signals for the pages. Returns for how many kinds mail waits."""
         return queues.note(
             queues.Queue(queues.NAMES[kind], waiting, signal.oldest_seconds[kind])
             for signal in self._signals.values()

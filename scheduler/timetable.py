@@ -1,4 +1,4 @@
-"""The timetable: which passes there are, and how often each is made."""
+"""The timetable: which passes there are, and how often each one runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 class Pass:
     """A task that the scheduler repeats. If it fails, the next one still runs.
 
-    `condition`: in SQL, holds while there may be something to do. While it does not, `rest` is called instead.
+    `condition`: SQL that holds while there may be something to do. Otherwise, `rest` is called instead of `make`.
     """
 
     name: str
@@ -61,14 +61,14 @@ class Pass:
     condition: str = "true"
     rest: Callable[[], object] = lambda: None
     due: float = field(default=0.0)
-    # What came of it the last time it was made.
+    # What came of the last run.
     made_at: datetime | None = field(default=None)
     seconds: float = field(default=0.0)
     found: int = field(default=0)
     error: str | None = field(default=None)
 
     def describe(self) -> dict[str, Any]:
-        """What came of it, for the pages; `error` is None if it did not fail."""
+        """Describes the last run for the pages. `error` is None if it did not fail."""
         return {
             "name": self.name,
             "every_seconds": self.every_seconds,
@@ -85,29 +85,29 @@ class Timetable:
     def __init__(self) -> None:
         self.signals = Signals()
         self.passes = [
-            # Bells ring within milliseconds; mail that is due for longer has lost its bell or its worker.
+            # Bells ring within milliseconds, so mail that is due for longer has lost its bell or its worker.
             self._overdue("overdue_jobs", 1, jobs.MAIL),
             self._overdue("overdue_fan_outs", 1, fan_out.MAIL),
-            # Where no `automations` process runs, these wake runs and their requests, which then wait for one.
+            # If no `automations` process runs, these wake runs and their requests, which then wait for such a process.
             _waking("waiting_runs", 0.5, run_states.WAITING),
             _waking("waiting_requests", 1, http_requests.WAITING),
             Pass("due_starts", 0.5, due_starts.start_some, due_starts.IS_ANY_DUE),
             Pass("schedules", 0.5, schedules.start_some, schedules.IS_ANY_DUE),
             Pass("start_scans", 0.5, start_scans.go_on, start_scans.IS_ANY_UNDER_WAY),
-            # A pause may end while a transaction that saw it still holds runs.
+            # A transaction that saw a pause may hold runs after the pause has ended.
             Pass("held_runs", 0.5, controls.release_held, controls.IS_ANY_HELD),
             self._overdue("overdue_runs", 0.5, run_states.MAIL),
             self._overdue("overdue_requests", 1, http_requests.MAIL),
-            # Where no `retries` process runs, this wakes them.
+            # If no `retries` process runs, this wakes deliveries.
             _waking("waiting_deliveries", 0.5, lanes.WAITING),
-            # Where no `messages` process runs, this wakes receipts, which then wait for one.
+            # If no `messages` process runs, this wakes receipts, which then wait for such a process.
             _waking("waiting_arrivals", 0.5, arrivals.WAITING),
             self._overdue("overdue_arrivals", 0.5, arrivals.MAIL),
-            # Where a bell was lost, this brings a delivery out within a second or two of its time.
+            # If a bell was lost, this sends the delivery within a second or two of its time.
             self._overdue("overdue_deliveries", 0.5, lanes.FAST, lanes.ring),
-            # Nothing is sent over channels that are paused or not connected.
+            # Rings only for connected channels: nothing is sent over channels that are paused or not connected.
             self._overdue("overdue_messages", 0.5, outboxes.MAIL, outboxes.ring_connected),
-            # Nothing claims what a dead worker left in a channel that is not connected.
+            # Settles what a dead worker left in a channel that is not connected, because no worker claims it.
             Pass("interrupted_messages", 5, interrupted_messages.settle),
             Pass("due_messages", 0.5, due_messages.queue_some, due_messages.IS_ANY_DUE),
             Pass("snoozed_conversations", 1, snoozes.wake_some, snoozes.IS_ANY_OVER),
@@ -115,17 +115,17 @@ class Timetable:
             _waking("waiting_read_receipts", 1, read_receipts.WAITING),
             self._overdue("overdue_read_receipts", 1, read_receipts.MAIL),
             self._overdue("overdue_sweeps", 1, sweeps.MAIL),
-            # Where no `retries` process runs, this wakes replays, which then wait for one.
+            # If no `retries` process runs, this wakes replays, which then wait for such a process.
             _waking("waiting_replays", 0.5, replays.WAITING),
             self._overdue("overdue_replays", 1, replays.MAIL),
-            # Where no `automations` process runs, this wakes broadcasts, which then wait for one.
+            # If no `automations` process runs, this wakes broadcasts, which then wait for such a process.
             _waking("waiting_broadcasts", 0.5, broadcasts.WAITING),
             self._overdue("overdue_broadcasts", 1, broadcasts.MAIL),
-            # The same for what providers are to be asked about channels.
+            # If no `retries` process runs, this wakes requests to providers about channels.
             _waking("waiting_channel_requests", 1, channel_requests.WAITING),
             self._overdue("overdue_channel_requests", 1, channel_requests.MAIL),
             Pass("deleted_channels", 1, channel_closings.end_waiting, channel_closings.IS_ANY_DELETED),
-            # Nobody takes the mail of an endpoint that is stopped or deleted, so it becomes overdue.
+            # No worker takes the mail of an endpoint that is stopped or deleted, so that mail becomes overdue.
             self._overdue("unserved_deliveries", 5, lanes.FAST, sweeps.begin_missing),
             Pass("unknown_jobs", 5, writes.take_up_known),
             Pass("deleted_endpoints", 60, endpoints.drop_deleted),
@@ -133,7 +133,7 @@ class Timetable:
             Pass("usage", 60, usage.count_up),
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),
-            # Where no `messages` process runs, this wakes files to be fetched, which then wait for one.
+            # If no `messages` process runs, this wakes files to be fetched, which then wait for such a process.
             _waking("waiting_fetches", 0.5, fetches.WAITING),
             self._overdue("overdue_fetches", 0.5, fetches.MAIL),
             Pass("old_arrivals", 10, arrivals.forget_old),
@@ -174,10 +174,10 @@ class Timetable:
         ]
 
     def run_due(self, leads: Callable[[], bool] = lambda: True) -> None:
-        """Makes the passes that are due, one after the other, as long as this process leads."""
+        """Runs the due passes, one after the other, as long as this process leads. Never raises."""
         holding = self._holding()
         for each in self.passes:
-            # Without the database each pass would wait for it, and minutes go by in which this process says it leads.
+            # Without the database, every pass would wait for it, and this process would claim to lead for minutes.
             if not leads():
                 break
             if time.monotonic() >= each.due:
@@ -186,13 +186,16 @@ class Timetable:
         presence.tell("passes", [each.describe() for each in self.passes])
 
     def _holding(self) -> set[str]:
-        """The conditions that hold: most passes have nothing to do, and one statement says so of all."""
+        """Returns the conditions that hold.
+
+        Most passes have nothing to do, and one statement finds out for all of them.
+        """
         conditions = sorted({each.condition for each in self.passes})
         try:
             return which_hold(conditions)
         except Exception:
             log.exception("passes.not_asked")
-            return set(conditions)  # the passes themselves tell what is wrong
+            return set(conditions)  # the passes themselves report what is wrong
 
     def _run(self, each: Pass, *, is_at_rest: bool) -> None:
         began, each.made_at, each.found, each.error = time.monotonic(), clock.now(), 0, None
@@ -225,6 +228,6 @@ def _waking(name: str, every_seconds: float, waiting: Waiting) -> Pass:
 
 
 def _check() -> int:
-    """Has the pages show what `python -m app check` says. Returns 0: a check does no work."""
+    """Has the pages show the results of `python -m app check`. Returns 0: a check does no work."""
     presence.tell("checks", [asdict(result) for result in checks.look_at_all()])
     return 0

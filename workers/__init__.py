@@ -1,1 +1,4 @@
-"""The worker processes: a file with the actors of each. A bell says where to look; the domain does the work."""
+"""The worker processes: a file with the actors of each.
+
+A bell says where to look; the domain does the work.
+"""

@@ -1,4 +1,4 @@
-"""All queues in one process, with the scheduler and live updates beside them: the `worker` of `Procfile.small`."""
+"""All queues in one process, with the scheduler and live updates: `worker` in `Procfile.small`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workers.lane import serve
 from workers.middleware import add
 from workers.middleware.beside import Beside
 
-# Not `slow_deliveries`: that module lowers the priority of its whole process.
+# Does not import `slow_deliveries`, because that module lowers the priority of its whole process.
 serve(lanes.SLOW)
 add(Beside("scheduler", schedule))
 add(Beside("realtime", stream))

@@ -1,6 +1,6 @@
-"""The `automations` process: executes runs, sends the requests they make, works on broadcasts, and wakes these in time.
+"""The `automations` process: executes runs, sends their requests, and works on broadcasts.
 
-Its queues are `runs`, `run-requests` and `broadcasts`.
+It also wakes them when their time comes. Its queues are `runs`, `run-requests` and `broadcasts`.
 """
 
 from __future__ import annotations

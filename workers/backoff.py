@@ -1,4 +1,4 @@
-"""Backoff: how long a process waits before it repeats an attempt that ended by a fault of ours."""
+"""Backoff: how long a process waits after a fault on our side before it tries again."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ LONGEST_PAUSE_SECONDS = 30.0
 
 
 class Faults:
-    """The faults of one process: the longer they go on, the longer are the pauses. Used by one thread."""
+    """The faults of one process: the longer they go on, the longer the pauses. Use it in one thread."""
 
     def __init__(self) -> None:
         self._began = self._last = float("-inf")
 
     def pause(self) -> float:
-        """Notes a fault that happened now; returns how many seconds to wait.
+        """Notes that a fault happened now. Returns how many seconds to wait.
 
-        Half a second at first, then as long as the faults have gone on, so that pauses double, up to half a minute.
-        Faults that are a minute apart have nothing to do with each other.
+        Half a second at first, then as long as the faults have gone on, up to half a minute, so that pauses double. A
+        fault that comes more than a minute after the last one starts anew.
         """
         now = time.monotonic()
         if now - self._last > 2 * LONGEST_PAUSE_SECONDS:

@@ -1,4 +1,7 @@
-"""Sets up a worker process: logs, database, and the broker, whose consumers wait for bells instead of polling."""
+"""Sets up a worker process: logs, database and broker.
+
+Consumers wait for bells instead of polling.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,12 @@ from workers.waiting import WaitingBroker
 
 
 def set_up() -> Broker:
-    """Sets up the process's logs and database, and returns its broker; exits if a setting is wrong. Call it once."""
+    """Sets up logs and database, and returns the process's broker. Call it once.
+
+    If a setting is wrong, prints its name and exits.
+    """
     configured = settings_or_exit()
-    # Not sys.stderr: here it is a pipe of Dramatiq's master, which closes before the process ends.
+    # Not sys.stderr: in a worker, that is a pipe to Dramatiq's master, which closes before the process ends.
     logs.configure(process_name(sys.argv), gather=True, stream=sys.__stderr__)
     schema.wait()
     database.connect()
@@ -35,8 +41,8 @@ def set_up() -> Broker:
 
 
 def _client(url: str) -> Any:
-    # Consumers wait inside Redis for up to a second; an answer that takes five times that will not come.
-    # No retries: a fetch whose answer was lost may have run, and another would lose the messages of the first.
+    # Consumers wait inside Redis for up to a second, so an answer that takes five seconds will not come. No retries: a
+    # fetch whose answer was lost may have run, and a second fetch would lose the messages of the first.
     return redis_servers.client(url, socket_timeout=5, socket_connect_timeout=2, retry=None)
 
 

@@ -1,4 +1,4 @@
-"""Concurrency: how many requests may be under way for each endpoint, by how it has answered lately."""
+"""Concurrency: how many requests each endpoint may have under way, by how it answered lately."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from workers import pacing
 class Window:
     """The requests under way for one endpoint, and how many there may be.
 
-    It grows by one with each success while it is full, and halves once for failures that were under way together. In
-    the fast lane a slow answer counts like a failure, and nothing more begins while one is awaited.
+    The window grows by one with each success while it is full. It halves for a failure, but only once for requests that
+    were under way together. In the fast lane, a slow answer counts as a failure, and no request begins while a slow
+    answer is awaited.
     """
 
     __slots__ = (
@@ -22,28 +23,28 @@ class Window:
 
     def __init__(self, *, slow_lane: bool) -> None:
         self.answering = False  # whether the last attempt made here succeeded
-        self.started: dict[Hashable, float] = {}  # when each request under way began, oldest first
-        self.waited = 0.0  # for how long the last mail had been due
+        self.started: dict[Hashable, float] = {}  # when each request under way began, by its claim; oldest first
+        self.waited = 0.0  # how many seconds the last mail had been due
         self._slow_lane = slow_lane
         self._size = 1
-        self._full = False  # whether it was full when a request last began
+        self._full = False  # whether the window was full when a request last began
         self._shrunk_at = 0.0
         self._quick = 0
         self._slow = False
         self._awaited: Hashable = None
 
     def room(self, now: float) -> int:
-        """How many more requests may begin."""
+        """Returns how many more requests may begin."""
         if self.is_awaited(now) and not self._slow_lane:
             return 0
         return max(0, self._size - len(self.started))
 
     def is_awaited(self, now: float) -> bool:
-        """Whether a request has been waiting for its answer for long."""
+        """Whether the oldest request has waited for its answer for SLOW_SECONDS."""
         return bool(self.started) and now - next(iter(self.started.values())) >= pacing.SLOW_SECONDS
 
     def turned_slow(self, now: float) -> bool:
-        """Whether an answer was slow, or a request has waited for long. Each is reported once."""
+        """Whether an answer was slow, or a request has waited for long. Reports each only once."""
         slow, self._slow = self._slow, False
         if self.is_awaited(now):
             oldest = next(iter(self.started))
@@ -52,20 +53,20 @@ class Window:
         return slow
 
     def turned_quick(self) -> bool:
-        """Whether enough quick successes in a row have come since this was last reported."""
+        """Whether RECOVERED_AFTER quick successes in a row have come since this was last reported."""
         if self._quick < pacing.RECOVERED_AFTER or self.waited > pacing.FRESH_SECONDS:
             return False
         self._quick = 0
         return True
 
     def begin(self, request: Hashable, now: float, waited: float = 0.0) -> None:
-        """A request begins; its mail has been due for `waited` seconds."""
+        """Notes that a request begins. Its mail has been due for `waited` seconds."""
         self.started[request] = now
         self.waited = waited
         self._full = len(self.started) >= self._size
 
     def end(self, request: Hashable, succeeded: bool, seconds: float, now: float) -> None:
-        """A request has ended; `seconds` is how long it took."""
+        """Notes that a request has ended, after `seconds`."""
         began = self.started.pop(request)
         self._slow |= seconds >= pacing.SLOW_SECONDS
         self._quick = self._quick + 1 if succeeded and seconds < pacing.SLOW_SECONDS else 0
@@ -82,16 +83,16 @@ class Window:
         return pacing.MOST // 4 if is_quick else pacing.MOST_IN_SLOW_LANE
 
     def _shrink(self, began: float, now: float) -> None:
-        # Once for all that were under way together.
+        # Shrinks only once for requests that were under way together.
         if began >= self._shrunk_at:
             self._size = max(1, self._size // 2)
             self._shrunk_at = now
 
 
 class Windows:
-    """The windows of all endpoints of a process, by identifier. Used by one thread.
+    """The windows of all endpoints of a process, by identifier. Use it in one thread.
 
-    A request is named by its claim: a process that was frozen past a lease may make another for the same delivery.
+    A claim identifies a request: a process that was frozen for longer than a lease may send the same delivery again.
     """
 
     def __init__(self, *, slow_lane: bool) -> None:
@@ -101,16 +102,15 @@ class Windows:
         self._ended: set[str] = set()
         self._fresh_at = 0.0  # when fresh mail was last claimed
         self.under_way = 0
-        self.is_short = False  # whether an endpoint had to wait for capacity when rooms were last asked for
+        self.is_short = False  # whether an endpoint had to wait for capacity in the last call of `rooms`
 
     def rooms(self, endpoint_ids: Iterable[str], capacity: int, new: Iterable[str] = ()) -> dict[str, int]:
-        """How many more requests may begin for each of the endpoints. Omits endpoints that may begin none.
+        """Returns how many more requests may begin for each endpoint. Omits endpoints without room.
 
-        Those of them that are `new` get one each first, of half of the room, so that a backlog of the others delays
-        nothing that is new.
-        `capacity` is how many the process can work on at once. Requests of an endpoint that has let one wait for long
-        are no work. Half of the capacity is for endpoints that are known to answer, so that hanging ones, however
-        many, cannot take it all.
+        `new` endpoints get one request each first, from half of the room, so that a backlog of the others delays no new
+        mail. `capacity` is how many requests the process can work on at once. The requests of an endpoint that has let
+        one wait for long do not count. Half of the capacity is for endpoints that are known to answer, so that any
+        number of hanging endpoints cannot take it all.
         """
         now, busy = time.monotonic(), self._busy.values()
         working = [window for window in busy if not window.is_awaited(now)]
@@ -127,7 +127,7 @@ class Windows:
         for those, most, kept in ((new, 1, left // 2), (endpoint_ids, most_each, 0)):
             for endpoint_id in those:
                 if left <= kept:
-                    self.is_short |= not kept  # very likely, and looking at all the others would cost more
+                    self.is_short |= not kept  # very likely, and checking all the others would cost more
                     break
                 window, given = self._of(endpoint_id), rooms.get(endpoint_id, 0)
                 wanted = min(window.room(now), most, most_each - len(window.started)) - given
@@ -140,7 +140,7 @@ class Windows:
         return rooms
 
     def begin(self, endpoint_id: str, request: Hashable, waited: float = 0.0) -> None:
-        """A request begins; its mail has been due for `waited` seconds."""
+        """Notes that a request begins. Its mail has been due for `waited` seconds."""
         now, window = time.monotonic(), self._of(endpoint_id)
         self._busy[endpoint_id] = window
         window.begin(request, now, waited)
@@ -149,7 +149,7 @@ class Windows:
         self.under_way += 1
 
     def end(self, endpoint_id: str, request: Hashable, succeeded: bool, seconds: float | None = None) -> None:
-        """A request has ended that took so many seconds; None: all since it began."""
+        """Notes that a request has ended, after `seconds`; None: the time since it began."""
         now, window = time.monotonic(), self._windows[endpoint_id]
         window.end(request, succeeded, now - window.started[request] if seconds is None else seconds, now)
         self.under_way -= 1
@@ -158,7 +158,7 @@ class Windows:
             del self._busy[endpoint_id]
 
     def judge(self) -> tuple[set[str], set[str]]:
-        """The endpoints that turned slow, and those that recovered, since this was last called."""
+        """Returns the endpoints that turned slow, and those that recovered, since the last call."""
         now = time.monotonic()
         looked_at = self._busy | {endpoint_id: self._windows[endpoint_id] for endpoint_id in self._ended}
         slow = {endpoint_id for endpoint_id, window in looked_at.items() if window.turned_slow(now)}
@@ -170,7 +170,7 @@ class Windows:
         return slow, recovered
 
     def backlogs(self) -> set[str]:
-        """The endpoints whose mail has waited for long while that of others is fresh."""
+        """Returns the endpoints whose mail has waited for long while mail of others is fresh."""
         if self._slow_lane or time.monotonic() - self._fresh_at > pacing.FRESH_SECONDS:
             return set()
         return {endpoint_id for endpoint_id, window in self._busy.items() if window.waited > pacing.BACKLOG_SECONDS}
@@ -182,7 +182,7 @@ class Windows:
         return window
 
     def _forget(self) -> None:
-        # A window that is forgotten begins small again. As many idle ones are kept as may ever be busy.
+        # A forgotten window begins small again. So as many idle windows are kept as may ever be busy.
         if len(self._windows) > pacing.MOST_UNDER_WAY + len(self._busy):
             self._windows = dict(self._busy)
 

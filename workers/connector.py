@@ -1,4 +1,7 @@
-"""The connector of a worker process: asks providers what is due about channels, for many workspaces at once."""
+"""The connector of a worker process: sends providers the due requests about channels.
+
+It serves many workspaces at once.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,16 @@ _BROKEN = Verdict(Outcome.LATER)
 
 
 class Connector(FairDesk[Dispatch, Result]):
-    """The owners are workspaces."""
+    """A fair desk whose owners are workspaces."""
 
     asks_providers = True
 
     def send(self, dispatch: Dispatch) -> None:
-        """Asks the provider."""
+        """Starts asking the provider."""
         self.loop.create_task(self._ask(dispatch))
 
     def broken(self, outcome: Result) -> Result:
-        """As if there had been no answer."""
+        """Returns the outcome of a request that got no answer."""
         return replace(outcome, verdict=_BROKEN, account=None)
 
     async def _ask(self, dispatch: Dispatch) -> None:

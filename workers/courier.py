@@ -16,14 +16,14 @@ from workers.concurrency import Windows
 from workers.desk import Desk
 from workers.message_requests import MessageRequests
 
-# Messages that the process works on at once, those of providers that hang not counted.
+# Messages that the process works on at once, not counting those of providers that hang.
 CAPACITY = 400
-# Of a provider's response.
+# The most bytes of a provider's response.
 MOST_BYTES = 65_536
 
 
 class Courier(Desk[Dispatch, Sending]):
-    """A message whose worker dies is not sent again. The owners are channels."""
+    """A desk whose owners are channels. The message of a worker that dies is not sent again."""
 
     asks_providers = True
 
@@ -34,31 +34,31 @@ class Courier(Desk[Dispatch, Sending]):
         self._requests = MessageRequests(asked, self.is_stopping)
 
     def rooms(self) -> Mapping[str, int]:
-        """What is left of the channels' windows."""
+        """Returns the room left in the windows of the channels that are awake."""
         self._windows.judge()
         return self._windows.rooms(self.owners.awake, CAPACITY, self.owners.new)
 
     def claim(self, rooms: Mapping[str, int]) -> Found[Dispatch, Sending]:
-        """Claims messages; those of which it is clear already what comes of them are settled."""
+        """Claims messages. Settles those that need no request."""
         return sendings.claim(rooms)
 
     def begin(self, claimed: Claimed) -> None:
-        """Takes room of the channel's window."""
+        """Takes room in the channel's window."""
         self._windows.begin(claimed.owner, claimed.key)
 
     def send(self, dispatch: Dispatch) -> None:
-        """Makes the requests that send the message."""
+        """Starts the requests that send the message."""
         self.loop.create_task(self._send(dispatch))
 
     def record(self, outcomes: Sequence[Sending]) -> Sequence[Sending]:
-        """Records what came of messages, and looks into their channels when the next are due."""
+        """Records outcomes, and plans to look into their channels when the next messages are due."""
         later, due = sending_outcomes.record(outcomes)
         for channel_id, seconds in due.items():
             self.owners.look_in(channel_id, Pause(seconds))
         return later
 
     def broken(self, outcome: Sending) -> Sending:
-        """Whether the message was taken is not known."""
+        """Returns the outcome of a message of which it is unknown whether the provider has taken it."""
         return replace(outcome, verdict=UNRECORDED)
 
     def end(self, outcome: Sending) -> None:

@@ -1,4 +1,4 @@
-"""The `deliveries` queue: sends what is due to an endpoint."""
+"""The `deliveries` queue: sends due deliveries of endpoints in the fast lane."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The desk of a worker process: a thread that does the database work of requests, which an event loop keeps under way.
+"""The desk of a worker process: a thread that does the database work for many requests.
 
-The desk works in cycles: each records all that has come back and claims more for all owners that were rung for, so that
-many requests share few statements. The loop has a thread of its own, which never waits for the database.
+An event loop in another thread keeps the requests under way, and never waits for the database. The desk works in
+cycles. Each cycle records everything that has come back, then claims more for all owners whose bells rang, so that many
+requests share few statements.
 """
 
 from __future__ import annotations
@@ -27,27 +28,29 @@ from workers.owners import Owners
 
 log = structlog.get_logger(__name__)
 
-# After a cycle, so that outcomes and bells share the statements of the next.
+# Seconds to wait after a cycle, so that outcomes and bells share the statements of the next cycle.
 GATHERING_SECONDS = 0.005
-# How long requests under way may take once the process is to end; then they fail as ours, which spends no attempt.
+# How long requests under way may take once the process is to end. Those that take longer fail as a fault of ours, which
+# spends no attempt.
 GRACE_SECONDS = 15.0
-AWAY_SECONDS = 1.0  # after the database was found to be away
-BUSY_SECONDS = 0.02  # after a row was found locked
-MOST_REST_SECONDS = 3600.0  # without news; threads can wait for no more than some years
+AWAY_SECONDS = 1.0  # before retrying while the database is unavailable
+BUSY_SECONDS = 0.02  # before retrying a row that was locked
+MOST_REST_SECONDS = 3600.0  # the longest wait for news; threads can wait for no more than some years
 MOST_NEW = 100
-MOST_BUSY = 50  # tries at a row that stays locked
+MOST_BUSY = 50  # tries to record a row that stays locked
 
 D = TypeVar("D", bound=Held)
 T = TypeVar("T", bound=Held)
 
 
 class Desk(ABC, Generic[D, T]):
-    """Call `wake` when an owner has mail, `stop` before the process ends. Its threads start with the first wake.
+    """Call `wake` when an owner has mail, and `stop` before the process ends.
 
-    D is what is sent, T what came of it. `note` may also be called in the loop's thread, `send` and `ask` only there.
+    Its threads start with the first `wake`. D is the type of what is sent, and T the type of its outcome. `note` may
+    also be called on the loop's thread; call `send` and `ask` only there.
     """
 
-    # Whether it may dial `plain_addresses`.
+    # Whether the desk may dial `plain_addresses`.
     asks_providers = False
 
     def __init__(self, mail: Mail, timeout_seconds: float) -> None:
@@ -57,81 +60,90 @@ class Desk(ABC, Generic[D, T]):
         self.loop = uvloop.new_event_loop()
         self.outbound: Outbound
         self._timeout_seconds = timeout_seconds
-        self._under_way: set[tuple[str, int]] = set()  # the claims that requests are under way for
-        self._outcomes: deque[T] = deque()  # to be recorded
+        self._under_way: set[tuple[str, int]] = set()  # the claims whose requests are under way
+        self._outcomes: deque[T] = deque()  # outcomes to record
         self._news = threading.Event()
         self._started = threading.Lock()
         self._thread: threading.Thread | None = None
 
     @abstractmethod
     def rooms(self) -> Mapping[str, int]:
-        """How many more requests may begin for the owners that are awake. Omits those that may begin none."""
+        """Returns how many more requests may begin for each awake owner. Omits owners without room."""
 
     @abstractmethod
     def claim(self, rooms: Mapping[str, int]) -> Found[D, T]:
-        """Claims up to that many rows of each owner."""
+        """Claims up to `rooms` rows of each owner."""
 
     @abstractmethod
     def begin(self, claimed: Claimed) -> None:
-        """The row is about to be sent, and takes room of its owner."""
+        """Takes room of the owner of a row that is about to be sent."""
 
     @abstractmethod
     def send(self, dispatch: D) -> None:
-        """Sends it and notes the outcome, which comes in any case. Never waits and never raises."""
+        """Sends the row, and notes an outcome in any case. Never waits, never raises."""
 
     @abstractmethod
     def record(self, outcomes: Sequence[T]) -> Sequence[T]:
-        """Records the outcomes; returns those that have to be recorded later."""
+        """Records the outcomes. Returns those that have to be recorded later."""
 
     @abstractmethod
     def broken(self, outcome: T) -> T:
-        """The final outcome of what `outcome` cannot be recorded for, with nothing in it that anybody else said."""
+        """Returns a final outcome to record if `outcome` cannot be recorded.
+
+        It contains nothing that came from outside.
+        """
 
     @abstractmethod
     def end(self, outcome: T) -> None:
-        """The outcome of a row that had begun has been recorded, or never will be. Makes room of its owner."""
+        """Frees the owner's room when the outcome of a row has been recorded, or never will be."""
 
     def gather(self, cycle_seconds: float) -> None:
-        """Waits for outcomes and bells to gather, after a cycle that took so long."""
+        """Waits for outcomes and bells to gather, after a cycle of `cycle_seconds`."""
         time.sleep(GATHERING_SECONDS)
 
     @property
     def grace_seconds(self) -> float:
-        """How long requests may still take once the process is to end."""
+        """How many seconds requests may still take once the process is to end."""
         return GRACE_SECONDS
 
     @property
     def most_new(self) -> int:
-        """How many owners may wait in memory for their first request, where nothing new can pass all of them."""
+        """How many owners may wait in memory for their first request, before `wake` holds bells back."""
         return MOST_NEW
 
     def wake(self, *owners: str) -> None:
-        """Sends what the owners have, soon, and until there is no more. Waits a moment where many wait already."""
+        """Has the desk send the owners' mail soon, until none is left.
+
+        Waits a moment if many owners wait already.
+        """
         self._start()
         self.owners.ring(owners)
         self._news.set()
         self.owners.hold_back(self.most_new)
 
     def begin_to_stop(self) -> None:
-        """Claims nothing more, and gives the requests under way their time to end. Safe to repeat."""
+        """Claims nothing more. Requests under way have `grace_seconds` to end. Safe to repeat."""
         self.is_stopping.set()
         self._news.set()
         if self._thread is not None:
             self.loop.call_soon_threadsafe(self.loop.call_later, self.grace_seconds, self._close)
 
     def stop(self) -> None:
-        """Claims nothing more; returns when every request under way has ended and is recorded."""
+        """Claims nothing more. Returns when every request under way has ended and is recorded."""
         self.begin_to_stop()
         if self._thread is not None:
             self._thread.join()
 
     def note(self, *outcomes: T) -> None:
-        """Outcomes for the desk to record."""
+        """Queues outcomes for the desk to record."""
         self._outcomes.extend(outcomes)
         self.look_again()
 
     def ask(self, request: Request, most_bytes: int, timeout_seconds: float) -> asyncio.Future[Answer]:
-        """Sends the request once and reads at most `most_bytes` of the answer. Raises ValueError for a bad address."""
+        """Sends the request once. Raises ValueError for a bad address.
+
+        Reads at most `most_bytes` of the answer.
+        """
         return self.outbound.request(
             request.method,
             request.address,
@@ -195,7 +207,7 @@ class Desk(ABC, Generic[D, T]):
         self._news.set()
 
     def _fill_rooms(self) -> None:
-        """Claims what there is room for, and hands it to the loop."""
+        """Claims mail for the free room, and hands it to the loop."""
         self.owners.listen()
         rooms = self.rooms()
         if not rooms:
@@ -211,14 +223,14 @@ class Desk(ABC, Generic[D, T]):
         if found.dispatches:
             self.loop.call_soon_threadsafe(self._send_all, found.dispatches)
         if len(found.dispatches) < sum(rooms.values()) and self.owners.awake:
-            self.look_again()  # room is left for others, and no outcome need come that would lead to the next cycle
+            self.look_again()  # others may still use the room, and perhaps no outcome comes to start the next cycle
 
     def _send_all(self, dispatches: Sequence[D]) -> None:
         for dispatch in dispatches:
             self.send(dispatch)
 
     def _record(self) -> None:
-        """Records what has come back. What cannot be recorded yet stays for the next cycle."""
+        """Records the outcomes that have come back. Keeps those that are locked for the next cycle."""
         outcomes = list(self._outcomes)
         if not outcomes:
             return
@@ -237,7 +249,7 @@ class Desk(ABC, Generic[D, T]):
         except DatabaseAway:
             raise
         except Exception:
-            # One of them cannot be recorded, which must not keep the others.
+            # One of the outcomes cannot be recorded. Recording them one by one saves the others.
             log.exception("desk.batch_not_recorded", desk=type(self).__name__, outcomes=len(outcomes))
         later: list[T] = []
         for outcome in outcomes:
@@ -260,4 +272,4 @@ class Desk(ABC, Generic[D, T]):
             except Exception:
                 break
             time.sleep(BUSY_SECONDS)
-        log.error("desk.outcome_lost", desk=type(self).__name__)  # its lease ends by itself
+        log.error("desk.outcome_lost", desk=type(self).__name__)  # its lease expires on its own

@@ -1,4 +1,4 @@
-"""A desk that divides its room fairly: an owner whose server hangs delays no other."""
+"""A desk that divides its room fairly: an owner whose server hangs delays no other owner."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ T = TypeVar("T", bound=Held)
 
 
 class Kind(Protocol[D_co, T]):
-    """The module of a kind of mail, of which a process has at most `MOST_UNDER_WAY` rows under way.
+    """The module of a kind of mail.
 
-    Of one owner `MOST_EACH` at most. `MOST_BYTES` are what is read of an answer.
+    A process has at most `MOST_UNDER_WAY` rows under way, and at most `MOST_EACH` of one owner. It reads at most
+    `MOST_BYTES` of an answer.
     """
 
     MAIL: Mail
@@ -31,34 +32,34 @@ class Kind(Protocol[D_co, T]):
     TIMEOUT_SECONDS: float
 
     def claim(self, rooms: Mapping[str, int]) -> Found[D_co, T]:
-        """Claims up to that many rows of each owner."""
+        """Claims up to `rooms` rows of each owner."""
 
     def record(self, outcomes: Sequence[T]) -> list[T]:
-        """Records the outcomes; returns those that have to be recorded later."""
+        """Records the outcomes. Returns those that have to be recorded later."""
 
 
 class FairDesk(Desk[D, T]):
-    """Sends what a kind of mail claims, and has it record what came of it.
+    """Sends the rows that a kind of mail claims, and has the kind record the outcomes.
 
-    What was sent by a worker that dies is sent again by another one when the lease ends.
+    If a worker dies, another one sends its rows again when the lease ends.
     """
 
     def __init__(self, kind: Kind[D, T]) -> None:
         super().__init__(kind.MAIL, kind.TIMEOUT_SECONDS)
         self.faults = Faults()  # used by the loop's thread
         self._kind = kind
-        self._numbers: Counter[str] = Counter()  # of rows under way, by owner
+        self._numbers: Counter[str] = Counter()  # how many rows each owner has under way
 
     def claim(self, rooms: Mapping[str, int]) -> Found[D, T]:
-        """Claims up to that many rows of each owner."""
+        """Claims up to `rooms` rows of each owner."""
         return self._kind.claim(rooms)
 
     def record(self, outcomes: Sequence[T]) -> Sequence[T]:
-        """Records the outcomes; returns those that have to be recorded later."""
+        """Records the outcomes. Returns those that have to be recorded later."""
         return self._kind.record(outcomes)
 
     def rooms(self) -> dict[str, int]:
-        """What is left for each owner. Those that are new get one each first, of half of it."""
+        """Returns the room for each owner. New owners get one row each first, from half of the room."""
         left = self._kind.MOST_UNDER_WAY - self._numbers.total()
         rooms: dict[str, int] = {}
         for owners, most, kept in ((self.owners.new, 1, left // 2), (self.owners.awake, self._kind.MOST_EACH, 0)):
@@ -72,7 +73,7 @@ class FairDesk(Desk[D, T]):
         return rooms
 
     def begin(self, claimed: Claimed) -> None:
-        """Takes room of the owner."""
+        """Takes room of the row's owner."""
         self._numbers[claimed.owner] += 1
 
     def end(self, outcome: T) -> None:
@@ -80,7 +81,10 @@ class FairDesk(Desk[D, T]):
         self._numbers -= Counter([outcome.claimed.owner])
 
     def ask_any(self, request: Request) -> asyncio.Future[Answer]:
-        """Sends the request once, in the loop's thread. One that cannot be sent is answered, too."""
+        """Sends the request once, on the loop's thread.
+
+        If the address is bad, the answer says so: this never raises.
+        """
         try:
             return self.ask(request, self._kind.MOST_BYTES, self._kind.TIMEOUT_SECONDS)
         except ValueError as refusal:

@@ -1,4 +1,4 @@
-"""The fetcher of a worker process: keeps downloads of files under way, those of many channels at once."""
+"""The fetcher of a worker process: downloads files, for many channels at once."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _CUT = Verdict(Outcome.LATER, code="cut", detail="The file did not arrive comple
 
 
 class Fetcher(FairDesk[Dispatch, Fetched]):
-    """The owners are channels."""
+    """A fair desk whose owners are channels."""
 
     asks_providers = True
 
     def send(self, dispatch: Dispatch) -> None:
-        """Fetches the file."""
+        """Starts fetching the file."""
         self.loop.create_task(self._fetch(dispatch))
 
     def broken(self, outcome: Fetched) -> Fetched:
-        """The file is given up."""
+        """Returns the outcome that gives the file up."""
         return Fetched(outcome.claimed, verdict=_BROKEN)
 
     async def _fetch(self, dispatch: Dispatch) -> None:
@@ -48,7 +48,7 @@ class Fetcher(FairDesk[Dispatch, Fetched]):
         found = dispatch.located or await self._located(dispatch)
         if isinstance(found, Verdict):
             return found
-        # One byte more shows that the file is too large.
+        # Asks for one byte more than allowed, to notice a file that is too large.
         answer = await self.ask(found, media.MOST_BYTES + 1, fetches.TIMEOUT_SECONDS)
         if not answer.ok:
             return _missed(answer)
@@ -63,8 +63,11 @@ class Fetcher(FairDesk[Dispatch, Fetched]):
 
 
 def _missed(answer: Answer) -> Verdict:
-    """Links end, so whatever the status is, the link that the provider gives next time may work."""
+    """Returns the verdict on a failed download.
+
+    Links expire, so the provider's next link may work, whatever the status was.
+    """
     is_final = answer.error_code == "private_address"
-    # Not the target of a redirect: it may contain a token.
+    # Leaves out the target of a redirect, because it may contain a token.
     detail = answer.error_without_target
     return Verdict(Outcome.FAILED if is_final else Outcome.LATER, code=answer.error_code, detail=detail)

@@ -12,7 +12,7 @@ from workers.sender import Sender
 def serve(lane: Mail) -> None:
     """Declares the lane's actor in this process."""
     serve_by(Sender(lane))
-    # Everything there is now stays, and attempts leave hardly any cycles: the collector would run five times a second
-    # for nothing.
+    # Everything that exists now stays, and attempts leave hardly any cycles. By default, the collector would run five
+    # times a second for nothing.
     gc.freeze()
     gc.set_threshold(10_000)

@@ -1,4 +1,4 @@
-"""The actors of queues of mail: empty the mailboxes that their bells name."""
+"""The actors of mail queues: they empty the mailboxes that their bells name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ log = structlog.get_logger(__name__)
 
 
 def serve(mail: Mail, work: Callable[[str], None]) -> None:
-    """Declares the actor in this process. `work` is called with each owner in turn; one that fails stops no other."""
+    """Declares the mail's actor in this process.
+
+    The actor calls `work` with each owner in turn. If one fails, the others are still served.
+    """
 
     @dramatiq.actor(queue_name=mail.queue, actor_name=mail.queue)
     def empty(*owners: str) -> None:
@@ -27,7 +30,7 @@ def serve(mail: Mail, work: Callable[[str], None]) -> None:
 
 
 def serve_together(mail: Mail, work: Callable[..., None]) -> None:
-    """The same for shared mail: `work` is called with all the owners of a message at once."""
+    """Declares the actor of shared mail: it calls `work` with all owners of a message at once."""
 
     @dramatiq.actor(queue_name=mail.queue, actor_name=mail.queue)
     def empty(*owners: str) -> None:
@@ -35,7 +38,7 @@ def serve_together(mail: Mail, work: Callable[..., None]) -> None:
 
 
 def serve_by(desk: Desk[Any, Any]) -> None:
-    """Declares the actor of the desk's mail in this process, which ends only when the desk has stopped."""
+    """Declares the actor of the desk's mail. The process then ends only after the desk has stopped."""
     serve_together(desk.mail, desk.wake)
     add(Closing(desk))
 

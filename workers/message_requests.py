@@ -1,4 +1,4 @@
-"""Message requests: the requests to the provider that send one message, and what their answers mean."""
+"""Message requests: sends a message by requests to its provider, and interprets the answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workers.backoff import Faults
 
 log = structlog.get_logger(__name__)
 
-# Messages with a file that may be under way: each file is in memory as a whole.
+# How many messages with a file may be under way: each file is in memory as a whole.
 MOST_FILES = 8
 FILES_PAUSE_SECONDS = 0.5
 
@@ -33,7 +33,7 @@ _NO_FILE = Verdict(Outcome.FAILED, code="no_file", detail="The file is not there
 
 
 class NotAsked(Exception):
-    """The message was not sent, and its provider has not been asked to."""
+    """The message was not sent: no provider was asked to send it."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.code)
@@ -41,14 +41,14 @@ class NotAsked(Exception):
 
 
 class MessageRequests:
-    """Sends messages with `ask`, in one event loop. Once `is_stopping` is set, no message is begun any more."""
+    """Sends messages with `ask`, on one event loop. Begins no message once `is_stopping` is set."""
 
     def __init__(self, ask: Callable[[Request], asyncio.Future[Answer]], is_stopping: threading.Event) -> None:
         self._ask = ask
         self._is_stopping = is_stopping
         self._files = 0  # messages with a file that are under way
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="files")
-        self._faults: defaultdict[str, Faults] = defaultdict(Faults)  # by channel
+        self._faults: defaultdict[str, Faults] = defaultdict(Faults)  # the faults of each channel's provider
 
     async def send(self, dispatch: Dispatch) -> Sending:
         """Sends the message once. Never raises."""
@@ -76,7 +76,10 @@ class MessageRequests:
         )
 
     async def _prepare(self, dispatch: Dispatch) -> tuple[Outgoing, asyncio.Future[Answer]]:
-        """The message, and the future of the answer to the request that sends it. Raises NotAsked."""
+        """Makes all requests before the one that sends the message, then begins that one.
+
+        Raises NotAsked. Returns the message, and the future of the answer.
+        """
         kind, account = dispatch.kind, dispatch.account
         self._check_stopping()
         file = await self._load(dispatch.attachments[0]["id"]) if dispatch.attachments else None
@@ -94,7 +97,10 @@ class MessageRequests:
         return outgoing, self._ask(kind.sending(account, outgoing, prepared))
 
     async def _outcome(self, dispatch: Dispatch, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """Reads the answer, or the answer to the replacement of a message that the provider refused."""
+        """Interprets the answer.
+
+        If the provider refused the message and there is a replacement, sends that and interprets its answer.
+        """
         try:
             instead = dispatch.kind.instead(outgoing, answer)
             again = self._ask(dispatch.kind.sending(dispatch.account, instead, None)) if instead else None
@@ -132,13 +138,16 @@ class MessageRequests:
             raise NotAsked(_STOPPED)
 
     def _check_left(self, dispatch: Dispatch, answer: Answer) -> None:
-        """A provider that cannot be reached is tried again, at growing intervals."""
+        """Raises NotAsked if the request cannot have arrived.
+
+        The message is tried again, after a pause that grows while the provider cannot be reached.
+        """
         if not answer.may_have_arrived:
             seconds = self._faults[dispatch.claimed.owner].pause()
             raise NotAsked(replace(unanswered(answer), pause_seconds=seconds))
 
     def _paused(self, dispatch: Dispatch, verdict: Verdict) -> Verdict:
-        """A provider that fails gets messages at growing intervals: what becomes of each is not known."""
+        """Adds a growing pause if the provider fails, because the fate of each message is unknown."""
         if verdict.outcome is Outcome.UNKNOWN and verdict.pauses == "channel":
             return replace(verdict, pause_seconds=self._faults[dispatch.claimed.owner].pause())
         self._faults.pop(dispatch.claimed.owner, None)

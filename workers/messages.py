@@ -1,7 +1,7 @@
-"""The `messages` process: sends the outbound messages of channels, and processes what comes in over them.
+"""The `messages` process: sends channels' outbound messages, and processes what comes in.
 
-Its queues are `messages`, `read-receipts`, which tell providers what members have read, `arrivals`, and `fetches`, for
-the files that arrivals name.
+Its queues are `messages`, `read-receipts` (tell providers what members have read), `arrivals`, and `fetches` (files
+that arrivals name).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which mailboxes a desk looks into: those that may have mail now, those that will at a time, and the bells of all."""
+"""Which mailboxes a desk looks into, and when: those with mail now, and those with mail later."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ HOLDING_BACK_SECONDS, LOOKS_EVERY_SECONDS = 0.1, 0.005
 
 
 class Owners:
-    """The owners that a desk was woken for. Used by the desk's thread; `ring` and `hold_back` by any.
+    """The owners that a desk was woken for. Any thread may call `ring` and `hold_back`.
 
-    The order in each cycle is `listen`, `hear`, the claim and `looked_into`. So what is rung for while the desk claims
-    is looked into in the next one.
+    All else is for the desk's thread. In each cycle, the order is `listen`, `hear`, the claim and `looked_into`. So the
+    next cycle looks into mailboxes whose bells ring during the claim.
     """
 
     def __init__(self, mail: Mail) -> None:
-        self.awake: dict[str, None] = {}  # they may have mail now; the one to be served next comes first
-        self.new: dict[str, None] = {}  # those of them that were rung for since they were last looked into
+        self.awake: dict[str, None] = {}  # owners that may have mail now, the next to be served first
+        self.new: dict[str, None] = {}  # those that are awake and whose bell rang since they were last looked into
         self._mail = mail
-        self._bells: deque[str] = deque()  # that rang since `listen`
-        self._rung: set[str] = set()  # whose bells are not heard yet
+        self._bells: deque[str] = deque()  # owners whose bells rang since `listen`
+        self._rung: set[str] = set()  # owners whose bells are not heard yet
         self._later: dict[str, float] = {}  # when to look again, on the monotonic clock
-        self._closed: set[str] = set()  # those of them that have nothing to be had before
+        self._closed: set[str] = set()  # those in `_later` that get nothing before their time
 
     def ring(self, owners: Iterable[str]) -> None:
-        """Their bells have rung."""
+        """Notes that the bells of these owners have rung."""
         self._bells.extend(owners)
 
     def hold_back(self, most: int) -> None:
-        """Waits while more than that wait for their first room: bells that stay in the queue are passed by new ones.
+        """Waits while more than `most` owners wait for their first room, but only briefly.
 
-        Not for long: owners that hang, however many, must not keep the others from being rung for.
+        New bells can pass bells that stay in the queue, but not owners in memory. The wait is brief because any number
+        of hanging owners must not delay the bells of the others.
         """
         ends = time.monotonic() + HOLDING_BACK_SECONDS
         while len(self.new) + len(self._bells) > most and time.monotonic() < ends:
             time.sleep(LOOKS_EVERY_SECONDS)
 
     def listen(self) -> None:
-        """Wakes those that were rung for, and those whose time has come."""
+        """Wakes the owners whose bells rang, and those whose time has come."""
         now = time.monotonic()
         for owner in [owner for owner, at in self._later.items() if at <= now]:
             del self._later[owner]
@@ -57,21 +58,22 @@ class Owners:
                 self.new.setdefault(owner)
 
     def wake(self, owner: str) -> None:
-        """The owner may have mail now. One that is closed stays so."""
+        """Marks an owner that may have mail now. An owner that is closed stays asleep."""
         if owner not in self._closed:
             self.awake.setdefault(owner)
 
     def hear(self, owners: Collection[str]) -> None:
-        """Their mailboxes are about to be looked into: bells that ring from now on are new ones.
+        """Hears the owners' bells, so that mail that comes from now on rings again.
 
-        A bell that is not heard keeps new mail from ringing again: that of an owner that is closed, or has no room.
+        Call it just before looking into the mailboxes. Until then, the unheard bell of an owner keeps new mail from
+        ringing. That is intended for owners that are closed or have no room.
         """
         if heard := self._rung.intersection(owners):
             self._rung -= heard
             mailbox.hear(self._mail, *heard)
 
     def looked_into(self, owners: Iterable[str], more: Iterable[str], pauses: Mapping[str, Pause]) -> None:
-        """These were: those that may have `more` go behind all others, the rest sleeps, for as long as its pause."""
+        """Puts owners that may have `more` behind all others; the rest sleep, for their pause if any."""
         for owner in owners:
             del self.awake[owner]
             self.new.pop(owner, None)
@@ -80,7 +82,7 @@ class Owners:
             self.look_in(owner, pause)
 
     def look_in(self, owner: str, pause: Pause) -> None:
-        """Looks into the mailbox when the pause is over, or earlier if it was going to."""
+        """Looks into the mailbox when the pause ends, or earlier if that was planned already."""
         at = time.monotonic() + pause.seconds
         if pause.is_closed:
             self._closed.add(owner)
@@ -92,17 +94,17 @@ class Owners:
             self._later[owner] = min(at, self._later.get(owner, at))
 
     def rest_seconds(self) -> float:
-        """How long it is until the first pause ends; infinite if there is none."""
+        """Returns the seconds until the first pause ends; infinite if there is none."""
         return max(0.0, min(self._later.values(), default=math.inf) - time.monotonic())
 
     def drop(self, owners: Collection[str]) -> None:
-        """Others look into their mailboxes from now on."""
+        """Leaves the owners' mailboxes to other processes."""
         self.hear(owners)
         for owner in owners:
             self._forget(owner)
 
     def leave(self) -> None:
-        """Rings for all that may have mail, now or later, so that other processes take them over."""
+        """Rings for all owners that may have mail, now or later, so that other processes serve them."""
         self.listen()
         left = {*self.awake, *self._later, *self._rung}
         if left:

@@ -1,45 +1,45 @@
-"""Pacing: how many requests a process works on at once, and how long its desk waits between its cycles."""
+"""Pacing: how many requests a process works on at once, and how its desk rests after cycles."""
 
 from __future__ import annotations
 
 import time
 
-# The process
+# Bounds of the process.
 
-# Requests that a process works on at once, however busy it is.
+# How many requests a process may work on at once, at least, however busy it is.
 LEAST_CAPACITY = 128
-# Requests under way in a process at any moment, those of endpoints that hang included.
+# How many requests a process may have under way, including those of endpoints that hang.
 MOST_UNDER_WAY = 1000
-# Requests that wait longer than this for the event loop show that the process works on too many.
+# If requests wait longer than this for the event loop, the process works on too many.
 MOST_LAG_SECONDS = 0.015
-# After each cycle the slow lane sleeps this many cycle times, which are long while processors are scarce, so that late
-# and slow deliveries leave them to others.
+# How many cycle times the slow lane sleeps after each cycle. Cycles take long while processors are scarce, so late and
+# slow deliveries leave the processors to others.
 GIVING_WAY = 3
-# Cycles in a row in which a mailbox filled its window, after which it is rung for: other processes may have room.
+# After so many cycles in a row in which a mailbox filled its window, its bell rings: other processes may have room.
 CALL_EVERY = 8
 
-# An endpoint
+# Bounds of an endpoint.
 
-# Requests under way for an endpoint that has the process to itself; one among others has its share of these, at least
-# a quarter: more would make the cycles longer, and all wait for them.
+# How many requests an endpoint may have under way if it has the process to itself. Among others, it gets a share of
+# these, at least a quarter. Larger shares would make the cycles longer, and all endpoints wait for them.
 MOST = 256
-# Requests under way in the slow lane for one that does not answer quickly.
+# How many requests an endpoint in the slow lane may have under way while it answers slowly.
 MOST_IN_SLOW_LANE = 16
-# An answer that takes longer is slow, one that takes less is quick.
+# An answer that takes at least this long is slow; any other is quick.
 SLOW_SECONDS = 2.0
-# Quick successes in a row after which an endpoint has recovered.
+# After so many quick successes in a row, an endpoint has recovered.
 RECOVERED_AFTER = 10
-# Mail that has waited for longer is a backlog's, where that of others is fresh.
+# Mail that has waited for longer belongs to a backlog, if mail of others is fresh.
 BACKLOG_SECONDS = 1.0
-# Half of that, so that an endpoint's own mail is not taken for the fresh mail of others while it turns into a backlog.
+# Half of it, so that an endpoint's own mail does not count as fresh mail of others while its backlog builds up.
 FRESH_SECONDS = BACKLOG_SECONDS / 2
 
 
 class Pace:
-    """How many requests, of all endpoints, the process works on at once: `capacity`.
+    """How many requests of all endpoints the process works on at once: `capacity`.
 
-    It grows while more are wanted and the event loop takes them up at once, and shrinks while they wait for the loop.
-    More than the loop can work on would only open connections.
+    The capacity grows while more requests are wanted and the event loop begins them at once. It shrinks while they wait
+    for the loop. Beyond what the loop can work on, more requests would only open connections.
     """
 
     def __init__(self) -> None:
@@ -48,16 +48,19 @@ class Pace:
 
     @property
     def is_behind(self) -> bool:
-        """Whether even the least capacity is too much, so that the process itself makes endpoints look slow."""
+        """Whether even LEAST_CAPACITY is too much, so that the process itself makes endpoints look slow."""
         return self.capacity == LEAST_CAPACITY and self._lag > MOST_LAG_SECONDS
 
     @property
     def can_grow(self) -> bool:
-        """Whether the capacity is less than it can ever be."""
+        """Whether the capacity is below its maximum."""
         return self.capacity < MOST_UNDER_WAY
 
     def keep(self, handed_over: float, *, is_short: bool) -> None:
-        """Called by the loop when it takes up what it was handed then; `is_short`: more requests are wanted."""
+        """Adjusts the capacity. The loop calls this when it begins what it was handed at `handed_over`.
+
+        `is_short`: more requests are wanted.
+        """
         self._lag = time.monotonic() - handed_over
         if self._lag > MOST_LAG_SECONDS:
             self.capacity = max(LEAST_CAPACITY, self.capacity * 3 // 4)

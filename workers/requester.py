@@ -1,4 +1,7 @@
-"""The requester of a worker process: sends mail whose rows ask for one request each, that of many owners at once."""
+"""The requester of a worker process: sends mail whose rows ask for one request each.
+
+It serves many owners at once.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,15 @@ from workers.fair_desk import FairDesk
 
 
 class Requester(FairDesk[Dispatch, Outcome]):
-    """A request is sent once in an attempt, and its answer is the outcome."""
+    """Sends a request once in each attempt, whose outcome is the answer."""
 
     def send(self, dispatch: Dispatch) -> None:
-        """Sends the request once."""
+        """Starts sending the request once."""
         answered = self.ask_any(dispatch.request)
         answered.add_done_callback(lambda done: self._receive(dispatch, done.result()))
 
     def broken(self, outcome: Outcome) -> Outcome:
-        """As if there had been no answer."""
+        """Returns the outcome of a request that got no answer."""
         return replace(outcome, answer=failed(Reason.BAD_ADDRESS, "The response could not be recorded."))
 
     def _receive(self, dispatch: Dispatch, answer: Answer) -> None:

@@ -1,7 +1,7 @@
-"""The `retries` process: makes retries, replays and channels' requests due at their time, and serves what is rare.
+"""The `retries` process: wakes retries, replays and channel requests, and serves rare mail.
 
-Its queues are `sweeps`, which change the deliveries of an endpoint, `replays`, which send chosen deliveries again, and
-`channel-requests`, which ask providers to connect channels, or to end the connection.
+Its queues are `sweeps` (change an endpoint's deliveries), `replays` (send chosen deliveries again) and
+`channel-requests` (ask providers to connect or disconnect channels).
 """
 
 from __future__ import annotations

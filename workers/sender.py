@@ -1,4 +1,4 @@
-"""The sender of a worker process: keeps a window of requests under way for each endpoint that has mail."""
+"""The sender of a worker process: keeps a window of requests under way for each endpoint."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ log = structlog.get_logger(__name__)
 
 
 class Sender(Desk[Dispatch, Outcome]):
-    """A delivery whose worker dies is sent again by another one when its lease ends. The owners are endpoints.
+    """A desk whose owners are endpoints. It never waits for a row lock.
 
-    The desk never waits for a row lock.
+    If a worker dies, another one sends its deliveries again when the lease ends.
     """
 
     def __init__(self, lane: Mail) -> None:
         super().__init__(lane, settings().webhook_timeout_seconds)
         self._lane = lane
         self._windows = Windows(slow_lane=lane is lanes.SLOW)
-        self._filled: Counter[str] = Counter()  # how often in a row each that is not restrained filled its window
+        self._filled: Counter[str] = Counter()  # in how many cycles in a row an unrestrained endpoint filled its window
         self._faults = Faults()  # used by the loop's thread
         self._pace = Pace()
 
     @property
     def grace_seconds(self) -> float:
-        """Attempts end by themselves before this time."""
+        """The length of a lease: every attempt ends by itself within it."""
         return lanes.lease_seconds()
 
     @property
     def most_new(self) -> int:
-        """As many as may get a request in one cycle."""
+        """As many owners as may get a request in one cycle."""
         return self._pace.capacity // 2
 
     def gather(self, cycle_seconds: float) -> None:
-        """In the slow lane also leaves processors to others."""
+        """Waits as every desk does. In the slow lane, also leaves the processors to others."""
         super().gather(cycle_seconds)
         if self._lane is lanes.SLOW:
             self.is_stopping.wait(pacing.GIVING_WAY * cycle_seconds)
 
     def rooms(self) -> Mapping[str, int]:
-        """What is left of the windows of the endpoints that are awake and stay in this lane."""
+        """Returns the room in the windows of endpoints that are awake and stay in this lane."""
         self._change_lanes()
         if self._lane is lanes.FAST:
-            # In the slow lane the bells of full windows stay unheard, or each new delivery would ring them again.
+            # In the slow lane, bells of full windows stay unheard. Otherwise each new delivery would ring them again.
             self.owners.hear(self.owners.awake)
         rooms = self._windows.rooms(self.owners.awake, self._pace.capacity, self.owners.new)
         if not rooms and self.owners.awake and self._windows.is_short and self._pace.can_grow:
-            # Nothing else is handed to the loop that would show whether it keeps up.
+            # Only this shows whether the loop keeps up, because nothing else is handed to it now.
             self._keep_pace()
             self.loop.call_soon_threadsafe(self.look_again)
         return rooms
 
     def claim(self, rooms: Mapping[str, int]) -> Batch:
-        """Claims deliveries. An endpoint that filled its window when it was last looked into is not restrained."""
+        """Claims deliveries. An endpoint that filled its window the last time cannot be restrained."""
         batch = attempts.claim_all(self._lane, rooms, unsure=rooms.keys() - self._filled)
         self._call_others(rooms, set(batch.more).difference(batch.restrained))
         if batch.dispatches:
@@ -80,11 +80,11 @@ class Sender(Desk[Dispatch, Outcome]):
         return batch
 
     def begin(self, claimed: Claimed) -> None:
-        """Takes room of the endpoint's window."""
+        """Takes room in the endpoint's window."""
         self._windows.begin(claimed.owner, claimed.key, claimed.waited)
 
     def send(self, dispatch: Dispatch) -> None:
-        """Makes one attempt."""
+        """Starts one attempt."""
         try:
             answered = self.outbound.post(dispatch.address, dispatch.body, dispatch.headers())
         except Exception as error:
@@ -93,17 +93,20 @@ class Sender(Desk[Dispatch, Outcome]):
         answered.add_done_callback(partial(self._receive, dispatch))
 
     def record(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        """Records attempts; returns those whose delivery or endpoint somebody else has locked."""
+        """Records attempts. Returns those whose delivery or endpoint another transaction has locked."""
         return attempts.record(outcomes)
 
     def broken(self, outcome: Outcome) -> Outcome:
-        """As if it had not been sent; it is tried again when its lease would have ended."""
+        """Returns the outcome of an attempt that was not sent.
+
+        The delivery is tried again after the length of a lease.
+        """
         return replace(outcome, answer=failed(Reason.NOT_SENT), pause_seconds=lanes.lease_seconds())
 
     def end(self, outcome: Outcome) -> None:
-        """Makes room for another attempt, which is the next one of an endpoint that wants order."""
+        """Makes room for another attempt. An ordered endpoint is awake at once for its next delivery."""
         claimed, answer = outcome.claimed, outcome.answer
-        # A fault of ours says nothing about how fast the endpoint is.
+        # A fault on our side says nothing about how fast the endpoint is.
         seconds = 0.0 if answer.is_ours else answer.duration_ms / 1000
         self._windows.end(claimed.owner, claimed.key, answer.ok, seconds)
         if outcome.dispatch.is_ordered:
@@ -124,7 +127,7 @@ class Sender(Desk[Dispatch, Outcome]):
             lanes.ring(leaving)
 
     def _call_others(self, rooms: Mapping[str, int], filled: Collection[str]) -> None:
-        """Rings for mailboxes that go on filling their windows: other processes may have room."""
+        """Rings for mailboxes that keep filling their windows: other processes may have room."""
         for owner in rooms.keys() - filled:
             self._filled.pop(owner, None)
         for owner in filled:
@@ -133,7 +136,7 @@ class Sender(Desk[Dispatch, Outcome]):
                 mailbox.ring_again(self._lane, owner)
 
     def _keep_pace(self) -> None:
-        """Has the loop show whether it keeps up with what it is handed."""
+        """Measures whether the loop keeps up with what it is handed."""
         keep = partial(self._pace.keep, time.monotonic(), is_short=self._windows.is_short)
         self.loop.call_soon_threadsafe(keep)
 

@@ -1,4 +1,7 @@
-"""The `slow-deliveries` queue: sends to endpoints that are slow or have a backlog, in processes of their own."""
+"""The `slow-deliveries` queue: sends to slow endpoints and endpoints with a backlog.
+
+Its processes serve nothing else.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 from app.domain.deliveries import lanes
 from workers.lane import serve
 
-# Mail that is late already must not delay the rest while processors are scarce. Threads started later inherit this.
+# While processors are scarce, mail that is late already must not delay the rest. Threads started later inherit this.
 os.setpriority(os.PRIO_PROCESS, 0, 10)
 
 serve(lanes.SLOW)

@@ -1,4 +1,7 @@
-"""A Redis broker whose consumers block in Redis until a message comes, so that an idle worker costs next to nothing."""
+"""A Redis broker whose consumers block in Redis until a message comes.
+
+An idle worker costs next to nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from app import bells
 
 
 class WaitingBroker(RedisBroker):
-    """Dramatiq's Redis broker; only waiting differs."""
+    """Dramatiq's Redis broker with other consumers."""
 
     @property
     def consumer_class(self) -> type[_RedisConsumer]:
@@ -24,10 +27,11 @@ class WaitingBroker(RedisBroker):
 
 
 class WaitingConsumer(_RedisConsumer):
-    """Where Dramatiq's consumer sleeps and polls, this one waits: for a message, or for room to take one."""
+    """Waits for a message, or for room to take one, instead of sleeping and polling."""
 
     def __init__(self, broker: RedisBroker, queue_name: str, prefetch: int, timeout: int) -> None:
-        # Dramatiq fetches twice as many messages as it has threads. Those it cannot begin stay for others.
+        # Dramatiq fetches twice as many messages as it has threads. This leaves messages that it cannot begin to
+        # others.
         super().__init__(broker, queue_name, max(1, prefetch // 2), timeout)  # type: ignore[no-untyped-call]
         self._queue_key = f"{broker.namespace}:{queue_name}"
         self._longest = timeout / 1000
@@ -46,12 +50,12 @@ class WaitingConsumer(_RedisConsumer):
             return self._fetch_in_turn()
 
     def _fetch_in_turn(self) -> MessageProxy | None:
-        """Begins with the newest message in every other turn, so that a backlog holds up no message that is new.
+        """Fetches the newest message in every other turn, so that a backlog delays no new message.
 
-        Half of the turns remain for the oldest, so the backlog cannot starve either.
+        The other turns are for the oldest message, so the backlog does not starve either.
         """
         newest, self._newest_next = self._newest_next, not self._newest_next
-        # Moves a message to the head of its own list: waits until there is one and takes nothing.
+        # Moves a message to the head of its own list, which waits until there is one, and takes nothing.
         end = "RIGHT" if newest else "LEFT"
         self.broker.client.blmove(self._queue_key, self._queue_key, self._longest, end, "LEFT")
         message = self._fetch()
@@ -74,14 +78,17 @@ class WaitingConsumer(_RedisConsumer):
             super().requeue(messages)  # type: ignore[no-untyped-call]
 
     def _fetch(self) -> MessageProxy | None:
-        # The parent sleeps if it finds nothing, and this consumer has waited already.
+        # The parent would sleep if it finds nothing, but this consumer has waited already.
         self.timeout = self.misses = 0
         return super().__next__()  # type: ignore[no-untyped-call,no-any-return]
 
 
 @contextmanager
 def _refused_as_away() -> Iterator[None]:
-    """Dramatiq tries again after ConnectionClosed only; a full Redis refuses with another error even to fetch."""
+    """Turns errors of Redis into ConnectionClosed, because Dramatiq tries again only after that.
+
+    A full Redis refuses even a fetch with another error.
+    """
     try:
         yield
     except redis.RedisError as error:

@@ -1,4 +1,7 @@
-"""The `writes` and `fan-outs` queues: apply accepted writes, and make the deliveries of events that have many."""
+"""The `writes` and `fan-outs` queues: apply accepted writes, and fan out large events.
+
+Fanning out creates the deliveries of an event that has many.
+"""
 
 from __future__ import annotations
 

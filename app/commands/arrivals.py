@@ -11,7 +11,7 @@ from app.models.arrivals import Arrival
 
 @click.group("arrivals", cls=Commands)
 def arrivals_group() -> None:
-    """Arrivals over channels that were given up."""
+    """Arrivals over channels that could not be processed and were given up."""
 
 
 @arrivals_group.command("list")
@@ -19,7 +19,7 @@ def arrivals_group() -> None:
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="NUMBER")
 @as_json
 def list_failed(after: str | None, limit: int, *, as_json: bool) -> None:
-    """List what was given up, oldest first, without what it says."""
+    """List the arrivals that were given up, oldest first, without their content."""
     print_list("arrivals", map(arrivals.represent, Arrival.failed(after, limit)), as_json=as_json)
 
 
@@ -27,7 +27,7 @@ def list_failed(after: str | None, limit: int, *, as_json: bool) -> None:
 @click.argument("arrival_id", metavar="[ARRIVAL_ID]", required=False)
 @click.option("--all", "is_all", is_flag=True, help="Retry everything that was given up.")
 def retry(arrival_id: str | None, *, is_all: bool) -> None:
-    """Process an arrival again, or all; prints how many as JSON."""
+    """Process one arrival again, or all that were given up; prints how many as JSON."""
     if (arrival_id is None) != is_all:
         raise click.UsageError("Give either an identifier (arr_…) or --all.")
     print_json({"retried": arrivals.retry(arrival_id)})

@@ -1,4 +1,4 @@
-"""Shared by the commands: groups that turn expected errors into one line, names, times, and output."""
+"""Shared parts of the commands: groups that report expected errors, types of arguments, output."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from app.database import DatabaseAway, DatabaseRefuses
 from app.errors import BellhopError, Invalid, first_line
 from app.lib import json, normalization
 
-# The widths of a table's columns are those of its first rows.
+# The first rows decide the widths of a table's columns.
 MEASURED = 100
 
 
 class Command(click.Command):
-    """A command that reads the settings only when it runs: help and usage errors need none."""
+    """Reads the settings only when the command runs: help and usage errors need no settings."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command, connected to the database. Raises SettingsError."""
@@ -36,13 +36,13 @@ class Command(click.Command):
 
 
 class Commands(click.Group):
-    """A group of commands that prints expected errors as one line and exits with 1."""
+    """A group of commands. Prints an expected error in a line, and exits with 1."""
 
     command_class = Command
-    group_class = type  # click: subgroups are of this class, too
+    group_class = type  # click: the class of subgroups is the same
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command in the group, with its expected errors as exits."""
+        """Runs the command. Prints an expected error and exits with 1."""
         try:
             return super().invoke(ctx)
         except Invalid as error:
@@ -58,7 +58,7 @@ class Commands(click.Group):
 
 
 def name(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """The name that an argument gives. Raises click.BadParameter."""
+    """Validates an argument that is a name. Raises click.BadParameter."""
     try:
         return normalization.name(value)
     except ValueError as error:
@@ -72,7 +72,7 @@ class Age(click.ParamType[timedelta]):
     _UNITS: Mapping[str, str] = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """The length of time."""
+        """Parses the length of time."""
         found = re.fullmatch(r"(\d{1,6})([smhd])", value, re.ASCII)
         if found is None:
             self.fail(f"'{value}' is no age such as 90s, 15m, 1h or 2d.", param, ctx)
@@ -80,12 +80,12 @@ class Age(click.ParamType[timedelta]):
 
 
 class Time(click.ParamType[datetime]):
-    """A time in ISO 8601; one that names no zone is of UTC."""
+    """A time in ISO 8601; in UTC if it names no zone."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The time in UTC."""
+        """Parses the time, and converts it to UTC."""
         try:
             at = datetime.fromisoformat(value)
             return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
@@ -94,7 +94,7 @@ class Time(click.ParamType[datetime]):
 
 
 def password() -> str:
-    """A password from a prompt, or from standard input if that is no terminal."""
+    """Reads a password from a prompt, or from standard input if that is no terminal."""
     if sys.stdin.isatty():
         return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
     return sys.stdin.readline().rstrip("\r\n")
@@ -104,7 +104,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="JSON on a termin
 
 
 def for_people(as_json: bool) -> bool:
-    """Whether output is read by people: it goes to a terminal, and JSON was not asked for."""
+    """Whether people read the output: it goes to a terminal, and JSON was not asked for."""
     return sys.stdout.isatty() and not as_json
 
 
@@ -114,7 +114,10 @@ def print_json(document: object) -> None:
 
 
 def print_list(name: str, rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Prints the rows as they come: as a table for people, else as the document `{name: […]}`, a row on each line."""
+    """Prints the rows as they come: as a table for people, else as JSON.
+
+    The JSON document is `{name: […]}`, with a row on each line.
+    """
     if for_people(as_json):
         _print_table(iter(rows))
         return
@@ -126,7 +129,7 @@ def print_list(name: str, rows: Iterable[Mapping[str, Any]], *, as_json: bool) -
 
 
 def print_whole(document: Mapping[str, Any], *, as_json: bool) -> None:
-    """Prints the document: for people a member on each line, else as JSON."""
+    """Prints the document: for people one member on each line, else as JSON."""
     if not for_people(as_json):
         print_json(document)
         return
@@ -137,7 +140,10 @@ def print_whole(document: Mapping[str, Any], *, as_json: bool) -> None:
 
 @contextmanager
 def progress(count: Callable[[], int]) -> Iterator[Callable[[int], object]]:
-    """What to call with how many more are done: on a terminal it moves a bar of the length that `count` returns."""
+    """Yields a function to call with the number of items just done. On a terminal, it moves a bar.
+
+    `count` returns the length of the bar. It is called only on a terminal.
+    """
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -164,7 +170,7 @@ def _print_cells(cells: Sequence[str], widths: Sequence[int]) -> None:
 
 
 def _shown(value: Any) -> str:
-    """The value in a line of text. What others wrote cannot control the terminal."""
+    """Formats the value as text in a line. Text that others wrote cannot control the terminal."""
     if value is None:
         return "-"
     if isinstance(value, datetime):

@@ -1,4 +1,4 @@
-"""Writes that commands ask for: accepted as those of the API are, and applied here, so that no worker has to run."""
+"""Writes that commands request: accepted like writes of the API, and applied in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ PAUSE_SECONDS = 0.02
 
 
 def accept(workspace_id: str, kind: str, payload: Mapping[str, Any], resource_id: str | None) -> Job:
-    """Accepts a write of the operator's. The audit log shows it: where the verb records nothing, that it was asked."""
+    """Accepts a write that the operator requests.
+
+    If its verb writes no audit entry, this adds one that says that the write was requested.
+    """
     write = Write(workspace_id, kind, payload, ids.new("cmd"), resource_id)
 
     def note(job_id: str) -> None:
@@ -28,7 +31,10 @@ def accept(workspace_id: str, kind: str, payload: Mapping[str, Any], resource_id
 
 
 def apply(accepted: Sequence[Job]) -> list[Job]:
-    """The jobs when they have ended. Applies all earlier writes of their workspaces, too, beside any workers."""
+    """Applies the accepted jobs, and returns them once they have ended.
+
+    Also applies all earlier writes of their workspaces. Workers may apply some of them at the same time.
+    """
     ended = list(accepted)
     while waiting := [job for job in ended if not job.is_finished]:
         for workspace_id in {job.workspace_id for job in waiting}:

@@ -1,4 +1,4 @@
-"""`python -m app health`: whether a process on this machine is well. It asks that process, and no server.
+"""`python -m app health`: asks a process on this machine whether it is well, and no other server.
 
 It imports little, because probes run it often.
 """
@@ -18,7 +18,7 @@ TIMEOUT_SECONDS = 5.0
 
 
 class Unwell(Exception):
-    """What is wrong, in a line."""
+    """The process is not well. The text says why, in a line."""
 
 
 @click.command
@@ -37,10 +37,10 @@ def health(process_type: str | None) -> None:
 
 
 def look(process_type: str | None) -> str:
-    """Which process answers, and where. Raises Unwell.
+    """Returns which process answers, and on which port. Raises Unwell.
 
-    A process answers from when it has started, and ends by itself if a thread dies or a loop hangs. It answers while
-    PostgreSQL and Redis are away too: a new one would not do better.
+    A process answers once it has started, and ends by itself if a thread dies or a loop hangs. It also answers while
+    PostgreSQL or Redis is away, because restarting it would not help.
     """
     configured = settings()
     process_type = process_type or _types_at(_first_port())[0]
@@ -70,7 +70,7 @@ def _first_port() -> int:
 
 
 def _types_at(port: int) -> list[str]:
-    """The types of the process that serves its metrics there."""
+    """Returns the types of the process that serves its metrics on that port. Raises Unwell."""
     figures = _get(settings().metrics_host, port, "/metrics")
     if not (named := re.findall(r'^bellhop_processes\{type="([^"]+)"\} [1-9]', figures, re.MULTILINE)):
         raise Unwell(f"{settings().metrics_host}:{port} is no process of Bellhop")

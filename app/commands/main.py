@@ -63,7 +63,7 @@ def upgrade(is_release: bool) -> None:
 
 
 def _stay(manager: str) -> None:
-    """Waits for SIGTERM or SIGINT, holding no connection."""
+    """Waits for SIGTERM or SIGINT, without holding a database connection."""
     click.echo(f"This process waits now, as {manager} ends everything when one ends.")
     database.database.close()
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)

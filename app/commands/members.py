@@ -37,7 +37,10 @@ def create_member(workspace_id: str, email: str, role: str, support: bool) -> No
 @click.argument("email")
 @click.option("--role", type=click.Choice(ROLES), required=True)
 def invite_member(workspace_id: str, email: str, role: str) -> None:
-    """Print a link with which somebody joins the workspace, and sets a password if they have none. For 7 days."""
+    """Print a link for joining the workspace, valid for 7 days.
+
+    Somebody without a password sets one with the link.
+    """
     workspaces.find(workspace_id)
     click.echo(links.invite(workspace_id, email, role).address)
 

@@ -27,17 +27,17 @@ from app.commands.nouns import Noun, Verb
 from app.commands.operating import NOUNS
 from app.errors import NotFound
 
-# Rows that are read together, and those that are changed together.
+# How many rows are read together, and how many are changed together.
 PAGE = 500
 PART = 50
-# Reasons that a verb prints.
+# How many reasons a verb prints.
 MOST_REASONS = 20
 
 Pages = Callable[..., Iterator[Sequence[Any]]]
 
 
 def groups() -> Iterator[click.Group]:
-    """The commands of each noun."""
+    """Yields the group of commands of each noun."""
     for noun in NOUNS:
         group = Commands(noun.name, help=noun.about)
         group.add_command(_list(noun))
@@ -48,7 +48,7 @@ def groups() -> Iterator[click.Group]:
 
 
 def _filters(statuses: Sequence[str]) -> Callable[[Any], Any]:
-    """The options that choose rows."""
+    """Adds the options that filter rows."""
 
     def decorate(command: Any) -> Any:
         for option in (
@@ -94,7 +94,7 @@ def _show(noun: Noun) -> click.Command:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What has come of a verb: how many rows it chose and did, and why not of the first that it was not done for."""
+    """The result of a verb: how many rows were chosen, done and refused, and the first reasons."""
 
     chosen: int = 0
     done: int = 0
@@ -162,7 +162,10 @@ def _count(pages: Pages) -> int:
 
 
 def _do(verb: Verb, pages: Pages, outcome: _Outcome) -> None:
-    """Each part in transactions of its own: what is done stays done, however the command ends."""
+    """Applies the verb to one part after the other.
+
+    Each part has transactions of its own, so finished parts stay done however the command ends.
+    """
     with progress(partial(_count, pages)) as advance:
         for part in pages(size=PART):
             refused = verb.call(part)
@@ -174,7 +177,7 @@ def _do(verb: Verb, pages: Pages, outcome: _Outcome) -> None:
 
 
 def _report(verb: Verb, outcome: _Outcome, *, as_json: bool) -> None:
-    """Prints what has come of it; exits with 1 if there was anything that it was not done for."""
+    """Prints the outcome and exits: with 1 if any row was refused."""
     for reason in outcome.reasons:
         click.echo(f"bellhop: {reason}", err=True)
     if more := outcome.refused - len(outcome.reasons):

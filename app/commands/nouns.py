@@ -1,4 +1,4 @@
-"""Nouns of the commands: rows that operators list, look at and end."""
+"""Nouns of the commands: kinds of rows that operators list, look at and change."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from app.models.base import OwnedModel
 from app.models.workspaces import Workspace
 
 Represented = dict[str, Any]
-# Does it about the rows, and returns why not for those where it cannot be done, by their identifiers.
+# Applies a verb to the rows. Returns why it was refused for some of them, by identifier.
 Call = Callable[[Sequence[Any]], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What can be done about rows of a noun, in a few words.
+    """Something that operators can do to rows of a noun. `help` describes it in a few words.
 
-    `done` is its participle. `among`: the statuses of the rows that `--all` stands for; without any, each row has to be
-    named.
+    `done` is its participle. `among`: the statuses that `--all` covers; if empty, each row has to be named.
     """
 
     help: str
@@ -34,7 +33,10 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A kind of rows, by the plural. `newest` finds those of a workspace: of a status or of any, after a `position`."""
+    """A kind of rows, named by its plural.
+
+    `newest` returns the rows of a workspace with a status (None: any) that come after a `position` (None: all).
+    """
 
     name: str
     about: str
@@ -48,20 +50,20 @@ class Noun:
     position: str = "id"
 
     def find(self, identifier: str) -> Any:
-        """The row, of any workspace. Raises NotFound."""
+        """Returns the row, of any workspace. Raises NotFound."""
         found = self.model.get_or_none(self.model.id == identifier)
         if found is None:
             raise NotFound(f"There is no such identifier; python -m app {self.name} list has some.")
         return found
 
     def row(self, found: Any) -> Represented:
-        """What lists show of it: nothing that contacts or members wrote."""
+        """Returns what lists show of a row: nothing that contacts or members wrote."""
         return {name: getattr(found, name) for name in self.columns}
 
     def pages(
         self, workspace_id: str | None, statuses: Sequence[str | None], older_than: timedelta | None, size: int
     ) -> Iterator[Sequence[Any]]:
-        """All that match, a page at a time: one workspace after the other, then by status, the newest first."""
+        """Yields all matching rows, a page at a time: by workspace, then by status, newest first."""
         before = ids.bound(self.prefix, clock.now() - older_than) if older_than else None
         for owner in [workspaces.find(workspace_id).id] if workspace_id else _workspaces():
             for status in statuses:

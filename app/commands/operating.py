@@ -1,4 +1,4 @@
-"""What operators can do: the nouns of the commands, and the verbs of each."""
+"""What operators can do: the nouns of the commands, and the verbs of each noun."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from app.models.runs import Run, RunStep
 
 
 def _by_job(accept: Callable[[Any], Job]) -> Call:
-    """Accepts a write for each row, and waits for what becomes of it."""
+    """Makes a call that accepts a write for each row, and applies these writes."""
 
     def call(found: Sequence[Any]) -> dict[str, str]:
         refused, accepted = {}, {}
@@ -71,7 +71,7 @@ def _at_once(end: Callable[[Sequence[str]], Collection[str]], why_not: str) -> C
 
 
 def _moves(name: str, states: Sequence[str]) -> dict[str, Verb]:
-    """Pausing, continuing and aborting what takes long."""
+    """The verbs that pause, continue and abort work that takes long."""
     unfinished = tuple(state for state in states if state not in ("done", "aborted"))
     pause, go_on, abort = (_by_write(f"{name}.{verb}") for verb in ("pause", "continue", "abort"))
     after = "Let them go on after a pause, or with the rest after the canary."

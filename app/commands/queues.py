@@ -1,4 +1,4 @@
-"""The command `python -m app queues`: what waits in each queue, and who serves it."""
+"""The command `python -m app queues`: what waits in each queue, and which processes serve it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `python -m app replay`: sends chosen deliveries again and shows how far it has got."""
+"""The command `python -m app replay`: sends chosen deliveries again and shows the progress."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ def _as_json(value: Any) -> Any:
 
 
 def _follow(replay_id: str) -> None:
-    """Works on the replay, beside any workers, and says how far it has got, until it ends or waits for somebody."""
+    """Works on the replay, beside any workers, until it ends or waits for somebody.
+
+    Shows the progress.
+    """
     said = 0.0
     while True:
         mailbox.wake_and_ring(replays.WAITING)

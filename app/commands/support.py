@@ -63,6 +63,9 @@ def enable(email: str) -> None:
 @support.command("remove")
 @click.argument("email")
 def remove(email: str) -> None:
-    """Make it an ordinary account, which keeps its memberships and is no longer staff. Ends its sessions and visits."""
+    """Turn the account into an ordinary one. Ends its sessions and visits.
+
+    It keeps its memberships, and is no longer staff.
+    """
     account = support_accounts.remove(email)
     print_json({"id": account.id, "email": account.email, "support": False})

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, one per thread and replaced when the server has closed it; and transactions."""
+"""Transactions, and connections to PostgreSQL: one per thread, replaced after it was lost."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from app.lib import hangs, vitals
 from app.lib.seldom import Seldom
 from app.sql import Prepared, prepared
 
-# Raised when the server is away or the connection is lost.
+# Raised when the server cannot be reached, or the connection is lost.
 DatabaseAway = (OperationalError, InterfaceError)
-# A missing table or privilege. Migrations bypass peewee.
+# Raised for a missing table or privilege. Migrations bypass peewee, so both classes are needed.
 DatabaseRefuses = (ProgrammingError, psycopg2.ProgrammingError)
 
-# No transaction waits for anything but the database, so an idle one belongs to a frozen process.
-# Every query has an index, but a prepared plan may have been made while a table or a future partition was still empty.
-# Compiling a query takes longer than running it, whatever the planner estimates.
+# No transaction waits for anything but the database, so a session that is idle in a transaction belongs to a frozen
+# process. Every query has an index, but a prepared plan may have been made while a table or a future partition was
+# still empty. Compiling a query takes longer than running it, whatever the planner estimates.
 SESSION = {
     "timezone": "UTC",
     "statement_timeout": "30s",
@@ -46,7 +46,7 @@ _TCP: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-# Has the server end the sessions of a machine that vanished as soon: they hold locks, and count as connections.
+# Has the server end the sessions of a machine that vanished just as fast: they hold locks and use up connections.
 _SERVERS_TCP = {
     "tcp_keepalives_idle": "5s",
     "tcp_keepalives_interval": "3s",
@@ -58,13 +58,13 @@ _SERVERS_TCP = {
 log = structlog.get_logger(__name__)
 
 _SAYING_FULL = Seldom(60.0)
-# A connection used more often than this finds out from its next query whether the server has hung up.
+# A connection that was used within this time finds out from its next query whether the server has hung up.
 _IDLE_SECONDS = 0.1
 _READ = re.compile(r"(\s|--.*\n)*SELECT\b")
 
 
 class Connection(hangs.Connection):
-    """A connection, and the statements prepared on it."""
+    """A connection that knows the statements prepared on it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -74,13 +74,13 @@ class Connection(hangs.Connection):
 class Database(PostgresqlDatabase):
     """PostgreSQL in autocommit mode. Threads do not share connections."""
 
-    # Whether a connection belongs to one session of the server, so that it can prepare statements.
+    # Whether a connection keeps one server session, so that statements can be prepared on it.
     keeps_sessions = True
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._used = threading.local()
         super().__init__(*arguments, **options)
-        # peewee connects under a lock, so one attempt that gets no answer would hold up all threads.
+        # peewee connects under a lock, so a single attempt without an answer would block all threads.
         self._lock = nullcontext()
 
     def _connect(self) -> Any:
@@ -88,7 +88,10 @@ class Database(PostgresqlDatabase):
         return watch.connect(super()._connect)  # type: ignore[misc]
 
     def execute_sql(self, sql: Any, params: Any = None) -> Any:
-        """Runs a statement. Repeats a read whose connection was lost, outside a transaction. Raises DatabaseAway."""
+        """Runs a statement. Raises DatabaseAway.
+
+        Outside a transaction, repeats a read whose connection was lost. Writes are never repeated.
+        """
         if self.in_transaction():
             return self._execute(sql, params)
         # The connection may have been idle for hours.
@@ -98,7 +101,7 @@ class Database(PostgresqlDatabase):
         except DatabaseAway:
             if not (_READ.match(sql.query if isinstance(sql, Prepared) else sql) and self._is_lost()):
                 raise
-            # A read can be repeated. A write may have been committed before the connection was lost.
+            # Only a read can be repeated: a write may have been committed before the connection was lost.
             self.discard()
             return self._execute(sql, params)
 
@@ -116,7 +119,7 @@ class Database(PostgresqlDatabase):
             raise
 
     def _preparing(self, sql: Prepared) -> str:
-        """What executes the query, which is prepared on the connection if it can be."""
+        """Returns the SQL that runs the query; prepares the query first if the session is kept."""
         if not self.keeps_sessions:
             return sql.query
         if sql not in (prepared := self.connection().prepared):
@@ -125,7 +128,7 @@ class Database(PostgresqlDatabase):
         return sql
 
     def freshen(self) -> None:
-        """Drops a connection that the server has closed; the next query opens another.
+        """Drops this thread's connection if the server has closed it; the next query opens another.
 
         Costs no round trip: a closed connection is readable.
         """
@@ -145,7 +148,7 @@ class Database(PostgresqlDatabase):
 
     @contextmanager
     def borrowing(self, other: Database) -> Iterator[None]:
-        """In the block, this thread asks the other database. If that is lost, it asks this one again."""
+        """Runs this thread's queries in the block on `other`, or on this again if `other` is lost."""
         other.freshen()
         borrowed, state = other.connection(), self._state  # type: ignore[attr-defined]
         own = state.conn
@@ -160,7 +163,7 @@ class Database(PostgresqlDatabase):
                 state.set_connection(own)
 
     def borrows(self, other: Database) -> bool:
-        """Whether this thread asks the other database."""
+        """Whether this thread's queries run on `other`."""
         return not other.is_closed() and self._state.conn is other.connection()  # type: ignore[attr-defined]
 
     def _is_lost(self) -> bool:
@@ -173,21 +176,22 @@ class Database(PostgresqlDatabase):
         return bool(poller.poll(0))
 
     def point_at(self, url: str, pooling: str, connections: type[Connection] = Connection) -> None:
-        """Opens no connection; the first query does.
+        """Sets the address. Opens no connection; the first query does.
 
-        With `transaction`, a pooler gives each transaction a session of the server, and makes the settings of SESSION.
+        With `pooling` "transaction", a pooler gives each transaction a session of the server. The pooler then has to
+        apply the settings of SESSION.
         """
         url = url.replace("postgres://", "postgresql://", 1)
         self.keeps_sessions = pooling == "session"
         self.init(url, connection_factory=connections, options=self._options(), **_TCP)
 
     def watch(self, name: str) -> None:
-        """Watches the server in a thread of that name: what waits for one that hangs fails then."""
+        """Watches the server in a thread of that name. Queries that wait for a hung server then fail."""
         watch: hangs.Watch = self.connect_params["connection_factory"].watch
         vitals.start(watch.run, name, self.connect_beside, threading.Event())
 
     def connect_beside(self, **options: Any) -> Any:
-        """A further connection to the server. `options`: those of psycopg2."""
+        """Opens another connection to the server. `options` are passed to psycopg2."""
         return psycopg2.connect(self.database, options=self._options(), **options)
 
     def _options(self) -> str:
@@ -214,16 +218,19 @@ def connect() -> None:
 
 
 def watch() -> None:
-    """From now on, raises DatabaseAway within four seconds where the server hangs: for processes that people wait for.
+    """From now on, queries raise DatabaseAway within four seconds if the server hangs.
 
-    Workers do without it: what they do next would have to wait as well.
+    For processes that people wait for. Workers do without: their next query would have to wait as well.
     """
     database.watch("hangs")
 
 
 @contextmanager
 def transaction() -> Iterator[None]:
-    """All or nothing. If the connection is lost, raises DatabaseAway and the next transaction gets a new one."""
+    """Runs the block in a transaction: all or nothing.
+
+    If the connection is lost, raises DatabaseAway, and the next transaction gets a new connection.
+    """
     database.freshen()
     try:
         with database.atomic():
@@ -236,9 +243,10 @@ def transaction() -> Iterator[None]:
 
 @contextmanager
 def savepoint(name: str = "undo") -> Iterator[None]:
-    """Inside a transaction: an exception undoes only this block. A nested savepoint needs another name.
+    """Inside a transaction, undoes only this block if it raises.
 
-    It is never released, which saves a statement: the next one hides it, and the transaction's end drops it.
+    A nested savepoint needs another name. The savepoint is never released, which saves a statement: the next one of
+    that name hides it, and the transaction's end drops it.
     """
     rows(f"SAVEPOINT {name}")
     try:
@@ -249,39 +257,39 @@ def savepoint(name: str = "undo") -> Iterator[None]:
 
 
 def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-    """Runs one statement and returns its rows; none if it returns no result. Raises DatabaseAway."""
+    """Runs a statement and returns its rows; [] if there is no result. Raises DatabaseAway."""
     cursor = database.execute_sql(sql, parameters)
     return cursor.fetchall() if cursor.description else []
 
 
 def which_hold(conditions: Sequence[str]) -> set[str]:
-    """Those of the SQL conditions that hold. Many cost hardly more than one. Raises DatabaseAway."""
+    """Returns the SQL conditions that hold. Many cost hardly more than one. Raises DatabaseAway."""
     query = f"SELECT ARRAY[{', '.join(f'({each})' for each in conditions)}]::boolean[]"
     [(held,)] = rows(prepared(f"which_hold_{zlib.crc32(query.encode())}", query))
     return {condition for condition, holds in zip(conditions, held, strict=True) if holds}
 
 
 def now() -> datetime:
-    """The time on the database's clock, which is the same for all machines."""
+    """Returns the time on the database's clock, which is the same for all machines."""
     return rows("SELECT now()")[0][0]  # type: ignore[no-any-return]
 
 
 def batches(sql: str, parameters: Sequence[Any], size: int = 100) -> Iterator[list[Any]]:
-    """The values of a single-column query, `size` at a time. Holds nothing open between batches."""
+    """Yields a single-column query's values, `size` at a time. Holds nothing open in between."""
     values = [value for (value,) in rows(sql, parameters)]
     for first in range(0, len(values), size):
         yield values[first : first + size]
 
 
 def delete_some(table: str, condition: str, order: str, parameters: Sequence[Any], limit: int, key: str = "id") -> int:
-    """Deletes up to `limit` rows for which the condition holds, the first in that order; returns how many.
+    """Deletes up to `limit` rows that meet the condition, the first by `order`; returns how many.
 
-    Those that another transaction has locked are passed over, so it is safe to run concurrently.
+    Skips rows that another transaction has locked, so it is safe to run concurrently.
     """
     chosen = f"SELECT {key} FROM {table} WHERE {condition} ORDER BY {order} LIMIT %s FOR UPDATE SKIP LOCKED"
     return count(f"DELETE FROM {table} WHERE {key} = ANY(ARRAY({chosen}))", (*parameters, limit))
 
 
 def count(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-    """Runs one statement and returns the number of rows it affected. Raises DatabaseAway."""
+    """Runs a statement and returns the number of rows it affected. Raises DatabaseAway."""
     return int(database.execute_sql(sql, parameters).rowcount)

@@ -1,7 +1,7 @@
-"""Reads that cost much, from a replica of PostgreSQL where there is one.
+"""Runs expensive reads on a replica of PostgreSQL, if there is one.
 
-A read finds all that had been committed when it began, as on the primary: the replica is waited for, and where it is
-away or too far behind, the primary is asked.
+A read finds everything that was committed when it began, as on the primary. It waits until the replica has caught up;
+if the replica is away or too far behind, the read runs on the primary.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ log = structlog.get_logger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# How long a replica that is behind is waited for, and how long one that was not up to it is left alone.
+# How long to wait for a replica that is behind, and how long not to use one that failed.
 PATIENCE_SECONDS, REST_SECONDS = 0.25, 5.0
 _LOOKS_EVERY_SECONDS = 0.01
 _rests_until = 0.0
 
 
 class Unfit(Exception):
-    """The replica cannot answer. Its text is a word: it is `away` or `behind`, or there is `none`."""
+    """The replica cannot answer. The text is `away`, `behind`, or `none` if the server is no replica."""
 
 
 class _Connection(Connection):
@@ -37,7 +37,10 @@ class _Connection(Connection):
 
 
 def may_read(read: Callable[P, T]) -> Callable[P, T]:
-    """Lets the function ask the replica. It must only read, as it is called a second time if the replica fails."""
+    """Lets the function read from the replica.
+
+    The function must only read, because it is called again on the primary if the replica fails.
+    """
 
     @wraps(read)
     def reading(*arguments: P.args, **options: P.kwargs) -> T:
@@ -59,15 +62,15 @@ def may_read(read: Callable[P, T]) -> Callable[P, T]:
 
 
 def watch() -> None:
-    """The same as `database.watch`, of the replica."""
+    """Watches the replica like `database.watch` watches the primary. Does nothing without a replica."""
     if (replica := _replica()) is not None:
         replica.watch("replica hangs")
 
 
 def seconds_behind() -> float | None:
-    """How old the last change is that the replica has replayed, 0 if it has all. None: there is no replica.
+    """Returns the age in seconds of the last replayed change; None without a replica.
 
-    Raises DatabaseAway, or Unfit if the server is no replica.
+    0 if the replica has replayed everything. Raises DatabaseAway, or Unfit if the server is no replica.
     """
     if (replica := _replica()) is None:
         return None
@@ -96,7 +99,7 @@ def _wait(replica: Database, reached: str) -> None:
     while True:
         [(is_replica, has_replayed)] = rows(_REPLAYED, (reached,))
         if not database.borrows(replica):
-            raise Unfit("away")  # the primary has answered
+            raise Unfit("away")  # the replica was lost, and the primary has answered
         if not is_replica:
             raise Unfit("none")
         if has_replayed:

@@ -1,1 +1,1 @@
-"""Pieces that know nothing about the product."""
+"""Helpers that know nothing about the product."""

@@ -1,4 +1,4 @@
-"""Which addresses a webhook may have: those a customer may enter, and those that may be dialled."""
+"""Checks webhook addresses: which a customer may enter, and which IP addresses may be dialled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Network = IPv4Network | IPv6Network
 
 LONGEST_ADDRESS = 2048
 
-# Not ipaddress.is_global: on Python 3.11 that calls multicast, 6to4, NAT64 and several more of these global.
+# Not ipaddress.is_global: on Python 3.11, it calls multicast, 6to4, NAT64 and several others of these global.
 NEVER_DIALLED_V4 = tuple(
     IPv4Network(network)
     for network in (
@@ -61,7 +61,7 @@ NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
 def is_public(ip: IP, allowed: Sequence[Network] = ()) -> bool:
-    """Whether `ip` may be dialled: it is in none of the networks above, or in one of `allowed`, which goes first."""
+    """Whether `ip` may be dialled: it is in one of `allowed`, or in none of the networks above."""
     if any(ip in network for network in allowed):
         return True
     if isinstance(ip, IPv4Address):
@@ -72,9 +72,9 @@ def is_public(ip: IP, allowed: Sequence[Network] = ()) -> bool:
 
 
 def check_address(address: str, allowed: Sequence[Network] = ()) -> str | None:
-    """Why a webhook can never have this address, as a sentence; None if it can.
+    """Returns why a webhook can never have this address, as a sentence; None if it can.
 
-    Only the text is judged. A name may still resolve to a private address, which is refused when it is dialled.
+    Judges only the text. A name may still resolve to a private address, which is refused when the name is dialled.
     """
     if len(address) > LONGEST_ADDRESS:
         return f"The address is longer than {LONGEST_ADDRESS:,} characters."
@@ -91,7 +91,7 @@ def check_address(address: str, allowed: Sequence[Network] = ()) -> str | None:
     if port and port[1] and not (re.fullmatch("[0-9]{1,5}", port[1]) and 1 <= int(port[1]) <= 65535):
         return "The port of the address must be a number from 1 to 65535."
     try:
-        # app/outbound dials what yarl sees in it. Another parser may see another host in the same text.
+        # Parses with yarl, like app/outbound: another parser may see another host in the same text.
         url = URL(address)
     except ValueError:
         return "The address is not a valid URL. Check its host and port."
@@ -127,16 +127,23 @@ def _check_name(host: str, allowed: Sequence[Network]) -> str | None:
 
 
 def client_address(peer: str, forwarded_for: str, proxies: int) -> str:
-    """Where a request comes from: `peer`, or what the outermost trusted proxy appended to `X-Forwarded-For`."""
+    """Returns the address that a request comes from.
+
+    Without trusted proxies, that is `peer`. Otherwise, it is the address that the outermost trusted proxy appended to
+    `X-Forwarded-For`.
+    """
     passed = forwarded_for.split(",")
     return passed[-proxies].strip() if 0 < proxies <= len(passed) else peer
 
 
 def network_of(address: str) -> str:
-    """The network that counts as one address: for IPv6 the /64, which one host controls. Accepts any text."""
+    """Returns the network that counts as one address: for IPv6 the /64, which one host controls.
+
+    Accepts any text.
+    """
     try:
         parsed = ip_address(address)
-    except ValueError:  # of a request through a socket of the same machine
+    except ValueError:  # the request came through a socket of this machine
         return address
     if isinstance(parsed, IPv6Address):
         inner = parsed.ipv4_mapped

@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Cache(Generic[K, V]):
-    """Keeps what was used most recently, up to a total weight."""
+    """Keeps the values that were used most recently, up to a total weight of `most`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -20,7 +20,7 @@ class Cache(Generic[K, V]):
         self._lock = Lock()
 
     def get(self, key: K) -> V | None:
-        """The value under the key, if it is still kept."""
+        """Returns the value of the key; None if it is not kept."""
         with self._lock:
             if key not in self._kept:
                 return None
@@ -28,7 +28,7 @@ class Cache(Generic[K, V]):
             return self._kept[key][0]
 
     def put(self, key: K, value: V, weight: int) -> None:
-        """Keeps the value, and drops those that were used least recently until all fit."""
+        """Keeps the value, and drops the least recently used ones until the total weight fits."""
         with self._lock:
             if key in self._kept:
                 self._weight -= self._kept.pop(key)[1]

@@ -1,4 +1,4 @@
-"""The one clock; tests move it with `moved_by`."""
+"""The only clock of the application; tests move it with `moved_by`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _offset = timedelta()
 
 
 def now() -> datetime:
-    """The time in UTC. Where machines must agree, use the database's `now()` instead."""
+    """Returns the time in UTC. Where machines must agree, use the database's `now()` instead."""
     return datetime.now(UTC) + _offset
 
 
 def moved(at: datetime) -> datetime:
-    """A time on the database's clock, as tests have moved this one."""
+    """Shifts a time of the database's clock by as much as tests have moved this process's clock."""
     return at + _offset
 
 

@@ -10,7 +10,7 @@ import phonenumbers
 
 @cache
 def names() -> dict[str, str]:
-    """The English names of all countries with phone numbers, by code, sorted by name."""
+    """Returns the English names of all countries with phone numbers, by code, sorted by name."""
     known = {code: name for code, name in _table("iso3166.tab") if code in phonenumbers.SUPPORTED_REGIONS}
     return dict(sorted(known.items(), key=lambda item: item[1]))
 

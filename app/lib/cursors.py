@@ -1,4 +1,4 @@
-"""Opaque, signed cursors for lists: the sort values of the last row shown, bound to the list they came from."""
+"""Opaque, signed cursors for lists: the sort values of the last row, bound to its list."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from collections.abc import Sequence
 
 
 def seal(key: bytes, scope: str, last: Sequence[str]) -> str:
-    """A cursor that continues the list `scope` after the row with these values, none of which has a line break."""
+    """Returns a cursor that continues the list `scope` after the row with these values.
+
+    No value may contain a line break.
+    """
     place = "\n".join(last)
     return base64.urlsafe_b64encode(_mac(key, scope, place) + place.encode()).decode().rstrip("=")
 
 
 def unseal(key: bytes, scope: str, cursor: str) -> list[str]:
-    """The values in the cursor. Raises ValueError if it is malformed, forged or from another list."""
+    """Returns the values in the cursor.
+
+    Raises ValueError if it is malformed, forged or of another list.
+    """
     if not cursor.isascii():
         raise ValueError("not a cursor")
     raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))

@@ -13,7 +13,7 @@ WINDOWS = "cp1252"
 _PIECE_BYTES = 1024 * 1024
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}")
-# Python also has codecs that are slow, or not encodings of text.
+# Excludes Python's codecs that are slow, or not encodings of text.
 _KNOWN = re.compile(
     r"utf-(8|16)(-[lb]e)?|iso8859-\d+|cp125\d|cp8\d\d|koi8-[ru]|mac-roman"
     r"|gb2312|gbk|gb18030|big5|shift_jis|cp932|euc_(jp|kr)|cp949"
@@ -21,9 +21,9 @@ _KNOWN = re.compile(
 
 
 def of_file(file: IO[bytes]) -> str:
-    """The encoding of the file: that of its byte order mark, otherwise UTF-8, UTF-16 or Windows-1252.
+    """Returns the encoding of the file: by its byte order mark, else UTF-8, UTF-16 or Windows-1252.
 
-    A few damaged bytes do not keep a file from being UTF-8. Rewinds the file.
+    A file with a few damaged bytes still counts as UTF-8. Rewinds the file.
     """
     file.seek(0)
     head = file.read(4096)
@@ -36,9 +36,9 @@ def of_file(file: IO[bytes]) -> str:
 
 
 def text_of(body: bytes, content_type: str | None) -> str:
-    """Decodes a response by its byte order mark, otherwise by the type's `charset`, otherwise by its bytes.
+    """Decodes a response by its byte order mark, else by the type's `charset`, else by its bytes.
 
-    Replaces what cannot be decoded with U+FFFD.
+    Replaces undecodable bytes with U+FFFD.
     """
     encoding = _marked(body) or _declared(content_type)
     if encoding is None:
@@ -54,7 +54,7 @@ def _marked(head: bytes) -> str | None:
 
 
 def _unmarked(head: bytes) -> str:
-    """UTF-16 if the first two characters would be ASCII in it; otherwise UTF-8."""
+    """Returns UTF-16 if the first two characters would be ASCII in it, else UTF-8."""
     are_zero = [byte == 0 for byte in head[:4]]
     if are_zero == [False, True, False, True]:
         return "utf-16-le"

@@ -1,10 +1,10 @@
-"""Types of files, found out from their content as browsers do (WHATWG MIME Sniffing)."""
+"""Detects types of files from their content, as browsers do (WHATWG MIME Sniffing)."""
 
 from __future__ import annotations
 
 import re
 
-# How much of a file `sniff` looks at.
+# How many bytes of a file `sniff` needs.
 HEAD_BYTES = 4096
 
 # Types that a browser shows without running anything in them. SVG, HTML and PDF can contain scripts.
@@ -47,7 +47,7 @@ _SIGNATURES = (
 )
 _PATTERNS = tuple((re.compile(signature, re.DOTALL), found) for signature, found in _SIGNATURES)
 _OFFICE = "application/vnd.openxmlformats-officedocument."
-# Types that only the name tells apart. The content decides whether the name counts.
+# Types that share a format, told apart by the name. The name only counts if the content has that format.
 _BY_NAME = {
     ("application/zip", "docx"): f"{_OFFICE}wordprocessingml.document",
     ("application/zip", "xlsx"): f"{_OFFICE}spreadsheetml.sheet",
@@ -59,15 +59,15 @@ _BY_NAME = {
     ("text/plain", "vcf"): "text/vcard",
     ("text/plain", "ics"): "text/calendar",
 }
-# The control characters that the standard takes for binary data.
+# Control characters that the standard considers binary data.
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 def sniff(head: bytes, name: str | None = None) -> str:
-    """The type of the file that begins with these bytes, whatever its sender claims.
+    """Returns the type of a file that begins with `head`, whatever its sender claims.
 
-    HTML, SVG and every other text is text/plain; what is not recognized is application/octet-stream. The name only
-    tells apart formats that begin alike.
+    HTML, SVG and all other text is text/plain. Unrecognized content is application/octet-stream. `name` only tells
+    apart formats that begin alike.
     """
     found = next((kind for pattern, kind in _PATTERNS if pattern.match(head)), None) or _of_text(head)
     return _BY_NAME.get((found, (name or "").rpartition(".")[2].lower()), found)
@@ -79,7 +79,7 @@ def _of_text(head: bytes) -> str:
     try:
         head.decode()
     except UnicodeDecodeError as error:
-        # The last character may be cut.
+        # The head may end in the middle of a character.
         if error.start < len(head) - 3:
             return "application/octet-stream"
     return "text/plain"

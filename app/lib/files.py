@@ -1,4 +1,4 @@
-"""Files that are there completely or not at all, and how many a process may have open."""
+"""Writes files completely or not at all, and raises the limit of open files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import resource
 from collections.abc import Iterable
 from pathlib import Path
 
-# Readable for the group: a backup may run as another user of it.
+# Readable for the group, because a backup may run as another user of that group.
 FILE_MODE, DIRECTORY_MODE = 0o640, 0o750
 
 
@@ -37,11 +37,11 @@ def make_directory(path: Path) -> None:
     """Creates the directory and its missing parents, for this user and its group. Raises OSError."""
     if not path.parent.exists():
         make_directory(path.parent)
-    path.mkdir(DIRECTORY_MODE, exist_ok=True)  # not with `parents=True`, which would apply only the umask to them
+    path.mkdir(DIRECTORY_MODE, exist_ok=True)  # `parents=True` would apply only the umask to the parents
 
 
 def raise_open_limit(enough: int) -> int:
-    """Raises the soft limit on open file descriptors to `enough`, or to the hard limit if that is lower.
+    """Raises the soft limit on open files to `enough`, or to the hard limit if that is lower.
 
     Never lowers it. Safe to repeat. Returns the limit that then holds.
     """
@@ -68,7 +68,7 @@ def _write_all(path: Path, content: Iterable[bytes], most_bytes: int) -> int:
 
 
 def _sync(directory: Path) -> None:
-    """The new name is on the disk, too."""
+    """Makes sure that a new name in the directory is on disk, too."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

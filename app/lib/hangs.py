@@ -1,6 +1,6 @@
-"""Hangs of PostgreSQL: a statement that waits for a server that answers nobody fails, instead of holding its thread.
+"""Detects a hung PostgreSQL server, so that statements fail instead of holding their threads.
 
-psycopg2 waits in C and has no deadline. TCP finds nothing wrong with a host whose server is frozen.
+psycopg2 waits in C without a deadline, and TCP sees nothing wrong with a host whose server is frozen.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-CONNECT_SECONDS = 2  # libpq waits no shorter
-# How long a statement waits before the server is probed, and how long the probe waits for each answer. With a look
-# between them, less than two attempts to connect: a request that has waited for a thread during the first makes no
-# third, and is answered within 5 seconds.
+CONNECT_SECONDS = 2  # libpq waits at least this long
+# How long a statement waits before the server is probed, and how long the probe waits for each answer. With one look in
+# between, this takes less time than two attempts to connect. So a request that waited for a thread during the first
+# attempt makes no third one, and is answered within 5 seconds.
 PATIENCE_SECONDS = 1.0
 PROBE_SECONDS = 2.0
 LOOKS_EVERY_SECONDS = 0.25
@@ -34,7 +34,10 @@ _REFUSAL = "PostgreSQL hangs: it has accepted no connection in time."
 
 
 class Connection(psycopg2.extensions.connection):
-    """A connection that another thread can cut while a statement waits on it. `watch`: that of its server."""
+    """A connection that another thread can cut while a statement waits on it.
+
+    `watch`: the watch of its server.
+    """
 
     watch: Watch
     _closing = threading.Lock()
@@ -43,7 +46,7 @@ class Connection(psycopg2.extensions.connection):
         super().__init__(*arguments, **options)
         self.cursor_factory = Cursor
         try:
-            # A descriptor of our own: libpq closes its one when it likes, and another file may get the number.
+            # A descriptor of our own: libpq may close its descriptor at any time, and another file may get the number.
             self._wire = socket.socket(fileno=os.dup(self.fileno()))
             self.address = self.watch.address = self._address()
         except OSError as error:  # such as too many open files
@@ -52,7 +55,10 @@ class Connection(psycopg2.extensions.connection):
         self._close_wire = weakref.finalize(self, self._wire.close)
 
     def _address(self) -> dict[str, Any]:
-        """What leads to the same server again, where a name has several addresses or the URL several names."""
+        """Returns options that lead to the same server again.
+
+        A name may have several addresses, and the URL several names.
+        """
         options: dict[str, Any] = {"host": self.info.host, "port": self.info.port}
         if self._wire.family != socket.AF_UNIX:
             options["hostaddr"] = self._wire.getpeername()[0]
@@ -65,22 +71,28 @@ class Connection(psycopg2.extensions.connection):
             self._close_wire()
 
     def cut(self) -> None:
-        """Ends the connection under whatever waits on it. Call it from any thread; safe to repeat."""
+        """Shuts the connection down while a statement waits on it.
+
+        Call it from any thread; safe to repeat.
+        """
         with self._closing, suppress(OSError):
             self._wire.shutdown(socket.SHUT_RDWR)
 
 
 class Cursor(psycopg2.extensions.cursor):
-    """A cursor whose statements the watch sees."""
+    """A cursor that registers its waiting statements with the watch."""
 
     def execute(self, query: Any, vars: Any = None) -> None:
-        """Raises OperationalError at once while the server hangs; the connection is closed then."""
+        """Runs a statement.
+
+        If the server hangs, closes the connection and raises OperationalError at once.
+        """
         connection: Any = self.connection
         watch: Watch = connection.watch
         watch.waiting[connection] = time.monotonic()
         try:
             if watch.is_hanging:
-                # A transaction that was open must not go on with the next statement.
+                # Closes the connection, so that an open transaction cannot go on with its next statement.
                 connection.cut()
                 connection.close()
                 raise psycopg2.OperationalError(_REFUSAL)
@@ -90,15 +102,18 @@ class Cursor(psycopg2.extensions.cursor):
 
 
 class Watch:
-    """Knows since when each connection waits for the server, and whether the server hangs."""
+    """Knows since when each connection has been waiting for the server, and whether the server hangs."""
 
     def __init__(self) -> None:
         self.waiting: dict[object, float] = {}
         self.is_hanging = False
-        self.address: dict[str, Any] = {}  # of the latest connection
+        self.address: dict[str, Any] = {}  # the address of the latest connection
 
     def connect(self, connect: Callable[[], Any]) -> Any:
-        """The connection that `connect` opens. Raises OperationalError at once while the server hangs."""
+        """Returns the connection that `connect` opens.
+
+        Raises OperationalError at once if the server hangs.
+        """
         attempt = object()
         self.waiting[attempt] = time.monotonic()
         try:
@@ -109,10 +124,11 @@ class Watch:
             del self.waiting[attempt]
 
     def run(self, connect: Callable[..., Any], stopping: threading.Event) -> None:
-        """Probes the server when something has waited for long. `connect` makes connections with options of psycopg2.
+        """Probes the server whenever something has waited for PATIENCE_SECONDS, until `stopping` is set.
 
-        If the server hangs, cuts what waits and refuses what comes, until it accepts a connection. A server that
-        answers is only slow, and one that refuses connections says so to all by itself.
+        `connect` opens connections with options of psycopg2. If the server hangs, cuts all waiting connections and
+        refuses new statements until the server accepts a connection. A server that answers the probe is only slow. If
+        it refuses the probe, waiting statements fail without our help.
         """
         while not stopping.wait(LOOKS_EVERY_SECONDS):
             seconds, address = self._longest_wait()
@@ -125,10 +141,10 @@ class Watch:
                 continue
             except psycopg2.Error as error:
                 log.info("database.probe_refused", error=str(error).strip())
-            stopping.wait(PATIENCE_SECONDS)  # or a slow statement would make it probe all the time
+            stopping.wait(PATIENCE_SECONDS)  # or a slow statement would cause constant probing
 
     def _longest_wait(self) -> tuple[float, dict[str, Any]]:
-        """The longest wait: how long, and for which server."""
+        """Returns the longest wait in seconds, and the address of its server."""
         now = time.monotonic()
         who, since = min(list(self.waiting.items()), key=itemgetter(1), default=(None, now))
         return now - since, who.address if isinstance(who, Connection) else self.address
@@ -142,7 +158,7 @@ class Watch:
             connection.cut()
         while not stopping.wait(LOOKS_EVERY_SECONDS):
             with suppress(psycopg2.Error):
-                connect(connect_timeout=CONNECT_SECONDS).close()  # to whichever server answers now
+                connect(connect_timeout=CONNECT_SECONDS).close()  # whichever server answers now
                 break
         self.is_hanging = False
         log.warning("database.answers", hung_seconds=round(time.monotonic() - began, 1))

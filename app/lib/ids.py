@@ -1,4 +1,4 @@
-"""TypeIDs: a prefix, `_`, and a UUIDv7 as 26 characters of base32, so that they sort by creation time."""
+"""TypeIDs: a prefix, `_`, and a UUIDv7 as 26 characters of base32. They sort by creation time."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ MOST_SKEW = timedelta(hours=1)
 
 
 def new(prefix: str) -> str:
-    """A new identifier. Later ones of the same machine sort higher."""
+    """Returns a new identifier. Later ones of the same machine sort higher."""
     return f"{prefix}_{encode(uuid7().bytes)}"
 
 
 def bound(prefix: str, at: datetime) -> str:
-    """The lowest identifier of that prefix that can be created at `at`, to the millisecond, or later."""
+    """Returns the lowest identifier that can be created at `at` (to the millisecond) or later."""
     milliseconds = (at - _EPOCH) // timedelta(milliseconds=1)
     return f"{prefix}_{encode(milliseconds.to_bytes(6, 'big') + bytes(10))}"
 
 
 def around(prefix: str, at: datetime, side: int) -> str:
-    """Like `bound`, allowing for clock skew: no later than `at` on any machine (side -1), or no earlier (side 1)."""
+    """Like `bound`, but allows for clocks of other machines that are wrong by up to MOST_SKEW.
+
+    `side` -1: no identifier created since `at` is lower. `side` 1: every identifier created before `at` is lower.
+    """
     return bound(prefix, min(max(at, _FIRST), _LAST) + side * MOST_SKEW)
 
 
 def time_of(identifier: str) -> datetime:
-    """When the identifier, which must be well-formed, was made; to the millisecond."""
+    """Returns when a well-formed identifier was created, to the millisecond."""
     return _EPOCH + timedelta(milliseconds=int.from_bytes(decode(identifier.rpartition("_")[2])[:6], "big"))
 
 

@@ -14,33 +14,36 @@ MAX_DEPTH = 128
 
 
 def dumps(value: object) -> bytes:
-    """`value` as compact UTF-8 JSON. Raises TypeError for values that JSON cannot express."""
+    """Serializes `value` as compact UTF-8 JSON. Raises TypeError for values that JSON cannot express."""
     return orjson.dumps(value, default=_default, option=orjson.OPT_PASSTHROUGH_DATETIME)
 
 
 def verbatim(raw: bytes) -> object:
-    """A JSON text that `dumps` writes as it is."""
+    """Wraps a JSON text, so that `dumps` writes it unchanged."""
     return orjson.Fragment(raw)
 
 
 def loads(raw: bytes | str) -> Any:
-    """The value of a JSON text.
+    """Parses a JSON text.
 
-    Raises ValueError for malformed JSON, NaN, invalid UTF-8, lone surrogates, more than MAX_DEPTH levels, and duplicate
-    keys in an object, because parsers disagree on which value counts (RFC 8259, section 4).
+    Raises ValueError for malformed JSON, NaN, invalid UTF-8, lone surrogates and more than MAX_DEPTH levels. Also for
+    duplicate keys in an object, because parsers disagree on which value counts (RFC 8259, section 4).
     """
     value = orjson.loads(raw)
     data = raw if isinstance(raw, bytes) else raw.encode()
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deep(value):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
-    # With no more colons than distinct keys, no key can be there twice.
+    # With no more colons than distinct keys, no key can occur twice.
     if data.count(b":") > _count_keys(value):
         _KEYS.decode(data.decode())
     return value
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC with milliseconds: `2026-11-21T10:00:00.000Z`. Raises ValueError for a time without a zone."""
+    """Formats a time in UTC with milliseconds (RFC 3339): `2026-11-21T10:00:00.000Z`.
+
+    Raises ValueError for a time without a zone.
+    """
     if moment.tzinfo is None:
         raise ValueError("a time must have a zone")
     if moment.tzinfo is not UTC:  # usually it is UTC
@@ -72,7 +75,7 @@ def _count_keys(value: object) -> int:
     return sum(map(_count_keys, value)) if isinstance(value, list) else 0
 
 
-# Only to find duplicate keys, which orjson does not report.
+# Finds duplicate keys, which orjson does not report.
 _KEYS = JSONDecoder(object_pairs_hook=_refuse_repeated, parse_int=str, parse_float=str)
 
 

@@ -1,4 +1,4 @@
-"""Keys for one purpose each, derived from a secret."""
+"""Derives a separate key for each purpose from a secret."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import hmac
 
 
 def derived(secret: bytes, purpose: str) -> bytes:
-    """The key for that purpose: 32 bytes that tell nothing about the secret or about other keys."""
+    """Returns the key for a purpose: 32 bytes that reveal nothing about the secret or other keys."""
     return hmac.digest(secret, f"bellhop\n{purpose}".encode(), hashlib.sha256)

@@ -1,4 +1,4 @@
-"""Liquid's machinery within limits: what a template can reach, and how many steps it may take."""
+"""Limits Liquid: what a template can reach, and how many steps it may take."""
 
 from __future__ import annotations
 
@@ -48,41 +48,41 @@ TAGS = (
 
 
 class Exhausted(LiquidError):
-    """The template takes more steps than it may."""
+    """The template exceeds a limit on steps, assigned names or the length of a range."""
 
 
 class Context(RenderContext):
-    """The state of one rendering, with its budget."""
+    """The state of one rendering. `spent`: the steps so far; `missing`: names that printed nothing."""
 
     __slots__ = ("missing", "spent")
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Without the library's `now` and `today`, which are in the server's own time zone.
+        # Leaves out the library's `now` and `today`, which are in the server's own time zone.
         self.scope = ReadOnlyChainMap(self.locals, self.globals, self.counters)
         self.spent = 0
-        self.missing: dict[str, None] = {}  # the given names that printed nothing
+        self.missing: dict[str, None] = {}  # names from outside the template that printed nothing
 
     def spend(self, steps: int) -> None:
-        """Raises LiquidError once the budget is spent."""
+        """Counts the steps. Raises LiquidError once the budget is spent."""
         self.spent += steps
         if self.spent > MOST_STEPS:
             raise Exhausted("it takes too many steps; use fewer or shorter loops", token=None)
 
     def get(self, path: list[object], **options: Any) -> object:
-        """The value at the path."""
+        """Returns the value at the path. Spends steps by its size."""
         found = super().get(path, **options)
         self.spend(1 + template_filters.cost(found) // 4)
         return found
 
     def get_item(self, obj: Any, key: Any) -> Any:
-        """The member of a JSON value; raises KeyError for any other object."""
+        """Returns the member of a JSON value. Raises KeyError for any other object."""
         if not isinstance(obj, (Mapping, list, str, range)):
             raise KeyError(key)
         return super().get_item(obj, key)
 
     def note_nothing(self, expression: FilteredExpression) -> None:
-        """Notes the name that the expression prints and that is empty, unless the template gives it or a default."""
+        """Notes the expression's name as missing, unless the template assigns it or gives a default."""
         path = getattr(expression, "left", None)
         filters = getattr(expression, "filters", None) or ()
         if (
@@ -93,20 +93,23 @@ class Context(RenderContext):
             self.missing[str(path)] = None
 
     def assign(self, key: str, val: Any) -> None:
-        """Sets a name of the template's own. Raises LiquidError if it sets too many."""
+        """Assigns a name within the template. Raises LiquidError if there are more than MOST_NAMES."""
         if key not in self.locals and len(self.locals) >= MOST_NAMES:
             raise Exhausted(f"it assigns more than {MOST_NAMES} names", token=None)
         self.locals[key] = val
 
 
 class Template(BoundTemplate):
-    """A parsed template. `weight`: how many steps it takes to render it with one iteration of each loop."""
+    """A parsed template. `weight`: the steps to render it with one iteration of each loop."""
 
     context_class = Context
     weight = 0
 
     def render_counted(self, variables: Mapping[str, Any]) -> tuple[str, Context]:
-        """The text, and the state that rendering it ended with. Raises LiquidError, and whatever filters raise."""
+        """Renders the text. Also returns the final context.
+
+        Raises LiquidError, and whatever filters raise.
+        """
         context, buffer = Context(self, globals=variables), self._get_buffer()
         context.spend(self.weight)
         self.render_with_context(context, buffer)
@@ -114,7 +117,7 @@ class Template(BoundTemplate):
 
 
 class _Loop(LoopExpression):
-    """The items of a loop; each iteration costs the weight of the loop's body."""
+    """The items of a loop. Each iteration costs the weight of the loop's body."""
 
     __slots__ = ("weight",)
 
@@ -135,7 +138,7 @@ class _Loop(LoopExpression):
 
 
 class ForNode(for_tag.ForNode):
-    """A loop, refused once its iterations have cost too much."""
+    """A loop that pays for each iteration. Raises LiquidError once the budget is spent."""
 
     def __init__(self, token: Any, expression: LoopExpression, block: Any, default: Any = None) -> None:
         self.loop = _Loop(expression)
@@ -147,7 +150,7 @@ class _ForTag(for_tag.ForTag):
 
 
 class Range(RangeLiteral):
-    """A range, refused if it is long: filters and loops may make a list of it."""
+    """A range that is refused if it is long, because filters and loops may turn it into a list."""
 
     __slots__ = ()
 
@@ -183,7 +186,7 @@ class _EchoTag(echo_tag.EchoTag):
 
 
 class _Tokens(TokenStream):
-    """Tokens in which what follows a dot is a name, even if Liquid has another use for the word, such as `limit`."""
+    """Reads a word after a dot as a name, even a word with a meaning in Liquid, such as `limit`."""
 
     def into_inner(self, *, tag: Token | None = None, eat: bool = True) -> TokenStream:
         inner = super().into_inner(tag=tag, eat=eat)
@@ -194,12 +197,12 @@ class _Tokens(TokenStream):
 
 
 class LimitedEnvironment(Environment):
-    """The tags and filters that templates have: none that reads other templates."""
+    """Offers only the tags and filters of Bellhop: no tag can read other templates."""
 
     output_stream_limit = MOST_OUTPUT_BYTES
 
     def setup_tags_and_filters(self, *, extra: bool = False) -> None:
-        """Registers them."""
+        """Registers the tags and filters."""
         for tag in (content.Literal, _Output, illegal.Illegal, _ForTag, _EchoTag, *TAGS):
             self.add_tag(tag)
         self.filters |= template_filters.FILTERS

@@ -1,4 +1,4 @@
-"""Amounts of money: exact decimals with the number of decimal places of their currency (ISO 4217)."""
+"""Amounts of money: exact decimals with the decimal places of their currency (ISO 4217)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATTERN = r"(0|[1-9][0-9]{0,14})(\.[0-9]{1,4})?"
 
 
 def amount(text: str) -> Decimal:
-    """The amount in `text`: from 0 to less than 10^15. Raises ValueError with a sentence."""
+    """Parses an amount from 0 to less than 10^15. Raises ValueError with a sentence."""
     if not re.fullmatch(PATTERN, text):
         negative = "An amount is not negative. " if text.startswith("-") else ""
         raise ValueError(f"{negative}Give a decimal from 0 to 999999999999999.9999 as a string, such as 19.90.")
@@ -22,7 +22,10 @@ def amount(text: str) -> Decimal:
 
 
 def in_currency(given: Decimal, currency: str) -> Decimal:
-    """`given` with the decimal places of its currency. Raises ValueError with a sentence if that would lose digits."""
+    """Returns `given` with its currency's decimal places.
+
+    Raises ValueError with a sentence if that would lose digits.
+    """
     places = DECIMAL_PLACES[currency]
     exact = given.quantize(Decimal(1).scaleb(-places))
     if exact != given:

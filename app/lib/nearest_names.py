@@ -10,19 +10,20 @@ from itertools import islice, pairwise
 
 # The most names that a message lists.
 MOST_LISTED = 20
-# Of a longer name, only the first characters are compared.
+# Only the first characters of a longer name are compared.
 _LONGEST = 100
-# difflib takes up to a millisecond for two long names, and a caller may choose both. So only the first names are looked
-# at, and only those that share the most pairs of characters with the given one are compared.
+# difflib takes up to a millisecond for two long names, and a caller may choose both. So only the first _MOST_LOOKED_AT
+# names are considered. Of these, only the MOST_COMPARED that share the most pairs of characters with the given name are
+# compared.
 _MOST_LOOKED_AT = 2_000
 MOST_COMPARED = 10
 _BITS = 256
 
 
 def nearest(name: object, known: Iterable[str], likeness: float = 0.6) -> str | None:
-    """Returns the most similar known name, ignoring case and separators; None if none is similar enough.
+    """Returns the most similar known name, ignoring case and separators; None if none is similar.
 
-    `likeness`: the least similarity, as a difflib ratio. Of many names only the first _MOST_LOOKED_AT are looked at.
+    `likeness`: the least similarity, as a difflib ratio. Considers only the first _MOST_LOOKED_AT names.
     """
     if not isinstance(name, str):
         return None
@@ -46,7 +47,10 @@ def meant(name: object, known: Iterable[str]) -> str:
 
 
 def meant_or_listed(name: object, known: Iterable[str]) -> str:
-    """Like `meant`; if none is similar, returns ` There are first_name, last_name.` and the number of others."""
+    """Like `meant`. If no name is similar, returns a list such as ` There are first_name, last_name.`
+
+    The list has up to MOST_LISTED names, and says how many others there are. Returns "" if there are no names.
+    """
     names = sorted(known)
     rest = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     listed = f" There are {', '.join(names[:MOST_LISTED])}{rest}." if names else ""
@@ -55,7 +59,7 @@ def meant_or_listed(name: object, known: Iterable[str]) -> str:
 
 @lru_cache(4 * _MOST_LOOKED_AT)
 def _shape(name: str) -> tuple[str, int]:
-    """The name without its case and separators, and a set of bits: one for each pair of neighbours in it."""
+    """Returns the folded name, and a bit set of its pairs of neighbouring characters."""
     form = "".join(character for character in name.casefold() if character not in "_-. ")
     pairs = 0
     for one, other in pairwise(f" {form} "):

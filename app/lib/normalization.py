@@ -17,61 +17,62 @@ from app.lib import phones
 # Addresses are stored, not dialled, so shop.test and example.com are fine.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
-# The common case, which the library would return unchanged, at the cost of all the rest of a contact.
+# The library would return these common addresses unchanged, but take as long as the rest of a contact takes.
 _PLAIN_EMAIL = re.compile(
     r"(?=.{3,254}$)[A-Za-z0-9_+-]{1,20}(\.[A-Za-z0-9_+-]{1,20}){0,2}@([a-z0-9]{1,30}(-[a-z0-9]{1,30})?\.){1,3}[a-z]{2,30}",
     re.ASCII,
 )
-# The characters of a tag or a name.
+# A tag or a name: no control characters, and not only spaces.
 TAG = r"[^\x00-\x1f\x7f-\x9f]*[^\x00-\x1f\x7f-\x9f\s][^\x00-\x1f\x7f-\x9f]*"
 NAME_SCHEMA = {"minLength": 1, "maxLength": 255, "pattern": f"^{TAG}$"}
-# The limits of a custom field. Above the number, JSON parsers disagree about integers.
+# The limits of a custom field. JSON parsers disagree about larger integers.
 LONGEST_VALUE = 4096
 LARGEST_NUMBER = 2**53
-# Combining marks, and those that a change of case adds or removes: Greek accents, and the dot of an i.
+# Combining marks. A change of case adds or removes some of them: Greek accents, and the dot of an i.
 _MARKS = re.compile("[\u0300-\u036f]+")
 _GREEK = re.compile("[\u0370-\u03ff\u1f00-\u1fff]")
 _GREEK_ACCENTS, _DOT = str.maketrans("", "", "\u0300\u0301\u0342"), str.maketrans("", "", "\u0307")
-# Combining classes: accents above, below and through letters; and the points of Hebrew, Arabic and Syriac.
+# Combining classes: accents above, below and through letters (from 200 on), and the points of Hebrew, Arabic and
+# Syriac.
 _FIRST_ACCENT, _POINTS = 200, range(10, 37)
 _HAMZA_AND_TATWEEL = "\u0621\u0640"
 # Letters that Unicode does not decompose, such as đ, ł and the dotless i.
 _LATIN = re.compile("LATIN SMALL LETTER (?:DOTLESS )?([A-Z])(?: WITH .*)?")
-# Signs that show nothing but choose a variant, join or fill.
+# Characters without width that choose a variant, join or fill.
 _WITHOUT_WIDTH = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 LOCALE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z]{4})?([-_]([A-Za-z]{2}|[0-9]{3}))?")
 
 
 def name(text: str) -> str:
-    """A name of 1 to 255 characters, stripped: no control characters, and not only spaces."""
+    """Returns the name, stripped: 1 to 255 characters, no control characters, and not only spaces."""
     if len(text) > 255 or not re.fullmatch(TAG, text):
         raise ValueError("A name has 1 to 255 characters, no control characters, and more than spaces.")
     return text.strip()
 
 
 def tag(text: str) -> str:
-    """A tag: 1 to 100 characters, no control characters, not only spaces. Returned `bare`."""
+    """Returns the tag, `bare`: 1 to 100 characters, no control characters, and not only spaces."""
     if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A tag has 1 to 100 characters, no control characters, and more than spaces.")
     return bare(text)
 
 
 def label(text: str) -> str:
-    """A label: 1 to 100 characters, no control characters, not only spaces. Returned `bare`."""
+    """Returns the label, `bare`: 1 to 100 characters, no control characters, and not only spaces."""
     if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A label has 1 to 100 characters, no control characters, and more than spaces.")
     return bare(text)
 
 
 def opt_out_word(text: str) -> str:
-    """A word or phrase of 1 to 50 characters, in small letters, with single spaces."""
+    """Returns a word or phrase of 1 to 50 characters, in lower case and with single spaces."""
     if len(text) > 50 or not re.fullmatch(TAG, text):
         raise ValueError("A word has 1 to 50 characters, no control characters, and more than spaces.")
     return " ".join(text.casefold().split())
 
 
 def custom_value(value: object) -> str | int | float | bool | None:
-    """The value of a custom field: a string, number, boolean or null."""
+    """Returns the value of a custom field: a string, number, boolean or null, within the limits."""
     if not isinstance(value, (str, int, float, bool, type(None))):
         raise ValueError("A custom field holds a string, number, boolean or null.")
     if isinstance(value, str) and len(value) > LONGEST_VALUE:
@@ -88,11 +89,11 @@ def email(text: str) -> str:
     try:
         return _validated(bare(text))
     except email_validator.EmailNotValidError as error:
-        # In full width, or with invisible signs within it.
+        # The address may be in full width, or contain invisible characters.
         if (plain := readable(text)) != bare(text):
             with suppress(email_validator.EmailNotValidError):
                 return _validated(plain)
-        # Errors from IDNA quote parts of the address, and the errors of imports are stored.
+        # Hides errors from IDNA, because they quote parts of the address, and errors of imports are stored.
         said = "The part after the @-sign is not valid." if error.__cause__ else error
         raise ValueError(f"This is not an e-mail address: {said}") from error
 
@@ -104,10 +105,10 @@ def _validated(address: str) -> str:
 def phone(text: str) -> str:
     """Returns the number in E.164, such as +4930123456. It needs a country code and no extension.
 
-    A number in a form that its country has retired, so that nobody can call it any more, gets the new form.
+    A number in a form that its country has retired gets the new form, because nobody can call the old one.
     """
     plain = re.sub(r"^00[ -]?(?=[1-9])", "+", readable(text))
-    # Colleagues who share a number would become one contact without their extensions.
+    # Refuses extensions: without them, colleagues who share a number would become one contact.
     if words := _words_after(plain):
         raise ValueError(f"Leave out '{words}': a contact is known by the number alone, without an extension.")
     try:
@@ -140,14 +141,17 @@ def _words_after(text: str) -> str | None:
 
 
 def locale(text: str) -> str:
-    """A language with an optional script and region (BCP 47), such as en, pt-BR or zh-Hant-TW."""
+    """Returns a language with optional script and region (BCP 47): en, pt-BR or zh-Hant-TW."""
     if not LOCALE.fullmatch(text):
         raise ValueError("Give a locale such as en, pt-BR or zh-Hant-TW.")
     return text.replace("_", "-")
 
 
 def timezone(text: str) -> str:
-    """Returns the name as the IANA time zone database writes it, such as Europe/Berlin, in any case of letters."""
+    """Returns the name as the IANA time zone database writes it, such as Europe/Berlin.
+
+    Accepts any case of letters.
+    """
     found = _timezones().get(text.lower())
     if found is None:
         raise ValueError("Give a time zone of the IANA database, such as Europe/Berlin.")
@@ -160,7 +164,7 @@ def is_timezone(text: str) -> bool:
 
 
 def readable(text: str) -> str:
-    """The text to read a number or date in: NFKC, with the digits 0 to 9, without signs that nobody sees."""
+    """Prepares text to be read as a number or date: NFKC, digits 0 to 9, no invisible characters."""
     seen = (each for each in unicodedata.normalize("NFKC", text) if is_visible(each) and not _WITHOUT_WIDTH.match(each))
     return "".join(str(unicodedata.decimal(each, each)) for each in seen).strip()
 
@@ -173,9 +177,9 @@ def bare(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Folds the text, so that texts that look equal to a reader, whatever their case, become equal.
+    """Folds the text, so that texts that a reader takes for equal become equal, whatever their case.
 
-    Accents count, except those that Greek capitals lose, and the dot of the Turkish capital I.
+    Accents count, except the accents that Greek capitals lose, and the dot of the Turkish capital I.
     """
     if text.isascii():
         return text.lower()
@@ -185,9 +189,10 @@ def folded(text: str) -> str:
 
 
 def unaccented(text: str) -> str:
-    """The text in small letters as a plain keyboard has it: without accents, hamza and tatweel.
+    """Returns the text as a plain keyboard types it: without accents, hamza and tatweel.
 
-    Signs that make another syllable, such as the vowels of Hindi and the voicing of Japanese, are kept.
+    `text` should be in lower case. Keeps marks that make another syllable, such as Hindi vowels and Japanese voicing
+    marks.
     """
     return text if text.isascii() else "".join(map(_plain_letter, unicodedata.normalize("NFD", text)))
 
@@ -221,5 +226,5 @@ def _unseen() -> re.Pattern[str]:
 
 @cache
 def _timezones() -> dict[str, str]:
-    """The names by their lower-case form."""
+    """Maps lower-case names to names as the database writes them."""
     return {name.lower(): name for name in available_timezones()}

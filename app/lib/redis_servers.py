@@ -1,4 +1,4 @@
-"""Redis servers: clients for the addresses that settings may name, of a server or of the Sentinels that watch it."""
+"""Redis clients for the addresses in settings: of a server, or of the Sentinels that watch it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _ADDRESS = re.compile(r"(rediss?)(\+sentinel)?://([^/?]*@)?([^/?]*)([^?]*)(.*)")
 
 
 def check(address: str) -> None:
-    """Raises ValueError, whose message contains no password, if no client can be made for that address."""
+    """Raises ValueError if no client can be made for that address.
+
+    The message contains no password.
+    """
     _, sentinel, _, hosts, path, _ = _parts(address)
     _hosts_and_ports(hosts.split(",") if sentinel else [hosts])
     if sentinel and not all(hosts.split(",")):
@@ -41,10 +44,10 @@ def check(address: str) -> None:
 
 
 def client(address: str, **options: Any) -> redis.Redis:
-    """A client for the server at that address, which connects when it is used. Options in the address win.
+    """Returns a client for that address, which connects when it is used. Options in the address win.
 
-    `redis+sentinel://user:password@host:26379,host:26379/name/0?…` is the server that Sentinels call `name`: they are
-    asked for each new connection. With `rediss+sentinel://` all of them use TLS.
+    `redis+sentinel://user:password@host:26379,host:26379/name/0?…` means the server that the Sentinels call `name`. The
+    client asks them for each new connection. With `rediss+sentinel://`, all connections use TLS.
     """
     scheme, sentinel, user, hosts, path, query = _parts(address)
     if not sentinel:
@@ -55,7 +58,7 @@ def client(address: str, **options: Any) -> redis.Redis:
     options["ssl"] = options.pop("connection_class", None) is SSLConnection
     asking = {key: value for key, value in options.items() if key.startswith(("socket_", "ssl"))}
     asking |= {key: options.pop(f"sentinel_{key}", None) for key in ("username", "password")}
-    # Each Sentinel is asked once: the next one may know.
+    # Asks each Sentinel only once, because the next one may know.
     sentinels = Sentinel(_hosts_and_ports(hosts.split(",")), sentinel_kwargs=asking | {"retry": None})
     found: redis.Redis = sentinels.master_for(name, **options)
     return found

@@ -10,12 +10,12 @@ _is_acceptable = re.compile(r"[A-Za-z0-9._-]{1,128}").fullmatch
 
 
 def kept_or_new(proposed: str | None, trace_id: str | None = None) -> str:
-    """The caller's identifier if it is 1 to 128 characters of `A-Za-z0-9._-`; otherwise the caller's trace, if any.
+    """Returns the caller's identifier if acceptable, else `trace_id`, else a new one of 32 digits.
 
-    Otherwise a new one of 32 digits.
+    Acceptable are 1 to 128 characters of `A-Za-z0-9._-`.
     """
     if proposed and _is_acceptable(proposed):
         return proposed
     if trace_id is not None:
         return trace_id
-    return uuid7().hex  # later ones sort higher, so that an index of them grows at its end
+    return uuid7().hex  # later ones sort higher, so an index of them grows at its end

@@ -1,4 +1,4 @@
-"""`Retry-After`: when another server wants to be asked again (RFC 9110, section 10.2.3)."""
+"""`Retry-After`: when another server accepts the next request (RFC 9110, section 10.2.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECONDS = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def seconds(value: str, at: datetime) -> float:
-    """How long to wait from `at` on, up to MOST_SECONDS; 0 if the header says nothing that can be read.
+    """Returns how many seconds to wait from `at` on, up to MOST_SECONDS; 0 if unreadable.
 
     The value is a number of seconds or a date.
     """
@@ -22,6 +22,6 @@ def seconds(value: str, at: datetime) -> float:
         until = parsedate_to_datetime(value)
     except (ValueError, OverflowError):
         return 0.0
-    # A date without a zone is GMT.
+    # A date without a zone means GMT.
     waiting = (until if until.tzinfo else until.replace(tzinfo=UTC)) - at
     return min(max(waiting.total_seconds(), 0.0), MOST_SECONDS)

@@ -1,4 +1,4 @@
-"""Schemas of what callers send and get: their base classes, and types of fields."""
+"""Base classes and field types for the schemas of requests and responses."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from marshmallow import EXCLUDE, RAISE, ValidationError, fields, missing, pre_lo
 
 from app.lib.nearest_names import meant
 
-# Text that PostgreSQL can store, as JSON Schema describes it.
+# Text that PostgreSQL can store, as a pattern of JSON Schema.
 STORABLE_TEXT = r"^[^\u0000]*$"
-# The characters that `str.strip` takes away, inside brackets, and a text of them; other languages' `\s` has fewer.
+# The characters that `str.strip` removes, for use inside brackets, and a pattern for a text of only these. Other
+# languages' `\s` matches fewer characters.
 SPACES = r"\s\x1c-\x1f\x85"
 BLANK = f"^[{SPACES}]*$"
 NOT_BLANK = rf"^[^\u0000]*[^\u0000{SPACES}][^\u0000]*$"
@@ -36,7 +37,7 @@ class Schema(marshmallow.Schema):
         unknown = RAISE
 
     def _deserialize(self, data: Any, **options: Any) -> Any:
-        """The same result as marshmallow's, without preparing for errors; if there are any, marshmallow reports them.
+        """Loads like marshmallow, but faster. If there are errors, marshmallow itself reports them.
 
         Fields that are neither given nor required cost nothing (decision 18).
         """
@@ -56,7 +57,8 @@ class RequestBody(Schema):
     """The JSON object in a request, or an object inside it.
 
     Converts all text to NFC. An optional field that is "" or [""] counts as not given, because forms and no-code
-    platforms send all their fields. Not if WIDENS is set: there, leaving a field out makes the write affect more.
+    platforms send all their fields. If WIDENS is set, it counts as given: there, leaving a field out makes the write
+    affect more.
     """
 
     WIDENS: ClassVar[bool] = False
@@ -70,7 +72,7 @@ class RequestBody(Schema):
 
 
 class Period(RequestBody):
-    """A body with `since` and `until`, of which either may be left out."""
+    """A body with `since` and `until`. Either may be left out."""
 
     WIDENS = True
 
@@ -82,12 +84,15 @@ class Period(RequestBody):
 
     @staticmethod
     def as_text(body: dict[str, Any]) -> dict[str, Any]:
-        """The loaded body with its times as text that keeps their microseconds, unlike JSON's form."""
+        """Returns the loaded body with its times as text.
+
+        Unlike JSON's form, the text keeps microseconds.
+        """
         return body | {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
 
 
 class Query(Schema):
-    """The query parameters of a request. One that is there without a value is an error, not a filter for nothing."""
+    """The query parameters of a request. A known parameter without a value is an error."""
 
     @pre_load
     def compose(self, data: dict[str, Any], **_: Any) -> Any:
@@ -103,9 +108,10 @@ class Query(Schema):
 
 
 class ResponseBody(Schema):
-    """The JSON object in a response, or an object inside it, with all of its members except the OPTIONAL ones.
+    """The JSON object in a response, or an object inside it.
 
-    Responses are not validated against it. Members may be added to it at any time, and values to its enumerations.
+    All members but the OPTIONAL ones are there. Responses are not validated against it. Members may be added to it at
+    any time, and values to its enumerations.
     """
 
     OPTIONAL: ClassVar[tuple[str, ...]] = ()
@@ -115,9 +121,10 @@ class ResponseBody(Schema):
 
     @classmethod
     def of(cls, row: Any, **members: Any) -> dict[str, Any]:
-        """The object for a row: the given members, and for all others the row's columns of their names.
+        """Returns the object for a row.
 
-        OPTIONAL members are in it if they are given.
+        Members that are given are taken as they are, all others from the row's columns of their names. OPTIONAL members
+        are left out unless they are given.
         """
         return {
             name: members[name] if name in members else getattr(row, name)
@@ -126,7 +133,7 @@ class ResponseBody(Schema):
         }
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Documents the member as one that is always there."""
+        """Documents the member as required, unless it is OPTIONAL."""
         field_obj.required = field_name not in self.OPTIONAL
 
 
@@ -159,7 +166,10 @@ class Whole(fields.Integer):
 
 
 class Time(fields.AwareDateTime):
-    """A time with its zone (RFC 3339), converted to UTC. A time that UTC's calendar cannot represent is invalid."""
+    """A time with its zone (RFC 3339), converted to UTC.
+
+    A time that UTC's calendar cannot represent is invalid.
+    """
 
     default_error_messages: dict[str, str | list[Any] | dict[Any, Any]] = {  # noqa: RUF012, as marshmallow has it
         "invalid": "Give a time such as 2026-11-21T10:00:00Z (RFC 3339).",
@@ -211,7 +221,7 @@ def composed(value: Any) -> Any:
 
 
 def about(description: str, **further: Any) -> dict[str, Any]:
-    """The metadata of a field that has a description, perhaps with an `example` and other members of its schema."""
+    """Returns the metadata of a field: `description`, and perhaps further members of its schema."""
     return {"description": description, **further}
 
 

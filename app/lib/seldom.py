@@ -15,7 +15,7 @@ class Seldom:
         self._lock = threading.Lock()
 
     def is_due(self) -> bool:
-        """Whether this event may pass. If so, the next `seconds` begin."""
+        """Returns whether this event may pass. If so, no other passes for the next `seconds`."""
         with self._lock:
             if (now := time.monotonic()) < self._next:
                 return False

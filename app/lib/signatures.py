@@ -15,28 +15,31 @@ _NUMBER = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parts of a value of X-Service-Signature; `timestamp` is None if it has no `t` that is a number."""
+    """The parts of an X-Service-Signature header. `timestamp` is None if there is no numeric `t`."""
 
     timestamp: int | None
     values: tuple[str, ...]
 
 
 def sign(secrets: Sequence[str], timestamp: int, body: bytes) -> str:
-    """The value of X-Service-Signature: a `v1` for each secret, in order. The key is the whole secret as UTF-8."""
+    """Returns the value of X-Service-Signature: a `v1` for each secret, in order.
+
+    The key is the whole secret as UTF-8.
+    """
     signed = b"%d." % timestamp + body
     values = (hmac.digest(secret.encode(), signed, hashlib.sha256).hex() for secret in secrets)
     return f"t={timestamp}," + ",".join(f"v1={value}" for value in values)
 
 
 def parse(header: str) -> Signature:
-    """The parts of the value of a header, whether or not they are as they should be."""
+    """Parses the value of an X-Service-Signature header. Accepts any text."""
     parts = [part.strip().partition("=") for part in header.split(",")]
     times = [value for name, _, value in parts if name == "t" and _NUMBER.fullmatch(value)]
     return Signature(int(times[0]) if times else None, tuple(value for name, _, value in parts if name == "v1"))
 
 
 def is_signed(secret: str, signature: Signature, body: bytes) -> bool:
-    """Whether one of the signature's values is that of the body under this secret. Compares in constant time."""
+    """Whether one of the signature's values fits `body` and `secret`. Compares in constant time."""
     if signature.timestamp is None:
         return False
     expected = hmac.digest(secret.encode(), b"%d." % signature.timestamp + body, hashlib.sha256).hex()

@@ -1,4 +1,4 @@
-"""The interpreter: while something may compute for long, the other threads of its process get it sooner."""
+"""Makes Python switch threads sooner while a thread may compute for long."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Python lets a thread that computes go on for 5 ms after another asks for the interpreter. A request asks for it after
-# each of its statements, and would wait for that long each time, for each thread that computes. Always to switch sooner
-# would make all threads that compute slower by some percent.
+# Python lets a computing thread go on for 5 ms after another thread asks for the interpreter. A request asks after each
+# of its statements, so it would wait that long each time, for each computing thread. If threads always switched sooner,
+# computing would be slower by some percent.
 USUAL_SECONDS, SOONER_SECONDS = sys.getswitchinterval(), 0.001
 _lock = threading.Lock()
 _under_way = 0
 
 
 def begin_sharing() -> None:
-    """Something that may compute for long begins. Call `end_sharing` when it has ended."""
+    """Marks the beginning of work that may compute for long. Call `end_sharing` after it."""
     _count(1)
 
 
 def end_sharing() -> None:
-    """One of these has ended."""
+    """Marks the end of work that `begin_sharing` has announced."""
     _count(-1)
 
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Runs the block, which may compute for long."""
+    """Runs the block, which may compute for long, while threads switch sooner."""
     begin_sharing()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Template filters: what templates can do to values, each within limits on what it takes and gives."""
+"""Template filters: what templates can do to values, with limits on input and output."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ LARGEST_NUMBER = 2**63
 LONGEST_TIME = 100
 
 _DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", re.ASCII)
-# A tag has no '<' inside: text full of them would otherwise be searched to its end from each.
+# Excludes '<' inside a tag: otherwise, text full of '<' would be searched to its end from each of them.
 _HTML_TAG = re.compile(r"<[^<>]*>")
 
 
 def text_of(value: Any) -> str:
-    """The value as templates print it: objects as JSON, times as the API shows them, nothing for nil."""
+    """Returns the value as templates print it: objects as JSON, times as in the API, "" for nil."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, Undefined):
@@ -45,7 +45,7 @@ def text_of(value: Any) -> str:
 
 
 def cost(value: Any) -> int:
-    """The cost of working on the value, in the units of a template's budget."""
+    """Returns the cost of working on the value, in the units of a template's budget."""
     if isinstance(value, str):
         return len(value) // 64
     if isinstance(value, (list, dict)):
@@ -54,7 +54,7 @@ def cost(value: Any) -> int:
 
 
 def within_limits(value: Any) -> Any:
-    """The value itself. Raises FilterArgumentError if it is longer or larger than templates may handle."""
+    """Returns the value. Raises FilterArgumentError if it exceeds the limits of templates."""
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         raise _refused(f"a text has more than {LONGEST_TEXT:,} characters")
     if isinstance(value, list) and len(value) > LONGEST_LIST:
@@ -65,7 +65,7 @@ def within_limits(value: Any) -> Any:
 
 
 def check(used: Filter) -> None:
-    """Raises LiquidError if there is no such filter, or not with these arguments."""
+    """Raises LiquidError if the filter does not exist, or does not take these arguments."""
     if used.name not in FILTERS:
         known = ", ".join(sorted(FILTERS))
         raise UnknownFilterError(
@@ -83,7 +83,10 @@ def check(used: Filter) -> None:
 
 
 def _limited(call: Callable[..., Any], *, of_text: bool) -> Callable[..., Any]:
-    """The filter, charged to the template's budget and within limits; `of_text`: given its value as text."""
+    """Wraps a filter: charges it to the template's budget, and limits its values.
+
+    `of_text`: the filter gets its value as text.
+    """
     in_zone = "zone" in signature(call).parameters
 
     @wraps(call)
@@ -117,7 +120,10 @@ def _join(value: Any, separator: Any = " ") -> str:
 
 
 def _uniq(value: Any) -> list[Any]:
-    """Compares elements by their JSON: comparing each with all others would take too long."""
+    """Removes repeated elements.
+
+    Compares elements by their JSON: comparing each with all others would take too long.
+    """
     first: dict[bytes, Any] = {}
     for each in value if isinstance(value, list) else [value]:
         first.setdefault(json.dumps(each), each)
@@ -133,7 +139,7 @@ def _strip_html(value: str) -> str:
 
 
 def _zone_of(names: Mapping[str, Any]) -> ZoneInfo:
-    """The time zone of the template's contact, otherwise its workspace's, otherwise UTC."""
+    """Returns the time zone of the template's contact, else of its workspace, else UTC."""
     return time_zones.first_known(*((names.get(each) or {}).get("timezone") for each in ("contact", "workspace")))
 
 
@@ -168,7 +174,7 @@ def _adding(unit: str) -> Callable[[Any, Any], str]:
 
 
 def _time_of(value: Any) -> datetime | None:
-    """Like `_read`, but a time without a zone is in UTC."""
+    """Like `_read`, but takes a time without a zone for UTC."""
     time = _read(value)
     return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
 

@@ -1,10 +1,10 @@
-"""Templates: texts in Liquid, which strangers write, rendered within limits.
+"""Templates: renders texts in Liquid, which strangers write, within limits.
 
 Every limit counts characters, elements or steps, never seconds, so whether a template renders does not depend on how
-busy the machine is. What a template can reach are the members of plain JSON values, never attributes of objects.
+busy the machine is. A template can reach only the members of plain JSON values, never attributes of objects.
 
 The result is text, not HTML: it goes into messages, requests and fields, where people would see the escapes. A page
-that shows it escapes it.
+that shows the text must escape it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from app.lib.liquids import MOST_OUTPUT_BYTES, MOST_STEPS, TAGS, Context, ForNod
 
 LONGEST_TEMPLATE = 16 * 1024
 LONGEST_TAG = 1_000
-# The weight of all parsed templates that a process keeps, and of all names in templates.
+# The total weight of parsed templates that a process keeps, and of the names found in templates.
 MOST_KEPT = 50_000
 
 _OPENING = re.compile(r"\{\{|\{%")
@@ -41,7 +41,7 @@ _END_OF_RAW = re.compile(r"\{%-?\s*+endraw\s*+-?%\}")
 _INNER = frozenset({"elsif", "else", "when", "raw", "endraw", ""})
 
 
-# Reading a template costs a step for each character; beginning costs these.
+# Rendering costs this many steps to begin with, and one for each character of the template.
 BEGINNING = 20
 
 
@@ -50,15 +50,15 @@ class TemplateError(ValueError):
 
 
 class Overspent(Exception):
-    """Several templates take more steps than they may together."""
+    """Several templates together take more steps than they may."""
 
 
 class TooLong(Exception):
-    """The rendered strings of a value are longer than they may be together."""
+    """The rendered strings of a value are together longer than they may be."""
 
 
 class Budget:
-    """How many steps several templates may take together, and which names printed nothing in them."""
+    """How many steps several templates may take together. `missing`: names that printed nothing."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -66,7 +66,7 @@ class Budget:
         self.missing: dict[str, None] = {}
 
     def spend(self, steps: int) -> None:
-        """Raises Overspent once more is spent than there was."""
+        """Counts the steps. Raises Overspent once more than `most` are spent."""
         self.spent += steps
         if self.spent > self.most:
             raise Overspent
@@ -79,9 +79,10 @@ def check(template: str) -> None:
 
 
 def named(template: str) -> list[list[str]]:
-    """The variables that the template names, each once, as paths as far as they are written down.
+    """Returns the variables that the template names, each once, as paths.
 
-    Names that the template itself assigns are not among them. Raises TemplateError like `check`.
+    A path ends where its next part is computed. Leaves out names that the template itself assigns. Raises TemplateError
+    like `check`.
     """
     if "{" not in template:
         check(template)
@@ -96,7 +97,7 @@ def named(template: str) -> list[list[str]]:
 
 
 def words_of(template: str) -> int:
-    """How many words and signs there are in the tags of the template, each tag with one more: what reading it costs."""
+    """Counts the words and signs in the template's tags, and the tags: the cost of parsing it."""
     words, position = 0, 0
     while opening := _OPENING.search(template, position):
         end = template.find("}}" if opening.group() == "{{" else "%}", opening.end())
@@ -112,9 +113,9 @@ def _names(segments: Iterable[Any]) -> Iterator[str]:
 
 
 def render(template: str, variables: Mapping[str, Any], budget: Budget | None = None) -> str:
-    """The text that the template makes of the variables, which are JSON values. A name that is not there is empty.
+    """Renders the template with the variables, which are JSON values. A missing name prints nothing.
 
-    Characters U+0000 are removed, as PostgreSQL cannot store them. Raises TemplateError, and Overspent.
+    Removes U+0000, which PostgreSQL cannot store. Raises TemplateError, and Overspent.
     """
     if "{" not in template:
         return template.replace("\x00", "")
@@ -128,7 +129,7 @@ def render(template: str, variables: Mapping[str, Any], budget: Budget | None = 
         text, ended = parsed.render_counted(variables)
     except LiquidError as error:
         raise TemplateError(_sentence("rendered", error)) from error
-    except Exception as error:  # of Python itself, for what the library does not foresee
+    except Exception as error:  # Python's own errors, which the library does not foresee
         raise TemplateError(f"The template cannot be rendered: a filter failed ({type(error).__name__}).") from error
     if budget is not None:
         budget.missing |= ended.missing
@@ -137,7 +138,7 @@ def render(template: str, variables: Mapping[str, Any], budget: Budget | None = 
 
 
 def fill(value: Any, render: Callable[[str], str], most_bytes: int) -> Any:
-    """The value with its strings rendered, at any depth.
+    """Returns a copy of the value with its strings rendered, at any depth.
 
     Raises TooLong as soon as the strings exceed `most_bytes`, and whatever `render` raises.
     """
@@ -164,7 +165,7 @@ _NAMED: Cache[str, list[list[str]]] = Cache(MOST_KEPT)
 
 
 def _parsed(source: str) -> Template:
-    """Raises TemplateError."""
+    """Parses and weighs a template. Raises TemplateError."""
     if len(source) > LONGEST_TEMPLATE:
         raise TemplateError(f"A template has at most {LONGEST_TEMPLATE:,} characters.")
     _refuse_open(source)
@@ -182,9 +183,9 @@ def _parsed(source: str) -> Template:
 
 
 def _refuse_open(source: str) -> None:
-    """Refuses tags that are unknown, too long or not closed.
+    """Raises TemplateError for tags that are unknown, too long or not closed.
 
-    The library looks for the end of such a tag again and again, which takes minutes for a hostile template.
+    The library searches for the end of such a tag again and again, which takes minutes for a hostile template.
     """
     position = 0
     while opening := _OPENING.search(source, position):
@@ -205,13 +206,13 @@ def _refuse_open(source: str) -> None:
 
 
 def _weigh(node: Node, context: RenderContext, is_looped: bool = False) -> int:
-    """How many steps it takes to render the node with one iteration of each loop. Raises LiquidError."""
+    """Returns the steps to render the node with one iteration of each loop. Raises LiquidError."""
     if isinstance(node, (BreakNode, ContinueNode)) and not is_looped:
         raise LiquidSyntaxError("it is not in a loop", token=node.token)
     weight, times = 1 + len(node.token.value) // 64, 1
     for expression in node.expressions():
         weight += _count(expression)
-        if isinstance(node, MultiExpressionBlockNode):  # rendered as often as expressions match
+        if isinstance(node, MultiExpressionBlockNode):  # rendered once for each expression that matches
             times = len(list(expression.children()))
     is_looped = is_looped or isinstance(node, ForNode)
     weight += times * sum(_weigh(child, context, is_looped) for child in node.children(context))
@@ -221,12 +222,15 @@ def _weigh(node: Node, context: RenderContext, is_looped: bool = False) -> int:
 
 
 def _count(expression: Expression) -> int:
-    """How many expressions it consists of. Raises LiquidError if a filter is unknown or has the wrong arguments."""
+    """Counts the parts of an expression.
+
+    Raises LiquidError if a filter is unknown or has the wrong arguments.
+    """
     counted, pending = 0, [expression]
     while pending:
         counted, each = counted + 1, pending.pop()
         if isinstance(each, RangeLiteral):
-            each.__class__ = Range  # the library's parser makes them
+            each.__class__ = Range  # the library's parser makes plain ranges
         if isinstance(each, FilteredExpression):
             for used in each.filters or ():
                 template_filters.check(used)
@@ -235,7 +239,7 @@ def _count(expression: Expression) -> int:
 
 
 def _refuse_unknown(source: str, begin: int) -> str:
-    """The name of the tag that begins there. Raises TemplateError if there is no such tag."""
+    """Returns the name of the tag at `begin`. Raises TemplateError if there is no such tag."""
     found = _NAME.match(source, begin)
     name = found.group(1) if found else ""
     if name not in _ENVIRONMENT.tags and name not in _INNER and not name.startswith("end"):
@@ -250,7 +254,7 @@ def _place(source: str, begin: int) -> str:
 
 
 def _sentence(verb: str, error: BaseException) -> str:
-    """The error, and its place."""
+    """Describes the error and its place in a sentence."""
     if not isinstance(error, LiquidError):
         return f"The template cannot be {verb}: it is too long or nested too deeply."
     if isinstance(error, OutputStreamLimitError):

@@ -1,4 +1,4 @@
-"""Time zones: days and clocks of people as moments in UTC."""
+"""Time zones: converts people's days and clock times to moments in UTC."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from app.lib import normalization
 
 
 def first_known(*names: str | None) -> ZoneInfo:
-    """The first of the time zones that exists, or UTC."""
+    """Returns the first of the time zones that exists, or UTC."""
     return ZoneInfo(next((name for name in names if name and normalization.is_timezone(name)), "UTC"))
 
 
 def moment(day: date, clock: time, zone: ZoneInfo) -> datetime:
-    """When that is, in UTC, as Python compares times of one zone by the clock.
+    """Returns the moment, in UTC, at which the zone's clock shows this day and time.
 
-    A time that the clock skips counts as in RFC 5545 (3.3.5). Of one that it shows twice, it is the first, or the
-    second if the clock's `fold` is 1.
+    The result is in UTC, because Python compares times of one zone by the clock. A time that the clock skips counts as
+    in RFC 5545 (3.3.5). Of a time that it shows twice, the first counts, or the second if `fold` is 1.
     """
     return datetime.combine(day, clock, zone).astimezone(UTC)

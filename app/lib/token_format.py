@@ -1,4 +1,7 @@
-"""API tokens: `bhp_`, 30 random base62 characters (178 bits) and a CRC-32, so that secret scanners recognise them."""
+"""API tokens: `bhp_`, 30 random base62 characters (178 bits) and a CRC-32.
+
+Secret scanners recognise them by the prefix and the checksum.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _CHECKSUM = 6
 
 
 def new() -> str:
-    """A new random token."""
+    """Returns a new random token."""
     body = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM))
     return PREFIX + body + _checksum(body)
 
@@ -26,7 +29,7 @@ def is_token(text: str) -> bool:
 
 
 def digest(token: str) -> bytes:
-    """The SHA-256 of a token, which is all that the database stores of it."""
+    """Returns the SHA-256 of a token. The database stores nothing else of it."""
     return hashlib.sha256(token.encode()).digest()
 
 

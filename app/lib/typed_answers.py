@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"([+-]?)([0-9][0-9 .,']*|[.,][0-9]+)", re.ASCII)
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{2,3})*,[0-9]{3}", re.ASCII)
 _ARABIC_DECIMAL, _ARABIC_THOUSANDS = "\u066b", "\u066c"
 _MOST_DIGITS, _MOST_DECIMALS = 15, 10
-# Nobody types a longer number or date, nor has a longer address. What reads them is quick with short texts only.
+# Nobody types a longer number or date, or has a longer address. Longer texts would take long to parse.
 _LONGEST, _LONGEST_ADDRESS = 100, 500
 _YEAR_FIRST = re.compile(r"([0-9]{4}) ?[-/.年년] ?([0-9]{1,2}) ?[-/.月월] ?([0-9]{1,2}) ?[日일]?", re.ASCII)
 _YEAR_LAST = re.compile(r"([0-9]{1,2}) ?([-/. ]) ?([0-9]{1,2}) ?\2 ?([0-9]{4}|[0-9]{2})", re.ASCII)
@@ -34,17 +34,17 @@ _TIME_AFTER = re.compile(
     r"[T,]? ?[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)? ?([ap]\.?m|uhr|h)?\.? ?(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})?$",
     re.IGNORECASE | re.ASCII,
 )
-# A two-digit year is at most this many years ahead.
+# How many years ahead a two-digit year may be.
 _AHEAD = 20
-# Years outside are probably of another calendar, such as 1405 in Persian. Thai years are 543 ahead.
+# Years outside this range are probably of another calendar, such as 1405 in Persian. Thai years are 543 ahead.
 _YEARS = range(1800, 2201)
 _BUDDHIST = 543
-# A keycap emoji, with which labels may begin.
+# A keycap emoji; labels may begin with one.
 _KEYCAP = re.compile("[0-9#*]\ufe0f?\u20e3")
 
 
 class Ambiguous(ValueError):
-    """The text has several readings, and the language does not decide. `readings`: these as text."""
+    """The text has several `readings`, as text, and the language does not decide between them."""
 
     def __init__(self, *readings: object) -> None:
         super().__init__(" / ".join(map(str, readings)))
@@ -55,10 +55,10 @@ def number(text: str, language: str | None = None) -> int | float:
     """Reads a number, perhaps with a currency or unit: "1.234,50", "1 000", "25 €".
 
     `language`: the writer's, such as pt-BR. It decides whether a comma or a point separates thousands. Raises Ambiguous
-    if it does not, as for "1.000".
+    if the language does not decide, as for "1.000".
     """
     locale = _locale(language)
-    # Superscripts and similar digits would count as plain digits below.
+    # Refuses superscripts and similar digits, which would count as plain digits below.
     if len(text) > _LONGEST or any(each.isdigit() and not each.isdecimal() for each in text):
         raise ValueError("This is no number.")
     plain = re.sub("[\u2018\u2019`]", "'", normalization.readable(text).replace("\u2212", "-"))
@@ -66,7 +66,7 @@ def number(text: str, language: str | None = None) -> int | float:
     is_arabic = bool({_ARABIC_DECIMAL, _ARABIC_THOUSANDS} & set(plain))
     plain = plain.replace(_ARABIC_DECIMAL, ".").replace(_ARABIC_THOUSANDS, "")
     found = _NUMBER.search(plain)
-    # A line stands for the cents of a whole price, such as "25,-".
+    # A dash may stand for the cents of a whole price, as in "25,-".
     beside = (plain[: found.start()], re.sub("^[-\u2013\u2014]+", "", plain[found.end() :])) if found else ()
     if found is None or not all(_is_unit(each, locale) for each in beside):
         raise ValueError("This is no number.")
@@ -114,7 +114,7 @@ def _value(whole: str, decimals: str) -> int | float:
 
 
 def _is_unit(text: str, locale: Locale | None) -> bool:
-    """Whether the text beside a number is only a unit. "k" and the like are not: they may multiply it."""
+    """Whether the text beside a number is a unit. "k" and the like are not: they may multiply it."""
     said = _as_unit(text)
     if not said:
         return not text.strip()
@@ -131,7 +131,7 @@ def _as_unit(text: str) -> str:
 
 @cache
 def _units(locale_name: str) -> frozenset[str]:
-    """The names and symbols of currencies and units in a language, as written beside a number."""
+    """Returns names and symbols of currencies and units in a language, as written beside a number."""
     locale = Locale.parse(locale_name)
     named = {get_currency_name(code, count=count, locale=locale) for code in money.DECIMAL_PLACES for count in (1, 2)}
     measured = {
@@ -146,7 +146,7 @@ def _units(locale_name: str) -> frozenset[str]:
 
 
 def date(text: str, language: str | None = None) -> str:
-    """Returns the date as 2026-11-21, from "21. 11. 26", "11/21/2026 14:30", "Sat, 21 November 2026" and the like.
+    """Returns the date as 2026-11-21, from "21. 11. 26", "11/21/2026 14:30", "Sat, 21 Nov 2026" etc.
 
     Raises Ambiguous for "3/4/2026" if the language does not decide which is the month.
     """
@@ -165,12 +165,12 @@ def date(text: str, language: str | None = None) -> str:
 
 
 def _in_order(first: int, second: int, year: int, mark: str, locale: Locale | None) -> str:
-    """Returns the date that begins with its day or its month. Points occur only after days."""
+    """Returns the date, given its day and month in either order. Points occur only after days."""
     if mark in ". " or first > 12 or first == second:
         return Date(year, second, first).isoformat()
     if second > 12:
         return Date(year, first, second).isoformat()
-    # English without a territory may be American, with the month first, or any other.
+    # English without a territory may be American, which puts the month first, or not.
     pattern = "" if locale is None or (locale.language == "en" and not locale.territory) else _short_date(locale)
     if re.match("d.*M", pattern):
         return Date(year, second, first).isoformat()
@@ -208,7 +208,7 @@ def _with_month_name(text: str, locale: Locale | None) -> Date | None:
 
 @cache
 def _months(locale_name: str) -> Mapping[str, int]:
-    """The months by their long and short names in a language."""
+    """Maps long and short names of months in a language to their numbers."""
     return {
         normalization.unaccented(name.casefold()).rstrip("."): month
         for width in ("abbreviated", "wide")
@@ -223,7 +223,7 @@ def _is_weekday(word: str, locale: Locale | None) -> bool:
 
 @cache
 def _weekdays(locale_name: str) -> frozenset[str]:
-    """The names of the days in a language, long and short."""
+    """Returns the long and short names of the days of the week in a language."""
     names = [
         name
         for width in ("abbreviated", "short", "wide")
@@ -234,7 +234,7 @@ def _weekdays(locale_name: str) -> frozenset[str]:
 
 
 def email(text: str) -> str:
-    """Reads an e-mail address, perhaps after a name, `mailto:` or "E-mail:", in brackets or before a full stop."""
+    """Reads an e-mail address, perhaps after a name or `mailto:`, in brackets or before a full stop."""
     plain = normalization.bare(text)
     if found := re.fullmatch(r"[^<>]*<([^<>]+)>", plain):
         plain = found[1]
@@ -242,7 +242,7 @@ def email(text: str) -> str:
     try:
         return normalization.email(plain)
     except ValueError:
-        # No address ends in a sign, and those that one may begin with are rare.
+        # No address ends in a sign, and few begin with one.
         found = re.fullmatch(r"(?:[^@:]*:)?\W*([^\s@]+@[^\s@?]+?)(?:\?\S*)?\W*", plain[:_LONGEST_ADDRESS])
         if found is None or len(plain) > _LONGEST_ADDRESS:
             raise
@@ -274,7 +274,7 @@ def _clear(named: Iterable[tuple[str, str]], key: Callable[[str], str]) -> dict[
 
 
 def _words(text: str) -> str:
-    """The letters and digits of the text, folded for comparison, without keycap emoji before them."""
+    """Returns letters and digits of the text, folded for comparison, without keycap emoji."""
     without = _KEYCAP.sub("", text)
     text = without if any(map(str.isalnum, without)) else text
     said = [each for each in normalization.folded(normalization.readable(text)) if not "\ufe00" <= each <= "\ufe0f"]
@@ -287,7 +287,7 @@ def _plain_words(text: str) -> str:
 
 
 def _signs(text: str) -> str:
-    """The emoji of the text."""
+    """Returns the emoji of the text."""
     return "".join(each for each in text if unicodedata.category(each) == "So")
 
 

@@ -1,4 +1,7 @@
-"""Secrets at rest: Fernet (AES-128-CBC, HMAC-SHA256) under the newest of several keys, readable under any."""
+"""Secrets at rest: encrypted under the newest of several keys, and readable under any of them.
+
+The method is Fernet (AES-128-CBC, HMAC-SHA256).
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,18 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 
 def encrypt(keys: Sequence[bytes], secret: str) -> bytes:
-    """The secret, encrypted under the first key."""
+    """Encrypts the secret under the first key."""
     return _fernet(tuple(keys)).encrypt(secret.encode())
 
 
 @lru_cache(maxsize=10_000)
 def decrypt(keys: tuple[bytes, ...], sealed: bytes) -> str:
-    """The secret. Raises cryptography.fernet.InvalidToken if it was encrypted under none of the keys."""
+    """Decrypts the secret. Raises cryptography.fernet.InvalidToken if none of the keys fits."""
     return _fernet(keys).decrypt(sealed).decode()
 
 
 def is_readable(keys: Sequence[bytes], sealed: bytes) -> bool:
-    """Whether one of the keys decrypts it."""
+    """Whether one of the keys decrypts `sealed`."""
     try:
         _fernet(tuple(keys)).decrypt(sealed)
     except InvalidToken:
@@ -29,7 +32,10 @@ def is_readable(keys: Sequence[bytes], sealed: bytes) -> bool:
 
 
 def renew(keys: Sequence[bytes], sealed: bytes) -> bytes:
-    """The same secret under the newest key. Raises cryptography.fernet.InvalidToken if no key decrypts it."""
+    """Encrypts the same secret under the newest key, unless it is already.
+
+    Raises cryptography.fernet.InvalidToken if no key decrypts `sealed`.
+    """
     return sealed if is_readable(keys[:1], sealed) else _fernet(tuple(keys)).rotate(sealed)
 
 

@@ -1,4 +1,4 @@
-"""Versions: which code this process runs."""
+"""Versions: tells which code this process runs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-# Of this release or, between releases, of the next one. CONTRIBUTING.md says how a release is made.
+# The number of this release or, between releases, of the next one. CONTRIBUTING.md says how a release is made.
 NUMBER = "0.2.0"
 FOLDER = Path(__file__).parents[2]
 
 
 @cache
 def running() -> str:
-    """The number, and behind it the commit in a checkout, such as `0.1.0+g5ac5c79` or `0.1.0+g5ac5c79-dirty`.
+    """Returns the number, and the commit if this is a checkout, as in `0.1.0+g5ac5c79-dirty`.
 
     Without git, as in an image, the content of the file `VERSION` follows the number.
 
-    Read once, when the process starts: files that change later are not the running code.
+    Read once per process: files that change later are not the running code.
     """
     try:
         described = subprocess.run(

@@ -1,6 +1,6 @@
-"""Threads and event loops that a process cannot do without: the process ends when one of them dies or hangs.
+"""Threads and event loops that a process needs: if one of them dies or hangs, the process ends.
 
-Its supervisor starts another. Without that the process would go on looking healthy and do nothing.
+Its supervisor then starts another. Otherwise, the process would go on looking healthy and do nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ log = structlog.get_logger(__name__)
 
 EXIT_CODE = 70  # EX_SOFTWARE
 LOOKS_EVERY_SECONDS = 1.0
-# Looks in a row at which a loop has not answered. Looks and not seconds: a process that was frozen has not hung.
+# How many looks in a row a loop may miss. Counts looks, not seconds, because a process that was frozen has not hung.
 MOST_MISSED = 60
 
 
 def start(target: Callable[..., object], name: str, *arguments: Any) -> threading.Thread:
-    """Starts a daemon thread. The process ends if it raises; it may return."""
+    """Starts a daemon thread. The process ends if `target` raises; `target` may return."""
     thread = threading.Thread(target=_run, args=(target, name, *arguments), name=name, daemon=True)
     thread.start()
     return thread
@@ -35,12 +35,15 @@ def start_loop(loop: asyncio.AbstractEventLoop, name: str) -> None:
 
 
 def watch(loop: asyncio.AbstractEventLoop, name: str) -> None:
-    """Ends the process if the loop, which is running or about to, answers nothing for MOST_MISSED looks."""
+    """Ends the process if the loop does not respond for MOST_MISSED looks in a row.
+
+    The loop is running or about to run.
+    """
     start(_watch, f"watch-{name}", loop, name)
 
 
 def end(**facts: object) -> None:
-    """Ends the process at once, and logs why."""
+    """Logs the facts and ends the process at once, without cleaning up."""
     log.critical("process.broken", **facts)
     os._exit(EXIT_CODE)
 
@@ -59,7 +62,7 @@ def _watch(loop: asyncio.AbstractEventLoop, name: str) -> None:
         answered.clear()
         try:
             loop.call_soon_threadsafe(answered.set)
-        except RuntimeError:  # closed
+        except RuntimeError:  # the loop is closed
             return
         for _ in range(MOST_MISSED):
             if answered.wait(LOOKS_EVERY_SECONDS):

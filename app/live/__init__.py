@@ -1,1 +1,1 @@
-"""Live updates: the `realtime` process streams changes to members on pages, tokens of the API and visitors of chats."""
+"""Live updates: the `realtime` process streams changes to members, API tokens and visitors."""

@@ -21,11 +21,11 @@ from app.sql import schema
 
 log = structlog.get_logger(__name__)
 
-BACKLOG = 4_096  # all listeners of a process that died come back at once
+BACKLOG = 4_096  # when a process dies, all its listeners reconnect at once
 
 
 def main() -> None:
-    """Serves live updates until SIGTERM or SIGINT. Exits with a line that names a wrong setting."""
+    """Serves live updates until SIGTERM or SIGINT. If a setting is wrong, prints its name and exits."""
     configured = settings_or_exit()
     logs.configure("realtime")
     schema.wait()
@@ -42,9 +42,9 @@ def main() -> None:
 
 
 def run(stopping: threading.Event) -> None:
-    """Serves live updates until it is told to stop. Raises OSError if the port cannot be used."""
+    """Serves live updates until `stopping` is set. Raises OSError if the port cannot be used."""
     database.watch()
-    # As far as possible: systems often allow 1,024 unless asked for more.
+    # Raises the limit as far as it goes: systems often allow only 1,024 files by default.
     descriptors = raise_open_limit(sys.maxsize)
     uvloop.run(_serve(settings().realtime_port, descriptors, stopping))
 
@@ -57,7 +57,7 @@ async def _serve(port: int, descriptors: int, stopping: threading.Event) -> None
     listening = await loop.create_server(server.connection, host, port, backlog=BACKLOG, reuse_port=True)
     server.hub.start()
     signs.start(server.hub)
-    # Objects from startup stay alive, so keep the collector from scanning them.
+    # Objects from startup stay alive. Freezing them keeps the collector from scanning them again and again.
     gc.collect()
     gc.freeze()
     log.info("realtime.started", port=port)

@@ -1,4 +1,4 @@
-"""Admissions: who may open a stream now, decided without the database as far as possible."""
+"""Admissions: decides who may open a stream now, as far as possible without the database."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from app.errors import TooManyStreams, Unavailable
 
 Result = TypeVar("Result")
 
-# Files of our own: connections to PostgreSQL and Redis, and those that Python has open.
+# Descriptors that the process itself needs: connections to PostgreSQL and Redis, and files that Python has open.
 OWN_DESCRIPTORS = 64
 RETRY_SECONDS = 10
 CHECKS_AT_ONCE = 4
 
 
 class Crowd:
-    """Counts requests and streams. Call it on the event loop."""
+    """Counts requests and streams, and refuses those above a bound. Call it on the event loop."""
 
     def __init__(self, descriptors: int) -> None:
         self._descriptors = max(descriptors - OWN_DESCRIPTORS, 1)
@@ -33,11 +33,11 @@ class Crowd:
 
     @property
     def most_heads(self) -> int:
-        """How many connections may wait for their request: half of the descriptors that requests never get."""
+        """How many connections may still send their head: half of the descriptors kept from streams."""
         return max(self._descriptors * (100 - bounds.LIVE_DESCRIPTORS.most) // 200, 1)
 
     def enter(self) -> Callable[[], None]:
-        """Takes a place of the process; returns what gives it back. Raises Unavailable."""
+        """Takes one of the process's places; returns a function that gives it back. Raises Unavailable."""
         for bound, most in (
             (bounds.LIVE_STREAMS, bounds.LIVE_STREAMS.most),
             (bounds.LIVE_DESCRIPTORS, self._descriptors * bounds.LIVE_DESCRIPTORS.most // 100),
@@ -49,21 +49,24 @@ class Crowd:
         return self._leave
 
     def ask_readiness(self) -> Callable[[], None]:
-        """Takes a place among those who ask whether the process is ready, as `enter` does. Raises Unavailable."""
+        """Takes one of the places for readiness checks, like `enter`. Raises Unavailable."""
         try:
             return self.take(bounds.LIVE_READINESS, None, "")
         except TooManyStreams as error:
             raise Unavailable("The process does not know yet whether it is ready.") from error
 
     def take(self, bound: Bound, key: Hashable, owner: str) -> Callable[[], None]:
-        """Takes a place of this key; returns what gives it back. `owner` is for people. Raises TooManyStreams."""
+        """Takes a place of this key; returns a function that gives it back. Raises TooManyStreams.
+
+        `owner` names the holder of the key in the error's text.
+        """
         places = self._places.setdefault(bound, Places(bound))
         if not places.take(key):
             raise TooManyStreams(f"{owner} has {bound.most:,} live streams open, the most it may have.", RETRY_SECONDS)
         return partial(places.leave, key)
 
     def count_opening(self, address: str, credential: str) -> None:
-        """Raises TooManyStreams if this address or credential opens streams too fast."""
+        """Counts an opened stream. Raises TooManyStreams if address or credential opens them too fast."""
         seconds = self._of_addresses.take(address, bounds.LIVE_OPENINGS_PER_ADDRESS)
         if seconds := seconds or self._of_actors.take(credential, bounds.LIVE_OPENINGS_PER_ACTOR):
             raise TooManyStreams("You open too many live streams.", seconds)
@@ -73,7 +76,10 @@ class Crowd:
 
 
 class Checks:
-    """Threads that authenticate listeners in the database, in rotation over addresses, so that none holds up others."""
+    """Threads that authenticate listeners in the database.
+
+    Addresses take turns, so none delays the others.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -82,7 +88,10 @@ class Checks:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the next address first
 
     async def run(self, address: str, work: Callable[[], Result], is_over: Callable[[], bool] = bool) -> Result | None:
-        """Does the work when the rotation reaches the address; None if the result is no longer needed."""
+        """Runs `work` when it is the address's turn.
+
+        Returns None, without running it, if `is_over` by then.
+        """
         if self._free:
             self._free -= 1
         else:
@@ -95,11 +104,11 @@ class Checks:
             self._pass_on()
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Does the work later; nobody gets the result."""
+        """Runs `work` later and ignores its result."""
         self._threads.submit(work)
 
     def stop(self) -> None:
-        """Ends the threads."""
+        """Cancels queued work, and waits until the threads end."""
         self._threads.shutdown(cancel_futures=True)
 
     def _pass_on(self) -> None:

@@ -1,4 +1,4 @@
-"""Frames: server-sent events as bytes, each made once for all streams of a member or visitor."""
+"""Frames: server-sent events as bytes, built once for all streams of a member or visitor."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from app.live.listeners import Pass
 
 
 def event(kind: str, data: object) -> bytes:
-    """An event. One that is behind a place follows `position_of` that."""
+    """Returns an event. To also move the listener's place, put `position_of` in front of it."""
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), json.dumps(data))
 
 
 def position_of(place: Place, admitted: Pass) -> bytes:
-    """The first line of a frame: from this place a listener continues that has received the frame."""
+    """Returns the first line of a frame. A listener that has received the frame resumes from `place`."""
     return f"id: {places.seal(place, admitted)}\n".encode()
 
 
 def position(place: Place, admitted: Pass) -> bytes:
-    """A frame without an event, which moves the listener's place."""
+    """Returns a frame without an event, which moves the listener's place."""
     return position_of(place, admitted) + b"\n"
 
 
 def comment(place: Place | None, admitted: Pass) -> bytes:
-    """A sign of life, with the place that the stream has reached."""
+    """Returns a comment that keeps the stream alive, with the place it has reached if known."""
     return b": still here\n" + (position(place, admitted) if place else b"\n")
 
 
 def reset(place: Place, admitted: Pass) -> bytes:
-    """Tells the listener to read everything again: what has changed since its place is not known any more."""
+    """Returns a frame that tells the listener to reload everything: the updates it missed are gone."""
     return position_of(place, admitted) + event("reset", {})
 
 
 def retry(after_ms: int) -> bytes:
-    """Says when to come back after the stream ends."""
+    """Returns a frame that says how many milliseconds to wait before reconnecting."""
     return b"retry: %d\n\n" % after_ms

@@ -1,7 +1,7 @@
 """HTTP for streams: reads one request from a connection, and then only writes.
 
-A stream is written to straight from the event loop's callback, without a task of its own: of 2,000 listeners, that is
-what an event for all of them costs.
+The event loop's callback writes to streams directly, without a task for each: with 2,000 listeners, most of the cost of
+an event would be tasks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ Handle = Callable[["Connection", "Request"], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request. Names of headers are in lower case. Of several with one name the last counts, but X-Forwarded-For."""
+    """A request. Header names are in lower case.
+
+    If a header is repeated, the last one counts; the values of X-Forwarded-For are joined.
+    """
 
     method: str
     path: str
@@ -36,7 +39,10 @@ class Request:
 
 
 class Heads:
-    """Connections whose request is not complete. Beyond a bound the oldest is cut off: clients are done by then."""
+    """Connections whose request head is not complete yet. Above a bound, the oldest is cut off.
+
+    An honest client has sent its head long before it is the oldest.
+    """
 
     def __init__(self, most: int, by_address: bool) -> None:
         self._most = most
@@ -45,7 +51,7 @@ class Heads:
         self._of: dict[str, dict[Connection, None]] = {}
 
     def begin(self, connection: Connection) -> None:
-        """A request begins."""
+        """Adds a connection whose request begins. May cut off the oldest connection."""
         self._all[connection] = None
         theirs = self._of.setdefault(connection.peer, {})
         theirs[connection] = None
@@ -57,7 +63,7 @@ class Heads:
             next(iter(self._all)).cut_off()
 
     def end(self, connection: Connection) -> None:
-        """The request is complete, or will never be. Safe to repeat."""
+        """Removes a connection whose request is complete or has been given up. Safe to repeat."""
         self._all.pop(connection, None)
         theirs = self._of.get(connection.peer, {})
         theirs.pop(connection, None)
@@ -66,7 +72,10 @@ class Heads:
 
 
 class Connection(asyncio.Protocol):
-    """A connection with one request. What is added to `at_end` is called when it is lost."""
+    """A connection with one request.
+
+    The functions in `at_end` are called when the connection is lost.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, handle: Handle, heads: Heads) -> None:
         self._loop = loop
@@ -90,7 +99,7 @@ class Connection(asyncio.Protocol):
         self._heads.begin(self)
         used = transport.get_extra_info("socket")
         if used is not None and used.family in (socket.AF_INET, socket.AF_INET6):
-            # Notices listeners that vanished silently.
+            # Notices clients that vanished silently.
             used.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _VANISHED_MS)
 
     def data_received(self, data: bytes) -> None:
@@ -115,11 +124,9 @@ class Connection(asyncio.Protocol):
             self.at_end.pop()()
 
     def on_url(self, url: bytes) -> None:
-        """Part of the address."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header."""
         self._hosts += name.lower() == b"host"
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         if key == "x-forwarded-for" and key in self._headers:  # a list, whatever lines it has (RFC 9110, 5.3)
@@ -127,7 +134,7 @@ class Connection(asyncio.Protocol):
         self._headers[key] = text
 
     def on_headers_complete(self) -> None:
-        """The request is complete: bodies are not read."""
+        """Handles the request. A body, if any, is not read."""
         try:
             parts = urlsplit(self._url.decode("latin-1"))
             query = dict(parse_qsl(parts.query, max_num_fields=20))
@@ -143,11 +150,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether nothing more can be sent."""
         return self._transport is None or self._transport.is_closing()
 
     def answer(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Answers, and closes the connection."""
+        """Sends a complete response, and closes the connection."""
         self._is_asked = True
         self._end_head()
         self.begin(status, {**headers, "Content-Length": str(len(body))})
@@ -156,13 +163,13 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """Sends the head of an answer whose body ends with the connection."""
+        """Sends the head of a response whose body ends when the connection closes."""
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"]
         lines += [f"{name}: {value}" for name, value in {**headers, "Connection": "close"}.items()]
         self.send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
 
     def send(self, data: bytes) -> None:
-        """Writes part of the body. A client that reads too slowly is cut off."""
+        """Sends part of the body. A client that reads too slowly is cut off, and has to reconnect."""
         if self._transport is None or self._transport.is_closing():
             return
         self._transport.write(data)
@@ -172,12 +179,12 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def end(self) -> None:
-        """Closes the connection once everything is written."""
+        """Closes the connection once everything has been sent."""
         if self._transport is not None:
             self._transport.close()
 
     def cut_off(self) -> None:
-        """Ends the connection at once."""
+        """Closes the connection at once, without sending what is buffered."""
         self._end_head()
         if self._transport is not None:
             self._transport.abort()

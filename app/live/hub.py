@@ -1,4 +1,4 @@
-"""The hub: the open streams of the process, on its event loop."""
+"""The hub: holds the open streams of the process, on its event loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ Asked = tuple[Mapping[str, str], Mapping[str, str]]  # headers and query
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A kind of stream: `credential` is what a listener shows; `admit` asks the database what it is good for."""
+    """A kind of stream.
+
+    `credential` finds the listener's credential in headers; `admit` checks it in the database.
+    """
 
     credential: Callable[[Mapping[str, str]], str]
     admit: Callable[[Mapping[str, str], Mapping[str, str]], Pass]
@@ -44,13 +47,13 @@ DOORS: Mapping[str, Door] = {
 
 CHECKED_EVERY_SECONDS = 60.0
 COMMENT_SECONDS = 15.0  # proxies cut connections that are silent for a minute
-# Spread, so that the listeners of a process that died do not all come back at once.
+# A random delay, so that the listeners of a process that died do not all reconnect at once.
 LEAST_RETRY_MS, MOST_RETRY_MS = 500, 2_500
 RETRY_REPLACED_MS = 60_000
 
 
 class Stream:
-    """An open stream, requested with these headers and this query from this address. `place`: where it continues."""
+    """An open stream. `asked`: the headers and query of its request. `place`: where it resumes."""
 
     def __init__(self, door: str, asked: Asked, address: str, listener: Listener, place: str) -> None:
         self.door = door
@@ -62,7 +65,7 @@ class Stream:
 
 
 class Hub:
-    """Admits listeners, checks every minute that they may still listen, and sends them what the reader finds."""
+    """Admits listeners, checks every minute that they may still listen, and sends them their updates."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -71,20 +74,20 @@ class Hub:
         self._resumptions = Resumptions(self.reader, partial(self._soon, self._resume), partial(self._soon, _end))
         self._streams: dict[Listener, Stream] = {}
         self._of_actors: dict[str, dict[Stream, None]] = defaultdict(dict)  # the oldest first
-        # Those that have been sent where they are.
+        # Listeners that have been sent a place. Only comments to these name the current place.
         self._placed: set[Listener] = set()
         self._place: Place | None = None
         self._presences = Presences()
         self._is_stopping = False
 
     def start(self) -> None:
-        """Begins to look for updates, and to send comments."""
+        """Starts the threads that read updates, and the timer for comments."""
         self.reader.start()
         self._resumptions.start()
         self._loop.call_later(COMMENT_SECONDS, self._comment)
 
     def stop(self) -> None:
-        """Ends its threads."""
+        """Ends the hub's threads."""
         self._is_stopping = True
         self._resumptions.stop()
         self.reader.stop()
@@ -93,11 +96,17 @@ class Hub:
     async def admit(
         self, door: str, asked: Asked, address: str, is_over: Callable[[], bool] = lambda: False
     ) -> Pass | None:
-        """The listener of the stream; None if it ends before that is known. Raises BellhopError, DatabaseAway."""
+        """Returns the permission of a listener; None if `is_over` before it was checked.
+
+        Raises BellhopError if it is refused, and DatabaseAway.
+        """
         return await self.checks.run(address, partial(DOORS[door].admit, *asked), is_over)
 
     def open(self, stream: Stream) -> None:
-        """Sends the listener what it has missed, and everything from then on."""
+        """Sends the listener the updates it missed, and all new ones from then on.
+
+        Ends the actor's oldest stream if the actor has too many.
+        """
         listener = stream.listener
         self._make_room(listener.admitted.actor_id)
         self._of_actors[listener.admitted.actor_id][stream] = None
@@ -109,14 +118,15 @@ class Hub:
         self._show(self._presences.come(listener.admitted))
 
     def _make_room(self, actor_id: str) -> None:
-        """Ends the actor's oldest stream if it has as many as it may have."""
+        """Ends the actor's oldest stream if the actor has as many streams as it may have."""
         theirs = self._of_actors[actor_id]
         if len(theirs) < bounds.LIVE_STREAMS_PER_ACTOR.most:
             return
         bounds.LIVE_STREAMS_PER_ACTOR.reached()
         metrics.LIVE_DROPPED.labels("replaced").inc()
         oldest = next(iter(theirs))
-        # Or one page too many would end the others one after the other, again and again.
+        # The long pause prevents a cycle: with one page too many open, the pages would keep ending each other's
+        # streams.
         oldest.listener.send(frames.retry(RETRY_REPLACED_MS))
         oldest.listener.end()
         self.close(oldest)
@@ -137,7 +147,7 @@ class Hub:
         self._deliver([Parcel(frame(place, listener.admitted), [listener])], place)
 
     def close(self, stream: Stream) -> None:
-        """Forgets the stream. Safe to repeat."""
+        """Removes the stream from the hub. Safe to repeat."""
         listener = stream.listener
         if self._streams.pop(listener, None) is None:
             return
@@ -155,7 +165,10 @@ class Hub:
         self._show(self._presences.go(listener.admitted))
 
     def hear(self, sign: Sign) -> None:
-        """Sends the sign to those who may see it, or checks the streams that it is about. Call it from any thread."""
+        """Sends the sign to the listeners that may see it. Call it from any thread.
+
+        For a sign of kind `admission`, checks the streams that it names instead.
+        """
         if sign.kind == "admission":
             self._soon(self._check_all_of, sign.author_type, sign.author_id)
         else:
@@ -222,7 +235,7 @@ class Hub:
             admitted = await self.admit(stream.door, stream.asked, stream.address)
         except BellhopError:
             admitted = None
-        except DatabaseAway:  # says nothing about the listener
+        except DatabaseAway:  # proves nothing about the listener
             admitted = stream.listener.admitted
         except Exception:
             log.exception("live.check_failed")
@@ -232,7 +245,7 @@ class Hub:
         if admitted == stream.listener.admitted:
             self._check_later(stream)
             return
-        # Also if it may now listen to something else: it comes back, and is admitted to that.
+        # A changed permission also ends the stream: the listener reconnects, and is admitted with the new one.
         metrics.LIVE_DROPPED.labels("refused").inc()
         stream.listener.end()
 

@@ -1,4 +1,4 @@
-"""Listeners: who may listen to what, checked when a stream opens and every minute after."""
+"""Listeners: who may listen to what, checked when a stream opens and every minute after that."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FOREIGN = "Pages of this origin may not show this chat."
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The permission of a listener: for all of the workspace, or for a visitor's own conversations in it.
+    """The permission to listen to a workspace, or to a visitor's own conversations in it.
 
-    `actor_id`: who it is: a member or a visit, whose jobs the listener sees, a token or a visitor. `peer`: where
-    answers to the visitor go, in the channel. `account_id`: whose session it is; None for a token or a visitor.
-    `kinds`: the kinds of resources that the listener sees; None: all.
+    `actor_id`: a member, a visit, a token or a visitor; the listener sees the jobs of this actor. `channel_id` and
+    `peer`: where answers to a visitor go; None for anybody else. `account_id`: the account of the session; None for a
+    token or a visitor. `kinds`: the kinds of resources that the listener sees; None for all.
     """
 
     workspace_id: str
@@ -39,9 +39,9 @@ class Pass:
 
 @dataclass(slots=True, eq=False)
 class Listener:
-    """An open stream, on the event loop. `send` and `end` are those of its connection.
+    """An open stream, on the event loop. `send` and `end` belong to its connection.
 
-    `held`: what is kept back while the listener is sent what it has missed; None: nothing is.
+    `held`: new updates that wait until the listener has been sent those it missed; None if nothing is held back.
     """
 
     admitted: Pass
@@ -51,7 +51,10 @@ class Listener:
     is_over: bool = False
 
     def receive(self, data: bytes) -> None:
-        """Sends it, after what the listener has missed. One for whom too much is held is cut off, and comes back."""
+        """Sends `data`, or holds it back while the listener is still catching up.
+
+        Ends the stream if too much is held back; the listener reconnects.
+        """
         if self.held is None:
             self.send(data)
         elif sum(map(len, self.held)) + len(data) <= bounds.LIVE_BUFFER.most:
@@ -63,31 +66,34 @@ class Listener:
             self.end()
 
     def release(self) -> None:
-        """Sends what was held, and holds nothing from then on."""
+        """Sends everything held back. From then on, nothing is held back."""
         held, self.held = self.held or [], None
         for data in held:
             self.send(data)
 
 
 def workspace_credential(headers: Mapping[str, str]) -> str:
-    """The token of the API in the Authorization header, or that of a session. Asks no database.
+    """Returns the API token in the Authorization header, or else the session's token.
 
-    Raises Unauthenticated.
+    Reads no database. Raises Unauthenticated.
     """
     return _bearer(headers, token_format.is_token, _NO_TOKEN) if "authorization" in headers else member_token(headers)
 
 
 def of_workspace(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
-    """The holder of a token of the API if there is an Authorization header, or else a member; raises what they do."""
+    """Admits the holder of an API token if there is an Authorization header, or else a member.
+
+    Raises the errors of `token` and `member`.
+    """
     return token(headers, query) if "authorization" in headers else member(headers, query)
 
 
 def token(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
-    """A token that may read messages, for its own workspace.
+    """Admits a token that may read messages, for its own workspace.
 
-    Raises Unauthenticated, NotFound for another `workspace` in the query, and InsufficientScope.
+    Raises Unauthenticated, InsufficientScope, and NotFound if the query names another `workspace`.
     """
-    # What was remembered may be older than the revocation because of which the stream is checked.
+    # A cached answer may be older than the revocation that made us check the stream.
     caller = tokens.authenticate(workspace_credential(headers), may_remember=False)
     if query.get("workspace", caller.workspace_id) != caller.workspace_id:
         raise NotFound(_NO_WORKSPACE)
@@ -98,7 +104,10 @@ def token(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
 
 
 def member_token(headers: Mapping[str, str]) -> str:
-    """The token of the session that the cookie names. Asks no database. Raises Unauthenticated."""
+    """Returns the token of the session that the cookie names. Reads no database.
+
+    Raises Unauthenticated.
+    """
     token = cookies.of_settings().token(headers.get("cookie", ""))
     if token is None:
         raise Unauthenticated(_NO_SESSION)
@@ -106,10 +115,10 @@ def member_token(headers: Mapping[str, str]) -> str:
 
 
 def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
-    """A member of the workspace, by the cookie of their session; support staff on a visit, too.
+    """Admits a member of the workspace by their session cookie, or support staff on a visit.
 
-    Without `workspace` in the query: the only workspace that they belong to. Raises Unauthenticated, NotFound,
-    and InsufficientScope if their role does not include messages.
+    Without `workspace` in the query, uses the only workspace of the account. Raises Unauthenticated, NotFound if the
+    workspace is not theirs or they have several, and InsufficientScope if their role does not include messages.
     """
     # A page that is left open does not count as use of the session.
     signed = sessions.find(member_token(headers), is_use=False)
@@ -129,12 +138,15 @@ def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
 
 
 def visitor_token(headers: Mapping[str, str]) -> str:
-    """The token in the Authorization header. Asks no database. Raises Unauthenticated."""
+    """Returns the visitor's token in the Authorization header. Reads no database.
+
+    Raises Unauthenticated.
+    """
     return _bearer(headers, visitors.is_token, _NO_VISITOR)
 
 
 def visitor(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
-    """The visitor of a web chat, by the token in the Authorization header.
+    """Admits the visitor of a web chat by the token in the Authorization header.
 
     Raises Unauthenticated, and InsufficientScope for a page of an origin that the channel does not allow.
     """
@@ -142,7 +154,7 @@ def visitor(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     found = visitors.authenticate(visitor_token(headers))
     if found is None:
         raise Unauthenticated(_NO_VISITOR)
-    origin = headers.get("origin")  # a page of our own sends none
+    origin = headers.get("origin")  # our own pages send no origin
     allowed = Channel.find(found.workspace_id, found.channel_id).settings.get("origins", [])
     if origin is not None and not visitors.is_allowed(allowed, origin):
         raise InsufficientScope(_FOREIGN)

@@ -1,4 +1,4 @@
-"""Places as listeners have them: signed, and good only for the member or visitor they were sent to."""
+"""Places as listeners see them: signed, and valid only for the actor that they were sent to."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from app.domain.insight.updates import Forgotten, Place
 from app.lib import keys
 from app.live.listeners import Pass
 
-_MAC_BYTES = 12  # a guess costs a request, and these are limited by address
+_MAC_BYTES = 12  # each guess costs a request, and requests are limited by address
 
 
 def seal(place: Place, admitted: Pass) -> str:
-    """The identifier of an event, from which this listener can continue, on any `realtime` process."""
+    """Returns the identifier of an event. The listener can resume from it on any `realtime` process."""
     return f"{place}.{_mac(_keys()[0], str(place), admitted)}"
 
 
 def unseal(text: str, admitted: Pass) -> Place:
-    """The place that `seal` made this identifier of for the same listener. Raises Forgotten for anything else."""
+    """Returns the place that `seal` encoded for the same listener.
+
+    Raises Forgotten for any other text.
+    """
     place, _, mac = text.rpartition(".")
     if not text.isascii() or not any(hmac.compare_digest(_mac(key, place, admitted), mac) for key in _keys()):
         raise Forgotten

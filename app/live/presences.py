@@ -1,4 +1,4 @@
-"""Presences: which members have a page of a workspace open, as far as the streams of this process tell."""
+"""Presences: which members have a page of a workspace open, by the streams of this process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from app.realtime import Sign
 
 
 class Presences:
-    """Counts the streams of each member. Visitors, and staff on a visit, are not shown."""
+    """Counts the streams of each member. Visitors, and staff on a visit, are not counted."""
 
     def __init__(self) -> None:
         self._streams: Counter[tuple[str, str]] = Counter()
 
     def come(self, admitted: Pass) -> Sequence[Sign]:
-        """The presence to show when a stream begins."""
+        """Counts a new stream. Returns the sign to send if it is the member's first."""
         if not _is_member(admitted):
             return ()
         who = (admitted.workspace_id, admitted.actor_id)
@@ -25,7 +25,7 @@ class Presences:
         return [_sign(admitted.workspace_id, [admitted.actor_id], True)] if self._streams[who] == 1 else ()
 
     def go(self, admitted: Pass) -> Sequence[Sign]:
-        """The presence to show when a stream has ended."""
+        """Counts a stream that has ended. Returns the sign to send if it was the member's last."""
         if not _is_member(admitted):
             return ()
         who = (admitted.workspace_id, admitted.actor_id)
@@ -36,7 +36,10 @@ class Presences:
         return [_sign(admitted.workspace_id, [admitted.actor_id], False)]
 
     def all(self) -> Sequence[Sign]:
-        """Everyone who is present, shown again and again for listeners that came later or missed it."""
+        """Returns signs for everybody present.
+
+        Sent repeatedly, for listeners that are new or missed a sign.
+        """
         members: dict[str, list[str]] = defaultdict(list)
         for workspace_id, member_id in self._streams:
             members[workspace_id].append(member_id)

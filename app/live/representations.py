@@ -1,4 +1,4 @@
-"""Representations: the resources of updates, as the API shows them; a statement for each kind of resource."""
+"""Representations: loads the resources of updates as the API shows them, with one query per kind."""
 
 from __future__ import annotations
 
@@ -36,35 +36,38 @@ _KINDS: Mapping[str, tuple[Any, Callable[[Any], dict[str, Any]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A resource; the row, and what the API shows of it; of a conversation, also its `contact_name` for lists."""
+    """A resource: its row, and what the API shows of it.
+
+    A conversation also has `contact_name`, for lists.
+    """
 
     row: Any
     shown: dict[str, Any]
 
 
 def load(updates: Iterable[Update]) -> dict[tuple[str, str], Document]:
-    """The resources of the updates that are still there, by kind and identifier."""
+    """Loads the resources of the updates, by kind and identifier. Leaves out deleted ones."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for update in updates:
         wanted[update.kind].add(update.subject_id)
     found: dict[tuple[str, str], Document] = {}
     for kind, subject_ids in wanted.items():
         if kind not in _KINDS:
-            continue  # of a newer version, during a rollout
+            continue  # a kind of a newer version, during a rollout
         model, represent = _KINDS[kind]
         for row in model.select().where(model.id.in_(sorted(subject_ids))):
             try:
                 found[kind, row.id] = Document(row, represent(row))
             except DatabaseAway:
                 raise
-            except Exception:  # one that cannot be shown must not end the streams
+            except Exception:  # a resource that cannot be shown must not end the streams
                 log.exception("live.not_shown", kind=kind, id=row.id)
     _name_contacts([document for (kind, _), document in found.items() if kind == "conversation"])
     return found
 
 
 def peers(found: Mapping[tuple[str, str], Document]) -> dict[str, tuple[str, str | None]]:
-    """The channel and the peer of the conversations that these messages are in."""
+    """Returns the channel and peer of each conversation that one of these messages is in."""
     wanted = {document.row.conversation_id for (kind, _), document in found.items() if kind == "message"}
     query = Conversation.select(Conversation.id, Conversation.channel_id, Conversation.peer)
     return {each.id: (each.channel_id, each.peer) for each in query.where(Conversation.id.in_(sorted(wanted)))}

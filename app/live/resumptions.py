@@ -51,7 +51,7 @@ class Resumption:
 
 @dataclass(slots=True)
 class Queue:
-    """A workspace's reconnecting listeners: those that wait, by actor, and the resumption in progress."""
+    """A workspace's reconnecting listeners: those that wait, by actor, and the resumption under way."""
 
     waiting: dict[str, dict[Listener, Place]] = field(default_factory=dict)
     current: Resumption | None = None
@@ -81,7 +81,10 @@ class Resumptions:
         self._thread.join()
 
     def join(self, listener: Listener, place: Place) -> None:
-        """Queues the listener to be sent what it missed since `place`. It must hold back new updates."""
+        """Queues the listener to be sent what it missed since `place`.
+
+        The listener must already hold back new updates.
+        """
         with self._changed:
             queue = self._queues.setdefault(listener.admitted.workspace_id, Queue())
             queue.waiting.setdefault(listener.admitted.actor_id, {})[listener] = place
@@ -112,7 +115,7 @@ class Resumptions:
             except Exception:
                 log.exception("live.resumption_failed")
                 is_done = True
-                self._end(self._listeners(resumption))  # they come back
+                self._end(self._listeners(resumption))  # they reconnect
             self._put_back(workspace_id, is_done)
         database.close()
 
@@ -215,7 +218,10 @@ def _begun(queue: Queue) -> Resumption:
 
 
 def _missed(workspace_id: str, place: Place, until: Place, listener: Listener) -> Sequence[Update]:
-    """The updates between the places. For a visitor, only those of their messages. Raises Forgotten."""
+    """Returns the updates between the places. For a visitor, only updates of their own messages.
+
+    Raises Forgotten.
+    """
     admitted, most, own = listener.admitted, bounds.LIVE_RESUMED.most, None
     if admitted.channel_id is not None:
         own = chats.message_ids(admitted.channel_id, admitted.peer, most + 1)

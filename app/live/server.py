@@ -1,4 +1,4 @@
-"""The server of the `realtime` process: which request gets which answer."""
+"""The server of the `realtime` process: decides how each request is answered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 _STREAM = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",  # or nginx would keep events back
+    "X-Accel-Buffering": "no",  # otherwise nginx would hold events back
     "X-Content-Type-Options": "nosniff",
 }
 _ALLOWED = "GET, OPTIONS"
@@ -35,13 +35,16 @@ RETRY_SECONDS = 2
 
 
 class Server:
-    """Answers the connections of one event loop. `descriptors`: how many files the process may have open."""
+    """Answers the connections of an event loop.
+
+    `descriptors`: how many files the process may have open.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, descriptors: int) -> None:
         self._loop = loop
         self.hub = Hub(loop)
         self.crowd = Crowd(descriptors)
-        # Behind proxies, all connections come from their addresses.
+        # Behind proxies, all connections come from the proxies' addresses, so a bound by address would hit everybody.
         self._heads = Heads(self.crowd.most_heads, by_address=settings().trusted_proxies == 0)
         self._tasks: set[asyncio.Task[None]] = set()
         self._readiness: asyncio.Task[dict[str, str]] | None = None
@@ -49,7 +52,7 @@ class Server:
         self._own_origin = f"{parts.scheme}://{parts.netloc}"
 
     def connection(self) -> Connection:
-        """A protocol for a new connection."""
+        """Returns a protocol for a new connection."""
         return Connection(self._loop, self._handle, self._heads)
 
     def _handle(self, connection: Connection, request: Request) -> None:
@@ -59,13 +62,13 @@ class Server:
         elif request.method != "GET":
             connection.answer(405, {"Allow": _ALLOWED}, b"")
         else:
-            # Kept, as the loop holds no reference to its tasks.
+            # Keeps a reference to the task, because the loop does not.
             task = self._loop.create_task(self._respond(connection, request))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _respond(self, connection: Connection, request: Request) -> None:
-        if connection.is_lost:  # nothing would give its places back
+        if connection.is_lost:  # `at_end` has run already, so places taken now would never be given back
             return
         try:
             if request.path == "/healthz":
@@ -97,7 +100,7 @@ class Server:
             return
         of_workspace = self.crowd.take(bounds.LIVE_STREAMS_PER_WORKSPACE, admitted.workspace_id, "The workspace")
         connection.at_end.append(of_workspace)
-        # Scripts that read the stream themselves cannot always set the header.
+        # Scripts that read the stream themselves cannot always set the header, so the query may name the place.
         place = request.headers.get("last-event-id") or request.query.get("last_event_id", "")
         stream = Stream(request.path, asked, address, Listener(admitted, connection.send, connection.end), place)
         connection.at_end.append(lambda: self.hub.close(stream))
@@ -105,7 +108,7 @@ class Server:
         self.hub.open(stream)
 
     async def _ready(self) -> dict[str, str]:
-        """One answer for all who ask meanwhile. Raises Unavailable."""
+        """Checks once for all requests that arrive during the check. Raises Unavailable."""
         if self._readiness is None or self._readiness.done():
             self._readiness = self._loop.create_task(self._ask_whether_ready())
         return await asyncio.shield(self._readiness)
@@ -133,10 +136,10 @@ class Server:
         connection.answer(int(str(document["status"])), headers, json.dumps(document))
 
     def _shared(self, request: Request) -> dict[str, str]:
-        """Lets the page read the response that asked for it.
+        """Returns the headers that let a page read the response across origins.
 
-        A visitor's token is the permission for a chat, whose origins are checked with it. The stream of a workspace
-        goes by a cookie, so only our own pages may read it.
+        A visitor's token is the permission for a chat; its origin is checked with the token. The stream of a workspace
+        is authenticated by a cookie, so only our own pages may read it.
         """
         origin = request.headers.get("origin")
         shared = {"Vary": "Origin"}
@@ -148,7 +151,7 @@ class Server:
 
 
 def _ready() -> dict[str, str]:
-    """Raises Unavailable, naming what does not answer."""
+    """Checks the database and Redis. Raises Unavailable if the database does not answer."""
     try:
         rows("SELECT 1")
     except DatabaseAway as error:
@@ -156,5 +159,5 @@ def _ready() -> dict[str, str]:
     try:
         bells.flags().ping()
     except redis.RedisError as error:
-        log.info("ready.redis_away", error=str(error))  # only `typing` and `presence` need it
+        log.info("ready.redis_away", error=str(error))  # only the signs `typing` and `presence` need Redis
     return {"status": "ready"}

@@ -1,4 +1,4 @@
-"""Signs: a thread that hears signs from Redis, such as who is typing, and passes them on to the hub."""
+"""Signs: a thread that receives signs from Redis, such as typing, and passes them to the hub."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAUSE_SECONDS = 1.0
 
 
 def start(hub: Hub) -> None:
-    """Passes signs on for as long as the process lives; none while Redis is away."""
+    """Starts the thread, which runs as long as the process. While Redis is away, signs are lost."""
     vitals.start(_pass_on, "signs", hub)
 
 

@@ -1,4 +1,4 @@
-"""Streams: what each listener is sent of a batch of updates."""
+"""Streams: decides which listener is sent which part of a batch of updates."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Documents = Mapping[tuple[str, str], Document]
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Bytes for some listeners."""
+    """Bytes, and the listeners to send them to."""
 
     data: bytes
     listeners: Sequence[Listener]
 
 
 def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listener]) -> list[Parcel]:
-    """The parcels for these listeners, all of the workspace of the updates. `behind` is the place after the updates.
+    """Returns the parcels for these listeners. Listeners and updates must be of the same workspace.
 
-    A resource that changed several times is sent once, as it is now.
+    `behind` is the place after the updates. A resource that changed several times is sent once, in its current state.
     """
     latest = last_of_each(updates)
     found = representations.load(latest)
@@ -44,18 +44,18 @@ def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listen
 
 
 def last_of_each(updates: Sequence[Update]) -> list[Update]:
-    """The updates without those that another one of the same resource follows."""
+    """Returns the updates without those that a later update of the same resource follows."""
     last = {(update.kind, update.subject_id): number for number, update in enumerate(updates)}
     return [update for number, update in enumerate(updates) if last[update.kind, update.subject_id] == number]
 
 
 def signals(sign: Sign, listeners: Iterable[Listener]) -> list[Parcel]:
-    """The parcels for these listeners, all of the workspace of the sign."""
+    """Returns the parcels for these listeners. They must be of the workspace of the sign."""
     members, visitors = _apart(listeners)
     others = [each for each in members if each.admitted.actor_id != sign.author_id]
     made = [Parcel(frames.event(sign.kind, sign.data), others)] if others else []
     if sign.kind == "typing" and sign.peer is not None:
-        # Visitors are not told which member it is.
+        # Visitors are not told which member is typing.
         theirs = [each for each in visitors if _is_theirs(each, sign)]
         made += [Parcel(frames.event("typing", {"author": {"type": sign.author_type}}), theirs)] if theirs else []
     return made
@@ -70,7 +70,7 @@ def _apart(listeners: Iterable[Listener]) -> tuple[list[Listener], list[Listener
 
 
 def _by_actor(listeners: Iterable[Listener]) -> Iterable[list[Listener]]:
-    """The streams of each member, who are sent the same."""
+    """Groups the streams by member: all streams of a member are sent the same bytes."""
     found: dict[str, list[Listener]] = defaultdict(list)
     for each in listeners:
         found[each.admitted.actor_id].append(each)
@@ -79,7 +79,7 @@ def _by_actor(listeners: Iterable[Listener]) -> Iterable[list[Listener]]:
 
 def _text(update: Update, found: Documents) -> bytes:
     document = found.get((update.kind, update.subject_id))
-    if document is None and update.kind == "note":  # the only one that members delete
+    if document is None and update.kind == "note":  # members can delete notes, and nothing else
         return frames.event("note", {"id": update.subject_id, "deleted": True})
     return frames.event(update.kind, document.shown) if document else b""
 
@@ -111,7 +111,7 @@ def _to_visitors(
 
 
 def _is_for_visitors(update: Update, document: Document) -> bool:
-    """Whether it is a message that they may see, or their own have been read."""
+    """Whether visitors see the update: a message for them, or that their messages were read."""
     if update.kind == "message":
         return message_access.is_shown_to_visitor(document.row)
     return update.kind == "conversation" and document.row.unread == 0
@@ -120,7 +120,7 @@ def _is_for_visitors(update: Update, document: Document) -> bool:
 def _peer(
     update: Update, document: Document, peers: Mapping[str, tuple[str, str | None]]
 ) -> tuple[str, str | None] | None:
-    """The channel and the peer."""
+    """Returns the channel and the peer that the update is for; None if unknown."""
     if update.kind == "conversation":
         return document.row.channel_id, document.row.peer
     return peers.get(document.row.conversation_id)
@@ -133,7 +133,7 @@ def _for_visitor(visitor_id: str, update: Update, document: Document) -> bytes:
 
 
 def _placed(texts: Sequence[tuple[Update, bytes]], behind: Place, admitted: Pass) -> bytes:
-    """The events, each with its place; after the last, the listener has everything up to the place behind them."""
+    """Joins the events, each with its place. The last one gets the place behind all updates."""
     if not texts:
         return b""
     placed = [frames.position_of(update.place, admitted) + text for update, text in texts[:-1]]

@@ -1,6 +1,6 @@
-"""The update reader: looks for updates, once for all listeners of the process, and says what each is sent.
+"""The update reader: reads updates once for all listeners of the process, and delivers them.
 
-It looks fifty times a second while the process has listeners, so nothing has to ring, and losing Redis costs nothing.
+It polls fifty times a second while there are listeners, so it needs no bell, and loses nothing without Redis.
 """
 
 from __future__ import annotations
@@ -26,21 +26,24 @@ from app.realtime import Sign
 log = structlog.get_logger(__name__)
 
 LOOKS_EVERY_SECONDS = 0.02
-PAUSE_SECONDS = 0.5  # after the database was found to be away
+PAUSE_SECONDS = 0.5  # before retrying while the database is unavailable
 MOST_AT_ONCE = 1_000
 
-# Takes the parcels to send, and the place at which all listeners are then.
+# Called with the parcels to send, and the place that all listeners have reached once these are sent.
 Deliver = Callable[[Sequence[Parcel], Place | None], None]
-# The place from which new listeners are sent everything.
+# Called with the place from which new listeners are sent everything.
 Begun = Callable[[Place], None]
 
 
 class Reader:
-    """Call `join` and `leave` from any thread. `deliver` is called by the reader's thread, in order."""
+    """Call `join`, `leave` and `show` from any thread.
+
+    The reader's own thread calls `deliver`, in order.
+    """
 
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
-        self._calls: deque[Callable[[], None]] = deque()  # what other threads ask of the reader's
+        self._calls: deque[Callable[[], None]] = deque()  # what other threads asked the reader's thread to do
         self._awake = threading.Event()
         self._stopping = False
         self._listeners: dict[str, set[Listener]] = defaultdict(set)
@@ -49,7 +52,7 @@ class Reader:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begins to look."""
+        """Starts the thread."""
         self._thread = vitals.start(self._run, "reader")
 
     def stop(self) -> None:
@@ -60,15 +63,18 @@ class Reader:
             self._thread.join()
 
     def join(self, listeners: Sequence[Listener], begun: Begun) -> None:
-        """Sends them everything from a place on, with which it calls `begun` before. It is the present, or later."""
+        """Adds listeners. Calls `begun` with a place, then sends them all updates after that place.
+
+        The place is the present, or later.
+        """
         self._call(lambda: self._joining.append((listeners, begun)))
 
     def leave(self, listener: Listener) -> None:
-        """Sends nothing more to a listener that is over, soon."""
+        """Stops sending to a listener whose stream has ended. One batch may still be on its way."""
         self._call(partial(self._forget, listener))
 
     def show(self, sign: Sign) -> None:
-        """Sends the sign to those who may see it."""
+        """Sends the sign to the listeners that may see it."""
         self._call(partial(self._show, sign))
 
     def _call(self, call: Callable[[], None]) -> None:
@@ -86,7 +92,7 @@ class Reader:
             except Exception:
                 log.exception("live.round_failed")
                 time.sleep(PAUSE_SECONDS)
-            # Without listeners it sleeps until the next one joins.
+            # Without listeners, sleeps until the next one joins.
             self._awake.wait(LOOKS_EVERY_SECONDS if self._listeners or self._joining else None)
         database.close()
 
@@ -100,7 +106,7 @@ class Reader:
             self._place = updates.present()
         else:
             self._read_on()
-        # Read on first: a listener may come from another process that was further.
+        # Reads on before admitting: a listener may come from another process that had read further.
         self._admit(self._place)
 
     def _show(self, sign: Sign) -> None:
@@ -114,7 +120,7 @@ class Reader:
                 del self._listeners[workspace_id]
 
     def _read_on(self) -> None:
-        """Goes on to the present; delivers what the listeners are sent of it."""
+        """Reads up to the present, and delivers the listeners' parcels."""
         was_within = True
         while self._place is not None and (was_within or self._place.until is not None):
             was_within = self._place.until is not None
@@ -125,7 +131,7 @@ class Reader:
                 place = updates.present()
                 listeners = [each for those in self._listeners.values() for each in those]
                 parcels = [Parcel(frames.reset(place, each.admitted), [each]) for each in listeners]
-            # Only now: what fails before is read again.
+            # Moves on only now, so that updates are read again if an earlier step fails.
             self._place = place
             self._send(parcels)
 
@@ -144,11 +150,11 @@ class Reader:
         self._deliver(parcels, self._place)
 
     def _admit(self, place: Place) -> None:
-        """Brings new listeners to the place of all others."""
+        """Adds the joining listeners at the place of all others."""
         joining, self._joining = self._joining, []
         for listeners, begun in joining:
             for each in listeners:
-                # One that is over may have left already.
+                # A listener whose stream has ended may have left already.
                 if not each.is_over:
                     self._listeners[each.admitted.workspace_id].add(each)
             begun(place)

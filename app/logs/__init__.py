@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line (or coloured text for people), with the request id if there is one."""
+"""Logs: one JSON object per line, or coloured text for people, with the request id if any."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _of_redis = Seldom(60.0)
 
 
 def configure(process_type: str, gather: bool = False, stream: TextIO | None = None, least: int = logging.INFO) -> None:
-    """Sends our events and the libraries' warnings to `stream` (default: standard error), formatted as LOG_FORMAT says.
+    """Sends our events and the libraries' warnings to `stream` (default: standard error).
 
-    `least` is the lowest level of our events.
+    LOG_FORMAT decides the format. `least` is the lowest level of our events.
 
     With `gather`, lines below a warning are buffered and written ten times a second: writing each line adds a quarter
     to the cost of a request. A process killed with SIGKILL loses its buffer.
@@ -70,7 +70,10 @@ def configure(process_type: str, gather: bool = False, stream: TextIO | None = N
 
 
 def _process_name(process_type: str) -> list[str]:
-    """Type and pid of this process, as a list of one item that a fork updates: asking each time is a system call."""
+    """Returns type and pid of this process, in a list of one item that a fork updates.
+
+    Asking for the pid at each line would cost a system call.
+    """
     name: list[str] = []
 
     def say() -> None:
@@ -146,7 +149,7 @@ def _bring_in_libraries(shared: list[Processor], renderers: list[Processor], str
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
-    # Seven lines for each failed connection, although every caller logs the error that it gets.
+    # pika logs seven lines for each failed connection, although every caller logs the error that it gets.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
 
 

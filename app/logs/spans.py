@@ -1,4 +1,4 @@
-"""Spans: made and sent with OpenTelemetry, whose packages are there only if the operator has installed them."""
+"""Spans: created and sent with OpenTelemetry, whose packages an operator may leave out."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from app import metrics
 from app.lib import versions
 
-# Spans that wait to be sent. More are lost: they are worth less than the memory of a worker.
+# The most spans that wait to be sent. Further ones are lost: they are worth less than the memory of a worker.
 MOST_WAITING = 8_192
-# At most this many spans go out in one request: as soon as they have gathered, or after a second.
+# The most spans in one request. A request goes out once this many have gathered, or after a second.
 BATCH, EVERY_SECONDS = 512, 1.0
-# How long a process that ends goes on sending.
+# How many seconds an ending process goes on sending.
 GRACE_SECONDS = 2.0
 
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _SCOPE = InstrumentationScope("bellhop", versions.NUMBER)
-# The version and the variant of a UUID stand where the SDK's sampler expects chance.
+# A UUID has its version and variant where the SDK's sampler expects random bits, so it is hashed first.
 _is_uuid = re.compile(r".{12}[1-8].{3}[89ab].{15}").fullmatch
 _log = structlog.get_logger(__name__)
 
@@ -51,7 +51,10 @@ class _Span(NamedTuple):
 
 
 class Spans:
-    """Sends the spans of this process. A caller never waits: what cannot be sent in time is lost, and counted."""
+    """Sends the spans of this process.
+
+    A caller never waits: a span that cannot be sent in time is lost, and counted.
+    """
 
     def __init__(self, service: str, exporter: SpanExporter | None = None) -> None:
         given = Resource({"service.name": service, "service.version": versions.running()})
@@ -64,7 +67,7 @@ class Spans:
         self._is_enough, self._is_stopping, self._fails = threading.Event(), threading.Event(), False
         self._thread = threading.Thread(target=self._keep_sending, name="spans", daemon=True)
         self._thread.start()
-        # Before the logs are written out for the last time.
+        # Runs before the logs are written out for the last time.
         Finalize(None, self.close, exitpriority=1)
 
     def add(
@@ -79,10 +82,10 @@ class Spans:
         error: str | None = None,
         linked: tuple[str, int] | None = None,
     ) -> None:
-        """Leaves a span that has ended to the thread that sends it, if its trace is sampled. Safe from any thread.
+        """Queues a span that has ended, if its trace is sampled. Call it from any thread.
 
-        `times`: its beginning and its end, in Unix time. `error`: one of few names of what went wrong, if anything did.
-        `linked`: the trace and the span of a caller whose trace is another one.
+        `times`: its beginning and end, in Unix time. `error`: what went wrong, as one of few names; None if nothing
+        did. `linked`: the trace and the span of a caller that belongs to another trace.
         """
         if not self.is_sampled(trace_id):
             return
@@ -94,11 +97,14 @@ class Spans:
             self._is_enough.set()
 
     def close(self) -> None:
-        """Sends what waits, as far as that succeeds at once. Safe to repeat."""
+        """Sends the waiting spans, unless sending fails or takes longer than GRACE_SECONDS.
+
+        Safe to repeat.
+        """
         self._is_stopping.set()
         self._is_enough.set()
         if self._fails:
-            self._exporter.shutdown()  # ends a pause between two tries
+            self._exporter.shutdown()  # ends the pause before a retry
         self._thread.join(GRACE_SECONDS)
 
     def _keep_sending(self) -> None:
@@ -121,7 +127,7 @@ class Spans:
                 return
 
     def _note(self, *, is_sent: bool, number: int) -> None:
-        """Counts the spans. Logs only the first failure and the recovery: a long outage does not fill the log."""
+        """Counts the spans. Logs only the first failure and the recovery, so that an outage fills no log."""
         metrics.SPANS.labels("sent" if is_sent else "lost").inc(number)
         if self._fails == is_sent:
             self._fails = not is_sent
@@ -152,7 +158,7 @@ class Spans:
 
 
 class _Reasons(logging.Filter):
-    """Keeps what the exporter says of its last failure, instead of a line for each try."""
+    """Keeps the text of the exporter's last failure, instead of a log line for each try."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,7 +171,10 @@ class _Reasons(logging.Filter):
 
 
 def _sampling(sampler: Sampler) -> Any:
-    """Whether spans of a trace are sent: for all processes the same, as they know the trace but not its flags."""
+    """Returns a function that tells whether spans of a trace are sent.
+
+    It depends only on the trace's identifier, because other processes do not know the trace's flags.
+    """
 
     def is_sampled(trace_id: str) -> bool:
         chance = sha256(trace_id.encode()).hexdigest()[:32] if _is_uuid(trace_id) else trace_id

@@ -1,7 +1,7 @@
-"""Tracing: whether this process sends spans, and the identifiers on which all processes agree without asking.
+"""Tracing: whether this process sends spans, and identifiers that all processes derive alike.
 
-The trace of what follows from a request is named by the request's identifier, which jobs, events and runs keep. A span
-is named by what it is about, so a worker that has a row knows the span of what caused it.
+A trace has the identifier of the request that caused it; jobs, events and runs keep that identifier. A span is named by
+its subject, so a worker that has a row knows the span of the row's cause.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _is_trace_id = re.compile(r"(?!0{32})[0-9a-f]{32}").fullmatch
 _traceparent = re.compile(r"00-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-[0-9a-f]{2}").fullmatch
 _log = structlog.get_logger(__name__)
 
-# None: tracing is off. Every place that would make a span looks here first, and does nothing else then.
+# None: tracing is off. Code that would make a span checks this first.
 spans: Spans | None = None
 
 
 class Parent(NamedTuple):
-    """The span of a caller that sent a request, as its `traceparent` names it."""
+    """The span of the caller that sent a request, as the header `traceparent` names it."""
 
     trace_id: str
     span_id: int
 
 
 def start(service: str) -> None:
-    """Turns tracing on in this process, if the operator wants it. Never raises: a fault here must not stop any work.
+    """Turns tracing on in this process if the operator wants it.
 
-    Call it after the last fork: spans are sent by a thread.
+    Never raises: no work may fail for it. Call it after the last fork, because a thread sends the spans.
     """
     global spans
     if settings().otlp_endpoint is None:
@@ -53,27 +53,27 @@ def start(service: str) -> None:
 
 
 def parent_of(traceparent: str | None) -> Parent | None:
-    """What the header says (W3C Trace Context, section 3.2); None if it says nothing that can be read."""
+    """Parses the header (W3C Trace Context, section 3.2); None if it is missing or unreadable."""
     found = _traceparent(traceparent) if traceparent else None
     return Parent(found[1], int(found[2], 16)) if found else None
 
 
 def trace_of(request_id: str) -> str:
-    """The trace of a request: its identifier if that can name one, otherwise a digest of it."""
+    """Returns the trace of a request: its identifier if that can name a trace, else a digest of it."""
     return request_id if _is_trace_id(request_id) else sha256(request_id.encode()).hexdigest()[:32]
 
 
 def span_of(*names: str) -> int:
-    """The span about what these names say together, such as a delivery and the number of its claim."""
+    """Returns the span that these names identify, such as a delivery and the number of its claim."""
     return int.from_bytes(sha256("/".join(names).encode()).digest()[:8]) or 1
 
 
 def accepting(job_id: str) -> int:
-    """The span of the request that the job was accepted with."""
+    """Returns the span of the request that the job was accepted with."""
     return span_of(job_id, "accepted")
 
 
 def traceparent(trace_id: str, span_id: int) -> str:
-    """The header that makes a receiver's spans children of this one."""
+    """Returns the header that makes a receiver's spans children of this span."""
     is_sampled = spans is not None and spans.is_sampled(trace_id)
     return f"00-{trace_id}-{span_id:016x}-{is_sampled:02x}"

@@ -1,4 +1,7 @@
-"""Migrations: the numbered `.sql` files in this folder, each run once and in order, beside processes at work."""
+"""Migrations: the numbered `.sql` files in this folder, each run once and in order.
+
+Processes of the service keep working meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,21 @@ from app.database import count, database, rows, servers
 from app.migrations import running, scripts
 from app.sql import schema
 
-_LOCK = 0x42454C4C484F50  # one machine migrates at a time; the others wait, then find nothing to do
+_LOCK = 0x42454C4C484F50  # one machine migrates at a time; others wait, then find nothing to do
 _LOOKS_EVERY_SECONDS = 0.5
 
 
 def upgrade() -> list[str]:
     """Runs the pending migrations, step by step, and returns their names.
 
-    Safe to repeat and to run concurrently: after an interruption, it goes on with the step that was interrupted. Then
+    Safe to repeat and to run concurrently. After an interruption, goes on with the step that was interrupted. Finally
     creates the partitions of the near future, as the scheduler does from then on.
 
     Raises SettingsError before the very first migration if Bellhop cannot use the database.
     """
     with _alone():
         if not rows("SELECT 1 WHERE to_regclass('migrations') IS NOT NULL"):
-            servers.check()  # later, a fix would need a dump and restore
+            servers.check()  # after the first migration, a fix would need a dump and restore
         rows("CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, run_at timestamptz NOT NULL DEFAULT now())")
         rows("CREATE TABLE IF NOT EXISTS migration_steps (name text PRIMARY KEY, done integer NOT NULL)")
         names = pending()
@@ -39,7 +42,7 @@ def upgrade() -> list[str]:
 
 
 def pending() -> list[str]:
-    """The names of the migrations that have not been run on this database."""
+    """Returns the names of the migrations that have not been run on this database."""
     return schema.pending(rows)
 
 
@@ -65,8 +68,9 @@ def _note(name: str, number: int, is_last: bool) -> None:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    # The lock is that of an open transaction, which holds also behind a pooler. It is not waited for by PostgreSQL: an
-    # index that is built concurrently waits for all transactions, also for those that wait for this lock.
+    # The lock belongs to an open transaction, so it also holds behind a pooler. This polls instead of letting
+    # PostgreSQL wait: a concurrent index build waits for all transactions, even for those that would wait for this
+    # lock.
     with closing(psycopg2.connect(database.database, **database.connect_params)) as beside:
         while not _locks(beside):
             beside.rollback()

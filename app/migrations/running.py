@@ -1,4 +1,4 @@
-"""Running steps of migrations beside processes at work: nothing that these need stays locked for long."""
+"""Runs steps of migrations beside working processes: nothing they need stays locked for long."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.migrations.scripts import Batches, Index, Step, Transaction
 
 log = structlog.get_logger(__name__)
 
-# Everybody else queues behind a lock that is waited for, so a transaction waits this long in all and then tries again
-# after a growing pause, in which the queue can empty.
+# Everybody else queues behind a lock request. So a transaction waits at most this long for its locks, all together.
+# Then it tries again after a growing pause, in which the queue can empty.
 WAITS_MS, WAITS_AT_LEAST_MS = 500, 20
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0
-# An index of fewer bytes is built in milliseconds under a lock.
+# An index of a smaller table is built under a lock, which takes milliseconds.
 SMALL_BYTES = 1024**2
-PAGES = 200  # of a table, updated at a time
+PAGES = 200  # pages of a table that are updated at a time
 
 Note = Callable[[], None]
 
@@ -60,7 +60,7 @@ def _execute(statements: Sequence[str]) -> None:
     began = time.monotonic()
     for statement in statements:
         left = max(WAITS_AT_LEAST_MS, WAITS_MS - int((time.monotonic() - began) * 1000))
-        # Through a cursor and without parameters, so that psycopg2 leaves % alone.
+        # Runs through a cursor without parameters, so that psycopg2 leaves % alone.
         database.connection().cursor().execute(f"SET LOCAL lock_timeout = {left}; {statement}")
 
 
@@ -91,7 +91,7 @@ def _build(index: Index, name: str, following: Sequence[str], note: Note) -> Non
 
 
 def _build_in_pieces(index: Index, name: str) -> None:
-    # Partitions that are made meanwhile get it from the table.
+    # The index of the table: partitions that are created meanwhile get theirs from it.
     _transact([index.statement(name, f"ONLY {index.table}", "IF NOT EXISTS")])
     while pieces := _pieces_without(index.table, name):
         part = name + pieces[0].removeprefix(index.table)
@@ -104,7 +104,7 @@ def _concurrently(index: Index, name: str, table: str) -> None:
     # The build waits for every open transaction, and blocks none.
     rows("SET statement_timeout = 0")
     try:
-        # An interruption leaves an index that is not valid.
+        # Drops the invalid index that an interrupted build leaves.
         if rows("SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid", (name,)):
             rows(f"DROP INDEX CONCURRENTLY {name}")
         database.connection().cursor().execute(index.statement(name, table, "CONCURRENTLY IF NOT EXISTS"))
@@ -113,13 +113,13 @@ def _concurrently(index: Index, name: str, table: str) -> None:
 
 
 def _pieces(table: str) -> list[str]:
-    """The partitions of a table, none if it has none."""
+    """Returns the partitions of a table; [] if it is not partitioned."""
     found = rows("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass ORDER BY 1", (table,))
     return [piece for (piece,) in found]
 
 
 def _pieces_without(table: str, index: str) -> list[str]:
-    """The partitions of a table that lack a part of its index."""
+    """Returns the partitions of a table that lack their part of an index."""
     found = rows(
         """
         SELECT piece.inhrelid::regclass::text FROM pg_inherits piece WHERE piece.inhparent = %s::regclass

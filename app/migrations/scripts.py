@@ -1,4 +1,4 @@
-"""Scripts: the steps in which a migration's file runs."""
+"""Scripts: splits a migration's file into the steps in which it runs."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index of a table that earlier files have made. It may replace one of the same name."""
+    """An index of a table that an earlier file created. It may replace an index of the same name."""
 
     name: str
     table: str
     unique: str
-    rest: str  # what follows the name of the table
+    rest: str  # what follows the table's name
     is_replaced: bool
 
     def statement(self, name: str, table: str, how: str = "") -> str:
-        """Makes this index under that name on that table."""
+        """Returns the statement that creates this index, under `name` on `table`. `how`: its options."""
         return f"CREATE {self.unique}INDEX {how} {name} ON {table} {self.rest}"
 
 
@@ -44,7 +44,10 @@ Step = Transaction | Batches | Index
 
 
 def steps(text: str) -> list[Step]:
-    """The steps of a file, in order. `COMMIT` and each index of an older table end a transaction."""
+    """Splits a file into its steps, in order.
+
+    `COMMIT` ends a transaction, and so does each index of a table of an earlier file.
+    """
     statements = _statements(text)
     new_tables = {match[1] for each in statements if (match := _TABLE.match(each))}
     indexes = {each: match for each in statements if (match := _INDEX.match(each)) and match["table"] not in new_tables}

@@ -1,1 +1,1 @@
-"""How `web` reads requests: slow clients, requests that cannot be parsed, and the cookie that holds a session."""
+"""How `web` reads requests: slow clients, unreadable requests, and the cookie of a session."""

@@ -6,7 +6,7 @@ from app.config import settings_or_exit
 
 settings_or_exit()
 
-# Import it only now: it reads WEB_CONCURRENCY on import, and fails with a traceback if that is not a number.
+# Imported only now: gunicorn reads WEB_CONCURRENCY on import, and fails with a traceback if that is not a number.
 from gunicorn.app.wsgiapp import run  # noqa: E402
 
 run(prog="gunicorn")

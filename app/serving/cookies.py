@@ -18,7 +18,7 @@ LIFE = timedelta(days=30)
 
 
 def configuration() -> dict[str, Any]:
-    """Flask's configuration of the cookie."""
+    """Returns Flask's configuration of the cookie."""
     is_https = settings().base_url.startswith("https://")
     newest, *older = (keys.derived(key, "sessions") for key in settings().secret_keys)
     return {
@@ -40,7 +40,7 @@ def of_settings() -> Cookies:
 
 
 class Cookies:
-    """Reads sessions' tokens outside the pages."""
+    """Reads the tokens of sessions outside the pages."""
 
     def __init__(self) -> None:
         reader = Flask(__name__, static_folder=None)
@@ -49,7 +49,7 @@ class Cookies:
         self._serializer = SecureCookieSessionInterface().get_signing_serializer(reader)
 
     def token(self, header: str) -> str | None:
-        """The session's token in a Cookie header; None if there is none that we signed."""
+        """Returns the session's token in a Cookie header; None if there is none that we signed."""
         sent = parse_cookie(header).get(self._name)
         if not sent or self._serializer is None:
             return None

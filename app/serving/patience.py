@@ -1,7 +1,7 @@
-"""The threaded worker of `web`: a slow client holds none of its threads, or one of the few for large bodies.
+"""The threaded worker of `web`, in which slow clients hold no threads but a few for large bodies.
 
-A thread reads what has arrived of a request, and goes on with it only if that is all of it. Otherwise the connection
-waits without a thread until more arrives. Large bodies, and those whose end is not known, are read in a thread.
+A thread reads what has arrived of a request, and handles the request only if it is complete. Otherwise the connection
+waits without a thread until more arrives. Large bodies, and bodies of unknown length, are read in a thread.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ from app.serving.turns import Turns
 from app.serving.unreadable import RefusingWorker
 from app.serving.unreader import Arrived, Unreader
 
-# Longer than any request takes: one that takes longer is waiting for its client.
+# Longer than any request takes: after this time, a request must be waiting for its client.
 PATIENCE_SECONDS = 70
-# Time for a client to close its connection, as in gunicorn.
+# Seconds that a client has to close its connection, as in gunicorn.
 _LINGER_SECONDS = 2
-# `handle` returns these, beside gunicorn's own: a thread has to read the request; the caller has as many requests under
-# way as it may; the connection is being closed.
+# Results of `handle`, besides gunicorn's own. _READS: a thread has to read the request. _QUEUES: the caller has as many
+# requests under way as it may. _LINGERS: the connection is being closed.
 _READS, _QUEUES, _LINGERS = object(), object(), object()
 
 
 class PatientWorker(RefusingWorker):
     """gunicorn's threaded worker, with bounds on what slow clients can hold of it.
 
-    Connections are kept track of in the main thread. `handle` runs in one of the others.
+    The main thread keeps track of connections. `handle` runs in one of the other threads.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._begun: dict[Any, float] = {}  # connections in a thread, oldest first
-        self._waiting: list[Any] = []  # for a place in which to read a large body, oldest first
-        self._readers: dict[Any, str] = {}  # the connections that have such a place, and their addresses
+        self._waiting: list[Any] = []  # connections whose large body waits to be read, oldest first
+        self._readers: dict[Any, str] = {}  # connections whose large body is being read, and their addresses
         self._lingering: dict[Any, float] = {}  # connections that their clients have to close, and until when
-        # To be closed once the poller's events are handled: theirs may be among them.
+        # Closed after the poller's events are handled, because some events may belong to these connections.
         self._cut_off: set[Any] = set()
         self._next_look = 0.0
 
     def init_process(self) -> None:
-        """Begins to serve, in a process of its own."""
-        # Creates metrics, whose files belong to the process that imports them.
+        """Prepares a worker process and serves. gunicorn calls it in that process."""
+        # Imported only now: it creates metrics, whose files belong to the process that imports it.
         from app import bounds
 
         self._bounds = bounds
-        # Behind a proxy that is named, one address may be everybody's.
+        # Behind a trusted proxy, one address may be everybody's.
         self._by_address = settings().trusted_proxies == 0
         self.worker_connections = bounds.WEB_CONNECTIONS.most
         self.max_keepalived = self.worker_connections - self.cfg.threads
         self._turns = Turns(min(bounds.WEB_PER_CALLER.most, self.cfg.threads * 3 // 4))
         self._most_readers = min(bounds.WEB_BODIES.most, self.cfg.threads // 2)
-        raise_open_limit(sys.maxsize)  # accepting without a descriptor ends a worker
+        raise_open_limit(sys.maxsize)  # accepting without a free descriptor ends a worker
         super().init_process()
 
     def accept(self, listener: Any) -> None:
-        """Accepts a connection. If that is the last that may be, the one that was idle for longest is closed."""
+        """Accepts a connection. At the limit, closes the connection that has been idle for longest."""
         super().accept(listener)
         if self.nr_conns < self.worker_connections:
             return
@@ -75,7 +75,10 @@ class PatientWorker(RefusingWorker):
             self.keepalived_conns[0].timeout = 0.0
 
     def handle(self, conn: Any) -> Any:
-        """Handles one request, if it has arrived or has a place. Returns whether the connection is kept."""
+        """Handles a request if it has arrived, or may be read in this thread.
+
+        Returns whether the connection is kept, or one of _DEFER, _READS, _QUEUES and _LINGERS.
+        """
         unreader = self._unreader(conn)
         if self.alive and not unreader.has_place:
             state = unreader.gather()
@@ -90,7 +93,7 @@ class PatientWorker(RefusingWorker):
                 return True
             if unreader.linger():
                 return _LINGERS
-            # gunicorn would close it once more, and wait for the client in the main loop.
+            # gunicorn would close the connection once more, and wait for the client in the main loop.
             conn.close()
             conn.close = lambda graceful=False: None
             return False
@@ -139,7 +142,7 @@ class PatientWorker(RefusingWorker):
                 late.append(conn)
             if is_late or now - begun > PATIENCE_SECONDS:
                 with suppress(OSError):
-                    conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread
+                    conn.sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for the client
         for _ in late:
             least.reached()
 
@@ -179,7 +182,7 @@ class PatientWorker(RefusingWorker):
                 self.enqueue_req(conn)
 
     def _keep_few_unfinished(self, conn: Any) -> None:
-        """Of too many unfinished requests, the one that began first is cut off: clients are done by then."""
+        """If too many requests are unfinished, cuts off the oldest: an honest client is done by then."""
         held = [each for each in (*self.pending_conns, *self._waiting) if each not in self._cut_off]
         if len(held) > self._bounds.WEB_UNFINISHED.most:
             self._bounds.WEB_UNFINISHED.reached()
@@ -205,6 +208,6 @@ class PatientWorker(RefusingWorker):
             if self._lingering.pop(conn, None) is None:
                 self.pending_conns.remove(conn)
         else:
-            return  # it has been closed, or a thread has it again
+            return  # already closed, or in a thread again
         self.nr_conns -= 1
         conn.close()

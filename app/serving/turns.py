@@ -1,4 +1,4 @@
-"""Turns: how many requests of one caller the threads of `web` have at one time. Its others queue."""
+"""Turns: how many requests of one caller the threads of `web` serve at once. Others queue."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from typing import Any
 
 
 class Turns:
-    """The turns of callers. A turn that ends goes to the next waiting connection of the same caller, in their order."""
+    """The turns of callers. A turn that ends goes to the caller's connection that has waited longest."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._callers: dict[Any, str] = {}  # of connections that have a turn
+        self._callers: dict[Any, str] = {}  # the callers of connections that have a turn
         self._taken: Counter[str] = Counter()
         self._waiting: defaultdict[str, deque[Any]] = defaultdict(deque)
 
     def take(self, conn: Any, caller: str) -> bool:
-        """Whether the connection has a turn, which it takes if one is free. Without a caller it needs none."""
+        """Takes a turn for the connection if one is free. Returns whether it has a turn.
+
+        Without a caller, a connection needs no turn.
+        """
         with self._lock:
             return not caller or conn in self._callers or self._give(conn, caller)
 
     def wait(self, conn: Any, caller: str) -> bool:
-        """The same; a connection that has no turn is in the queue then."""
+        """Like `take`, but queues the connection if no turn is free."""
         with self._lock:
             has_turn = self._give(conn, caller)
             if not has_turn:
@@ -31,7 +34,10 @@ class Turns:
             return has_turn
 
     def end(self, conn: Any) -> Any | None:
-        """Ends the connection's turn, if it has one. Returns the connection whose turn it is now."""
+        """Ends the connection's turn, if it has one.
+
+        Returns the connection that gets the turn, or None.
+        """
         with self._lock:
             caller = self._callers.pop(conn, None)
             if caller is None:

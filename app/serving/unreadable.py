@@ -1,4 +1,7 @@
-"""Answers requests that gunicorn cannot parse with a problem document, and neither shows nor logs their content."""
+"""Answers with a problem document if gunicorn cannot parse a request.
+
+Neither shows nor logs their content.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,12 @@ class RefusingWorker(ThreadWorker):
         return is_kept
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
-        """Responds with 400 if the client is at fault, else with 500. Never raises for a client that has gone."""
-        # The error is in the unread rest of its body. A second response would be taken for the next request's.
+        """Responds with 400 if the client is at fault, else with 500.
+
+        Never raises if the client has gone.
+        """
+        # The error is in the unread rest of a body whose request was answered. The client would take a second response
+        # for the response to its next request.
         if getattr(req, "is_answered", False):
             return
         is_theirs = isinstance(exc, ParseException) and not isinstance(exc, _OUR_FAULT)

@@ -12,7 +12,7 @@ from gunicorn.http.unreader import SocketUnreader
 
 from app.serving import cookies
 
-# A client that has sent too little for so long sends nothing more, or means harm.
+# A client that sends too little for this long has stopped sending, or means harm.
 STALL_SECONDS = 10
 # Bytes that one connection may keep in memory. Larger heads are left to the parser, which refuses most of them.
 _HEAD_BYTES, _BODY_BYTES, _PART_BYTES = 32 * 1024, 64 * 1024, 16 * 1024
@@ -25,14 +25,17 @@ class Arrived(Enum):
 
     PART = auto()
     ALL = auto()
-    LARGE = auto()  # part, and the rest is for a thread to read
+    LARGE = auto()  # incomplete, and a thread has to read the rest
 
 
 def arrived(data: bytes) -> tuple[Arrived, int]:
-    """Judges the beginning of a connection's bytes; and how many are missing, -1 if that is not known."""
+    """Returns how much of a request has arrived, and how many bytes are missing; -1 if unknown.
+
+    `data`: the bytes of the connection so far.
+    """
     end = data.find(b"\r\n\r\n")
     if end < 0:
-        # A bare line end never ends a head: gunicorn refuses it at once.
+        # A head with a bare LF would never end here. gunicorn refuses it at once.
         is_hopeless = len(data) > _HEAD_BYTES or data.count(b"\n") != data.count(b"\r\n")
         return (Arrived.LARGE if is_hopeless else Arrived.PART), -1
     head = data[: end + 2].lower()
@@ -52,14 +55,14 @@ def arrived(data: bytes) -> tuple[Arrived, int]:
 
 
 class Unreader(SocketUnreader):  # type: ignore[misc]
-    """The bytes of a connection, and how fast those of the current request arrive."""
+    """The bytes of a connection, and how fast the bytes of the current request arrive."""
 
     buf: io.BytesIO
 
     def __init__(self, sock: socket.socket, address: str, leave: Callable[[], None]) -> None:
         super().__init__(sock)
         self.address = address
-        self.has_place = False  # may wait in a thread
+        self.has_place = False  # may be read, and wait for its client, in a thread
         self.begun = time.monotonic()
         self.is_waiting = False
         self._leave = leave
@@ -67,11 +70,14 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         self._waited = 0.0
 
     def renew(self) -> None:
-        """The next request begins, with what has arrived of it already."""
+        """Begins the next request, with the bytes of it that have arrived already."""
         self.begun, self._received, self._waited = time.monotonic(), self.buf.getbuffer().nbytes, 0.0
 
     def gather(self) -> Arrived:
-        """Reads what has arrived, without waiting. At the connection's end that is all."""
+        """Reads the bytes that have arrived, without waiting.
+
+        If the client has closed the connection, nothing more can arrive: the result is ALL.
+        """
         data = self.buf.getvalue()
         while True:
             state, self._missing = arrived(data) if data else (Arrived.PART, 0)
@@ -93,20 +99,20 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         return state
 
     def caller(self) -> str:
-        """The caller: the token of a session that we signed, or that of the Authorization header; or "".
+        """Returns the caller: a session's token that we signed, or the Authorization header's; else "".
 
-        Anything else that a client adds to these headers does not make it another caller.
+        Nothing else that a client puts into these headers makes it count as another caller.
         """
         lines = self.buf.getvalue().partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
         session = cookies.of_settings().token(_field(lines, "cookie"))
         return session or " ".join(_field(lines, "authorization").split()[1:])
 
     def take_place(self) -> None:
-        """A thread will read the rest."""
+        """Lets a thread read the rest of the request."""
         self.has_place, self._received = True, 0
 
     def chunk(self, size_hint: int | None = None) -> bytes:
-        """Waits for more of the request, in a thread."""
+        """Waits for more of the request, in a thread. Gives the place back once the body is complete."""
         self.begun, self.is_waiting = time.monotonic() - self._waited, True
         try:
             data: bytes = super().chunk(size_hint)
@@ -118,7 +124,7 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         return data
 
     def drain(self) -> bool:
-        """Drops what has arrived. Returns whether the connection can be closed without losing the response."""
+        """Drops what has arrived. Returns whether closing the connection would lose no response."""
         try:
             part = self.sock.recv(_PART_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -129,7 +135,7 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         return not part or self._received > _LINGER_BYTES
 
     def linger(self) -> bool:
-        """Ends the response. Returns whether the client has to close the connection, too."""
+        """Ends the response. Returns whether the client still has to close the connection."""
         self._received = 0
         try:
             self.sock.shutdown(socket.SHUT_WR)
@@ -138,7 +144,10 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
         return not self.drain()
 
     def is_late(self, now: float, least_per_second: int) -> bool:
-        """Whether the client sends slower than that, but for a stall. One that has sent nothing has time."""
+        """Whether the client sends slower than `least_per_second`, allowing one stall of STALL_SECONDS.
+
+        A client that has sent nothing is not late.
+        """
         has_begun = self.is_waiting or self._received > 0
         return has_begun and now - self.begun > STALL_SECONDS + self._received / least_per_second
 

@@ -1,4 +1,4 @@
-"""Webhooks with Celery and requests; run as a program, it feeds the workers."""
+"""Webhooks with Celery and requests. Run as a program, it feeds the workers."""
 
 import os
 import time
@@ -19,7 +19,7 @@ app.conf.update(
     worker_send_task_events=False,
 )
 
-# One per process, which does one task at a time; keeps connections alive.
+# One session per process, which does one task at a time; it keeps connections alive.
 session = requests.Session()
 session.trust_env = False  # otherwise every request looks for proxies and .netrc
 session.verify = os.environ["CA_FILE"]

@@ -39,9 +39,9 @@ def record(delivery: str, seconds: float, status: int, response: str) -> None:
 
 
 def feed(enqueue: Callable[[str, str, str], object], release: Callable[[], object]) -> None:
-    """Reads lines: a number enqueues that many held messages (delivery, address, body), `release` releases them.
+    """Reads lines: a number enqueues so many held messages, `release` releases them.
 
-    Prints a line when each is done.
+    A message is a delivery, an address and a body. Prints a line after each order.
     """
     body, addresses = os.environ["BODY"], json.loads(os.environ["ADDRESSES"])
     for line in sys.stdin:

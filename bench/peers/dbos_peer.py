@@ -1,4 +1,4 @@
-"""Five durable steps of a DBOS workflow, which call the same five updates."""
+"""Five durable steps of a DBOS workflow. They make the same five updates as the plain peer."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Webhooks with Dramatiq, one message each, and urllib3; run as a program, it feeds the workers."""
+"""Webhooks with Dramatiq, one message each, and urllib3. Run as a program, it feeds the workers."""
 
 import os
 import time
@@ -15,7 +15,7 @@ URL = os.environ["REDIS_URL"]
 broker = RedisBroker(url=URL, middleware=[Retries(max_retries=8)])
 dramatiq.set_broker(broker)
 
-# One per process; each of its threads keeps a connection alive.
+# One pool per process; each thread keeps a connection alive.
 pool = urllib3.PoolManager(maxsize=64, ca_certs=os.environ["CA_FILE"], cert_reqs="CERT_REQUIRED", retries=False)
 
 

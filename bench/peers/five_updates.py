@@ -1,4 +1,4 @@
-"""Shared by the peers of `python -m bench runs`: five changes of a contact's row, and the orders to make them."""
+"""Shared by the peers of `python -m bench runs`: five changes of a contact, and reading orders."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ _own = threading.local()
 
 
 def change(number: int, contact_id: str) -> None:
-    """Makes one of the changes, in a transaction of its own, over the thread's own connection."""
+    """Makes one of the changes in a transaction of its own, over the thread's own connection."""
     if not hasattr(_own, "cursor"):
         _own.connection = psycopg2.connect(os.environ["DATABASE_URL"])
         _own.connection.autocommit = True
@@ -29,7 +29,10 @@ def change(number: int, contact_id: str) -> None:
 
 
 def carry_out(run: Callable[[str], object]) -> None:
-    """Reads lines: `first number` runs that many contacts, THREADS at a time. Prints a line when they are done."""
+    """Reads lines: `first number` runs so many contacts, THREADS at a time.
+
+    Prints a line after each order.
+    """
     with ThreadPoolExecutor(int(os.environ["THREADS"])) as threads:
         for line in sys.stdin:
             first, number = map(int, line.split())

@@ -1,4 +1,4 @@
-"""What happens around the actors: one middleware a file."""
+"""Middleware around the actors, one in each file."""
 
 from __future__ import annotations
 
@@ -7,5 +7,8 @@ from dramatiq import Middleware
 
 
 def add(middleware: Middleware) -> None:
-    """Adds it to the broker, which may have more of its type: `add_middleware` would warn of these."""
+    """Adds the middleware to the broker.
+
+    Unlike `add_middleware`, does not warn if the broker has another one of its type.
+    """
     dramatiq.get_broker().middleware.append(middleware)

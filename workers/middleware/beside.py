@@ -1,4 +1,4 @@
-"""Runs what has a process of its own in the Procfile, such as the scheduler, in a thread of the worker."""
+"""Runs a process of the Procfile, such as the scheduler, in a thread of the worker."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from app.lib import vitals
 
 
 class Beside(Middleware):
-    """Calls `run` in a thread from the worker's start on. It returns soon after the event is set, when the worker ends.
+    """Calls `run` in a thread when the worker starts. If `run` raises, the process ends.
 
-    If it raises, the process ends.
+    The event is set when the worker ends; `run` must return soon after.
     """
 
     def __init__(self, process_type: str, run: Callable[[threading.Event], None]) -> None:

@@ -1,4 +1,4 @@
-"""Ends what goes on outside the actors, while they end, before the process does."""
+"""Ends the desks' work outside the actors before the process ends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from workers.desk import Desk
 
 
 class Closing(Middleware):
-    """Ends the process only when all requests that the desk has under way have ended and are recorded.
+    """Ends the process only after all requests of the desk have ended and are recorded.
 
-    The desks of a process end at the same time, or the last of them would have to be killed.
+    All desks of a process are told to stop at once. One after the other, the last one would be killed.
     """
 
     def __init__(self, desk: Desk[Any, Any]) -> None:

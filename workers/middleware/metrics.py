@@ -11,7 +11,7 @@ from workers.middleware.presence import process_types
 
 
 class Figures(Middleware):
-    """For as long as the worker lives."""
+    """Serves the metrics for as long as the worker lives."""
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
         configured = settings()

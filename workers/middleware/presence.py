@@ -1,4 +1,4 @@
-"""Announces the worker under its process types."""
+"""Announces a worker under the process types that it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dramatiq.middleware import Middleware
 from app import presence
 from workers.middleware.beside import Beside
 
-# A queue belongs to the process type of its name, but for these.
+# A queue belongs to the process type of the same name, except for these.
 _TYPE_OF = {
     "fan-outs": "writes",
     **dict.fromkeys(("runs", "run-requests", "broadcasts"), "automations"),
@@ -20,7 +20,7 @@ _TYPE_OF = {
 
 
 class Presence(Middleware):
-    """A worker's process types follow from its queues, and from what runs beside these."""
+    """Announces the types of a worker, by its queues and by what runs beside them."""
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
         for process_type in process_types(broker):
@@ -28,13 +28,13 @@ class Presence(Middleware):
 
 
 def process_types(broker: Broker) -> set[str]:
-    """The process types of the Procfile that a worker with this broker stands for."""
+    """Returns the process types of the Procfile that a worker with this broker runs."""
     beside = {each.process_type for each in broker.middleware if isinstance(each, Beside)}
     types = {_TYPE_OF.get(queue, queue) for queue in broker.get_declared_queues()} | beside
     return types & set(presence.TYPES)
 
 
 def process_name(arguments: Sequence[str]) -> str:
-    """Returns the process types that the command's modules stand for; "worker" for all of them or none."""
+    """Returns the process types by the modules of the command; "worker" if there is `all` or none."""
     modules = [each.partition(".")[2] for each in arguments if each.startswith("workers.") and each != "workers.broker"]
     return "+".join(module.replace("_", "-") for module in modules if module != "all") or "worker"

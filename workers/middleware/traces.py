@@ -10,7 +10,7 @@ from workers.middleware.presence import process_types
 
 
 class Traces(Middleware):
-    """Spans are of the service that the process type is; a process of several types is `bellhop-worker`."""
+    """Starts tracing for the service of the process type; for several types, it is `bellhop-worker`."""
 
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
         types = process_types(broker)

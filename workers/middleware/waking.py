@@ -1,4 +1,4 @@
-"""Wakes what waits, from a thread of its own, as long as the worker runs."""
+"""Wakes mail whose time has come, in a thread of its own, as long as the worker runs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ EVERY_SECONDS = 0.25
 
 
 class Waking(Middleware):
-    """Calls `wake`, which returns how many it woke, four times a second, and at once again after a full batch.
+    """Calls `wake` four times a second, and at once again after a full batch.
 
-    Keeps on while the database is away. Any number of processes may do this: one of them at a time does the work.
+    `wake` returns how many rows it woke. Goes on while the database is away. Any number of processes may do this; one
+    of them at a time does the work.
     """
 
     def __init__(self, wake: Callable[[], int]) -> None:

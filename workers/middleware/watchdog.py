@@ -13,7 +13,10 @@ LOOKS_EVERY_SECONDS = 1.0
 
 
 class Watchdog(Middleware):
-    """Watches the worker's threads: Dramatiq replaces none that dies, and the process goes on looking healthy."""
+    """Ends the process if one of the worker's threads dies.
+
+    Dramatiq does not replace a dead thread, and the process would go on looking healthy.
+    """
 
     def __init__(self) -> None:
         self._stopping = threading.Event()

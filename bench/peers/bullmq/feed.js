@@ -1,5 +1,5 @@
-// Feeds the workers. Reads lines: a number enqueues that many held jobs, `release` releases them. Prints a line when
-// each is done.
+// Feeds the workers. Reads lines: a number enqueues that many held jobs, and `release` releases them. Prints a line
+// after each order.
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
 import { Queue } from "bullmq";

@@ -1,4 +1,4 @@
-// The connection to Redis, for both programs.
+// The name of the queue, and the connection to Redis, for both programs.
 import { Redis } from "ioredis";
 
 export const QUEUE = "deliveries";

@@ -1,4 +1,4 @@
-// Webhooks with BullMQ and undici.
+// Sends webhooks with BullMQ and undici.
 import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Worker } from "bullmq";
