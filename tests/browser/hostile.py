@@ -32,9 +32,10 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "identities": ("address",),
     "import_errors": ("problem",),
     "invoices": ("lines", "plan"),
-    "jobs": ("trace_id", "problem", "discard_reason"),
+    "jobs": ("trace_id", "problem", "broke", "discard_reason"),
     "messages": ("text", "failure"),
     "notifications": ("detail",),
+    "refused_requests": ("method", "path", "pointers", "problem", "trace_id"),
     "replay_rows": ("reason",),
     "replays": ("filter",),
     "run_steps": ("step", "detail"),
@@ -58,6 +59,7 @@ _JSON = {
     *(
         "import_errors.problem",
         "invoices.lines",
+        "jobs.broke",
         "jobs.problem",
         "messages.failure",
         "notifications.detail",
@@ -68,7 +70,7 @@ _JSON = {
     *("runs.variables", "runs.saved", "runs.event"),
 }
 # What JSON says that has said nothing yet.
-_TOLD = {"code": TEXT, "detail": TEXT}
+_TOLD = {"code": TEXT, "detail": TEXT, "type": TEXT, "message": TEXT, "frames": [TEXT]}
 _NUMBER = re.compile(r"[0-9.:TZ+-]*")
 
 
@@ -129,7 +131,7 @@ def _talk(service: Service, workspace: Workspace, contact_id: str) -> None:
 
 
 def _tell(service: Service, workspace: Workspace) -> None:
-    """A visit of support staff, somebody with a strange address, who is a member, and a notification."""
+    """A visit of support staff, a strange address that is a member's, a notification and a refused request."""
     [(support_id,)] = service.query("SELECT id FROM accounts WHERE email = %s", SUPPORT)
     stranger = {"id": ids.new("acc"), "email": f"{TEXT}@{workspace.id}.example"}
     member = {"id": ids.new("mem"), "workspace_id": workspace.id, "account_id": stranger["id"], "role": "agent"}
@@ -148,7 +150,10 @@ def _tell(service: Service, workspace: Workspace) -> None:
         "reason": TEXT,
         "ticket": TEXT,
     }
-    for table, row in (("accounts", stranger), ("members", member), ("notifications", told)):
+    refused = {"id": ids.new("ref"), "workspace_id": workspace.id, "created_at": "2026-01-01T00:00:00Z", "status": 422}
+    refused |= dict.fromkeys(("token_id", "trace_id", "method", "path", "problem"), TEXT)
+    told_rows = (("accounts", stranger), ("members", member), ("notifications", told), ("refused_requests", refused))
+    for table, row in told_rows:
         _insert(service, table, row)
     _insert(service, "visits", {**visit, "created_at": "2026-01-01T00:00:00Z", "expires_at": "2100-01-01T00:00:00Z"})
 
@@ -166,7 +171,8 @@ def _defile(service: Service, workspace: Workspace, table: str, column: str) -> 
             f"SELECT {column} FROM {table} WHERE {theirs} AND {column} IS NOT NULL LIMIT 1", workspace.id
         )
         value = json.dumps((found and _defiled(found[0][0])) or _TOLD)
-    service.query(f"UPDATE {table} SET {column} = %s WHERE {theirs}", value, workspace.id)
+    new = "ARRAY[%s]" if column == "pointers" else "%s"
+    service.query(f"UPDATE {table} SET {column} = {new} WHERE {theirs}", value, workspace.id)
 
 
 def _defiled(value: Any) -> Any:

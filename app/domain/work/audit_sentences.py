@@ -41,6 +41,8 @@ _PHRASES = {
     "endpoints.resend": "resent deliveries of the endpoint",
     "endpoints.rotate_secret": "changed the secret of the endpoint",
     "endpoints.test": "sent a test to the endpoint",
+    "jobs.discard_many": "discarded many failed jobs of the workspace",
+    "jobs.replay_many": "replayed many failed jobs of the workspace",
     "macros.apply": "applied a macro to the conversation",
     "members.change_role": "changed the role of the member",
     "members.give_back": "gave back conversations of the member",
