@@ -182,7 +182,7 @@ def test_unfinished_requests_are_cut_off_oldest_first_and_others_are_served(
     assert open_ear(opened, realtime, {}, "/healthz").status == 200
     for each in slow[:3]:
         assert is_cut_off(each)
-    slow[-1].sendall(b"TP/1.1\r\n\r\n")
+    slow[-1].sendall(b"TP/1.1\r\nHost: bellhop.example\r\n\r\n")
     assert slow[-1].recv(1_000).startswith(b"HTTP/1.1 200")
 
 
