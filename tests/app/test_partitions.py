@@ -496,6 +496,7 @@ def test_jobs_are_finished_in_the_partitions_that_have_them(read: Callable[..., 
     job_ids = [add(JOBS, NOW) for _ in range(2)]
     outcomes = {"ids": job_ids, "statuses": ["succeeded"] * 2, "effects": ["made"] * 2, "types": ["contact"] * 2}
     outcomes |= {"resources": ["con_1"] * 2, "problems": [None] * 2, "keeps": [False] * 2}  # type: ignore[dict-item]
+    outcomes |= {"breakages": [None] * 2}  # type: ignore[dict-item]
 
     assert read(sql.load("finish_jobs"), outcomes) == {home_of(JOBS, job_ids[0])}
 

@@ -20,6 +20,7 @@ from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversation_counts, conversation_labels, notes, scheduled_messages, snoozes
 from app.domain.inbox import selections
+from app.domain.insight import refused_requests
 from app.domain.lifecycle import import_lines
 from app.domain.macros import macros, saved_replies
 from app.domain.people import links, members, sign_ins
@@ -77,6 +78,8 @@ CONSTANTS = {
     "scheduled messages of a conversation": scheduled_messages.MOST_OF_CONVERSATION,
     "scheduled messages of a workspace": scheduled_messages.MOST_OF_WORKSPACE,
     "unfinished changes of many conversations of a workspace": selections.MOST_UNFINISHED,
+    "refused requests that a `web` process keeps in a minute, for each problem": refused_requests.MOST_A_MINUTE,
+    "refused requests that are kept, for each problem": refused_requests.MOST_KEPT,
     "bytes of a template": templates.LONGEST_TEMPLATE,
     "steps of a definition": json_schemas.MOST_STEPS,
     "triggers of an automation": json_schemas.MOST_TRIGGERS,

@@ -68,8 +68,7 @@ def show_all() -> str | Response:
 
 
 def _show(id: str | None) -> str | Response:
-    text = request.args.get("q", "")
-    findings = searches.find(text, id)
+    findings = searches.find(request.args.get("q", "").replace("\0", ""), id)
     match findings.found:
         case [only] if only.matched == "id" and (path := path_of(only)):
             return redirect(path, 303)  # no other resource has this identifier
