@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from dramatiq import Message
 from dramatiq.common import dq_name
 
-from tests.journeys import logs
 from tests.journeys.audit import settle
 from tests.journeys.conftest import Ends
-from tests.journeys.faults import names, redis_hanging
+from tests.journeys.faults import redis_hanging
 from tests.journeys.shops import open_shop
 from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Receiver
@@ -20,22 +21,14 @@ def test_a_worker_that_cannot_give_back_what_it_holds_hears_again(stack: Stack, 
     shop = open_shop(stack, receiver)
     ends.seen.clear()
     _ring_in_a_minute(stack, "writes", shop.workspace_id)
-    before = _lost(stack)
     with redis_hanging(stack):
-        # Each process says it once a minute, and an earlier story may have made it say so just now.
-        wait_until(lambda: all(_lost(stack)[name] > before[name] for name in before), 90, "consumers have noticed")
+        # A consumer's call to Redis fails after 5 seconds (workers/broker.py). Its line in the log may be left out,
+        # because a process logs only one line a minute about Redis.
+        time.sleep(15)
 
     shop.caller().apply("POST", "contacts", {"external_id": "ada"})
     settle(stack, [shop])
     assert ends.seen == []
-
-
-def _lost(stack: Stack) -> dict[str, int]:
-    """How often a consumer of each `writes` process has lost Redis."""
-    return {
-        name: sum("Consumer encountered a connection error" in line["event"] for line in logs.lines(stack, name))
-        for name in names(stack, "writes")
-    }
 
 
 def _ring_in_a_minute(stack: Stack, queue: str, workspace_id: str) -> None:
