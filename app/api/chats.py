@@ -36,8 +36,8 @@ from app.models.channels import Channel
 
 blueprint = Blueprint("chats", __name__, url_prefix="/chat/<channel_id>")
 
-# The longest text with every character escaped, plus the other members.
-MOST_BODY_BYTES = 32 * 1024
+# Enough for the longest text in escaped JSON, where an emoji takes 12 bytes, and for the other fields.
+MOST_BODY_BYTES = 64 * 1024
 _without_redis = Rates()
 _HEADERS = "authorization, content-type, x-file-name, x-visitor-key"
 _LOCALE = Regexp(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}\Z", error="Give a language tag such as en or pt-BR.")

@@ -276,9 +276,10 @@ def _among(looked_at: Any, filters: Mapping[str, Any]) -> Any:
 
 
 def _labelled(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> Any:
-    """Returns a query for the identifiers of the conversations with the label.
+    """Returns a query for the ids of conversations with the label, before `last_id`.
 
-    Without filters other than `status`, these are only the conversations of the page.
+    Without filters other than `status`, returns only the ids of one page. Other filters are applied later, so then the
+    query has no limit.
     """
     listed = ConversationLabel
     query = listed.select(listed.conversation_id).where(
@@ -286,7 +287,7 @@ def _labelled(workspace_id: str, filters: Mapping[str, Any], last_id: str | None
     )
     if "status" in filters:
         query = query.where(listed.status == filters["status"])
-    if filters.keys() & {"channel_id", "contact_id", "assignee_id"}:
+    if filters.keys() & {"channel_id", "contact_id", "assignee_id", "snoozed"}:
         return query if last_id is None else query.where(listed.conversation_id < last_id)
     # Otherwise the planner might read all conversations up to the first with the label.
     return page_before(query, listed, [last_id], limit, ("conversation_id",))

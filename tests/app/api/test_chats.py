@@ -142,10 +142,18 @@ def test_a_message_that_is_not_one_is_refused(page: Page, body: dict[str, Any], 
     assert stored() == []
 
 
-@pytest.mark.parametrize(("body", "status"), [(b"{", 400), (b"[]", 422), (b"x" * 40_000, 413)])
+@pytest.mark.parametrize(("body", "status"), [(b"{", 400), (b"[]", 422), (b"x" * 70_000, 413)])
 def test_a_body_that_is_no_small_object_is_refused(page: Page, body: bytes, status: int) -> None:
     assert page.ask("POST", "messages", data=body).status_code == status
     assert is_nothing_stored()
+
+
+def test_the_longest_text_may_be_escaped(page: Page) -> None:
+    escaped = r"\ud83c\udf37" * 4_096
+    body = f'{{"id": "m1", "text": "{escaped}", "key": "{KEY}"}}'
+
+    assert page.ask("POST", "messages", data=body.encode()).status_code == 202
+    assert [each.text for each in stored()] == ["🌷" * 4_096]
 
 
 def test_nothing_is_stored_before_the_first_message(page: Page) -> None:

@@ -109,6 +109,15 @@ def test_a_list_by_label_goes_on_where_its_page_ended(api: Api, contact_id: str)
     assert listed(api, f"?label=refund&limit=2&cursor={cursor}") == found[:1]
 
 
+def test_a_page_by_label_is_full_also_if_few_are_snoozed(api: Api, contact_id: str) -> None:
+    found = [receive(api.workspace_id, contact_id, make_channel(api.workspace_id)).conversation_id for _ in range(4)]
+    for each in found:
+        change(api, each, labels=["refund"])
+    rows("UPDATE conversations SET snoozed_until = now() + interval '1 day' WHERE id = %s", (found[0],))
+
+    assert listed(api, "?label=refund&snoozed=true&limit=1") == [found[0]]
+
+
 def test_a_contact_waits_from_the_first_message_that_nobody_has_answered(
     api: Api, contact_id: str, conversation_id: str
 ) -> None:
