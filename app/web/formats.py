@@ -64,7 +64,7 @@ def short(value: int) -> str:
 
 
 def capped(value: int) -> str:
-    """Writes a count that stopped at MOST_COUNTED: beyond that as "10,000+"."""
+    """Writes a count; one above MOST_COUNTED as "10,000+", because counting stopped there."""
     return f"{MOST_COUNTED:,}+" if value > MOST_COUNTED else f"{value:,}"
 
 
@@ -89,7 +89,7 @@ def short_time(value: datetime) -> str:
 
 
 def day(value: datetime) -> str:
-    """Writes a day in UTC. The script replaces it with the reader's."""
+    """Writes a day in UTC. The script replaces it with the day in the reader's time zone."""
     return value.astimezone(UTC).strftime("%d %b %Y")
 
 

@@ -41,11 +41,11 @@ class Choices:
         self._contacts: list[Contact] | None = None
 
     def options(self, name: str) -> Sequence[tuple[str, str]]:
-        """The (identifier, name) options of the select for a member."""
+        """Returns the (identifier, name) options of the select for a field."""
         return _OPTIONS[name]()
 
     def completions(self, name: str) -> Sequence[str]:
-        """The completions of an input, by the name of its list."""
+        """Returns the completions of an input, by the name of its list."""
         return _COMPLETIONS[name](self)[:MOST_COMPLETIONS]
 
     def variables(self) -> list[str]:

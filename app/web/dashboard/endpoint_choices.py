@@ -16,7 +16,7 @@ Choices = list[tuple[str, str]]
 
 
 def offered(first_label: str, chosen: str | None) -> Choices | None:
-    """The endpoints as options of a select; None if there are more than MOST.
+    """Returns the endpoints as options of a select; None if there are more than MOST.
 
     `chosen` is included even if it is deleted.
     """

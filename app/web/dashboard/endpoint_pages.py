@@ -78,7 +78,7 @@ def show(endpoint_id: str) -> str:
 @blueprint.post("/<endpoint_id>/enable")
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> AnyResponse:
-    """Enables the endpoint, and releases its held deliveries if the form says so."""
+    """Enables the endpoint, and redirects to it. Releases held deliveries if the form says so."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     release_held = request.form.get("release_held") == "true"
     done = "The endpoint is enabled." + (" Its held deliveries are sent now." if release_held else "")

@@ -42,7 +42,10 @@ def new() -> str:
 @blueprint.post("/new")
 @page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
 def create() -> Answer:
-    """Creates the saved reply, or shows a preview."""
+    """Creates the saved reply and redirects to the list, or shows a preview.
+
+    If it is refused, shows the form again.
+    """
     return _save(None)
 
 
@@ -57,14 +60,14 @@ def edit(saved_reply_id: str) -> str:
 @blueprint.post("/<saved_reply_id>")
 @page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
 def update(saved_reply_id: str) -> Answer:
-    """Changes the saved reply, or shows a preview."""
+    """Changes the saved reply, or shows a preview. Responds like `create`."""
     return _save(SavedReply.find(workspace_id(), saved_reply_id))
 
 
 @blueprint.post("/<saved_reply_id>/delete")
 @page("macros.manage")
 def delete(saved_reply_id: str) -> Response:
-    """Deletes the saved reply."""
+    """Deletes the saved reply, and redirects to the list, which shows a Conflict."""
     reply = SavedReply.find(workspace_id(), saved_reply_id)
     writes.tell(f"The saved reply /{reply.shortcut} was deleted.", "saved_replies.delete", {}, reply.id)
     return to("saved_reply_pages.index")
