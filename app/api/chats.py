@@ -126,7 +126,7 @@ def list_messages() -> Response:
     """
     visitor = _visitor()
     messages = chats.history(_channel(), visitor, request.args.get("before"))
-    # Counted after reading them, so that no unread message is shown as read.
+    # Counted after the messages are read from the database, so that no unread message is shown as read.
     return respond(200, {"messages": messages, "unread": chats.unread(_channel(), visitor)})
 
 

@@ -27,7 +27,7 @@ blueprint = Blueprint("endpoints", __name__, description="The addresses that eve
 
 
 class ResendBody(Period):
-    """The body that selects deliveries by all given fields."""
+    """Selects the deliveries of an endpoint that match all given fields."""
 
     statuses = fields.List(
         fields.String(validate=validate.OneOf(("failed", "held", "pending", "delivered"))),
