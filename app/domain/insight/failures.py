@@ -14,7 +14,7 @@ Kind = Literal["delivery", "job", "run"]
 KINDS: tuple[Kind, ...] = ("delivery", "job", "run")
 Order = Literal["largest", "newest"]
 
-# The groups that failed last; older ones are not shown.
+# How many groups are shown: the ones that failed last.
 MOST_GROUPS = 100
 # For a custom range, the groups that failed last after it began; older ones are not examined.
 MOST_LOOKED_AT = 2_000
@@ -196,7 +196,7 @@ def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, in
 
 _NEWEST = "SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s"
 
-# Those of the same groups that also failed before the end of the range.
+# The groups of _NEWEST that also failed before the end of the range.
 _NEWEST_IN = """
     SELECT * FROM (
         SELECT * FROM failure_groups WHERE {{conditions}} ORDER BY last_seen_at DESC LIMIT %(looked_at)s

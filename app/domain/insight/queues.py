@@ -57,7 +57,10 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The state of a queue in a minute."""
+    """A sample of a queue, over all workspaces: the last of the minute that begins at `starts_at`.
+
+    `oldest_seconds`: how long the oldest mail had been due.
+    """
 
     starts_at: datetime
     depth: int
