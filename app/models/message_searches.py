@@ -38,8 +38,8 @@ def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, l
 def outbound(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> list[Message]:
     """Returns the first `limit` messages to contacts after `last_id`, newest first.
 
-    With a status, only those that have it. No index covers the status, so all messages are examined, MOST_IN_STATEMENT
-    at a time.
+    With a status, only messages that have it. No index covers the status, so all messages are examined,
+    MOST_IN_STATEMENT at a time.
     """
     values = {"workspace_id": workspace_id, "status": status, "last_id": last_id or "msg_~", "many": MOST_IN_STATEMENT}
     found: list[str] = []

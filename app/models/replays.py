@@ -29,7 +29,7 @@ class Replay(MailModel):
 
     @classmethod
     def newest(cls, workspace_id: str, state: str | None, last_id: str | None, limit: int) -> list[Replay]:
-        """Returns the first `limit` replays after `last_id`, newest first; those in a state if given."""
+        """Returns the first `limit` replays after `last_id`, newest first; in any state if None."""
         query = cls.in_workspace(workspace_id)
         if state is not None:
             query = query.where(cls.state == state)
@@ -37,7 +37,7 @@ class Replay(MailModel):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it is done or aborted."""
+        """Whether the replay is done or aborted."""
         return self.state in ("done", "aborted")
 
 
