@@ -58,7 +58,7 @@ class Courier(Desk[Dispatch, Sending]):
         return later
 
     def broken(self, outcome: Sending) -> Sending:
-        """Returns the outcome of a message of which it is unknown whether the provider has taken it."""
+        """Returns the outcome UNRECORDED: it is unknown whether the provider has taken the message."""
         return replace(outcome, verdict=UNRECORDED)
 
     def end(self, outcome: Sending) -> None:

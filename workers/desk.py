@@ -88,9 +88,9 @@ class Desk(ABC, Generic[D, T]):
 
     @abstractmethod
     def broken(self, outcome: T) -> T:
-        """Returns a final outcome to record if `outcome` cannot be recorded.
+        """Returns the outcome to record instead if `outcome` cannot be recorded.
 
-        It contains nothing that came from outside.
+        The returned outcome contains nothing that came from outside.
         """
 
     @abstractmethod

@@ -31,7 +31,7 @@ SLOW_SECONDS = 2.0
 RECOVERED_AFTER = 10
 # Mail that has waited for longer belongs to a backlog, if mail of others is fresh.
 BACKLOG_SECONDS = 1.0
-# Half of it, so that an endpoint's own mail does not count as fresh mail of others while its backlog builds up.
+# Half of BACKLOG_SECONDS, so that an endpoint's own mail does not count as fresh while its backlog builds up.
 FRESH_SECONDS = BACKLOG_SECONDS / 2
 
 
@@ -53,7 +53,7 @@ class Pace:
 
     @property
     def can_grow(self) -> bool:
-        """Whether the capacity is below its maximum."""
+        """Whether `keep` can still raise the capacity."""
         return self.capacity < MOST_UNDER_WAY
 
     def keep(self, handed_over: float, *, is_short: bool) -> None:

@@ -49,7 +49,7 @@ class Sender(Desk[Dispatch, Outcome]):
 
     @property
     def most_new(self) -> int:
-        """As many owners as may get a request in one cycle."""
+        """As many owners as can get a request in one cycle."""
         return self._pace.capacity // 2
 
     def gather(self, cycle_seconds: float) -> None:
