@@ -36,7 +36,7 @@ def install(pages: Flask) -> None:
         indented,
     ):
         pages.jinja_env.filters[filter_.__name__] = filter_
-    pages.jinja_env.filters["exact_time"] = timestamp  # for scripts, and as a tooltip
+    pages.jinja_env.filters["exact_time"] = timestamp  # scripts and tooltips show it
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
 
 

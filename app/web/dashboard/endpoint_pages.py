@@ -26,7 +26,7 @@ blueprint = Blueprint("endpoint_pages", __name__, url_prefix="/workspaces/<works
 
 STATES = ("active", "failing", "stopped")
 READERS: Mapping[str, filters.Reader] = {"q": str, "state": filters.one_of(STATES)}
-NEWEST = 10  # how many deliveries and sweeps a page shows
+NEWEST = 10  # the most deliveries, and the most sweeps, that a page shows
 
 
 @blueprint.get("")
@@ -47,7 +47,7 @@ def index() -> str | Response:
         attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
         chosen=chosen,
         chips=chosen.chips({"q": "Part of the address", "state": "State"}),
-        count=found.count(),  # bounded by the quota
+        count=found.count(),  # the quota of endpoints bounds it
         states=filters.choices("Any state", STATES),
         address=address,
     )
