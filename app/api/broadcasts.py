@@ -124,7 +124,7 @@ def pause_broadcast(broadcast_id: str) -> Response:
 @authorize("automations")
 @accepts_write(BroadcastSchema)
 def continue_broadcast(broadcast_id: str) -> Response:
-    """Continue after a pause, or with the rest after the canary."""
+    """Continue a broadcast after a pause, or with the rest after the canary."""
     return _move("broadcasts.continue", broadcast_id, "running")
 
 

@@ -152,7 +152,7 @@ def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
 @accepts_write(SweepSchema, made=True)
 @blueprint.alt_response(200, schema=envelope(DryRunSchema), description="The result of a dry run.", success=True)
 def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
-    """Resend many deliveries, oldest first, in a worker. The sweep in the response shows its progress."""
+    """Resend many deliveries, oldest first, in a worker. Read the sweep again to follow its progress."""
     is_dry = body.pop("dry_run", False)
     if is_dry:
         idempotency_key()  # unused here, but an invalid one must be refused

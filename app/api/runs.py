@@ -266,7 +266,7 @@ def resume_run(run_id: str) -> Response:
 @blueprint.arguments(ReplayBody, required=False)
 @accepts_write(RunSchema, made=True)
 def replay_run(body: dict[str, Any], run_id: str) -> Response:
-    """Start a copy of an ended run: same version, same contact, same variables."""
+    """Start a copy of an ended run, with its version, contact and variables."""
     run = runs.find(caller().workspace_id, run_id)
     payload = body | {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     check = partial(runs.check_step, run, body.get("from_step"))
