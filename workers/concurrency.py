@@ -127,7 +127,7 @@ class Windows:
         for those, most, kept in ((new, 1, left // 2), (endpoint_ids, most_each, 0)):
             for endpoint_id in those:
                 if left <= kept:
-                    self.is_short |= not kept  # very likely, and checking all the others would cost more
+                    self.is_short |= not kept  # very likely true, and checking all other endpoints would cost more
                     break
                 window, given = self._of(endpoint_id), rooms.get(endpoint_id, 0)
                 wanted = min(window.room(now), most, most_each - len(window.started)) - given

@@ -44,7 +44,7 @@ class Owners:
             time.sleep(LOOKS_EVERY_SECONDS)
 
     def listen(self) -> None:
-        """Wakes the owners whose bells rang, and those whose time has come."""
+        """Wakes the owners whose bells rang, and the owners whose time has come."""
         now = time.monotonic()
         for owner in [owner for owner, at in self._later.items() if at <= now]:
             del self._later[owner]

@@ -93,7 +93,7 @@ class Sender(Desk[Dispatch, Outcome]):
         answered.add_done_callback(partial(self._receive, dispatch))
 
     def record(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        """Records attempts. Returns those whose delivery or endpoint another transaction has locked."""
+        """Records attempts. Returns the outcomes whose delivery or endpoint is locked."""
         return attempts.record(outcomes)
 
     def broken(self, outcome: Outcome) -> Outcome:
