@@ -19,7 +19,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before, text
 LOOKED_AT = 500
 # A segment with this many contacts is full. Larger ones take longer to read and sort; smaller ones cost more lookups.
 SEGMENT_SIZE = 16_000
-# On average, one in this many new contacts makes its unit count the newest segment.
+# On average, one of this many new contacts makes its unit count the contacts of the newest segment.
 COUNTED_EVERY = 250
 # The most tags that are suggested while a tag is typed.
 MOST_OFFERED = 200

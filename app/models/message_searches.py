@@ -18,7 +18,7 @@ LONGEST_SEARCH = 200
 MOST_IN_STATEMENT = 20_000
 # A search first tries this many of the newest messages. If more than one in six matches, they fill a page.
 LOOKED_AT = 300
-# The most words of a search that are looked up, the longest ones: each costs one lookup per time.
+# The most words of a search that are looked up: the longest. Each word costs one lookup per time.
 MOST_WORDS = 10
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 

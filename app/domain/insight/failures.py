@@ -16,9 +16,9 @@ Order = Literal["largest", "newest"]
 
 # How many groups are shown: the ones that failed last.
 MOST_GROUPS = 100
-# For a custom range, the groups that failed last after it began; older ones are not examined.
+# For a custom range, how many groups are examined: the groups that failed last after it began.
 MOST_LOOKED_AT = 2_000
-# Counting a group's present failures stops at this number ("10,000+"), and earlier with many groups.
+# Counting a group's current failures stops at this number ("10,000+"), and earlier with many groups.
 MOST_COUNTED = 10_000
 MOST_COUNTED_TOGETHER = 500_000
 # A group is ongoing if it failed within this time, unless its endpoint is stopped or deleted.
@@ -59,7 +59,7 @@ class Group:
 class Groups:
     """The groups of a window that began at `since`; their counts have one value for each of `steps`.
 
-    `until` is the end of the last step. `has_more`: there are other groups, which failed earlier. A present number
+    `until` is the end of the last step. `has_more`: there are other groups, which failed earlier. A current number
     above `counted_to` means only that there are more.
     """
 

@@ -46,8 +46,8 @@ _COUNTED = ("writes", "fan-outs", "runs", "requests", "sweeps", "messages", "del
 class Queue:
     """How much mail waits, and how long the oldest has been due.
 
-    For one workspace, claimed mail counts as well; a depth above MOST_COUNTED means only that there is more, and the
-    oldest is that of the mail examined.
+    For one workspace, claimed mail counts as well, a depth above MOST_COUNTED means only that there is more, and
+    `oldest_seconds` is about the mail that was examined.
     """
 
     name: str
