@@ -19,9 +19,9 @@ _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UT
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a list, by name. `given`: all, as text; `values`: the valid ones, parsed.
+    """The filters of a list, by name. `given`: all, as text. `values`: the valid filters, parsed.
 
-    `errors`: what is wrong with the others.
+    `errors`: a sentence for each invalid filter.
     """
 
     given: Mapping[str, str]

@@ -44,7 +44,7 @@ def show(automation_id: str) -> Answer:
 @blueprint.post("/rule")
 @page("automations.manage")
 def save_rule(automation_id: str) -> Answer:
-    """Saves or removes an exit, or the goal, and redirects to the list of these.
+    """Saves or removes an exit, or the goal, and redirects to the list of exits and the goal.
 
     Buttons that change rows, and faults, show the form again.
     """

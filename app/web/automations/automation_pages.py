@@ -33,7 +33,7 @@ DRAFT = "draft"
 @blueprint.get("")
 @page("automations.see")
 def index() -> str:
-    """Lists the automations, newest first; with `q`, those whose name contains it."""
+    """Lists the automations, newest first; with `q`, only automations whose name contains it."""
     given = lists.filters("q")
     found = lists.sliced(partial(Automation.newest, workspace_id(), given.get("q")))
     runs = counts.runs_by_status([each.id for each in found.rows])

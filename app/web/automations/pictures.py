@@ -91,7 +91,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Picture:
-    """A drawn definition. `nodes`: all boxes of steps in order; `roots`: those that are not nested."""
+    """A drawn definition. `nodes`: all boxes of steps in order; `roots`: the boxes on the top level."""
 
     nodes: list[Node] = field(default_factory=list)
     roots: list[Node] = field(default_factory=list)

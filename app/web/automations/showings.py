@@ -48,7 +48,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The path of a run: the steps that it reached and those that it left, and the branches taken."""
+    """The path of a run: the steps that it reached, the steps that it left, and the branches taken."""
 
     reached: frozenset[str]
     left: frozenset[str]

@@ -32,7 +32,7 @@ FILTERS = ("q", "email", "phone", "external_id", "tag")
 @blueprint.get("")
 @page("contacts.see")
 def index() -> Answer:
-    """Lists the contacts that match the filters, newest first; as a file for those who may export."""
+    """Lists the contacts that match the filters, newest first; as a file for viewers who may export."""
     given = lists.filters(*FILTERS, "segment_id")
     try:
         wanted = _wanted({name: text for name, text in given.items() if name in FILTERS})

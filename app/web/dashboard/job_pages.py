@@ -1,4 +1,4 @@
-"""Jobs: accepted writes, and remedies for those that failed."""
+"""Jobs: accepted writes, and remedies for failed jobs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ blueprint = Blueprint("saved_reply_pages", __name__, url_prefix="/workspaces/<wo
 @blueprint.get("")
 @page("macros.see")
 def index() -> str:
-    """Lists the saved replies, newest first; with `q`, those that match."""
+    """Lists the saved replies, newest first; with `q`, only replies that match."""
     given = lists.filters("q")
     found = lists.sliced(partial(SavedReply.newest, workspace_id(), given.get("q")))
     return render_template("saved_replies/index.html", page=found, given=given)

@@ -1,4 +1,4 @@
-"""Notifications in lists. Those about a conversation show the contact's name and last message."""
+"""Notifications in lists. If about a conversation, they show the contact and last message."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def index() -> str:
 @blueprint.get(f"{W}/bell")
 @page("notifications.see")
 def show_bell() -> str:
-    """Renders the bell with the newest unread notifications, and those for the browser to show."""
+    """Renders the bell: the newest unread notifications, and notifications for the browser to show."""
     member = _member()
     if member is None:
         return render_template("notifications/bell.html")
