@@ -120,7 +120,7 @@ def say() -> Response:
 
 @blueprint.get("/messages")
 def list_messages() -> Response:
-    """Returns the latest messages that the visitor may see, or those before a given one, in order.
+    """Returns the latest messages that the visitor may see, in order; with `before`, earlier ones.
 
     `unread`: how many of the visitor's messages no member has read.
     """
