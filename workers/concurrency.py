@@ -158,7 +158,7 @@ class Windows:
             del self._busy[endpoint_id]
 
     def judge(self) -> tuple[set[str], set[str]]:
-        """Returns the endpoints that turned slow, and those that recovered, since the last call."""
+        """Returns the endpoints that turned slow, and the recovered endpoints, since the last call."""
         now = time.monotonic()
         looked_at = self._busy | {endpoint_id: self._windows[endpoint_id] for endpoint_id in self._ended}
         slow = {endpoint_id for endpoint_id, window in looked_at.items() if window.turned_slow(now)}

@@ -30,8 +30,8 @@ log = structlog.get_logger(__name__)
 
 # Seconds to wait after a cycle, so that outcomes and bells share the statements of the next cycle.
 GATHERING_SECONDS = 0.005
-# How long requests under way may take once the process is to end. Those that take longer fail as a fault of ours, which
-# spends no attempt.
+# How long requests under way may take once the process is to end. Requests that take longer fail as a fault of ours,
+# which spends no attempt.
 GRACE_SECONDS = 15.0
 AWAY_SECONDS = 1.0  # the pause before retrying while the database is unavailable
 BUSY_SECONDS = 0.02  # the pause before retrying to record a row that was locked

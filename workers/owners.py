@@ -1,4 +1,4 @@
-"""Which mailboxes a desk looks into, and when: those with mail now, and those with mail later."""
+"""Which mailboxes a desk looks into, and when: owners with mail now, and owners with mail later."""
 
 from __future__ import annotations
 

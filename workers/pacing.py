@@ -8,7 +8,7 @@ import time
 
 # How many requests a process may work on at once, at least, however busy it is.
 LEAST_CAPACITY = 128
-# How many requests a process may have under way, including those of endpoints that hang.
+# How many requests a process may have under way, including requests of endpoints that hang.
 MOST_UNDER_WAY = 1000
 # If requests wait longer than this for the event loop, the process works on too many.
 MOST_LAG_SECONDS = 0.015

@@ -44,7 +44,7 @@ class Sender(Desk[Dispatch, Outcome]):
 
     @property
     def grace_seconds(self) -> float:
-        """The length of a lease: every attempt ends by itself within it."""
+        """The length of a lease in seconds: every attempt ends on its own within that time."""
         return lanes.lease_seconds()
 
     @property
