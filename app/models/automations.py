@@ -77,7 +77,7 @@ class Counted(NamedTuple):
 
 
 class AutomationDelta(OwnedModel):
-    """A change to a count that has not been added up yet; its columns are those of `Counted`."""
+    """A change to a count that has not been added up yet; it has the columns of `Counted`."""
 
     automation_id = TextField()
     key = TextField()

@@ -72,7 +72,7 @@ class ReplayRow(BaseModel):
 
     @classmethod
     def newest(cls, replay_id: str, outcome: str | None, before: str | None, limit: int) -> list[ReplayRow]:
-        """Returns up to `limit` rows before number `before`, latest first; with an outcome, only those."""
+        """Returns up to `limit` rows before number `before`, latest first; of any outcome if None."""
         query = cls.select().where(cls.replay_id == replay_id)
         if outcome is not None:
             query = query.where(cls.outcome == outcome)

@@ -105,7 +105,7 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """Writes accepted in a step, and how many of these had succeeded and failed some minutes later."""
+    """Writes accepted in a step: how many, and how many had succeeded and failed minutes later."""
 
     starts_at: datetime
     accepted: int
