@@ -23,11 +23,11 @@ _QUIET_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A sign of life in a workspace.
+    """A live sign, such as that somebody is typing. It is not sent to its author.
 
-    `channel_id` and `peer` name a visitor who may also see it, if any. `author_id` is a member, a contact or a visitor;
-    the sign is not sent to its author. `admission` is for the `realtime` processes only: it means that the permissions
-    of that visitor, token, visit or account have changed.
+    `author_type` and `author_id` name a member, a contact or a visitor. `channel_id` and `peer` name a visitor who may
+    also see the sign, if any. A sign of the kind `admission` is for the `realtime` processes only: they check again
+    whether the visitor, token, visit or account in `author_type` and `author_id` may listen.
     """
 
     kind: Literal["typing", "presence", "admission"]

@@ -94,7 +94,7 @@ class Timetable:
             Pass("due_starts", 0.5, due_starts.start_some, due_starts.IS_ANY_DUE),
             Pass("schedules", 0.5, schedules.start_some, schedules.IS_ANY_DUE),
             Pass("start_scans", 0.5, start_scans.go_on, start_scans.IS_ANY_UNDER_WAY),
-            # A transaction that saw a pause may hold runs after the pause has ended.
+            # Releases runs that were held late: a transaction that saw a pause may hold a run after its end.
             Pass("held_runs", 0.5, controls.release_held, controls.IS_ANY_HELD),
             self._overdue("overdue_runs", 0.5, run_states.MAIL),
             self._overdue("overdue_requests", 1, http_requests.MAIL),

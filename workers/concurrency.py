@@ -127,7 +127,7 @@ class Windows:
         for those, most, kept in ((new, 1, left // 2), (endpoint_ids, most_each, 0)):
             for endpoint_id in those:
                 if left <= kept:
-                    self.is_short |= not kept  # very likely, and checking all the others would cost more
+                    self.is_short |= not kept  # very likely true, and checking all other endpoints would cost more
                     break
                 window, given = self._of(endpoint_id), rooms.get(endpoint_id, 0)
                 wanted = min(window.room(now), most, most_each - len(window.started)) - given
@@ -158,7 +158,7 @@ class Windows:
             del self._busy[endpoint_id]
 
     def judge(self) -> tuple[set[str], set[str]]:
-        """Returns the endpoints that turned slow, and those that recovered, since the last call."""
+        """Returns the endpoints that turned slow, and the recovered endpoints, since the last call."""
         now = time.monotonic()
         looked_at = self._busy | {endpoint_id: self._windows[endpoint_id] for endpoint_id in self._ended}
         slow = {endpoint_id for endpoint_id, window in looked_at.items() if window.turned_slow(now)}

@@ -29,7 +29,7 @@ class Connector(FairDesk[Dispatch, Result]):
         self.loop.create_task(self._ask(dispatch))
 
     def broken(self, outcome: Result) -> Result:
-        """Returns the outcome of a request that got no answer."""
+        """Returns the outcome of a request without an answer: _BROKEN, and no account."""
         return replace(outcome, verdict=_BROKEN, account=None)
 
     async def _ask(self, dispatch: Dispatch) -> None:

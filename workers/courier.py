@@ -16,7 +16,7 @@ from workers.concurrency import Windows
 from workers.desk import Desk
 from workers.message_requests import MessageRequests
 
-# Messages that the process works on at once, not counting those of providers that hang.
+# The most messages that the process works on at once, not counting messages of providers that hang.
 CAPACITY = 400
 # The most bytes of a provider's response.
 MOST_BYTES = 65_536
@@ -39,7 +39,7 @@ class Courier(Desk[Dispatch, Sending]):
         return self._windows.rooms(self.owners.awake, CAPACITY, self.owners.new)
 
     def claim(self, rooms: Mapping[str, int]) -> Found[Dispatch, Sending]:
-        """Claims messages. Settles those that need no request."""
+        """Claims messages. Settles messages that need no request."""
         return sendings.claim(rooms)
 
     def begin(self, claimed: Claimed) -> None:
@@ -58,7 +58,7 @@ class Courier(Desk[Dispatch, Sending]):
         return later
 
     def broken(self, outcome: Sending) -> Sending:
-        """Returns the outcome of a message of which it is unknown whether the provider has taken it."""
+        """Returns the outcome UNRECORDED: it is unknown whether the provider has taken the message."""
         return replace(outcome, verdict=UNRECORDED)
 
     def end(self, outcome: Sending) -> None:

@@ -30,14 +30,14 @@ log = structlog.get_logger(__name__)
 
 # Seconds to wait after a cycle, so that outcomes and bells share the statements of the next cycle.
 GATHERING_SECONDS = 0.005
-# How long requests under way may take once the process is to end. Those that take longer fail as a fault of ours, which
-# spends no attempt.
+# How long requests under way may take once the process is to end. Requests that take longer fail as a fault of ours,
+# which spends no attempt.
 GRACE_SECONDS = 15.0
-AWAY_SECONDS = 1.0  # before retrying while the database is unavailable
-BUSY_SECONDS = 0.02  # before retrying a row that was locked
+AWAY_SECONDS = 1.0  # the pause before retrying while the database is unavailable
+BUSY_SECONDS = 0.02  # the pause before retrying to record a row that was locked
 MOST_REST_SECONDS = 3600.0  # the longest wait for news; threads can wait for no more than some years
 MOST_NEW = 100
-MOST_BUSY = 50  # tries to record a row that stays locked
+MOST_BUSY = 50  # the most tries to record a row that stays locked
 
 D = TypeVar("D", bound=Held)
 T = TypeVar("T", bound=Held)
@@ -84,13 +84,13 @@ class Desk(ABC, Generic[D, T]):
 
     @abstractmethod
     def record(self, outcomes: Sequence[T]) -> Sequence[T]:
-        """Records the outcomes. Returns those that have to be recorded later."""
+        """Records the outcomes. Returns the outcomes that have to be recorded later."""
 
     @abstractmethod
     def broken(self, outcome: T) -> T:
-        """Returns a final outcome to record if `outcome` cannot be recorded.
+        """Returns the outcome to record instead if `outcome` cannot be recorded.
 
-        It contains nothing that came from outside.
+        The returned outcome contains nothing that came from outside.
         """
 
     @abstractmethod
@@ -230,7 +230,7 @@ class Desk(ABC, Generic[D, T]):
             self.send(dispatch)
 
     def _record(self) -> None:
-        """Records the outcomes that have come back. Keeps those that are locked for the next cycle."""
+        """Records the outcomes that have come back. Keeps outcomes of locked rows for the next cycle."""
         outcomes = list(self._outcomes)
         if not outcomes:
             return

@@ -1,4 +1,4 @@
-"""The processes of both lanes: one sender each, woken by the bells of the lane's queue."""
+"""Sets up the process of a lane: one sender, woken by the bells of the lane's queue."""
 
 from __future__ import annotations
 

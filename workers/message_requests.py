@@ -46,7 +46,7 @@ class MessageRequests:
     def __init__(self, ask: Callable[[Request], asyncio.Future[Answer]], is_stopping: threading.Event) -> None:
         self._ask = ask
         self._is_stopping = is_stopping
-        self._files = 0  # messages with a file that are under way
+        self._files = 0  # how many messages with a file are under way
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="files")
         self._faults: defaultdict[str, Faults] = defaultdict(Faults)  # the faults of each channel's provider
 

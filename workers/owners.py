@@ -1,4 +1,4 @@
-"""Which mailboxes a desk looks into, and when: those with mail now, and those with mail later."""
+"""Which mailboxes a desk looks into, and when: owners with mail now, and owners with mail later."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Owners:
 
     def __init__(self, mail: Mail) -> None:
         self.awake: dict[str, None] = {}  # owners that may have mail now, the next to be served first
-        self.new: dict[str, None] = {}  # those that are awake and whose bell rang since they were last looked into
+        self.new: dict[str, None] = {}  # awake owners whose bell rang since their mailbox was last looked into
         self._mail = mail
         self._bells: deque[str] = deque()  # owners whose bells rang since `listen`
         self._rung: set[str] = set()  # owners whose bells are not heard yet
         self._later: dict[str, float] = {}  # when to look again, on the monotonic clock
-        self._closed: set[str] = set()  # those in `_later` that get nothing before their time
+        self._closed: set[str] = set()  # owners in `_later` that get nothing before their time
 
     def ring(self, owners: Iterable[str]) -> None:
         """Notes that the bells of these owners have rung."""
@@ -44,7 +44,7 @@ class Owners:
             time.sleep(LOOKS_EVERY_SECONDS)
 
     def listen(self) -> None:
-        """Wakes the owners whose bells rang, and those whose time has come."""
+        """Wakes the owners whose bells rang, and the owners whose time has come."""
         now = time.monotonic()
         for owner in [owner for owner, at in self._later.items() if at <= now]:
             del self._later[owner]

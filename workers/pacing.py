@@ -8,7 +8,7 @@ import time
 
 # How many requests a process may work on at once, at least, however busy it is.
 LEAST_CAPACITY = 128
-# How many requests a process may have under way, including those of endpoints that hang.
+# How many requests a process may have under way, including requests of endpoints that hang.
 MOST_UNDER_WAY = 1000
 # If requests wait longer than this for the event loop, the process works on too many.
 MOST_LAG_SECONDS = 0.015
@@ -31,7 +31,7 @@ SLOW_SECONDS = 2.0
 RECOVERED_AFTER = 10
 # Mail that has waited for longer belongs to a backlog, if mail of others is fresh.
 BACKLOG_SECONDS = 1.0
-# Half of it, so that an endpoint's own mail does not count as fresh mail of others while its backlog builds up.
+# Half of BACKLOG_SECONDS, so that an endpoint's own mail does not count as fresh while its backlog builds up.
 FRESH_SECONDS = BACKLOG_SECONDS / 2
 
 
@@ -53,7 +53,7 @@ class Pace:
 
     @property
     def can_grow(self) -> bool:
-        """Whether the capacity is below its maximum."""
+        """Whether `keep` can still raise the capacity."""
         return self.capacity < MOST_UNDER_WAY
 
     def keep(self, handed_over: float, *, is_short: bool) -> None:

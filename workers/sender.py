@@ -44,12 +44,12 @@ class Sender(Desk[Dispatch, Outcome]):
 
     @property
     def grace_seconds(self) -> float:
-        """The length of a lease: every attempt ends by itself within it."""
+        """The length of a lease in seconds: every attempt ends on its own within that time."""
         return lanes.lease_seconds()
 
     @property
     def most_new(self) -> int:
-        """As many owners as may get a request in one cycle."""
+        """As many owners as can get a request in one cycle."""
         return self._pace.capacity // 2
 
     def gather(self, cycle_seconds: float) -> None:
@@ -93,7 +93,7 @@ class Sender(Desk[Dispatch, Outcome]):
         answered.add_done_callback(partial(self._receive, dispatch))
 
     def record(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
-        """Records attempts. Returns those whose delivery or endpoint another transaction has locked."""
+        """Records attempts. Returns the outcomes whose delivery or endpoint is locked."""
         return attempts.record(outcomes)
 
     def broken(self, outcome: Outcome) -> Outcome:

@@ -55,7 +55,7 @@ class WaitingConsumer(_RedisConsumer):
         The other turns are for the oldest message, so the backlog does not starve either.
         """
         newest, self._newest_next = self._newest_next, not self._newest_next
-        # Moves a message to the head of its own list, which waits until there is one, and takes nothing.
+        # Waits until the list has a message: moves one to the head of the same list, and so takes nothing.
         end = "RIGHT" if newest else "LEFT"
         self.broker.client.blmove(self._queue_key, self._queue_key, self._longest, end, "LEFT")
         message = self._fetch()

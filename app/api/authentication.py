@@ -71,7 +71,7 @@ def require(restriction: str | None) -> None:
 
 
 def token_for(restriction: str | None, *others: str, quote: str = "") -> str:
-    """Describes the tokens that a restriction, or one of the others, allows. `quote`: around names."""
+    """Describes the tokens that a restriction, or one of `others`, accepts. `quote`: around names."""
     if restriction is None:
         return "any valid token"
     if restriction == UNRESTRICTED:

@@ -77,7 +77,7 @@ class AutomationFields(RequestBody):
 
 
 class AutomationCreate(AutomationFields):
-    """The body that creates an automation."""
+    """An automation to create. `name` and `definition` are required."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         """Makes two of the inherited fields required."""
@@ -85,11 +85,11 @@ class AutomationCreate(AutomationFields):
 
 
 class AutomationPatch(AutomationFields):
-    """The body that changes an automation."""
+    """The fields of an automation to change. None is required."""
 
 
 class RestoreBody(RequestBody):
-    """The body that names a version."""
+    """The version to restore as the draft."""
 
     version = StrictInteger(
         required=True, validate=validate.Range(1, 999_999_999), metadata=about("The version.", example=1)

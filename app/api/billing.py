@@ -18,5 +18,5 @@ blueprint = Blueprint("billing", __name__, description="The plan and the usage."
 @authorize("billing")
 @blueprint.response(200, envelope(BillingSchema))
 def show_billing() -> Response:
-    """Show the plan and its usage in the current month."""
+    """Show the plan, and the workspace's usage and charges in the current month."""
     return respond(200, {"data": billing.represent(caller().workspace_id)})

@@ -26,7 +26,7 @@ SHORTEST = timedelta(milliseconds=1)  # the precision of times in the API
 
 
 class BookingCreate(RequestBody):
-    """The body that creates a booking."""
+    """A booking to create. It ends at least SHORTEST after it begins."""
 
     contact_id = fields.String(required=True, metadata=about("The contact who has booked."))
     title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})

@@ -56,11 +56,11 @@ def list_broadcasts(query: dict[str, Any]) -> Response:
     200, schema=envelope(BroadcastPreviewSchema), description="The result of a dry run.", success=True
 )
 def create_broadcast(body: dict[str, Any]) -> Response:
-    """Send a message to each contact of a segment, or start an automation; or count with `dry_run`.
+    """Send a message to each contact of a segment or filter, or start an automation for each.
 
-    Each contact is reached once. The contacts are fixed when the broadcast starts. Other messages of a channel are sent
-    before those of broadcasts, and quiet hours follow each contact's time zone. The broadcast in the response shows the
-    progress.
+    With `dry_run`, only count the contacts. Each contact is reached once. The contacts are fixed when the broadcast
+    starts. A channel's other messages go before the messages of broadcasts, and quiet hours follow each contact's time
+    zone. Read the broadcast again to follow its progress.
     """
     workspace_id, is_dry_run = caller().workspace_id, body.pop("dry_run", False)
     if is_dry_run:
@@ -124,7 +124,7 @@ def pause_broadcast(broadcast_id: str) -> Response:
 @authorize("automations")
 @accepts_write(BroadcastSchema)
 def continue_broadcast(broadcast_id: str) -> Response:
-    """Continue after a pause, or with the rest after the canary."""
+    """Continue a broadcast after a pause, or with the rest after the canary."""
     return _move("broadcasts.continue", broadcast_id, "running")
 
 

@@ -1,4 +1,4 @@
-"""Channels: the connections to providers over which a workspace talks to its contacts."""
+"""Channels over which a workspace talks to its contacts: a provider's, or its own web chat."""
 
 from __future__ import annotations
 

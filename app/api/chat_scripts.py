@@ -52,7 +52,7 @@ def show(channel_id: str) -> Response:
     response.headers["Vary"] = "Accept-Encoding"
     response.headers["Cache-Control"] = "public, max-age=300"
     response.headers["X-Content-Type-Options"] = "nosniff"
-    # Pages that isolate themselves (Cross-Origin-Embedder-Policy) may include it, too.
+    # Lets pages that isolate themselves (Cross-Origin-Embedder-Policy) include the script, too.
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     response.set_etag(hashlib.sha256(content).hexdigest()[:16], weak=True)
     return response.make_conditional(request)  # type: ignore[return-value]

@@ -120,13 +120,13 @@ def say() -> Response:
 
 @blueprint.get("/messages")
 def list_messages() -> Response:
-    """Returns the latest messages that the visitor may see, or those before a given one, in order.
+    """Returns the latest messages that the visitor may see, in order; with `before`, earlier ones.
 
     `unread`: how many of the visitor's messages no member has read.
     """
     visitor = _visitor()
     messages = chats.history(_channel(), visitor, request.args.get("before"))
-    # Counted after reading them, so that no unread message is shown as read.
+    # Counted after the messages are read from the database, so that no unread message is shown as read.
     return respond(200, {"messages": messages, "unread": chats.unread(_channel(), visitor)})
 
 

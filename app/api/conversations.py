@@ -32,7 +32,7 @@ blueprint = Blueprint("conversations", __name__, description="Conversations with
 
 
 class ConversationPatch(RequestBody):
-    """The body that changes a conversation."""
+    """The fields of a conversation to change. `read` marks all its messages as read."""
 
     status = fields.String(validate=validate.OneOf(STATUSES))
     assignee_id = fields.String(allow_none=True, metadata=about("A member; null if it is not assigned."))
@@ -85,7 +85,10 @@ class Viewers(ResponseBody):
 @blueprint.arguments(ConversationQuery)
 @blueprint.response(200, envelope(ConversationSchema, many=True))
 def list_conversations(query: dict[str, Any]) -> Response:
-    """List conversations, newest first; with `order=waiting`, those that wait for an answer."""
+    """List conversations, newest first.
+
+    With `order=waiting`, list only conversations whose contact waits for an answer, the longest wait first.
+    """
     workspace_id = caller().workspace_id
     if query.get("order") == "waiting":
         find = partial(Conversation.longest_waiting, workspace_id, query)

@@ -27,7 +27,7 @@ blueprint = Blueprint("endpoints", __name__, description="The addresses that eve
 
 
 class ResendBody(Period):
-    """The body that selects deliveries by all given fields."""
+    """Selects the deliveries of an endpoint that match all given fields."""
 
     statuses = fields.List(
         fields.String(validate=validate.OneOf(("failed", "held", "pending", "delivered"))),
@@ -152,7 +152,7 @@ def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
 @accepts_write(SweepSchema, made=True)
 @blueprint.alt_response(200, schema=envelope(DryRunSchema), description="The result of a dry run.", success=True)
 def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
-    """Resend many deliveries, oldest first, in a worker. The sweep in the response shows its progress."""
+    """Resend many deliveries, oldest first, in a worker. Read the sweep again to follow its progress."""
     is_dry = body.pop("dry_run", False)
     if is_dry:
         idempotency_key()  # unused here, but an invalid one must be refused

@@ -41,7 +41,7 @@ class EventQuery(PageQuery):
 
 
 class EventResend(RequestBody):
-    """The body that sends an event to an endpoint."""
+    """The endpoint to send an event to, whatever it is subscribed to."""
 
     endpoint_id = fields.String(
         required=True, metadata=about("The endpoint to send it to, whatever it is subscribed to.")

@@ -19,15 +19,16 @@ from app.errors import Malformed
 
 blueprint = Blueprint("hooks", __name__)
 
-# Some hundred items, which take as long as other requests.
+# A webhook of this size has a few hundred items, and takes as long as other requests. Larger ones take turns.
 _LARGE_BYTES = 64 * 1024
 
 
 @blueprint.get("/hooks/<kind>/<channel_id>")
 def prove_hook(kind: str, channel_id: str) -> Response:
-    """Answers the provider's question whether the address is ours.
+    """Answers the provider's verification request for the webhook's address.
 
-    Raises NotFound and InsufficientScope.
+    Raises NotFound without such a channel, and InsufficientScope if the request is not the provider's or has a wrong
+    token.
     """
     answer = hooks.prove(hooks.find(kind, channel_id), request.args.to_dict())
     return Response(answer, mimetype="text/plain", headers={"X-Content-Type-Options": "nosniff"})

@@ -69,7 +69,7 @@ def page_of(
     represent: Callable[[Any], dict[str, Any]],
     order: Sequence[str] = ("id",),
 ) -> dict[str, Any]:
-    """Like `page`, with `find(*last, limit=…)`, which returns rows after those values of `order`."""
+    """Like `page`, with `find(*last, limit=…)`: returns rows after the values `last` of `order`."""
     limit, scope = arguments["limit"], _scope(arguments)
     # One extra row tells whether there is another page.
     found = find(*_last(arguments.get("cursor"), scope, order), limit=limit + 1)

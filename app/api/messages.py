@@ -51,7 +51,7 @@ class MessageQuery(ScheduledQuery):
 
     @validates_schema
     def is_one_list(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for a filter that does not apply to scheduled messages."""
+        """Raises ValidationError if `scheduled` is given with `q`, `since` or `until`."""
         if "scheduled" in data:
             faults = {name: ["Leave this or scheduled out."] for name in data.keys() & {"q", "since", "until"}}
             if faults:

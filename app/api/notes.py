@@ -26,7 +26,7 @@ blueprint = Blueprint("notes", __name__, description="Notes of conversations, wh
 
 
 class NoteCreate(RequestBody):
-    """The body that adds a note."""
+    """A note to add. `mentions`: the identifiers of the members to notify."""
 
     text = Formatted(
         notes.read_text,
@@ -63,7 +63,7 @@ def list_notes(query: dict[str, Any], conversation_id: str) -> Response:
 def add_note(body: dict[str, Any], conversation_id: str) -> Response:
     """Add a note to a conversation, open or closed.
 
-    Mentioned members are notified, except its author.
+    Mentioned members are notified, except the note's author.
     """
     found = Conversation.find(caller().workspace_id, conversation_id)
     payload = body | {"conversation_id": found.id, "contact_id": found.contact_id}

@@ -77,7 +77,7 @@ def _refused(document: dict[str, object], retry_after: str = RETRY_AFTER_SECONDS
 
 
 def _note(document: Mapping[str, Any]) -> None:
-    """Keeps the refusal for whoever searches for its `traceId`; without a valid token it is nobody's."""
+    """Keeps the refusal, so that its `traceId` can be searched for, if the token was valid."""
     who: Caller | None = g.get("caller")
     if who is None:
         return
@@ -94,7 +94,7 @@ def _note(document: Mapping[str, Any]) -> None:
 
 @lru_cache(1)
 def _words(rules: Map) -> frozenset[str]:
-    """The parts of all addresses that are no parameters."""
+    """Returns the segments of all routes that are not parameters."""
     return frozenset(part for rule in rules.iter_rules() for part in rule.rule.split("/") if not part.startswith("<"))
 
 

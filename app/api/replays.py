@@ -45,7 +45,7 @@ def list_replays(query: dict[str, Any]) -> Response:
 def create_replay(body: dict[str, Any]) -> Response:
     """Resend selected deliveries, oldest first, in a worker, or count them with `dry_run`.
 
-    The replay in the response shows the progress. Its deliveries are fixed when it begins. A delivery that arrives or
+    Read the replay again to follow its progress. Its deliveries are fixed when it begins. A delivery that arrives or
     is sent before the replay reaches it is skipped.
     """
     body["filter"] = chosen = ReplayFilter.as_text(body["filter"])
@@ -93,7 +93,7 @@ def pause_replay(replay_id: str) -> Response:
 @authorize("webhooks")
 @accepts_write(ReplaySchema)
 def continue_replay(replay_id: str) -> Response:
-    """Continue after a pause, or with the rest after the canary."""
+    """Continue a replay after a pause, or with the rest after the canary."""
     return _move("replays.continue", replay_id, "running")
 
 

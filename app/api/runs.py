@@ -54,7 +54,7 @@ def variables() -> fields.Dict:
 
 
 class StartBody(RequestBody):
-    """The body that starts an automation for a contact."""
+    """The contact to start an automation for, and the run's variables."""
 
     contact_id = fields.String(required=True, metadata=about("The contact to run it for."))
     variables = variables()
@@ -107,7 +107,7 @@ class ReplyField(fields.Field[Any]):
 
 
 class SimulationBody(RequestBody):
-    """The body that simulates a draft."""
+    """The input of a simulation of a draft: replies, responses and events."""
 
     contact_id = fields.String(metadata=about("The contact to run it for; by default one without data."))
     variables = variables()
@@ -200,7 +200,7 @@ def start_automation(body: dict[str, Any], automation_id: str) -> Response:
 @blueprint.arguments(SimulationBody, required=False)
 @blueprint.response(200, envelope(SimulationSchema))
 def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
-    """Run the draft without side effects, and show the log.
+    """Run the draft without side effects, and show the run's log.
 
     Waits end at once, and no request is sent.
     """
@@ -266,7 +266,7 @@ def resume_run(run_id: str) -> Response:
 @blueprint.arguments(ReplayBody, required=False)
 @accepts_write(RunSchema, made=True)
 def replay_run(body: dict[str, Any], run_id: str) -> Response:
-    """Start a copy of an ended run: same version, same contact, same variables."""
+    """Start a copy of an ended run, with its version, contact and variables."""
     run = runs.find(caller().workspace_id, run_id)
     payload = body | {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     check = partial(runs.check_step, run, body.get("from_step"))

@@ -23,7 +23,7 @@ blueprint = Blueprint("sales", __name__, description="Sales to contacts.")
 
 
 class SaleCreate(RequestBody):
-    """The body that records a sale."""
+    """A sale to record. `amount` is a decimal in `currency`."""
 
     contact_id = fields.String(required=True, metadata=about("Who paid."))
     amount = Formatted(

@@ -48,13 +48,13 @@ class FilterBody(RequestBody):
 
 
 class SegmentCreate(FilterBody):
-    """The body that creates a segment."""
+    """A segment to create. Both fields are required."""
 
     name = Formatted(normalization.name, required=True, metadata={**normalization.NAME_SCHEMA, **segments.ABOUT_NAME})
 
 
 class SegmentPatch(FilterBody):
-    """The body that changes a segment."""
+    """The fields of a segment to change. None is required."""
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **segments.ABOUT_NAME})
     filter = _filter()

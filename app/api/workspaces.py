@@ -54,7 +54,7 @@ QuietHours = _Hours.from_dict(_HOURS, name="QuietHours")  # type: ignore[arg-typ
 
 
 class WorkspacePatch(RequestBody):
-    """The body that changes a workspace."""
+    """The fields of the workspace to change. None is required."""
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, "example": "Demo"})
     timezone = Formatted(

@@ -1,4 +1,4 @@
-"""The broker that bells are sent by, on Redis or RabbitMQ, and the clients that wait no longer than bells may."""
+"""The broker that carries bells, on Redis or RabbitMQ, with timeouts of half a second."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _QUICK = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5, "retry": None}
 
 
 def quick_client(url: str) -> redis.Redis:
-    """A client that waits half a second at most, and tries nothing twice."""
+    """Returns a client that waits half a second at most, and never retries."""
     # No retries: a script whose answer was lost may have run.
     return redis_servers.client(url, **_QUICK)
 
@@ -44,7 +44,7 @@ class QuorumBroker(RabbitmqBroker):
 
 @cache
 def sending_broker() -> Broker:
-    """The broker that bells are sent by, as quick as `quick_client` and without middleware."""
+    """Returns the broker that bells are sent to, with the timeouts of `quick_client`."""
     url = settings().broker_url
     if url.startswith("amqp"):
         broker = QuorumBroker(url=url, middleware=[])

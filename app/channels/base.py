@@ -16,7 +16,7 @@ from app.channels.inbound import Arrival, Media
 from app.channels.said import Said, identifier_of, pause_of
 from app.outbound import Answer
 
-# Settings of every kind that are not sent to its provider.
+# Settings that every kind of channel has. They are never sent to the provider.
 OWN_SETTINGS: Mapping[str, Any] = {
     "reopen": {"type": "boolean"},
     "assignment": {"type": "string", "enum": ["none", "balanced"]},

@@ -1,4 +1,4 @@
-"""Readings: the text that members see for a message whose kind Bellhop does not know."""
+"""Readings: texts that members see for filled-in forms, and for messages of unknown kinds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reading(kind: str, part: object) -> str:
 
 
 def answers_in(said: object) -> dict[str, Any] | None:
-    """The answers in a form that was filled in, as JSON; None if they are no such thing."""
+    """Parses the answers of a filled-in form; None if they are not a JSON object."""
     try:
         answers = json.loads(said) if isinstance(said, str) else said
     except ValueError:
@@ -35,7 +35,7 @@ def answers_in(said: object) -> dict[str, Any] | None:
 
 
 def lines_of(answers: Mapping[str, Any]) -> list[str]:
-    """The answers as members read them."""
+    """Returns the answers as members read them, one line each."""
     return [f"{name}: {_answer(value)}" for name, value in answers.items()]
 
 

@@ -82,7 +82,7 @@ TYPES: Mapping[str, ResourceType] = {
 }
 
 
-# Columns that say what happened to a failed job; shown if they have a value.
+# Columns about the replay or discard of a failed job, shown if they have a value. `replayed_from` is on the new job.
 AFTERMATH = ("replayed_from", "replayed_as", "discarded_at", "discard_reason")
 
 

@@ -113,7 +113,10 @@ def _apply(batch: Sequence[Claimed]) -> bool:
 
 
 def _trace(spans: Spans, ended: Sequence[Job], began: float) -> None:
-    """The span of a job is the transaction that applied it, with others; one in parts begins with its first."""
+    """Adds a span for each ended job: from the start of the batch's transaction until now.
+
+    The span of a long job, which is applied in parts, begins when its first part began.
+    """
     now = time.time()
     for job in ended:
         start = min(began, job.started_at.timestamp()) if KINDS[job.kind].is_long and job.started_at else began

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from iso4217 import Currency
 
-# Codes without minor units, such as those for gold and for testing, are not money.
+# Codes for which ISO 4217 defines no number of places, such as gold and the test code, are not money. JPY has 0.
 DECIMAL_PLACES = {each.code: each.exponent for each in Currency if each.exponent is not None}
 # No currency has more than four places. No signs or exponents: there is one way to write an amount.
 PATTERN = r"(0|[1-9][0-9]{0,14})(\.[0-9]{1,4})?"

@@ -58,21 +58,30 @@ def tag(text: str) -> str:
 
 
 def label(text: str) -> str:
-    """Returns the label, `bare`: 1 to 100 characters, no control characters, and not only spaces."""
+    """Returns the label, `bare`.
+
+    Raises ValueError unless it has 1 to 100 characters, no control characters, and not only spaces.
+    """
     if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A label has 1 to 100 characters, no control characters, and more than spaces.")
     return bare(text)
 
 
 def opt_out_word(text: str) -> str:
-    """Returns a word or phrase of 1 to 50 characters, in lower case and with single spaces."""
+    """Returns the word or phrase, casefolded and with single spaces.
+
+    Raises ValueError unless it has 1 to 50 characters, no control characters, and not only spaces.
+    """
     if len(text) > 50 or not re.fullmatch(TAG, text):
         raise ValueError("A word has 1 to 50 characters, no control characters, and more than spaces.")
     return " ".join(text.casefold().split())
 
 
 def custom_value(value: object) -> str | int | float | bool | None:
-    """Returns the value of a custom field: a string, number, boolean or null, within the limits."""
+    """Returns the value of a custom field, unchanged.
+
+    Raises ValueError unless it is a string, number, boolean or null within the limits.
+    """
     if not isinstance(value, (str, int, float, bool, type(None))):
         raise ValueError("A custom field holds a string, number, boolean or null.")
     if isinstance(value, str) and len(value) > LONGEST_VALUE:

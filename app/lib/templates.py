@@ -37,7 +37,7 @@ _NAME = re.compile(r"-?\s*+(\w*)", re.ASCII)
 _WORD = re.compile(r"\w+|[^\w\s]")
 _GAP = re.compile(r"\s{100}")
 _END_OF_RAW = re.compile(r"\{%-?\s*+endraw\s*+-?%\}")
-# Words that continue or end a tag.
+# Names in `{% … %}` that the environment does not list as tags: parts of tags, `raw`, and no name at all.
 _INNER = frozenset({"elsif", "else", "when", "raw", "endraw", ""})
 
 

@@ -1,6 +1,6 @@
-"""Threads and event loops that a process needs: if one of them dies or hangs, the process ends.
+"""Ends the process if a thread that it needs raises, or an event loop stops responding.
 
-Its supervisor then starts another. Otherwise, the process would go on looking healthy and do nothing.
+A supervisor then starts another process. Otherwise, the process would go on looking healthy and do nothing.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from app.models.base import OwnedModel, TimeField, json_field
 class AuditEntry(OwnedModel):
     FILTERS = ("endpoint_id", "action")
 
-    # Null for what operators do with support accounts.
+    # Null in entries about support accounts, which operators manage.
     workspace_id = TextField(null=True)  # type: ignore[assignment]
     action = TextField()
     actor_type = TextField()

@@ -14,7 +14,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before
 
 
 class Automation(OwnedModel):
-    """`cancellations` say which runs are being cancelled; none of these runs takes another step."""
+    """An automation. `cancellations`: which runs are being cancelled; they take no further step."""
 
     PREFIX = "aut"
 
@@ -32,9 +32,9 @@ class Automation(OwnedModel):
 
     @classmethod
     def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[Automation]:
-        """Returns the first `limit` after `last_id`, newest first, without definitions.
+        """Returns the first `limit` automations after `last_id`, newest first, without definitions.
 
-        With `q`, those whose name contains it. A workspace has at most 1,000, which a search reads.
+        With `q`, only automations whose name contains it. A workspace has at most 1,000, which a search reads.
         """
         columns = (cls.id, cls.workspace_id, cls.name, cls.status, cls.version, cls.latest_version, cls.updated_at)
         query = cls.in_workspace(workspace_id).select(*columns)
@@ -62,7 +62,7 @@ class AutomationVersion(OwnedModel):
 
 
 class Counted(NamedTuple):
-    """What is counted.
+    """The key of a count of runs.
 
     `version` and `hour` (of the run's creation) are None in counts by automation only. `step` is a step of the version;
     empty for whole runs.
@@ -77,7 +77,7 @@ class Counted(NamedTuple):
 
 
 class AutomationDelta(OwnedModel):
-    """A change to a count that has not been added up yet; its columns are those of `Counted`."""
+    """A change to a count that has not been added up yet; it has the columns of `Counted`."""
 
     automation_id = TextField()
     key = TextField()

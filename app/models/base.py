@@ -118,7 +118,10 @@ def json_field(**options: Any) -> Any:
 
 
 def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, order: Sequence[str] = ("id",)) -> Any:
-    """Returns up to `limit` rows after the row with the values `last`, by `order`, descending."""
+    """Returns a query for up to `limit` rows after the values `last`, in descending `order`.
+
+    From the first row if `last` contains None.
+    """
     columns = [getattr(model, name) for name in order]
     if None not in last:
         query = query.where(Tuple(*columns) < Tuple(*last))

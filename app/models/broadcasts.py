@@ -18,7 +18,7 @@ REASONS = (
 
 
 class Broadcast(MailModel):
-    """Columns as `app/migrations/0078_broadcasts.sql` describes them."""
+    """A broadcast. `app/migrations/0078_broadcasts.sql` describes the columns."""
 
     PREFIX = "bct"
 
@@ -47,7 +47,7 @@ class Broadcast(MailModel):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it is done or aborted."""
+        """Whether the broadcast is done or aborted."""
         return self.state not in UNFINISHED
 
 

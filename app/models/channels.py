@@ -10,7 +10,7 @@ from app.models.base import OwnedModel, TimeField, json_field
 
 
 class Channel(OwnedModel):
-    """A channel; the row of a deleted one stays, because conversations refer to it.
+    """A channel. The row of a deleted channel stays, because conversations refer to it.
 
     Only SQL reads `paced_until` and `paused_until`: PostgreSQL may hold times there that Python cannot represent.
     """

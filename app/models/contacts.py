@@ -19,9 +19,9 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before, text
 LOOKED_AT = 500
 # A segment with this many contacts is full. Larger ones take longer to read and sort; smaller ones cost more lookups.
 SEGMENT_SIZE = 16_000
-# On average, one in this many new contacts makes its unit count the newest segment.
+# On average, one of this many new contacts makes its unit count the contacts of the newest segment.
 COUNTED_EVERY = 250
-# The most tags that are suggested while one is typed.
+# The most tags that are suggested while a tag is typed.
 MOST_OFFERED = 200
 _UNIQUE = {"email", "phone", "external_id"}
 _CONDITIONS = {
@@ -76,7 +76,7 @@ class Contact(OwnedModel):
 
     @classmethod
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Contact]:
-        """The first `limit` contacts after `last_id` that match every filter, newest first.
+        """Returns the first `limit` contacts after `last_id` that match every filter, newest first.
 
         Filters: `email`, `phone` (in any form of the number), `external_id`, `tag`, `updated_since`, `q`, and `words`,
         all of which must occur in the text that `q` searches.
@@ -101,7 +101,7 @@ class Contact(OwnedModel):
 
     @classmethod
     def sought(cls, filters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Returns the filters, as for `newest`, as SQL on columns of contacts, and the values in it."""
+        """Returns the filters, as for `newest`, as an SQL condition on contacts, and its parameters."""
         given = _given(filters)
         return _all_of(given) or "true", _values(given)
 

@@ -17,7 +17,7 @@ MOST_LOOKED_AT = 5_000
 
 
 class Conversation(OwnedModel):
-    """A conversation changes only in a transaction that has locked its contact.
+    """A conversation. It changes only in a transaction that has locked its contact.
 
     `waiting_run_id`: the run that last began to wait for a reply in it, whose wait may have ended since. Because there
     is only one, no two runs wait in one conversation.
@@ -176,7 +176,7 @@ class ConversationLabel(OwnedModel):
 
 
 class Message(MailModel):
-    """`sent_at` is set by the database, when the message is first known to be sent."""
+    """A message. The database sets `sent_at` when the message is first known to be sent."""
 
     PREFIX = "msg"
     FIXED: ClassVar[frozenset[str]] = frozenset(
@@ -259,7 +259,7 @@ class Message(MailModel):
 
 
 def _among(looked_at: Any, filters: Mapping[str, Any]) -> Any:
-    """Returns a query for those of the rows that match all filters."""
+    """Returns a query for the rows of `looked_at` that match all filters."""
     query = Conversation.select(SQL("*")).from_(looked_at)
     for name in Conversation.FILTERS:
         if name in filters:

@@ -45,7 +45,7 @@ class Delivery(MailModel):
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
         """Returns the list's query: the rows that match all given filters.
 
-        `error_code` and `status_code` are those of the last attempt.
+        `error_code` and `status_code` are about the last attempt.
         """
         query = super().matching(workspace_id, filters)
         # Approximately by identifier, for the index, and exactly by time.
@@ -63,8 +63,8 @@ class Delivery(MailModel):
 
     @classmethod
     def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
-        """Returns how many match, among the newest `most` rows by the most selective filter."""
-        # No index separates the delivered ones.
+        """Returns how many rows match, among the newest `most` that match the most selective filter."""
+        # No index separates delivered deliveries from the others.
         indexed = [name for name in _COLUMNS if name in filters and filters[name] != "delivered"]
         first = {name: filters[name] for name in ("since", "until", *indexed[:1]) if name in filters}
         others = filters.keys() & _COLUMNS.keys() - first.keys()
@@ -95,7 +95,7 @@ class Attempt(BaseModel):
 
     @classmethod
     def of(cls, *delivery_ids: str) -> list[Attempt]:
-        """Returns the attempts of these deliveries, each delivery's oldest first."""
+        """Returns the attempts of the deliveries, oldest first within each delivery."""
         return list(cls.select().where(cls.delivery_id.in_(delivery_ids)).order_by(cls.delivery_id, cls.number))
 
     @classmethod

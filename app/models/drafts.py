@@ -32,7 +32,7 @@ class Draft(OwnedModel):
 
     @classmethod
     def begun_in(cls, member_id: str, conversation_ids: Collection[str]) -> set[str]:
-        """Returns those of the conversations in which the member has a draft."""
+        """Returns the identifiers of the given conversations in which the member has a draft."""
         if not conversation_ids:
             return set()
         theirs = (cls.member_id == member_id) & cls.conversation_id.in_(conversation_ids) & (cls.text != "")

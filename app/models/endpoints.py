@@ -20,7 +20,7 @@ class Endpoint(OwnedModel):
     stop_reason = TextField(null=True)
     stopped_at = TimeField(null=True)
     consecutive_failures = IntegerField(default=0)
-    failing_since = TimeField(null=True)  # of the first consecutive failure; meaningless while there are none
+    failing_since = TimeField(null=True)  # the time of the first consecutive failure; meaningless without failures
     probe_at = TimeField(null=True)
     slow_until = TimeField(null=True)
     max_per_second = IntegerField(null=True)
@@ -48,7 +48,7 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def stopped(cls, workspace_id: str, endpoint_ids: Collection[str]) -> list[str]:
-        """The identifiers of the stopped ones among these endpoints."""
+        """Returns the identifiers of the given endpoints that are stopped."""
         if not endpoint_ids:
             return []
         of_these = cls.select(cls.id).where(cls.id.in_(list(endpoint_ids)), cls.workspace_id == workspace_id)
@@ -69,5 +69,5 @@ class Endpoint(OwnedModel):
         return list(free.for_update("FOR NO KEY UPDATE SKIP LOCKED"))  # type: ignore[arg-type]
 
     def wants(self, kind: str) -> bool:
-        """Whether events of this kind are sent to it."""
+        """Whether events of this kind are sent to the endpoint."""
         return "*" in self.events or kind in self.events

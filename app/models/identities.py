@@ -10,7 +10,7 @@ from app.models.base import OwnedModel, TimeField
 
 
 class Identity(OwnedModel):
-    """`address` is `channel_kind`, a colon, and `external_id`."""
+    """A contact's account. `address`: `channel_kind`, a colon, and `external_id`."""
 
     KEYS: ClassVar[dict[str, str]] = {"address": "{}"}
     FIXED: ClassVar[frozenset[str]] = frozenset({"channel_kind", "external_id", "address", "created_at"})
@@ -30,6 +30,6 @@ class SuggestedMerge(OwnedModel):
 
 
 class PendingMerge(OwnedModel):
-    """`id`: a contact that was merged into `kept_id` while some of its rows still have to be moved."""
+    """A merge with rows still to be moved. `id`: the contact that was merged into `kept_id`."""
 
     kept_id = TextField()

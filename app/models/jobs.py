@@ -26,7 +26,7 @@ class Job(MailModel):
     resource_type = TextField(null=True)
     resource_id = TextField(null=True)
     problem = json_field(null=True)
-    # What broke it, if its payload is kept: see `app.lib.breakages`.
+    # The exception that broke the job, if its payload is kept: see `app.lib.breakages`.
     broke = json_field(null=True)
     trace_id = TextField()
     deaths = IntegerField(default=0)
@@ -41,7 +41,7 @@ class Job(MailModel):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has succeeded or failed."""
+        """Whether the job has succeeded or failed."""
         return self.status in ("succeeded", "failed")
 
     @classmethod
@@ -95,7 +95,7 @@ class Job(MailModel):
 
     @classmethod
     def broken(cls, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
-        """Returns the failed jobs that may be replayed, newest first, up to `limit` after `last_id`."""
+        """Returns up to `limit` failed jobs after `last_id` whose payload is kept, newest first."""
         return cls._few("status = 'failed' AND payload IS NOT NULL", workspace_id, last_id, limit)
 
     @classmethod
@@ -105,7 +105,10 @@ class Job(MailModel):
 
     @classmethod
     def _few(cls, condition: str, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
-        """Returns jobs that meet a partial index's condition; sorts all, as the planner cannot do better."""
+        """Returns up to `limit` jobs after `last_id` that meet the condition of a partial index.
+
+        Sorts all that meet it, because the planner finds no better way.
+        """
         query = f"""
             WITH few AS MATERIALIZED (SELECT id FROM jobs WHERE workspace_id = %s AND {condition})
             SELECT id FROM few WHERE id < %s ORDER BY id DESC LIMIT %s

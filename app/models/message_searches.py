@@ -18,7 +18,7 @@ LONGEST_SEARCH = 200
 MOST_IN_STATEMENT = 20_000
 # A search first tries this many of the newest messages. If more than one in six matches, they fill a page.
 LOOKED_AT = 300
-# The most words of a search that are looked up, the longest ones: each costs one lookup per time.
+# The most words of a search that are looked up: the longest. Each word costs one lookup per time.
 MOST_WORDS = 10
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -38,8 +38,8 @@ def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, l
 def outbound(workspace_id: str, status: str | None, last_id: str | None, limit: int) -> list[Message]:
     """Returns the first `limit` messages to contacts after `last_id`, newest first.
 
-    With a status, only those that have it. No index covers the status, so all messages are examined, MOST_IN_STATEMENT
-    at a time.
+    With a status, only messages that have it. No index covers the status, so all messages are examined,
+    MOST_IN_STATEMENT at a time.
     """
     values = {"workspace_id": workspace_id, "status": status, "last_id": last_id or "msg_~", "many": MOST_IN_STATEMENT}
     found: list[str] = []

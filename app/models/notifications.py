@@ -15,9 +15,9 @@ NEW = "new_conversation"
 
 
 class Notification(OwnedModel):
-    """`member_id` is the recipient; None: all members.
+    """A notification. `member_id`: the recipient; None: all members.
 
-    `amount`: how often it has happened since it was read.
+    `amount`: how often the same has happened since the notification was read.
     """
 
     member_id = TextField(null=True)
@@ -40,9 +40,10 @@ class Notification(OwnedModel):
         kinds: Collection[str],
         since: str = "",
     ) -> list[Notification]:
-        """Returns the first `limit` notifications after `last_id` for all members, and for a given one.
+        """Returns the first `limit` notifications after `last_id`, newest first.
 
-        Newest first. Of those about conversations, only these `kinds`, and only those made after `since`.
+        They are for all members or, if given, for the member. Notifications of one member, and NEW, only if they are
+        in `kinds`; all only after `since`.
         """
         of_all = cls.in_workspace(workspace_id).where(cls.id > since)
         queries = [of_all.where(cls.member_id.is_null(), cls.kind != NEW)]
@@ -55,9 +56,9 @@ class Notification(OwnedModel):
 
     @classmethod
     def add(cls, new: Iterable[Notification]) -> None:
-        """Stores them in one statement.
+        """Stores the notifications in one statement.
 
-        Several about the same become one, which counts them and is the newest.
+        Several about the same thing become one, which counts them and is the newest.
         """
         gathered: dict[tuple[str, str, str], Notification] = {}
         for row in new:

@@ -29,7 +29,7 @@ class Replay(MailModel):
 
     @classmethod
     def newest(cls, workspace_id: str, state: str | None, last_id: str | None, limit: int) -> list[Replay]:
-        """Returns the first `limit` replays after `last_id`, newest first; those in a state if given."""
+        """Returns the first `limit` replays after `last_id`, newest first; in any state if None."""
         query = cls.in_workspace(workspace_id)
         if state is not None:
             query = query.where(cls.state == state)
@@ -37,7 +37,7 @@ class Replay(MailModel):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it is done or aborted."""
+        """Whether the replay is done or aborted."""
         return self.state in ("done", "aborted")
 
 
@@ -72,7 +72,7 @@ class ReplayRow(BaseModel):
 
     @classmethod
     def newest(cls, replay_id: str, outcome: str | None, before: str | None, limit: int) -> list[ReplayRow]:
-        """Returns up to `limit` rows before number `before`, latest first; with an outcome, only those."""
+        """Returns up to `limit` rows before number `before`, latest first; of any outcome if None."""
         query = cls.select().where(cls.replay_id == replay_id)
         if outcome is not None:
             query = query.where(cls.outcome == outcome)

@@ -24,7 +24,7 @@ _FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
 
 
 class Run(MailModel):
-    """A run changes only in a transaction that has locked its contact.
+    """A run. It changes only in a transaction that has locked its contact.
 
     `step` is the step to take next, or the one that waits. A wait ends when its `answer` arrives or at its time
     (`resume_at`); both make the run mail. `taken` counts steps, `unbroken` those since the last wait, `logged` entries
@@ -86,8 +86,8 @@ class Run(MailModel):
         """Returns the first `limit` runs after `last_id` that match every filter, newest first.
 
         Filters: `automation_id`, `contact_id`, `status`, `failure` (a code). With `automation_id`, also `version`,
-        `step` and `at` (one of AT_STEP), all three together: the runs that wait in the step or failed in it; `since`:
-        those created at that time or later.
+        `step` and `at` (one of AT_STEP), all three together: the runs that wait in the step or failed in it. `since`:
+        only runs created at that time or later.
         """
         if _is_at_step(filters):
             return list(page_before(cls._at_step(workspace_id, filters), cls, [last_id], limit))
@@ -106,7 +106,7 @@ class Run(MailModel):
 
     @classmethod
     def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
-        """Returns how many match every filter, among the newest `most` by the most selective filter.
+        """Returns how many runs match, among the newest `most` that match the most selective filter.
 
         Besides the filters of `newest`, `since` and `until`: when a run was created, by its identifier.
         """

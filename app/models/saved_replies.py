@@ -8,7 +8,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before
 
 
 class SavedReply(OwnedModel):
-    """`folded`: the shortcut without regard to case, unique in the workspace."""
+    """A saved reply. `folded`: the shortcut without regard to case, unique in the workspace."""
 
     PREFIX = "srp"
 
@@ -21,9 +21,9 @@ class SavedReply(OwnedModel):
 
     @classmethod
     def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[SavedReply]:
-        """Returns the first `limit` after `last_id`, newest first.
+        """Returns the first `limit` saved replies after `last_id`, newest first.
 
-        With `q`, those whose shortcut begins with it or whose text contains it, ignoring case.
+        With `q`, only replies whose shortcut begins with it or whose text contains it, ignoring case.
         """
         query = cls.in_workspace(workspace_id)
         if q is not None:

@@ -8,7 +8,7 @@ from app.models.base import OwnedModel, TimeField, json_field
 
 
 class SavedView(OwnedModel):
-    """`member_id` is null for a view of the workspace."""
+    """A saved view. `member_id` is null for a view of the workspace."""
 
     PREFIX = "svw"
 

@@ -8,7 +8,7 @@ from app.models.base import BaseModel, OwnedModel, TimeField, json_field, text_a
 
 
 class Selection(OwnedModel):
-    """`total` is null until the conversations of a whole view are stored."""
+    """A selection. `total` is null until the conversations of a whole view are stored."""
 
     PREFIX = "sel"
 
@@ -25,12 +25,12 @@ class Selection(OwnedModel):
 
     @property
     def done(self) -> int:
-        """Returns how many conversations it has handled so far."""
+        """How many conversations the change has handled so far."""
         return int(self.changed + self.unchanged + self.refused + self.passed_over)
 
 
 class SelectionPart(BaseModel):
-    """Some of the conversations that are left."""
+    """A part of the conversations that the change has not handled yet."""
 
     selection_id = TextField()
     number = IntegerField()

@@ -6,7 +6,7 @@ from peewee import TextField
 
 from app.models.base import BaseModel, TimeField, json_field, page_before
 
-# The most workspaces that a search by name reads, as no index finds a part of a name.
+# The most workspaces that a search by name reads, because no index finds a part of a name.
 MOST_SEARCHED = 20_000
 
 

@@ -1,4 +1,7 @@
-"""Turns: how many requests of one caller the threads of `web` serve at once. Others queue."""
+"""Turns: limit how many requests of one caller the threads of `web` serve at once.
+
+Further requests of the caller queue.
+"""
 
 from __future__ import annotations
 

@@ -59,11 +59,11 @@ class Viewer:
     membership: Membership | None = None
     visit: Visit | None = None
 
-    is_active = is_authenticated = True  # for Flask-Login
+    is_active = is_authenticated = True  # Flask-Login reads both
     is_anonymous = False
 
     def get_id(self) -> str:
-        """For Flask-Login. `sign_in` stores the session's token instead of an identifier."""
+        """Required by Flask-Login. `sign_in` stores the session's token instead of an identifier."""
         return str(session.get("_user_id"))
 
     @property
@@ -99,7 +99,7 @@ class _SessionToken:
 
 
 def _asks(who: Viewer) -> str:
-    """Says whom the viewer can ask for a role."""
+    """Returns a sentence on whom the viewer can ask for another role."""
     if who.membership is None:
         return "Support staff cannot do it, not even during a visit."
     return f"Yours is {who.membership.role}. An owner can change it: see Members."
@@ -232,7 +232,7 @@ def _check() -> Response | None:
         g.viewer = _viewer_in(path_id)
         if not bounds.PAGES.take(path_id):
             raise Overloaded()
-        switching.begin_sharing()  # a page may draw 500 steps
+        switching.begin_sharing()  # drawing a page with 500 steps takes long
         g.place = path_id
     if access.get("public"):
         return None

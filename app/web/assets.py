@@ -30,7 +30,7 @@ def install(pages: Flask) -> None:
 
     @access.asset
     def show_asset(version: str, name: str) -> Response:
-        """Sends an asset. Browsers keep it for a year, because its address changes with its content."""
+        """Sends an asset, which browsers may keep for a year: its address changes with its content."""
         asset = found.get(name)
         if asset is None or asset.version != version:
             abort(404)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 WIDTH, HEIGHT = 420, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 10, 10, 24
-_TICKS = 4  # grid lines, at most
+_TICKS = 4  # the most grid lines
 # The possible distances between labels below a chart, and the most labels that fit.
 _DISTANCES = tuple(timedelta(minutes=minutes) for minutes in (10, 60, 240, 1440, 5 * 1440))
 _MOST_LABELS = 8

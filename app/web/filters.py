@@ -19,9 +19,9 @@ _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UT
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a list, by name. `given`: all, as text; `values`: the valid ones, parsed.
+    """The filters of a list, by name. `given`: all, as text. `values`: the valid filters, parsed.
 
-    `errors`: what is wrong with the others.
+    `errors`: a sentence for each invalid filter.
     """
 
     given: Mapping[str, str]
@@ -63,7 +63,7 @@ def read(readers: Mapping[str, Reader]) -> Filters:
 
 
 def one_of(choices: Collection[str]) -> Reader:
-    """Returns a reader that accepts only the choices."""
+    """Returns a reader that raises ValueError for anything but the choices."""
 
     def reader(text: str) -> str:
         if text not in choices:
@@ -79,7 +79,7 @@ def choices(first_label: str, values: Collection[str]) -> list[tuple[str, str]]:
 
 
 def identifier(prefix: str) -> Reader:
-    """Returns a reader for identifiers with that prefix."""
+    """Returns a reader that raises ValueError for anything but an identifier with that prefix."""
 
     def reader(text: str) -> str:
         if not ids.is_id(text, prefix):
@@ -90,28 +90,28 @@ def identifier(prefix: str) -> Reader:
 
 
 def version(text: str) -> int:
-    """Reads the number of a version."""
+    """Parses a version's number. Raises ValueError, with a sentence for the user."""
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 10):
         raise ValueError("A version is a number. This filter is left out.")
     return int(text)
 
 
 def step(text: str) -> str:
-    """Reads the identifier of a step."""
+    """Returns a step's identifier. Raises ValueError, with a sentence for the user."""
     if not re.fullmatch("[A-Za-z0-9_-]{1,64}", text):
         raise ValueError("A step is named by letters, digits, - and _. This filter is left out.")
     return text
 
 
 def status_code(text: str) -> int:
-    """Reads an HTTP status code."""
+    """Parses an HTTP status code. Raises ValueError, with a sentence for the user."""
     if not (text.isascii() and text.isdigit() and len(text) == 3 and 100 <= int(text) <= 599):
         raise ValueError("A status code is a number from 100 to 599. This filter is left out.")
     return int(text)
 
 
 def time(text: str) -> datetime:
-    """Reads a time. Without a zone, it is in UTC."""
+    """Parses a time; without a zone, in UTC. Raises ValueError, with a sentence for the user."""
     try:
         read_time = datetime.fromisoformat(text)
         moment = (read_time if read_time.tzinfo else read_time.replace(tzinfo=UTC)).astimezone(UTC)

@@ -36,7 +36,7 @@ def install(pages: Flask) -> None:
         indented,
     ):
         pages.jinja_env.filters[filter_.__name__] = filter_
-    pages.jinja_env.filters["exact_time"] = timestamp  # for scripts, and as a tooltip
+    pages.jinja_env.filters["exact_time"] = timestamp  # scripts and tooltips show it
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
 
 
@@ -64,7 +64,7 @@ def short(value: int) -> str:
 
 
 def capped(value: int) -> str:
-    """Writes a count that stopped at MOST_COUNTED: beyond that as "10,000+"."""
+    """Writes a count; one above MOST_COUNTED as "10,000+", because counting stopped there."""
     return f"{MOST_COUNTED:,}+" if value > MOST_COUNTED else f"{value:,}"
 
 
@@ -89,7 +89,7 @@ def short_time(value: datetime) -> str:
 
 
 def day(value: datetime) -> str:
-    """Writes a day in UTC. The script replaces it with the reader's."""
+    """Writes a day in UTC. The script replaces it with the day in the reader's time zone."""
     return value.astimezone(UTC).strftime("%d %b %Y")
 
 

@@ -30,7 +30,7 @@ class Page:
 
 
 def page_of(query: Any, model: Any) -> Page:
-    """Returns the page of the query, newest first, after the row `after` of the address."""
+    """Returns the page of the query, newest first, after the row in the parameter `after`."""
     return sliced(lambda after, limit: list(page_before(query, model, [after], limit)))
 
 
@@ -46,7 +46,7 @@ def sliced(fetch: Callable[[str | None, int], Sequence[Any]], key: Callable[[Any
 
 
 def capped_count(query: Any) -> int:
-    """Counts the rows of the query, up to MOST_COUNTED + 1."""
+    """Counts the rows of the query, up to MOST_COUNTED + 1, which means more than MOST_COUNTED."""
     return int(query.limit(MOST_COUNTED + 1).count())
 
 

@@ -27,7 +27,7 @@ class Place:
     icon: str = "circle"
 
 
-# A label, which may be empty, and the entries below it.
+# The label of each group, which may be empty, and its entries.
 Group = tuple[str, Sequence[Place]]
 
 _OF_THE_EDITOR = ("editor_pages", "editor_writes", "editor_rules", "editor_json", "trial_pages", "trial_requests")

@@ -39,7 +39,7 @@ class Range:
 
 
 def chosen() -> Window:
-    """The window named by the `window` parameter; DEFAULT if there is no such window."""
+    """Returns the window named by the `window` parameter; DEFAULT if there is no such window."""
     return WINDOWS.get(request.args.get("window", ""), DEFAULT)
 
 
@@ -52,7 +52,7 @@ def links() -> list[tuple[Window, str]]:
 
 
 def chosen_range() -> Range:
-    """The range of the parameters `since` and `until`; without either, the window of `chosen`.
+    """Returns the range of the parameters `since` and `until`; without either, that of `chosen`.
 
     `since` alone means up to now, and `until` alone the day before it. If either is invalid, both are ignored, and
     `errors` says why.
@@ -70,7 +70,7 @@ def chosen_range() -> Range:
 
 
 def presets(*names: str) -> list[Preset]:
-    """Links to this page for common ranges of time: (name, label, address, whether it is chosen).
+    """Returns (name, label, address, whether it is chosen) of this page for common ranges of time.
 
     Without names, all of them. Days are UTC days; the script replaces them with days in the reader's time zone.
     """

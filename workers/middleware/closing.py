@@ -13,7 +13,7 @@ from workers.desk import Desk
 class Closing(Middleware):
     """Ends the process only after all requests of the desk have ended and are recorded.
 
-    All desks of a process are told to stop at once. One after the other, the last one would be killed.
+    All desks of a process are told to stop at once. If they stopped one after the other, the last would be killed.
     """
 
     def __init__(self, desk: Desk[Any, Any]) -> None:

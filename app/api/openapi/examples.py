@@ -117,7 +117,10 @@ def pattern(name: str) -> str | None:
 
 
 def of_field(schema: type, name: str, has_enum: bool = False) -> Any:
-    """Returns the example of a schema's field; None if there is none, or its enumeration has one."""
+    """Returns the example of a schema's field; None if there is none.
+
+    With `has_enum`, skips examples of the field's name alone: the first value of the enumeration serves instead.
+    """
     kinds = [kind.__name__ for kind in schema.__mro__]
     for kind in kinds:
         if f"{kind}.{name}" in _FIELDS:

@@ -1,7 +1,8 @@
-"""Counts of automations: runs by status, refused starts, and the input of `version_counts`.
+"""Counts of automations: runs by status, refused starts, and counts by version and step.
 
-Transactions append changes; the scheduler adds them up. A read costs the same for any number of runs, and is exact,
-because it includes changes that have not been added up. Runs stay counted when their rows are deleted.
+`version_counts` reads the counts by version and step. Transactions append changes; the scheduler adds them up. A read
+costs the same for any number of runs, and is exact, because it includes changes that have not been added up. Runs stay
+counted when their rows are deleted.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from app.models.runs import Run, RunRequest, RunStep
 
 # The most steps that a run takes in one transaction.
 MOST_AT_ONCE = 50
-MOST_UNBROKEN = 250  # steps without a wait
+MOST_UNBROKEN = 250  # the most steps without a wait between them; the next one fails the run
 MOST_STEPS = 10_000
 # The most warnings in one log entry, and the most characters of a name in a warning.
 MOST_WARNINGS, LONGEST_NAME = 10, 200

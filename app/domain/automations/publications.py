@@ -60,7 +60,10 @@ def publish(automation: Automation, published_by: str | None) -> None:
 
 
 def listen(automation: Automation) -> None:
-    """Makes the automation listen to its published version's triggers and to its current exits."""
+    """Makes the automation listen to its published triggers, and to its current exits and goal.
+
+    Also replaces its schedules and start scans. Without a published version, it has no triggers.
+    """
     definition = {}
     if automation.version is not None:
         number = AutomationVersion.number == automation.version
@@ -74,7 +77,7 @@ def remove_part(automation: Automation) -> bool:
     Raises Busy.
     """
     for table in _TABLES:
-        # The next part deletes rows that another transaction has locked.
+        # Skips rows that another transaction has locked: a later call deletes them. Raises Busy if only these are left.
         if delete_some(table, "automation_id = %s", "automation_id", (automation.id,), PART, key="ctid"):
             return False
         if rows(f"SELECT 1 FROM {table} WHERE automation_id = %s LIMIT 1", (automation.id,)):

@@ -244,7 +244,7 @@ def blank_contact(workspace_id: str) -> Contact:
     return Contact(id=ids.new("con"), workspace_id=workspace_id, **made)
 
 
-# Waits with two outcomes, and the outcome if it happens.
+# Waits for something that may not happen, and the outcome if it does.
 _FIRST = {"response": "answered", "event": "happened"}
 OUTCOMES = (*_FIRST.values(), TIMED_OUT)
 # Members of `Given` by step: the kind of step, and what it does.

@@ -53,7 +53,7 @@ def lines(plan: Plan, used: Mapping[str, int], month: Month, made_at: datetime) 
 
 
 def total(charged: Iterable[Line]) -> Decimal:
-    """Returns the sum of the lines."""
+    """Returns the total amount of the lines; 0.00 without lines."""
     return sum((line.amount for line in charged), Decimal("0.00"))
 
 

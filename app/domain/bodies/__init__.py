@@ -1,1 +1,1 @@
-"""The bodies that callers may send: by the API, in the lines of an import, and from the forms of pages."""
+"""Request bodies: sent to the API, by the forms of pages, and in the lines of imports."""

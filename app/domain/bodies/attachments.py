@@ -1,4 +1,4 @@
-"""The files that a request names."""
+"""Attachments in request bodies: files that were uploaded before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.lib.schemas import RequestBody, about
 
 
 class AttachmentBody(RequestBody):
-    """A file of a message in a request."""
+    """A file to attach to a message or a saved reply."""
 
     upload_id = fields.String(
         required=True,

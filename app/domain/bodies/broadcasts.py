@@ -32,12 +32,12 @@ _NAMES: known_names.Names = {"contact": known_names.CONTACT, **known_names.WORKS
 
 
 class BroadcastContent(MessageContent):
-    """What a broadcast says to each contact."""
+    """The message of a broadcast. Its texts are templates that can name the contact."""
 
     described: ClassVar[dict[str, Any]] = {**MessageContent.described, "example": _EXAMPLE["message"]}
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Says that texts are templates."""
+        """Describes `text` as a template."""
         if field_name == "text":
             field_obj.metadata = about(
                 "A template in Liquid that can name `contact`; beside a file, the caption.",
@@ -81,7 +81,7 @@ class BroadcastFields(RequestBody):
 
     @validates_schema
     def says_one_thing(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for two of which one is meant."""
+        """Raises ValidationError if both fields of a pair in _PAIRS are given."""
         for name, other in _PAIRS:
             if name in data and other in data:
                 raise ValidationError(f"Give either `{name}` or `{other}`.", other)
@@ -95,7 +95,7 @@ class BroadcastFields(RequestBody):
 
 
 class BroadcastCreate(BroadcastFields):
-    """The body that creates a broadcast, or counts whom it would reach."""
+    """A broadcast to create; with `dry_run`, only the contacts that it would reach are counted."""
 
     # With the simpler oneOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [*_BOTH, *_NEITHER]}, "example": _EXAMPLE}
@@ -107,7 +107,10 @@ class BroadcastCreate(BroadcastFields):
 
     @validates_schema
     def says_what_to_whom(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless it says for whom it is and what they get."""
+        """Raises ValidationError unless one field of each pair in _PAIRS is given.
+
+        Also if `time_zone` is `contact` and `send_at` is missing.
+        """
         for name, other in _PAIRS:
             if name not in data and other not in data:
                 raise ValidationError(f"Give `{name}` or `{other}`.", name)
@@ -116,7 +119,7 @@ class BroadcastCreate(BroadcastFields):
 
 
 class BroadcastPatch(BroadcastFields):
-    """The body that changes a broadcast."""
+    """The fields of a scheduled broadcast to change. None is required."""
 
     described: ClassVar[dict[str, Any]] = {
         "not": {"anyOf": _BOTH},

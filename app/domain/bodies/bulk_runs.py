@@ -1,4 +1,4 @@
-"""What requests about many runs of an automation say, and what they answer: cancel them, or move them."""
+"""Requests that cancel or move many runs of an automation, and their responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.models.runs import UNFINISHED
 
 
 class MoveRunsBody(RequestBody):
-    """The body that names the version whose runs are moved."""
+    """Moves the runs of `from_version` to the published version, or counts them with `dry_run`."""
 
     WIDENS = True
     from_version = StrictInteger(
@@ -20,7 +20,7 @@ class MoveRunsBody(RequestBody):
 
 
 def _automation_or(about_counts: str, **examples: int) -> fields.Raw:
-    """The automation, or the counts of a dry run, of which examples are given by name."""
+    """Returns the field for the automation, or for a dry run's counts: `examples`, by name."""
     counts = {
         "type": "object",
         "description": about_counts,
@@ -37,7 +37,7 @@ class MovedRunsSchema(ResponseBody):
 
 
 class CancelRunsBody(Period):
-    """The body that selects unfinished runs: those that match all given fields; all of them without any."""
+    """Selects the unfinished runs that match all given fields; without fields, all of them."""
 
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(UNFINISHED))

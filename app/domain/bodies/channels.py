@@ -28,7 +28,7 @@ _CREDENTIALS = {
 
 
 def _unsuitable(kind: ChannelKind) -> dict[str, Any]:
-    """The schema of bodies that do not suit the kind."""
+    """Returns the schema of the bodies that the kind of channel refuses."""
     suitable: dict[str, Any] = {"settings": kind.settings_schema, "credentials": kind.credentials_schema or {"not": {}}}
     required = [name for name, shape in suitable.items() if shape.get("required")]
     return {
@@ -40,7 +40,7 @@ def _unsuitable(kind: ChannelKind) -> dict[str, Any]:
 
 
 class ChannelCreate(RequestBody):
-    """The body that creates a channel."""
+    """A channel to create. Its `kind` decides which settings and credentials are valid."""
 
     # With the simpler oneOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {
@@ -58,7 +58,10 @@ class ChannelCreate(RequestBody):
 
     @post_load
     def suits_its_kind(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """The fields unchanged. Raises Invalid for settings or credentials that the kind cannot use."""
+        """Returns the fields unchanged.
+
+        Raises Invalid for settings or credentials that the kind cannot use.
+        """
         kind = KINDS[data["kind"]]
         faults = [
             *channels.settings_faults(kind, data["settings"]),
@@ -70,7 +73,7 @@ class ChannelCreate(RequestBody):
 
 
 class ChannelPatch(RequestBody):
-    """The body of PATCH on a channel. Settings are merged, not replaced."""
+    """The fields of a channel to change. `settings` are merged with the existing ones."""
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **_NAME})
     settings = fields.Dict(
@@ -79,7 +82,7 @@ class ChannelPatch(RequestBody):
 
 
 class Reauthorization(RequestBody):
-    """The body that replaces the credentials of a channel."""
+    """New credentials for a channel; none for a web chat, which gets a new secret."""
 
     credentials = fields.Dict(
         metadata=_CREDENTIALS

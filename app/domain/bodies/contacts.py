@@ -28,13 +28,16 @@ class CustomValue(fields.Field[Any]):
 
 
 def tag_name(**options: Any) -> fields.String:
-    """A tag: 1 to 100 characters, no control characters, not only spaces. Spaces at its ends are removed."""
+    """Returns the field for a tag: 1 to 100 characters, no control characters, not only spaces.
+
+    Removes spaces at its ends.
+    """
     described = {"minLength": 1, "maxLength": 100, "pattern": f"^{normalization.TAG}$", "example": "vip"}
     return Formatted(normalization.tag, metadata=described, **options)
 
 
 class ContactFields(RequestBody):
-    """The fields that a contact may be given."""
+    """The fields of a contact that callers can set."""
 
     external_id = Formatted(
         normalization.bare,
@@ -72,7 +75,7 @@ class ContactFields(RequestBody):
 
 
 class ContactUpsert(ContactFields):
-    """The body that creates or changes a contact."""
+    """A contact to create, or to change if one of its identifiers is known. `tags` are added."""
 
     # At least one identifier is given. With the simpler anyOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {
@@ -87,13 +90,13 @@ class ContactUpsert(ContactFields):
 
     @validates_schema
     def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless an identifier is given that is not null."""
+        """Raises ValidationError unless an identifier is given that is neither null nor ""."""
         if not any(data.get(name) for name in IDENTIFIERS):
             raise ValidationError(f"Give at least one of {', '.join(IDENTIFIERS)}.")
 
 
 class ImportedContact(ContactUpsert):
-    """A contact in an imported file. In a file that was exported before, `id` finds the contact again."""
+    """A contact in an imported file. `id`, from an exported file, finds the contact again."""
 
     id = fields.String()
 
@@ -105,13 +108,13 @@ class ImportedContact(ContactUpsert):
 
     @validates_schema
     def needs_an_identifier(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError if there is no `id`, and no other identifier that is not null."""
+        """Raises ValidationError if there is neither `id` nor another identifier."""
         if "id" not in data:
             super().needs_an_identifier(data)
 
 
 class ContactPatch(ContactFields):
-    """The body that changes a contact."""
+    """The fields of a contact to change. `tags` replace the existing ones."""
 
     tags = fields.List(
         tag_name(), validate=validate.Length(max=MOST_TAGS), metadata=about("Replaces the existing tags.")

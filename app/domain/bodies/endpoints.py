@@ -58,7 +58,7 @@ class EndpointFields(RequestBody):
 
 
 class EndpointCreate(EndpointFields):
-    """The body that creates an endpoint."""
+    """An endpoint to create. `address` and `events` are required."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         """Makes two of the inherited fields required."""
@@ -66,7 +66,7 @@ class EndpointCreate(EndpointFields):
 
 
 class EndpointPatch(EndpointFields):
-    """The body that changes an endpoint."""
+    """The fields of an endpoint to change. None is required."""
 
 
 class EndpointTest(RequestBody):

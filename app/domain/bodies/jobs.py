@@ -1,4 +1,4 @@
-"""The bodies about jobs that failed."""
+"""The body that discards failed jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WHY_DISCARDED = "The customer corrected it."  # an example
 
 
 class DiscardBody(RequestBody):
-    """The body that discards a job."""
+    """The reason for discarding one or several failed jobs."""
 
     reason = fields.String(
         required=True,

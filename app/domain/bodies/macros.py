@@ -26,7 +26,7 @@ class MacroFields(RequestBody):
 
 
 class MacroCreate(MacroFields):
-    """The body that creates a macro."""
+    """A macro to create. Both fields are required."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         """Makes the inherited fields required."""
@@ -34,11 +34,11 @@ class MacroCreate(MacroFields):
 
 
 class MacroPatch(MacroFields):
-    """The body that changes a macro."""
+    """The fields of a macro to change. None is required."""
 
 
 class MacroUse(RequestBody):
-    """The body that applies a macro."""
+    """Applies a macro. `member_id`: the member on whose behalf, if any."""
 
     member_id = fields.String(
         metadata=about("On behalf of whom: `member` in its templates, and `me` of the action `assign`.")

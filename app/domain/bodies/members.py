@@ -1,4 +1,4 @@
-"""The body that changes a member."""
+"""The body that changes a member's availability and capacity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.lib.schemas import RequestBody, StrictBoolean, StrictInteger, about
 
 
 class MemberPatch(RequestBody):
-    """The body that changes a member."""
+    """A member's availability, and the most open conversations that the member is assigned."""
 
     availability = fields.String(
         validate=validate.OneOf(AVAILABILITIES),

@@ -1,4 +1,4 @@
-"""What a message may say, and to whom: the bodies that write or change one."""
+"""The bodies that create or change a message: its content and its recipient."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _TO_TWO = [
 
 
 class ButtonBody(RequestBody):
-    """A button of a message in a request."""
+    """A button of a message: a press comes back as a reply with its `id` and `label`."""
 
     id = fields.String(
         required=True,
@@ -65,7 +65,7 @@ class ButtonBody(RequestBody):
 
 
 class MessageContent(RequestBody):
-    """What a message says."""
+    """The content of a message: a text, a template or attachments, at least one of them."""
 
     # With the simpler anyOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {"not": {"anyOf": _CONTRADICTORY}}
@@ -91,7 +91,7 @@ class MessageContent(RequestBody):
 
     @validates_schema
     def is_not_empty(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for a message with nothing in it, or with buttons that have no text of ours."""
+        """Raises ValidationError for an empty message, and for buttons without a text or with a template."""
         if data.get("buttons") and data.get("template"):
             raise ValidationError("A template has its own buttons. Leave these or the template out.", "buttons")
         if data.get("text", "").strip():
@@ -103,7 +103,7 @@ class MessageContent(RequestBody):
 
     @validates_schema
     def has_different_buttons(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError, by position, for a button with the identifier or the label of another."""
+        """Raises ValidationError, by position, for buttons with the same identifier or label."""
         faults: dict[str | int, Any] = {}
         for fault in buttons.repeated(data.get("buttons", ())):
             index, name = fault.pointer.split("/")[1:]
@@ -113,7 +113,7 @@ class MessageContent(RequestBody):
 
 
 class MessageCreate(MessageContent):
-    """The body that writes in a conversation."""
+    """A message in a conversation, sent now or at `send_at`."""
 
     described: ClassVar[dict[str, Any]] = {
         "not": {"anyOf": _REFUSED},
@@ -131,7 +131,10 @@ class MessageCreate(MessageContent):
 
     @validates_schema
     def is_in_time(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError for a message that would expire before it is sent, or is sent before any reply."""
+        """Raises ValidationError if the message expires before `send_at`.
+
+        Also if `cancel_on_reply` is given without `send_at`.
+        """
         if "cancel_on_reply" in data and "send_at" not in data:
             raise ValidationError("Only a message with `send_at` can be cancelled.", "cancel_on_reply")
         if "send_at" in data and "expires_at" in data and data["send_at"] >= data["expires_at"]:
@@ -139,7 +142,7 @@ class MessageCreate(MessageContent):
 
 
 class MessagePatch(RequestBody):
-    """The body that changes a scheduled message."""
+    """The fields of a scheduled message to change. None is required."""
 
     text = fields.String(
         validate=[
@@ -152,7 +155,7 @@ class MessagePatch(RequestBody):
 
 
 class MessageToContact(MessageCreate):
-    """The body that writes to a contact."""
+    """A message to a contact (`contact_id`), or to the recipient `to` on a channel (`channel_id`)."""
 
     described: ClassVar[dict[str, Any]] = {
         "not": {"anyOf": [*_REFUSED, *_TO_NOBODY, *_TO_TWO]},
@@ -172,7 +175,7 @@ class MessageToContact(MessageCreate):
 
     @validates_schema
     def says_to_whom(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless the message is either to a contact or to a recipient on a channel."""
+        """Raises ValidationError unless it names a contact, or a channel and a recipient, and not both."""
         if "contact_id" in data and "to" in data:
             raise ValidationError("Give either `contact_id` or `to`.", "to")
         if "channel_kind" in data and "contact_id" not in data:

@@ -1,4 +1,4 @@
-"""JSON objects that callers send, as text."""
+"""Parses the JSON objects that callers send."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ OBJECT_REQUIRED = Fault("", "A JSON object is required.")
 
 
 def object_in(raw: bytes) -> dict[str, Any]:
-    """The JSON object in `raw`. Raises Malformed (not JSON) and Invalid (not an object, or text with U+0000)."""
+    """Parses the JSON object in `raw`.
+
+    Raises Malformed if it is not JSON, and Invalid if it is no object, or has text that cannot be stored.
+    """
     value = _read_json(raw)
     if not isinstance(value, dict):
         raise Invalid(OBJECT_REQUIRED)

@@ -24,7 +24,7 @@ _MOST_NAMED = 20
 
 
 def load(schema: marshmallow.Schema, value: dict[str, Any]) -> Any:
-    """`value`, validated and converted by `schema`. Raises Invalid."""
+    """Validates and converts `value` by `schema`. Raises Invalid, with a pointer to each fault."""
     if len(value) > _MANY and schema.unknown == marshmallow.RAISE:
         known = {field.data_key or name for name, field in schema.load_fields.items()}
         raise Invalid(*(Fault(pointer_to(key), UNKNOWN) for key in value if key not in known))
@@ -45,7 +45,7 @@ def refuse_bad_text(value: Any) -> None:
 
 
 def _has_bad_text(value: Any) -> bool:
-    """Whether there is a place to look for, which takes many times as long and which nearly no value has."""
+    """Whether `value` has bad text. Much faster than finding the places, and almost always False."""
     if isinstance(value, str):
         return _is_bad(value)
     if isinstance(value, dict):
@@ -73,7 +73,7 @@ def _is_bad(text: str) -> bool:
 
 
 def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:
-    """marshmallow's error messages as faults. `shape` is the schema or field that they are about."""
+    """Yields marshmallow's error messages as faults. `shape`: the schema or field that has them."""
     if isinstance(messages, dict):
         for key, inner in messages.items():
             if key == "_schema":
@@ -94,13 +94,13 @@ def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:
 
 
 def _names_in(shape: object) -> Iterable[str]:
-    """Returns the names of the fields that a schema, or the objects in a field, can have."""
+    """Returns the field names of a schema, or of the schema nested in a field; () for any other."""
     schema = shape.schema if isinstance(shape, fields.Nested) else shape
     return schema.load_fields if isinstance(schema, marshmallow.Schema) else ()
 
 
 def _inside(shape: object, key: object) -> object:
-    """The schema or field at `key` of `shape`; None if there is none."""
+    """Returns the schema or field at `key` of `shape`; None if there is none."""
     if isinstance(shape, fields.List):
         return shape.inner
     if isinstance(shape, fields.Nested):

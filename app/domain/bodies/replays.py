@@ -1,4 +1,4 @@
-"""The bodies that create replays."""
+"""The body that creates a replay, and its filter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.domain.webhooks import catalogue
 from app.lib.schemas import OneOf, Period, RequestBody, StrictBoolean, StrictInteger, about, moment
 from app.outbound.answers import ERROR_CODES
 
-MOST_VALUES = 1_000  # of a filter's field; a workspace has no more endpoints
+MOST_VALUES = 1_000  # values in one field of a filter; a workspace has no more endpoints
 
 
 def _any_of(values: fields.Field[Any], description: str) -> fields.List[Any]:
@@ -19,7 +19,7 @@ def _any_of(values: fields.Field[Any], description: str) -> fields.List[Any]:
 
 
 class ReplayFilter(Period):
-    """Which deliveries: those that match all the fields that are given, of which there must be one."""
+    """Selects the deliveries that match all given fields. At least one field is required."""
 
     endpoint_ids = _any_of(fields.String(metadata={"example": "whe_01kaj5bd40e6rr3f5y2kq0w9xz"}), "Their endpoints.")
     except_endpoint_ids = _any_of(

@@ -40,7 +40,7 @@ class SavedReplyFields(RequestBody):
 
 
 class SavedReplyCreate(SavedReplyFields):
-    """The body that creates a saved reply."""
+    """A saved reply to create. `shortcut` and `text` are required."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         """Makes two of the inherited fields required."""
@@ -48,4 +48,4 @@ class SavedReplyCreate(SavedReplyFields):
 
 
 class SavedReplyPatch(SavedReplyFields):
-    """The body that changes a saved reply."""
+    """The fields of a saved reply to change. None is required."""

@@ -1,4 +1,7 @@
-"""The look and greeting of a web chat, as facts for its script: readable colors, hours as times."""
+"""Prepares a web chat's look and greeting for its script.
+
+Colors are made readable, and opening hours become spans of time.
+"""
 
 from __future__ import annotations
 

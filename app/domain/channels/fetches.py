@@ -22,9 +22,9 @@ from app.models.channels import Channel
 
 
 class Carried(NamedTuple):
-    """Columns that are loaded with a claimed file. `source`: where it is.
+    """Columns that are loaded with a claimed file. `source`: where the provider has the file.
 
-    `tries`: the earlier attempts.
+    `tries`: how many attempts were made before. `run_id`: the run that waits for the file, if any.
     """
 
     source: Mapping[str, Any] | None

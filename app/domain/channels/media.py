@@ -33,8 +33,8 @@ log = structlog.get_logger(__name__)
 
 MOST_BYTES = 16 * 1024**2
 MOST_NAME = 200
-MOST_FILES = 10  # of a message, on any kind of channel
-# How long an upload can be attached, in general and by visitors.
+MOST_FILES = 10  # files of a message; a kind of channel may allow fewer
+# Hours after which an upload that is not attached expires: in general, and if a visitor uploaded it.
 KEPT_HOURS = 24
 VISITORS_KEPT_HOURS = 1
 

@@ -75,7 +75,7 @@ def authenticate(token: str) -> Visitor | None:
 
 
 def refreshed(visitor: Visitor) -> Visitor:
-    """Returns the visitor, read again. Raises NotFound if it was deleted."""
+    """Reads the visitor again. Raises NotFound if the visitor or the channel was deleted."""
     found = _find("visitors.id", visitor.id)
     if found is None:
         raise NotFound

@@ -1,6 +1,7 @@
-"""Conversations with contacts: their messages, and how these are sent through a channel.
+"""Conversations with contacts, and the sending of their messages.
 
 `messages` queues and receives messages. `sendings` claims due messages, and `sending_outcomes` records their outcomes.
-`message_statuses` defines the changes of status, and when a message is `unknown`. `recipients` finds the recipient of a
-message. `quiet_hours` and `opt_outs` decide when nothing is sent.
+`message_statuses` defines the changes of status, and when a message is `unknown`. `recipients` finds or opens the
+conversation of an outgoing message. `sending_checks` refuses what must not be sent. `quiet_hours` says when automations
+send nothing, and `opt_outs` recognizes the words by which contacts opt out or in.
 """

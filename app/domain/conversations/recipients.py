@@ -67,10 +67,11 @@ def latest(unit: Unit, contact: Contact, *, channel_id: str | None, kind: str | 
 def open_first(
     change: Change, contact: Contact, *, channel_id: str | None = None, kind: str | None = None
 ) -> Conversation | None:
-    """Opens a conversation on the newest channel that allows writing first; None if there is none.
+    """Opens a conversation on the newest channel whose provider lets a business write first.
 
-    The contact has no conversation yet. Only on that channel, or on one of that kind, if given. A web chat and a
-    Telegram bot never allow it: they reach only people who have written there.
+    Call it if `latest` finds no conversation. Returns None without such a channel, or if the contact has no phone
+    number. `channel_id`, `kind`: considers only this channel, or channels of this kind. A web chat and a Telegram bot
+    never allow it: they reach only people who have written there.
     """
     return _open_on_one_of(change, contact, offered(change.unit, contact.workspace_id, channel_id, kind).values())
 

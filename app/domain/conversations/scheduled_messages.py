@@ -31,7 +31,10 @@ REPLIED = {"code": "replied", "detail": "The contact wrote before this was sent.
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], message_id: str | None) -> list[Key]:
-    """Returns the keys that `update` and `delete` read from their unit, as far as known."""
+    """Returns the keys, as far as known before, that `update` and `delete` read from their unit.
+
+    The message, and the contact and the conversation if the payload names them.
+    """
     return [*recipients.needs(workspace_id, payload, None), sets.key(Message, workspace_id, "id", str(message_id))]
 
 

@@ -29,7 +29,7 @@ class Sent(Protocol):
 
 
 def header(sent: Sent) -> dict[str, str]:
-    """Returns the trace header of an attempt made now; {} if tracing is off."""
+    """Returns the `traceparent` header of the claimed attempt; {} if tracing is off."""
     if tracing.spans is None:
         return {}
     return {"traceparent": tracing.traceparent(_trace_of(sent), _span_of(sent))}

@@ -240,7 +240,11 @@ def _still_held(claims: Claims) -> Claims:
 
 
 def _next(outcome: Outcome) -> tuple[str, float | None]:
-    """The next status, and the seconds until a retry, which is dropped if the endpoint is stopped."""
+    """Returns the next status, and the seconds until a retry; None without one.
+
+    Instead of a retry, `record_attempts.sql` holds the delivery if its endpoint is stopped, and cancels it if the
+    endpoint is deleted.
+    """
     if outcome.answer.ok:
         return "delivered", None
     if outcome.answer.is_ours:

@@ -134,7 +134,10 @@ class _Judge:
         self._kept = resends.with_bodies({each.event_id for each in deliveries})
 
     def reason(self, delivery: _Chosen, claim: int) -> str | None:
-        """Returns why the delivery cannot be sent, or None. `claim`: its claims when it was chosen."""
+        """Returns why the delivery cannot be sent, as a key of REASONS; None if it can.
+
+        `claim`: the delivery's claim number when the replay chose it.
+        """
         if delivery.status == "delivered" and delivery.claim != claim:
             return "delivered"
         state = self._states.get(delivery.endpoint_id, "deleted")

@@ -55,8 +55,8 @@ def begin(
     exclusive.
     """
     sweep_id = sweep_id or ids.new("swp")
-    # The statement's time, not the transaction's: no delivery that is visible was made after it. The order of the index
-    # instead of an equality: otherwise the planner might search all deliveries from the end.
+    # `clock_timestamp()`, because deliveries that this statement sees may be younger than the transaction. A range of
+    # `endpoint_id` instead of `=`, because the planner might otherwise search all deliveries from the end.
     count(
         """
         INSERT INTO sweeps (id, workspace_id, endpoint_id, action, statuses, kinds, since, until, last_id, matched,

@@ -194,7 +194,7 @@ def _check_base() -> None:
 
 
 def check_address() -> str:
-    """`web` can be reached by BASE_URL from here."""
+    """Checks that `web` can be reached at BASE_URL from here."""
     try:
         own_address.ask(timeout_seconds=2.0)  # the leading scheduler waits for it
     except own_address.Unreachable as error:
@@ -298,7 +298,7 @@ def look(name: str) -> Result:
 
 
 def look_at_all() -> list[Result]:
-    """Runs all checks but that of the settings.
+    """Runs all checks except `settings`.
 
     While Redis is unavailable, only one check waits for its timeout.
     """

@@ -14,11 +14,11 @@ Kind = Literal["delivery", "job", "run"]
 KINDS: tuple[Kind, ...] = ("delivery", "job", "run")
 Order = Literal["largest", "newest"]
 
-# The groups that failed last; older ones are not shown.
+# How many groups are shown: the ones that failed last.
 MOST_GROUPS = 100
-# For a custom range, the groups that failed last after it began; older ones are not examined.
+# For a custom range, how many groups are examined: the groups that failed last after it began.
 MOST_LOOKED_AT = 2_000
-# Counting a group's present failures stops at this number ("10,000+"), and earlier with many groups.
+# Counting a group's current failures stops at this number ("10,000+"), and earlier with many groups.
 MOST_COUNTED = 10_000
 MOST_COUNTED_TOGETHER = 500_000
 # A group is ongoing if it failed within this time, unless its endpoint is stopped or deleted.
@@ -59,7 +59,7 @@ class Group:
 class Groups:
     """The groups of a window that began at `since`; their counts have one value for each of `steps`.
 
-    `until` is the end of the last step. `has_more`: there are other groups, which failed earlier. A present number
+    `until` is the end of the last step. `has_more`: there are other groups, which failed earlier. A current number
     above `counted_to` means only that there are more.
     """
 
@@ -196,7 +196,7 @@ def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, in
 
 _NEWEST = "SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s"
 
-# Those of the same groups that also failed before the end of the range.
+# Of the MOST_LOOKED_AT groups that failed last, the groups that failed within the range.
 _NEWEST_IN = """
     SELECT * FROM (
         SELECT * FROM failure_groups WHERE {{conditions}} ORDER BY last_seen_at DESC LIMIT %(looked_at)s

@@ -1,7 +1,8 @@
-"""Figures: attempts, failures and writes by minute and hour, each counted exactly once.
+"""Figures: attempts and failures by minute and hour, and writes by minute.
 
-They are counted afterwards. Recording an outcome writes no figures. The scheduler reads what was recorded since the
-last pass, slice by slice; it stores the figures of a slice and the time up to which it has counted in one transaction.
+Recording an outcome writes no figures: the scheduler counts outcomes later, in slices. One transaction stores the
+figures of a slice and the time up to which outcomes are counted, so that each outcome counts once. A minute's writes
+are counted when it is over, and again after SETTLED_AFTER; the second count replaces the first.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def count_outcomes() -> int:
     """
     _begin(_OUTCOMES)
     ends, length, counted = time.monotonic() + SLICE_SECONDS, MINUTE, 0
-    # Once, before any rows are read: transactions running then are not counted, all others are visible.
+    # Determined once, before any rows are read: all rows before this time are committed. The next pass counts the rest.
     until = settled()
     while (found := _count_slice(length, until)) is not None:
         counted += found

@@ -17,7 +17,7 @@ from app.mailbox import Mail
 
 # Counting stops at this number.
 MOST_COUNTED = 10_000
-MAILBOXES = 1_000  # examined in one statement
+MAILBOXES = 1_000  # the most mailboxes that are examined in one statement
 
 # Each kind with the column of postponed mail, and the type of process that serves it. Both lanes of deliveries are in
 # one table.

@@ -46,8 +46,8 @@ _COUNTED = ("writes", "fan-outs", "runs", "requests", "sweeps", "messages", "del
 class Queue:
     """How much mail waits, and how long the oldest has been due.
 
-    For one workspace, claimed mail counts as well; a depth above MOST_COUNTED means only that there is more, and the
-    oldest is that of the mail examined.
+    For one workspace, claimed mail counts as well, a depth above MOST_COUNTED means only that there is more, and
+    `oldest_seconds` is about the mail that was examined.
     """
 
     name: str
@@ -57,7 +57,10 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The state of a queue in a minute."""
+    """A sample of a queue, over all workspaces: the last of the minute that begins at `starts_at`.
+
+    `oldest_seconds`: how long the oldest mail had been due.
+    """
 
     starts_at: datetime
     depth: int

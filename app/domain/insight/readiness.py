@@ -20,7 +20,10 @@ _seen: tuple[float, list[str]] = (-KNOWN_FOR_SECONDS, [])
 
 
 def refusals() -> list[str]:
-    """A sentence for each store that refuses writes. Checks again after KNOWN_FOR_SECONDS."""
+    """Returns a sentence for each store that refuses writes.
+
+    Checks again only if the last result is older than KNOWN_FOR_SECONDS.
+    """
     global _seen
     at, sentences = _seen
     if time.monotonic() - at > KNOWN_FOR_SECONDS:

@@ -34,7 +34,7 @@ GATHERING_SECONDS = 1.0
 PAUSE_SECONDS = 5.0
 MOST_POINTERS, LONGEST_POINTER, MOST_SEGMENTS = 10, 100, 20
 
-# In addresses such as `/api/v1/contacts` and `/api/v1/workspaces/<workspace>/contacts`, before the first parameter.
+# Indexes, in a path split at "/", of nouns: `/api/v1/contacts` and `/api/v1/workspaces/<workspace>/contacts`.
 _PLACES_OF_NOUNS = (1, 2, 3, 5)
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}|v\d")
 _ID = re.compile(r"([a-z]{2,4})_[0-9a-z]{26}")
@@ -42,7 +42,7 @@ _ID = re.compile(r"([a-z]{2,4})_[0-9a-z]{26}")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused request; the fields are those of the table, except its time, which `id` has."""
+    """A refused request: the columns of its row, except `created_at`, which `id` contains."""
 
     id: str
     workspace_id: str
@@ -68,9 +68,10 @@ def note(
     problem: tuple[str, int],
     pointers: Iterable[str] = (),
 ) -> None:
-    """Leaves a refusal to the thread that writes it, unless the workspace has had enough of that problem this minute.
+    """Queues a refusal for the thread that writes them. Never waits, never raises.
 
-    `request`: its method and its path, as `shown_path` has it. `problem`: its slug and status. Never waits or raises.
+    Drops it beyond MOST_A_MINUTE of the workspace and problem, or if MOST_WAITING wait. `request`: the method, and the
+    path as `shown_path` returns it. `problem`: the slug and the status.
     """
     global _minute
     this_minute = int(time.monotonic() // 60)
@@ -88,10 +89,10 @@ def note(
 
 
 def shown_path(path: str, rule: str | None, known: Collection[str]) -> str:
-    """The path as it is kept: without what stands in place of a parameter, unless that is an identifier of ours.
+    """Returns the path with "…" in place of parameters, except for identifiers of ours.
 
-    Names of tags and the like, and what strangers write into an address, may be personal data. Without a `rule`, the
-    words that are `known` from all rules are kept, and a word in place of a noun, which may be a slip.
+    Names of tags, or anything that strangers write into a path, may be personal data. If no `rule` matched, keeps the
+    words that are `known` from all rules, and words in place of a noun, which may be typing errors.
     """
     given = path.split("/")[:MOST_SEGMENTS]
     if rule is None:
@@ -107,7 +108,7 @@ def shown_path(path: str, rule: str | None, known: Collection[str]) -> str:
 
 
 def keep_writing() -> None:
-    """Writes what is noted, for as long as the process lives."""
+    """Writes the noted refusals, for as long as the process lives."""
     while True:
         _is_any.wait()
         time.sleep(GATHERING_SECONDS)
@@ -124,7 +125,7 @@ def keep_writing() -> None:
 
 
 def write_out() -> None:
-    """Writes what was noted. Raises DatabaseAway; what was not written then waits for the next call."""
+    """Writes the noted refusals. Raises DatabaseAway, and keeps the unwritten for the next call."""
     while _waiting:
         batch: list[Refusal] = []
         with suppress(IndexError):
@@ -143,7 +144,7 @@ def forget_old(limit: int = 10_000) -> int:
 
 
 def _write(batch: Sequence[Refusal]) -> None:
-    """Inserts the refusals, each once, and deletes the oldest where there are more than MOST_KEPT."""
+    """Inserts the refusals, each once. Deletes a workspace's oldest of a problem beyond MOST_KEPT."""
     columns = [list(column) for column in zip(*map(astuple, batch), strict=True)]
     pointers = ["\n".join(each.replace("\n", " ") for each in refusal.pointers) for refusal in batch]
     times: list[datetime] = [ids.time_of(refusal.id) for refusal in batch]
@@ -171,7 +172,7 @@ _INSERT = """
     ON CONFLICT (id) DO NOTHING
 """
 
-# In the order of the index, from the first that is one too many.
+# Finds the newest row beyond the number to keep, and deletes up to it, oldest first, in the order of the index.
 _DELETE_BEYOND = """
     DELETE FROM refused_requests WHERE id = ANY(ARRAY(
         SELECT old.id FROM unnest(%s::text[], %s::text[]) AS noted(workspace_id, problem)

@@ -29,7 +29,7 @@ class Type:
     workspace: str = "workspace_id"
 
 
-# By the prefix of their identifiers.
+# Types by the prefix of their identifiers.
 TYPES: Mapping[str, Type] = {
     "dlv": Type("delivery", "deliveries", "kind || ', ' || status"),
     "evt": Type("event", "events", "kind"),

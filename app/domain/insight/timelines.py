@@ -1,4 +1,4 @@
-"""Timelines of contacts: writes, events, deliveries, runs and their steps, in one order."""
+"""Timelines of contacts: writes, events, deliveries, runs and their steps, newest first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES = ("events", "deliveries", "runs")
 # A timeline includes the steps of this many unfinished runs, and of as many that began last.
 MOST_RUNS = 50
 _PLACE = re.compile(r"[0-7][0-9a-z]{25}[01]")
-# Without the body, which may be long.
+# The columns of events, except the body, which may be long.
 _EVENT = (Event.id, Event.kind, Event.job_id, Event.run_id, Event.created_at)
 
 
@@ -153,7 +153,7 @@ _STEPS = f"""
         ORDER BY run_id DESC, number DESC LIMIT %(limit)s) AS logged
     ORDER BY logged.id DESC LIMIT %(limit)s
 """
-# Without the payload, which may be long.
+# Selects no payload, because it may be long.
 _JOB = ("id", "workspace_id", "kind", "status", "resource_type", "resource_id", "problem", "created_at")
 _JOBS = f"""
     WITH found AS MATERIALIZED (

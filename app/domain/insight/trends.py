@@ -72,7 +72,7 @@ def between(since: datetime, until: datetime) -> tuple[Window, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The attempts in one step of time. `final`: those after which the delivery had failed.
+    """The attempts in one step of time. `final`: the attempts after which the delivery had failed.
 
     `buckets`: how many attempts got an answer, by duration.
     """
@@ -105,7 +105,7 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """Writes accepted in a step, and how many of these had succeeded and failed some minutes later."""
+    """Writes accepted in a step: how many, and how many had succeeded and failed minutes later."""
 
     starts_at: datetime
     accepted: int
@@ -141,13 +141,13 @@ def attempts_of_workspaces(workspace_ids: Collection[str]) -> dict[str, tuple[in
 
 
 def attempts_of_endpoints(workspace_id: str, endpoint_ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Returns the same for endpoints of one workspace."""
+    """Like `attempts_of_workspaces`, for endpoints of one workspace."""
     chosen = (workspace_id, list(endpoint_ids))
     return _within_a_day("endpoint_id", "workspace_id = %s AND endpoint_id = ANY(%s)", chosen)
 
 
 def total(counted: Sequence[Attempts]) -> Attempts:
-    """Returns the sum of these steps, of which there is at least one."""
+    """Returns the sum of the steps; at least one must be given."""
     return Attempts(
         counted[0].starts_at,
         sum(each.attempts for each in counted),

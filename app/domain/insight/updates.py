@@ -101,7 +101,7 @@ def read_missed(
         raise Forgotten
     missed: list[Update] = []
     while place != until:
-        # Not prepared: a plan that knows the workspace reads no updates of others.
+        # Not prepared: a plan made for the workspace reads no updates of other workspaces.
         some, place = _read(
             sql.load("read_updates"), place, place.until or until.since, most + 1, workspace_id, subject_ids
         )

@@ -12,7 +12,7 @@ from app.models.conversations import Message
 
 MOST_FOUND = 20
 LONGEST = 100
-# Of a text with more words, the longest are searched for.
+# The most words that are searched for: the longest of the text.
 MOST_WORDS = 5
 
 
@@ -28,7 +28,7 @@ class Findings:
 def find(text: str, workspace_id: str, with_messages: bool) -> Findings:
     """Returns contacts with each word in a name or identifier, and messages with words that begin so.
 
-    Costs as much as one search in the list of contacts and one in that of messages.
+    Costs as much as one search in the list of contacts and one in the list of messages.
     """
     words = words_of(text)
     if not words:

@@ -103,9 +103,10 @@ class Mapping:
 
 
 def header(lines: Lines) -> tuple[list[str], str]:
-    """Reads the first row; returns the names of the columns, and the separator. Raises Invalid.
+    """Reads the row with the columns' names. Returns the names, and the separator.
 
-    Spreadsheets may put a line that names the separator before it. Line breaks in a name become spaces.
+    Skips a line such as `sep=;` before the row. Line breaks in a name become spaces. Raises Invalid if the row cannot
+    be read.
     """
     head = lines.read(LONGEST_LINE_BYTES)
     named = _NAMED_DELIMITER.fullmatch(head)

@@ -29,7 +29,7 @@ CLAIMED = timedelta(minutes=3)
 RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
 # Anybody can request a reset for any address, so an address is sent at most this many links in this time.
 MOST_RESETS, RESETS_SPAN = 3, timedelta(hours=1)
-# An e-mail with a link is dropped if it could not be sent for this long.
+# A reset e-mail that could not be sent for this long is dropped.
 LINK_EXPECTED = timedelta(days=1)
 
 

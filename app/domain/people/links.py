@@ -128,11 +128,11 @@ def find(token: str) -> Open:
 
 
 def use(token: str, password: str) -> Open:
-    """Uses the link, once, and returns it. `password` is ignored unless the link sets one.
+    """Uses up the link, and returns it. `password` is ignored unless the link sets one.
 
-    An invitation never changes an existing password, because others than the account's owner may have read it. Raises
-    NotFound if the link cannot be used any more, Invalid if the password is too short or too long, and Conflict if the
-    account is a support account or cannot join.
+    An invitation never changes an existing password, because somebody else may have read the e-mail. Raises NotFound if
+    the link cannot be used any more, Invalid if the password is too short or too long, and Conflict if the account is a
+    support account or cannot join the workspace.
     """
     link = find(token)
     hashed = accounts.hash_password(password) if link.sets_password else ""

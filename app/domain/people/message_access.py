@@ -10,8 +10,8 @@ from app.domain.people import roles
 from app.errors import InsufficientScope
 from app.models.conversations import Message
 
-# For API tokens: the restriction that a token needs for each kind of document with texts. Endpoints receive events, so
-# managing them needs EVENTS.
+# For API tokens: the restriction that a token needs to read texts in messages, events, runs and exports. Endpoints
+# receive events, so managing them needs EVENTS.
 MESSAGES = "inbox"
 EVENTS = "webhooks"
 RUNS = "automations"

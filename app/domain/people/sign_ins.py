@@ -123,6 +123,9 @@ def _refuse_beyond(limits: Mapping[bytes, Limit], counted: Mapping[bytes, tuple[
 
 
 def _take_back(limits: Mapping[bytes, Limit]) -> None:
-    """Uncounts the attempt, which succeeded, and clears the account's failures from this address."""
+    """Takes the successful attempt out of the counts.
+
+    Also deletes the failures of this account from this network.
+    """
     rows("UPDATE sign_in_failures SET failures = failures - 1 WHERE key = ANY(%s)", (list(limits),))
     rows("DELETE FROM sign_in_failures WHERE key = ANY(%s)", ([key for key in limits if limits[key] is PAIR],))

@@ -37,7 +37,7 @@ class Figures:
             self.counts[measure] += amount
 
     def add(self, other: Figures) -> None:
-        """Adds all figures of `other`."""
+        """Adds the counts and histograms of `other` to these."""
         self.counts.update(other.counts)
         for name, histogram in other.histograms.items():
             self.histograms[name].update(histogram)

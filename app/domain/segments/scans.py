@@ -27,7 +27,7 @@ SAMPLE = 10
 # How many contacts one statement examines. Fewer at first, as these may be enough, and fewer if the filter has many
 # comparisons.
 _FIRST_ROWS, _LEAST_ROWS, _COMPARISONS = 5_000, 100, 25_000
-# The most tags that are looked up together: each costs a lookup in every segment of contacts.
+# The most tags that are looked up together: each costs an index lookup in every ContactSegment.
 _MOST_TAGS = 10
 # How many contacts are read together to be judged.
 _TOGETHER = 100

@@ -42,7 +42,10 @@ IS_ANY_DUE = "EXISTS (SELECT FROM schedules WHERE next_at <= now())"
 
 
 class _Schedule(NamedTuple):
-    """A schedule that is due: the columns of its row."""
+    """A due schedule. `began_at`: when the occurrence began; now if it begins with this part.
+
+    `timezone`: the workspace's.
+    """
 
     automation_id: str
     key: str
@@ -81,7 +84,10 @@ def count_others(workspace_id: str, automation_id: str) -> int:
 
 
 def move(workspace_id: str) -> None:
-    """Moves future occurrences, because the workspace's time zone has changed."""
+    """Moves future occurrences. Call it when the workspace's time zone has changed.
+
+    Leaves out due schedules, and schedules of entries.
+    """
     timezone, at = _timezone(workspace_id), now()
     for automation_id, key in rows(_COMING, (workspace_id, at)):
         trigger = timed_triggers.trigger_of(key)

@@ -163,7 +163,10 @@ def _compiled(pattern: str) -> Any:
 
 
 def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Compares two numbers, or two times; anything else is false."""
+    """Returns a comparison by `holds` of two numbers or two times, also as people type them.
+
+    The comparison is False for any other values.
+    """
     readings: tuple[Callable[[Any], Any], ...] = (number, moment, typed_number, typed_moment)
 
     def compare(found: Any, value: Any) -> bool:

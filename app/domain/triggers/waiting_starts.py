@@ -1,4 +1,7 @@
-"""Waiting starts: created, moved and dropped as bookings and contacts change."""
+"""Waiting starts: runs to start before a booking, or on a date of a contact.
+
+They are created, moved and dropped as bookings and contacts change.
+"""
 
 from __future__ import annotations
 
@@ -122,10 +125,10 @@ def _state(waiting: WaitingStart) -> tuple[datetime | None, date | None, bool]:
 
 
 def _for_contact(unit: Unit, trigger: Trigger, contact: Contact, known: WaitingStart) -> WaitingStart:
-    """Returns the row with its new time.
+    """Returns the row with the next time of the contact's date, or without a time.
 
-    A row that has fired stays, so that a changed date does not fire twice in a year. A row also stays if the value is
-    not a date: `unreadable_dates` reports it.
+    `plan` keeps a row without a time if it has fired, so that a changed date does not fire twice in a year. It also
+    keeps a row whose value is not a date: `unreadable_dates` reports it.
     """
     coming = _coming(unit, trigger, contact, known)
     value = contact.custom_fields.get(dates.field_of(trigger))

@@ -41,15 +41,15 @@ class Choices:
         self._contacts: list[Contact] | None = None
 
     def options(self, name: str) -> Sequence[tuple[str, str]]:
-        """The (identifier, name) options of the select for a member."""
+        """Returns the (identifier, name) options of the select for a field."""
         return _OPTIONS[name]()
 
     def completions(self, name: str) -> Sequence[str]:
-        """The completions of an input, by the name of its list."""
+        """Returns the completions of an input, by the name of its list."""
         return _COMPLETIONS[name](self)[:MOST_COMPLETIONS]
 
     def variables(self) -> list[str]:
-        """Names that templates and conditions of the steps can use, those of steps and the contact first."""
+        """Names that templates and conditions of the steps can use, names of steps and the contact first."""
         known = previews.paths(definitions.names(self._definition))
         named = {
             f"steps.{each.step['save_as']}" for each in step_trees.walk(self._definition) if each.step.get("save_as")
@@ -70,7 +70,7 @@ class Choices:
         return self._contacts
 
     def custom_fields(self) -> list[str]:
-        """The names of custom fields: of the newest contacts, and those that steps set."""
+        """The names of custom fields: of the newest contacts, and the fields that steps set."""
         found = {name for contact in self.contacts() for name in contact.custom_fields}
         for each in step_trees.walk(self._definition):
             name = each.step.get("field")
@@ -79,7 +79,7 @@ class Choices:
         return sorted(found)
 
     def tags(self) -> list[str]:
-        """The tags of the newest contacts, and those in the definition."""
+        """The tags of the newest contacts, and the tags in the definition."""
         found = {tag for contact in self.contacts() for tag in contact.tags}
         named = [*(each.step for each in step_trees.walk(self._definition)), *self._definition.get("triggers", [])]
         found |= {each["tag"] for each in named if isinstance(each.get("tag"), str) and "{" not in each["tag"]}

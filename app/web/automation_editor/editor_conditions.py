@@ -10,7 +10,7 @@ from app.lib import json
 
 COLUMNS = ("field", "is", "as", "value", "json")
 MODES = (("all", "All of these hold"), ("any", "At least one holds"), ("none", "None of these holds"))
-# What a row compares the field with. Conditions that a row cannot show are JSON.
+# The kinds of values that a row compares the field with. Conditions that a row cannot show are JSON.
 COMPARED = (("text", "the text"), ("number", "the number"), ("other", "the field"), ("days_ago", "days ago"))
 _ALONE = ("exists", "not_exists")
 Row = tuple[str, str, str, str, str]
@@ -34,9 +34,9 @@ def encode(condition: Any) -> tuple[str, list[Row]]:
 
 
 def decode(mode: str, rows: Sequence[Row]) -> Any:
-    """Returns the condition that the rows stand for; None without rows.
+    """Returns the condition that the rows stand for, combined by `mode`; None if all are blank.
 
-    Raises ValueError, with a sentence for the user.
+    `mode`: all, any or none. Raises ValueError, with a sentence for the user.
     """
     found = [_condition(row) for row in rows if not is_blank(row)]
     if not found:

@@ -102,7 +102,7 @@ def pressed(spec: Spec, fields: Fields, button: str) -> dict[str, list[str]] | N
 
 
 def rows_of(each: Input, fields: Fields) -> list[tuple[str, ...]]:
-    """The rows of an input. Shorter columns are filled with ""."""
+    """Returns the rows of an input. Shorter columns are filled with ""."""
     columns = [list(fields.get(f"{each.name}.{column}", ()))[:MOST_ROWS] for column in columns_of(each)]
     count = max(map(len, columns), default=0)
     return list(zip(*(column + [""] * (count - len(column)) for column in columns), strict=True))

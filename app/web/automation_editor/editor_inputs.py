@@ -49,7 +49,7 @@ _LABELS: Mapping[str, str] = {
     "timezone": "Time zone",
     "address": "Address",
 }
-# Labels of options.
+# The labels of options, by value. Any other value is its own label. _OPTIONS_OF has exceptions, by field.
 _OPTIONS: Mapping[str, str] = {
     **trigger_words.EVENTS,
     "web_chat": "Web chat",
@@ -88,9 +88,9 @@ _HINTS: Mapping[str, str] = {
     "save_as": "Another name for the result, by which later steps can use it.",
 }
 _CHOICES = ("automation_id", "assignee_id", "segment_id", "channel_id")
-# Members with text of several lines.
+# Fields whose text may have several lines: the form shows a text area.
 _LONG = ("text", "retry_text")
-# Members that most people do not change. They are folded at first.
+# Fields that most people do not change. They are folded at first.
 _FURTHER = frozenset(
     {
         *("attachments", "template", "expires_at", "channel_id", "channel_kind", "on_quiet", "quiet_hours", "save_as"),

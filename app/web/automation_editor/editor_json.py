@@ -30,7 +30,10 @@ def show(automation_id: str) -> str:
 @blueprint.post("/json")
 @page("automations.manage")
 def save(automation_id: str) -> Answer:
-    """Replaces the draft with the submitted JSON."""
+    """Replaces the draft with the submitted JSON, and redirects to the editor.
+
+    Shows the form again if the JSON has faults, or if the draft was changed meanwhile.
+    """
     copy, given = editor_scenes.find(automation_id), typed("text", "base")
     text, base, now = given["text"], given["base"], step_trees.print_of(copy.definition)
     try:

@@ -151,7 +151,7 @@ def with_form(copy: Copy, panel: str, spec: Spec, value: Mapping[str, Any], **gi
 
 
 def _rows(each: Input, fields: editor_forms.Fields) -> list[tuple[str, ...]]:
-    """The rows of an input. A required condition starts with a blank row."""
+    """Returns the rows of an input. A required condition starts with a blank row."""
     rows = editor_forms.rows_of(each, fields)
     return rows or ([editor_conditions.BLANK] if each.type == "condition" and each.is_required else [])
 

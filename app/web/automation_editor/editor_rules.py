@@ -44,7 +44,10 @@ def show(automation_id: str) -> Answer:
 @blueprint.post("/rule")
 @page("automations.manage")
 def save_rule(automation_id: str) -> Answer:
-    """Saves or removes an exit, or the goal."""
+    """Saves or removes an exit, or the goal, and redirects to the list of exits and the goal.
+
+    Buttons that change rows, and faults, show the form again.
+    """
     copy, given = editor_scenes.find(automation_id), typed("do", "base", "of")
     which, base = _which(given["of"]), given["base"]
     before, spec = _before(copy, which, base), editor_inputs.of_trigger(_SORTS[which])

@@ -60,7 +60,7 @@ class Addresses:
         self._added: dict[str, str] = {}
 
     def add(self, place: str) -> str:
-        """The form that adds a step at this pointer.
+        """Returns the address of the form that adds a step at this pointer.
 
         The place is named by its neighbours, because pointers may change.
         """
@@ -70,7 +70,7 @@ class Addresses:
         return self._added[place]
 
     def open(self, pointer: str) -> str:
-        """The form of the step at this pointer, or of the triggers, the exits or the goal."""
+        """Returns the address of the form of the step, the triggers, the exits or the goal."""
         if pointer in self._ids:
             return self.of("show_step", step=self._ids[pointer])
         return self.of("editor_rules.index") if pointer in ("/exits", "/goal") else self.of("show_triggers")
@@ -182,7 +182,7 @@ def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
 
 
 def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Problem]:
-    """The faults, each with the address of the form that can fix it."""
+    """Returns the faults, each with the address of the form that can fix it."""
     steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
     found = []
     for fault in faults:
@@ -198,7 +198,7 @@ def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Pro
 
 
 def in_sentences(copy: Copy) -> list[Fault]:
-    """The faults of the copy, described for the user of a form, who does not see JSON."""
+    """Returns the faults of the copy in words for users of forms, who see no JSON."""
     steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
     found = []
     for fault in copy_faults(copy):

@@ -24,7 +24,10 @@ blueprint = Blueprint("editor_writes", __name__, url_prefix="/workspaces/<worksp
 @blueprint.post("/new")
 @page("automations.manage")
 def insert(automation_id: str) -> Response:
-    """Adds a step of a kind, or the copied or cut steps, and redirects to the step's form."""
+    """Adds a step of a kind, or the copied or cut steps, and redirects to the step's form.
+
+    If it is refused, redirects to the picture, which shows the error.
+    """
     copy, given = editor_scenes.find(automation_id), typed("kind", "in", "list", "after")
     at = editor_scenes.place_of(given)
     try:
@@ -42,7 +45,11 @@ def insert(automation_id: str) -> Response:
 @blueprint.post("/step")
 @page("automations.manage")
 def save_step(automation_id: str) -> Answer:
-    """Saves the form of a step, changes its rows, previews it, or copies, cuts or moves the step."""
+    """Saves the form of a step, changes its rows, previews it, or copies, cuts or moves the step.
+
+    Redirects to the picture after saving. Shows the form again if it has faults (422), or if somebody else has changed
+    the step (409).
+    """
     copy, given = editor_scenes.find(automation_id), typed("do", "base", "new_id", "step")
     try:
         step = editor_scenes.step_asked_for(copy)
@@ -86,9 +93,9 @@ def save_step(automation_id: str) -> Answer:
 @blueprint.post("/delete")
 @page("automations.manage")
 def delete(automation_id: str) -> Answer:
-    """Removes a step and those inside it.
+    """Removes a step and the steps inside it, and redirects to the picture.
 
-    Refuses if one of them was changed since the confirmation page.
+    The picture shows an error if one of them was changed since the confirmation page.
     """
     copy, given = editor_scenes.find(automation_id), typed("base", "step")
     try:
@@ -106,7 +113,10 @@ def delete(automation_id: str) -> Answer:
 @blueprint.post("/trigger")
 @page("automations.manage")
 def save_trigger(automation_id: str) -> Answer:
-    """Saves or removes a trigger of the draft."""
+    """Saves or removes a trigger of the draft, and redirects to the picture or the triggers.
+
+    Buttons that change rows, and faults, show the form again.
+    """
     copy, given = editor_scenes.find(automation_id), typed("do", "base", "sort")
     sort = given["sort"] if given["sort"] in dict(editor_inputs.sorts_of_triggers()) else "Trigger"
     before = with_print(copy.definition.get("triggers", []), given["base"])
@@ -130,21 +140,24 @@ def save_trigger(automation_id: str) -> Answer:
 @blueprint.post("/undo")
 @page("automations.manage")
 def undo(automation_id: str) -> Response:
-    """Undoes the last change."""
+    """Undoes the last change, and redirects to the picture, which shows a Conflict."""
     return _go(automation_id, working_copies.undo)
 
 
 @blueprint.post("/redo")
 @page("automations.manage")
 def redo(automation_id: str) -> Response:
-    """Redoes the change that was undone last."""
+    """Redoes the change that was undone last, and redirects like `undo`."""
     return _go(automation_id, working_copies.redo)
 
 
 @blueprint.post("/here")
 @page("automations.manage")
 def say_here(automation_id: str) -> Response:
-    """Records that the viewer has the editor open. Returns who else has, and the draft's token."""
+    """Records that the viewer has the editor open. Returns JSON.
+
+    `people`: who else has it open. `seen`: the draft's token.
+    """
     copy = editor_scenes.find(automation_id)
     people = [who for who in editors.come(copy.automation.id, viewer().actor_id) if who != viewer().actor_id]
     names = editor_scenes.names_of(people)
@@ -196,7 +209,7 @@ def _take_from(automation_id: str, step_id: str) -> None:
 
 
 def _do(copy: Copy, step: Mapping[str, Any], do: str) -> Response:
-    """Copies, cuts or moves a step."""
+    """Copies, cuts or moves a step, and redirects to its form; to the picture with an error."""
     try:
         if do in ("copy", "cut"):
             clipboards.put(

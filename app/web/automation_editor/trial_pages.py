@@ -32,7 +32,7 @@ def show(automation_id: str) -> Answer:
 @blueprint.post("/try")
 @page("automations.manage")
 def go_on(automation_id: str) -> Answer:
-    """Shows the chat after the user's next move."""
+    """Shows the chat after the user's next move, or with the fault of an invalid move."""
     copy = editor_scenes.find(automation_id)
     given = typed("do", "contact_id", "variables", "event", "moves", "text", "step", "status", "body")
     told = Told(given["contact_id"], given["variables"], given["event"], trial_talks.read_moves(given["moves"]))

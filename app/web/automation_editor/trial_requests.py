@@ -23,7 +23,10 @@ EXCERPT = 4_000
 @blueprint.post("/request")
 @page("automations.manage")
 def send(automation_id: str) -> Answer:
-    """Sends the request of a step, and shows the server's answer."""
+    """Sends the request of a step, and shows the server's answer or the error in the step's form.
+
+    Redirects to the picture if the step no longer exists.
+    """
     copy, given = editor_scenes.find(automation_id), typed("contact_id")
     try:
         step = editor_scenes.step_asked_for(copy)

@@ -21,7 +21,7 @@ from app.web.automations import trails, wordings
 from app.web.automations.showings import Trail
 
 MOST_MOVES, MOST_BYTES, LONGEST_REPLY = 200, 64 * 1024, 4_096
-MOST_LINES = 1_000  # that the chat shows, the latest
+MOST_LINES = 1_000  # the most lines that the chat shows: the latest
 _SENDS = ("send_message", "ask")
 _ASKS = ("ask", "wait_for_reply")
 _KINDS = ("reply", "press", "late", "response", "event")
@@ -30,7 +30,10 @@ Move = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the chat. `sort`: `out`, `in`, `note`, `bad` or `end`. `buttons`: those to press now."""
+    """A line of the chat. `buttons`: the buttons of a message. `notes`: the warnings of its step.
+
+    `sort`: `out` (to the contact), `in` (from the contact), `note`, `bad` (a step failed) or `end` (the run is over).
+    """
 
     sort: str
     text: str

@@ -41,7 +41,7 @@ def show(automation_id: str) -> str:
 @blueprint.post("/settings")
 @page("automations.manage")
 def update(automation_id: str) -> Answer:
-    """Changes the name and the reentry."""
+    """Changes the name and the reentry, and redirects to the form. If refused, shows it again."""
     automation = Automation.find(workspace_id(), automation_id)
     given = typed("name", "reentry")
     try:
@@ -73,7 +73,10 @@ def ask_to_cancel(automation_id: str) -> str:
 @blueprint.post("/cancel-runs")
 @page("automations.manage")
 def cancel_runs(automation_id: str) -> Response:
-    """Cancels the unfinished runs that match the form's filters and have begun by now."""
+    """Cancels the unfinished runs that match the form's filters and have begun by now.
+
+    Redirects to the automation. Raises Invalid for a filter that the form cannot send.
+    """
     automation = Automation.find(workspace_id(), automation_id)
     body: dict[str, Any] = {"before": ids.new("run")}
     if status := request.form.get("status", ""):
@@ -90,7 +93,7 @@ def cancel_runs(automation_id: str) -> Response:
 @blueprint.post("/delete")
 @page("automations.manage")
 def delete(automation_id: str) -> Response:
-    """Deletes the automation and cancels its runs."""
+    """Deletes the automation, cancels its runs, and redirects to the list."""
     automation = Automation.find(workspace_id(), automation_id)
     writes.tell(f"The automation {automation.name} was deleted.", "automations.delete", {}, automation.id)
     return to("automation_pages.index")

@@ -33,7 +33,7 @@ DRAFT = "draft"
 @blueprint.get("")
 @page("automations.see")
 def index() -> str:
-    """Lists the automations, newest first; with `q`, those whose name contains it."""
+    """Lists the automations, newest first; with `q`, only automations whose name contains it."""
     given = lists.filters("q")
     found = lists.sliced(partial(Automation.newest, workspace_id(), given.get("q")))
     runs = counts.runs_by_status([each.id for each in found.rows])
@@ -50,7 +50,10 @@ def new() -> str:
 @blueprint.post("/new")
 @page("automations.manage")
 def create() -> Answer:
-    """Creates an automation without steps, and redirects to its editor."""
+    """Creates an automation without steps, and redirects to its editor.
+
+    Redirects to the list if the write is delayed. If it is refused, shows the form again.
+    """
     given = typed("name")
     try:
         body = {"name": name_of(given["name"]), "definition": NOTHING_YET}
@@ -74,7 +77,10 @@ def show(automation_id: str) -> str:
 @blueprint.post("/<automation_id>/publish")
 @page("automations.manage")
 def publish(automation_id: str) -> Answer:
-    """Publishes the draft. If that is refused, shows the reasons at the steps concerned."""
+    """Publishes the draft, and redirects to the automation.
+
+    If it is refused, shows the reasons at the steps concerned.
+    """
     automation = Automation.find(workspace_id(), automation_id)
     try:
         job = writes.submit(
@@ -90,21 +96,21 @@ def publish(automation_id: str) -> Answer:
 @blueprint.post("/<automation_id>/pause")
 @page("automations.manage")
 def pause(automation_id: str) -> Response:
-    """Pauses the automation: its runs wait at their next steps."""
+    """Pauses the automation, and redirects to it. Its runs wait at their next steps."""
     return _change(automation_id, "automations.pause", "It is paused. Its runs wait at their next steps.")
 
 
 @blueprint.post("/<automation_id>/resume")
 @page("automations.manage")
 def resume(automation_id: str) -> Response:
-    """Resumes the automation's runs."""
+    """Resumes the automation's runs, and redirects to the automation."""
     return _change(automation_id, "automations.resume", "It is published again, and its runs go on.")
 
 
 @blueprint.post("/<automation_id>/unpublish")
 @page("automations.manage")
 def unpublish(automation_id: str) -> Response:
-    """Unpublishes the automation: no new runs begin."""
+    """Unpublishes the automation, and redirects to it. No new runs begin."""
     return _change(automation_id, "automations.unpublish", "Nothing starts it any more. Runs under way go on.")
 
 

@@ -30,7 +30,7 @@ _AGO: Mapping[str, str] = {
     "at_most": "at least",
 }
 _TAGS: Mapping[str, str] = {"contains": "has the tag", "not_contains": "does not have the tag"}
-_MOST_SHOWN = 5  # of a list of values
+_MOST_SHOWN = 5  # the most values of a list that are shown
 
 
 def condition(given: Mapping[str, Any]) -> str:

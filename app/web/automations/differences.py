@@ -22,12 +22,12 @@ _MARKS: Mapping[str, Mark] = {
     MOVED: Mark("Moved", "busy"),
     CHANGED: Mark("Changed", "warn"),
 }
-Field = tuple[str, str, str]  # name, value before, value after
+Field = tuple[str, str, str]  # the name, the value before, and the value after
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What happened to a step. `words` describe it; `fields`: what changed in it."""
+    """A step that was added, removed, moved or changed. `words` say which; `fields`: its changes."""
 
     what: str
     step_id: str
@@ -112,8 +112,8 @@ def _moved(before: Mapping[str, _Place], after: Mapping[str, _Place]) -> set[str
 
 
 def _rising(places: Sequence[int]) -> set[int]:
-    """The most of the places that stand in rising order among one another, found in n log n steps."""
-    # The lowest place with which a rising row of each length ends, and which place comes before each place in its row.
+    """Returns the members of a longest rising subsequence of the places, in n log n steps."""
+    # For each length, the lowest place that ends a rising row; and for each place, the one before it in its row.
     ends: list[int] = []
     before: dict[int, int] = {}
     for place in places:

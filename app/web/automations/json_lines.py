@@ -10,7 +10,7 @@ _MARK = "\N{REPLACEMENT CHARACTER}here"
 
 
 def pretty(value: Any) -> str:
-    """Writes the value as indented JSON."""
+    """Returns the value as indented JSON, in the format that `line_of` expects."""
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 

@@ -16,9 +16,9 @@ from app.web.automations.trigger_words import Given, Names
 from app.web.automations.wordings import Way
 
 MARGIN = 24
-GAP = 34  # between boxes, with room for a `+`
-_BESIDE = 36  # between branches
-_FRAME = 16  # around repeated steps
+GAP = 34  # pixels between boxes, with room for a `+`
+_BESIDE = 36  # pixels between branches
+_FRAME = 16  # pixels between repeated steps and the sides of their frame
 _TITLE, _LINE, _CHIPS, _FIGURES, _PADDING = 20, 18, 26, 26, 18
 _CHARACTERS = 38  # characters in a line of details, approximately
 _TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8
@@ -260,14 +260,14 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def _fork(x: float, y: float, at: float, below: float) -> str:
-    """The path from a step down, to the right, and down to a branch's label."""
+    """Returns the path from a step down, to the right, and down to a branch's label."""
     if at == x:
         return f"M{x:g},{y:g}V{below:g}"
     return f"M{x:g},{y:g}V{y + 4:g}q0,8 8,8H{at - 8:g}q8,0 8,8V{below:g}"
 
 
 def _meet(at: float, bottom: float, x: float, meet: float) -> str:
-    """The path from the end of a branch down, and left to the line of its step."""
+    """Returns the path from the end of a branch down, and left to the line of its step."""
     if at == x:
         return f"M{x:g},{bottom:g}V{meet:g}"
     return f"M{at:g},{bottom:g}V{meet - 8:g}q0,8 -8,8H{x:g}"

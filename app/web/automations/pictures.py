@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-WIDTH = 264  # of a box
-LABEL, LABEL_WIDTH = 26, 196  # height and width of a branch's label
+WIDTH = 264  # pixels of a box
+LABEL, LABEL_WIDTH = 26, 196  # pixels: height and width of a branch's label
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Picture:
-    """A drawn definition. `nodes`: all boxes of steps in order; `roots`: those that are not nested."""
+    """A drawn definition. `nodes`: all boxes of steps in order; `roots`: the boxes on the top level."""
 
     nodes: list[Node] = field(default_factory=list)
     roots: list[Node] = field(default_factory=list)
@@ -103,4 +103,4 @@ class Picture:
     end: tuple[float, float] | None = None
     width: float = 0
     height: float = 0
-    steps: int = 0  # including hidden ones
+    steps: int = 0  # the number of steps, hidden ones included

@@ -9,17 +9,17 @@ from typing import Protocol
 from app.web.automations.foldings import Folding
 from app.web.automations.pictures import Branch, Edge
 
-Way = tuple[str, str | None]  # a step and the key of one of its branches
+Way = tuple[str, str | None]  # a step's identifier, and the key of one of its branches
 
 
 class Edit(Protocol):
     """The addresses of the forms that edit a picture."""
 
     def add(self, place: str) -> str:
-        """The form that adds a step at this pointer."""
+        """Returns the address of the form that adds a step at this pointer."""
 
     def open(self, pointer: str) -> str:
-        """The form of the step at this pointer, or of `/triggers`, `/exits` or `/goal`."""
+        """Returns the address of the form of the step, `/triggers`, `/exits` or `/goal`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The path of a run: the steps that it reached and those that it left, and the branches taken."""
+    """The path of a run: the steps that it reached, the steps that it left, and the branches taken."""
 
     reached: frozenset[str]
     left: frozenset[str]
@@ -82,5 +82,5 @@ class Showing:
     trail: Trail | None = None
 
     def share(self, branch: Branch) -> str | None:
-        """Returns the share of the branch; None if it is not counted."""
+        """Returns the branch's share of the runs that left its step; None if it is not counted."""
         return self.shares.get((branch.step_id, branch.key))

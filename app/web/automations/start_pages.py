@@ -52,7 +52,10 @@ def show(automation_id: str) -> str:
 @blueprint.post("")
 @page("runs.manage")
 def start(automation_id: str) -> Response:
-    """Starts the automation for the contact, and redirects to the run."""
+    """Starts the automation for the contact, and redirects to the run.
+
+    If it is refused, redirects to the form, which shows the reason.
+    """
     automation = Automation.find(workspace_id(), automation_id)
     contact_id = typed("contact_id")["contact_id"]
     check = partial(automations.check_start, workspace_id(), automation.id, contact_id)
@@ -99,7 +102,10 @@ def check_list(automation_id: str) -> Answer:
 @blueprint.post("/list/begin")
 @page("automations.manage")
 def start_list(automation_id: str) -> Response:
-    """Starts the automation for the contacts, and redirects to the result."""
+    """Starts the automation for the contacts, and redirects to the result.
+
+    If it is refused, redirects to the form, which shows the reason.
+    """
     automation = Automation.find(workspace_id(), automation_id)
     given = request.form.get("contact_ids", "").split()
     contact_ids = [each for each in dict.fromkeys(given) if ids.is_id(each, "con")][: listed_starts.MOST_CONTACTS]

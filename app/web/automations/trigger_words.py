@@ -9,7 +9,7 @@ from app.domain.triggers import timed_triggers
 from app.web.automations.condition_words import condition, quoted
 
 Given = Mapping[str, Any]
-# Names of automations, members, segments and channels, by identifier.
+# The names of automations, members, segments and channels, by identifier.
 Names = Mapping[str, str]
 
 

@@ -72,7 +72,7 @@ def compare(automation_id: str) -> str:
 @blueprint.post("/restore")
 @page("automations.manage")
 def restore(automation_id: str) -> Response:
-    """Makes a version the draft again."""
+    """Makes a version the draft again, and redirects to the draft."""
     automation = Automation.find(workspace_id(), automation_id)
     number = _number(request.form.get("version")) or 0
     done = f"Version {number} is the draft again. Publish it to put it to use."
@@ -96,7 +96,10 @@ def ask_to_move(automation_id: str) -> str:
 @blueprint.post("/move")
 @page("automations.manage")
 def move(automation_id: str) -> Response:
-    """Moves the runs of a version that wait in steps which the published version also has."""
+    """Moves the runs of a version that wait in steps which the published version also has.
+
+    Redirects to the versions.
+    """
     automation = Automation.find(workspace_id(), automation_id)
     body = {"from_version": _number(request.form.get("version")) or 0, "to_version": automation.version or 0}
     done = f"The runs that could be moved go on with version {automation.version}."

@@ -31,7 +31,7 @@ FIELDS = (
 )
 EVERYBODY = "everybody"
 _EVERYBODY = {"field": "contact.created_at", "is": "exists"}
-# Names that a text can use, as they are written in it.
+# The placeholders that a text can contain, such as `{{ contact.first_name }}`.
 NAMES = [f"{{{{ contact.{name} }}}}" for name in known_names.CONTACT_FIELDS]
 # Why a contact is skipped or left out, in the page's words.
 REASONS: Mapping[str, str] = {

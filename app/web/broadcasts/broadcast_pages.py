@@ -1,4 +1,4 @@
-"""Broadcasts: composing, scheduling, watching and reading them."""
+"""Broadcasts: pages that list, compose, schedule, follow, pause, continue and abort them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def new() -> str:
 @blueprint.post("/new")
 @page("broadcasts.manage", most_bytes=uploads.MOST_FORM_BYTES)
 def create() -> Answer:
-    """Sends or schedules the broadcast, or shows a preview."""
+    """Sends or schedules the broadcast and redirects to it, or shows a preview.
+
+    Shows the form again if it is refused, or if it was changed since its preview (409).
+    """
     return _save(None)
 
 
@@ -116,28 +119,28 @@ def edit(broadcast_id: str) -> str | AnyResponse:
 @blueprint.post("/<broadcast_id>/edit")
 @page("broadcasts.manage", most_bytes=uploads.MOST_FORM_BYTES)
 def update(broadcast_id: str) -> Answer:
-    """Changes the scheduled broadcast, or shows a preview."""
+    """Changes the scheduled broadcast, or shows a preview. Responds like `create`."""
     return _save(Broadcast.find(workspace_id(), broadcast_id))
 
 
 @blueprint.post("/<broadcast_id>/pause")
 @page("broadcasts.manage")
 def pause(broadcast_id: str) -> AnyResponse:
-    """Pauses the broadcast."""
+    """Pauses the broadcast, and redirects to it."""
     return _move(broadcast_id, "broadcasts.pause", "The broadcast is paused.")
 
 
 @blueprint.post("/<broadcast_id>/continue")
 @page("broadcasts.manage")
 def go_on(broadcast_id: str) -> AnyResponse:
-    """Continues after a pause, or with the rest after the canary."""
+    """Continues after a pause, or with the rest after the canary; redirects to the broadcast."""
     return _move(broadcast_id, "broadcasts.continue", "The broadcast continues.")
 
 
 @blueprint.post("/<broadcast_id>/abort")
 @page("broadcasts.manage")
 def abort(broadcast_id: str) -> AnyResponse:
-    """Aborts the broadcast."""
+    """Aborts the broadcast, and redirects to it."""
     return _move(
         broadcast_id, "broadcasts.abort", "The broadcast is aborted. Contacts that it had not reached get nothing."
     )

@@ -32,7 +32,7 @@ FILTERS = ("q", "email", "phone", "external_id", "tag")
 @blueprint.get("")
 @page("contacts.see")
 def index() -> Answer:
-    """Lists the contacts that match the filters, newest first; as a file for those who may export."""
+    """Lists the contacts that match the filters, newest first; as a file for viewers who may export."""
     given = lists.filters(*FILTERS, "segment_id")
     try:
         wanted = _wanted({name: text for name, text in given.items() if name in FILTERS})
@@ -59,7 +59,10 @@ def new() -> str:
 @blueprint.post("/new")
 @page("contacts.edit")
 def create() -> Answer:
-    """Creates the contact. Refuses if a contact has one of the identifiers."""
+    """Creates the contact, and redirects to it, or to the list if the write is delayed.
+
+    Shows the form again if it has faults, or if a contact has one of the identifiers (409).
+    """
     given = contact_forms.sent()
     try:
         fields = checked(ContactUpsert(), contact_forms.creation(given))
@@ -89,7 +92,10 @@ def edit(contact_id: str) -> str:
 @blueprint.post("/<contact_id>/edit")
 @page("contacts.edit")
 def update(contact_id: str) -> Answer:
-    """Saves the differences."""
+    """Saves the differences, and redirects to the contact.
+
+    Shows the form again if it has faults, or if the contact was changed meanwhile (409).
+    """
     contact = contacts.find(workspace_id(), contact_id)
     given = contact_forms.sent(contact)
     try:
@@ -103,14 +109,14 @@ def update(contact_id: str) -> Answer:
 @blueprint.post("/<contact_id>/tags")
 @page("contacts.edit")
 def add_tag(contact_id: str) -> Answer:
-    """Adds a tag; does nothing if the contact has it."""
+    """Adds a tag, unless the contact has it, and redirects to the contact."""
     return _tag("contacts.add_tag", contact_id)
 
 
 @blueprint.post("/<contact_id>/tags/remove")
 @page("contacts.edit")
 def remove_tag(contact_id: str) -> Answer:
-    """Removes a tag; does nothing if the contact does not have it."""
+    """Removes a tag, if the contact has it, and redirects to the contact."""
     return _tag("contacts.remove_tag", contact_id)
 
 
@@ -125,7 +131,10 @@ def ask_to_erase(contact_id: str) -> str:
 @blueprint.post("/<contact_id>/erase")
 @page("contacts.erase")
 def erase(contact_id: str) -> Answer:
-    """Deletes the contact and erases its data everywhere, if its identifier was typed."""
+    """Deletes the contact, erases its data everywhere, and redirects to the list.
+
+    Shows the form again unless the contact's identifier was typed.
+    """
     said = typed("identifier")["identifier"]
     try:
         job = writes.submit("contacts.delete", {}, contact_id, partial(_refuse_unless_named, contact_id, said))

@@ -54,7 +54,10 @@ def new() -> str:
 # A larger limit than the file's, so that a file that is too large gets an error at its field.
 @page("contacts.import", most_bytes=2 * MOST_BYTES)
 def create() -> Answer:
-    """Accepts the file as one job and redirects to its progress. With `look`, only shows its columns."""
+    """Accepts the file as one job, and redirects to its progress.
+
+    With `look`, only shows the file's columns. If the file is refused, shows the form again.
+    """
     if request.form.get("look") == "columns":
         return _form({}, _columns())
     mapping = _mapping()
@@ -87,7 +90,7 @@ def take_lines(import_id: str) -> Answer:
     """Returns the lines that were not, or only partly, imported, to correct and import again.
 
     The user sends the file again, because the service does not keep it: lines without a contact could not be erased
-    together with one.
+    together with one. If the file is refused, shows the import again.
     """
     found = Import.find(workspace_id(), import_id)
     numbers = {error.number for error in _errors(found.id, None, lists.MOST_EXPORTED)}
@@ -164,7 +167,7 @@ def _accept(given: IO[bytes], mapping: Mapping | None) -> Job:
 
 
 def _country() -> str:
-    """The country chosen for phone numbers without a country code; "" if none. Raises Invalid."""
+    """Returns the country for phone numbers without a country code; "" if none. Raises Invalid."""
     country = typed("country")["country"]
     if country and country not in countries.names():
         raise Invalid(Fault("/country", "There is no such country."))

@@ -43,7 +43,10 @@ def new() -> str:
 @blueprint.post("/new")
 @page("segments.manage")
 def create() -> Answer:
-    """Creates the segment, counts its matches, or changes the form's rows."""
+    """Creates the segment and redirects to the list, counts its matches, or changes the rows.
+
+    If it is refused, shows the form again.
+    """
     return _save(None)
 
 
@@ -58,14 +61,14 @@ def edit(segment_id: str) -> str:
 @blueprint.post("/<segment_id>")
 @page("segments.manage")
 def update(segment_id: str) -> Answer:
-    """Changes the segment, counts its matches, or changes the form's rows."""
+    """Changes the segment, counts its matches, or changes the rows. Responds like `create`."""
     return _save(Segment.find(workspace_id(), segment_id))
 
 
 @blueprint.post("/<segment_id>/delete")
 @page("segments.manage")
 def delete(segment_id: str) -> Response:
-    """Deletes the segment."""
+    """Deletes the segment, and redirects to the list, which shows a Conflict."""
     segment = Segment.find(workspace_id(), segment_id)
     writes.tell(f"The segment “{segment.name}” was deleted.", "segments.delete", {}, segment.id)
     return to("segment_pages.index")

@@ -46,9 +46,9 @@ _BARE = ("exists", "not_exists")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A comparison in a group.
+    """A comparison in a group, as entered. `custom`: the name of a custom field.
 
-    `custom`: the name of a custom field; `fault`: what is wrong with `faulty`.
+    `faulty`: the input with a fault (`field`, `custom`, `is` or `value`). `fault`: a sentence about it.
     """
 
     field: str = "contact.tags"
@@ -103,7 +103,7 @@ def missing(row: Row, pointer: str) -> Iterator[Fault]:
 
 
 def with_fault(row: Row, member: str, detail: str) -> Row:
-    """Adds a fault to the row, unless it has one. `member`: of the comparison."""
+    """Adds a fault to the row, unless it has one. `member`: the faulty member of the comparison."""
     if row.fault:
         return row
     if member == "field":

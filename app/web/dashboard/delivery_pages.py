@@ -120,7 +120,10 @@ def show_body(delivery_id: str) -> Response:
 @blueprint.post("/<delivery_id>/resend")
 @page("deliveries.resend")
 def resend(delivery_id: str) -> AnyResponse:
-    """Resends the delivery, and redirects to the one that was sent."""
+    """Resends the delivery, and redirects to the delivery that was sent.
+
+    After a Conflict, or if the write is delayed, redirects to this delivery.
+    """
     delivery = Delivery.find(workspace_id(), delivery_id)
     sent_as = delivery.id
     try:

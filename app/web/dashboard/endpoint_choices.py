@@ -16,7 +16,7 @@ Choices = list[tuple[str, str]]
 
 
 def offered(first_label: str, chosen: str | None) -> Choices | None:
-    """The endpoints as options of a select; None if there are more than MOST.
+    """Returns the endpoints as options of a select; None if there are more than MOST.
 
     `chosen` is included even if it is deleted.
     """
@@ -25,7 +25,7 @@ def offered(first_label: str, chosen: str | None) -> Choices | None:
         return None
     choices = [("", first_label), *((endpoint.id, _label(endpoint)) for endpoint in found)]
     if chosen and chosen not in dict(choices):
-        choices.append((chosen, chosen))  # a deleted one
+        choices.append((chosen, chosen))  # a deleted endpoint has no label
     return choices
 
 
@@ -37,7 +37,7 @@ def ticked(chosen: Sequence[str]) -> list[tuple[str, str, bool]] | None:
     found = {endpoint.id: _label(endpoint) for endpoint in _newest(MOST_TICKED + 1)}
     if len(found) > MOST_TICKED:
         return None
-    boxes = [(id, found.get(id, id), True) for id in dict.fromkeys(chosen)]  # a deleted one has no label
+    boxes = [(id, found.get(id, id), True) for id in dict.fromkeys(chosen)]  # a deleted endpoint has no label
     return [*boxes, *((id, label, False) for id, label in found.items() if id not in chosen)]
 
 

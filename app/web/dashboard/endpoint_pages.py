@@ -26,7 +26,7 @@ blueprint = Blueprint("endpoint_pages", __name__, url_prefix="/workspaces/<works
 
 STATES = ("active", "failing", "stopped")
 READERS: Mapping[str, filters.Reader] = {"q": str, "state": filters.one_of(STATES)}
-NEWEST = 10  # how many deliveries and sweeps a page shows
+NEWEST = 10  # the most deliveries, and the most sweeps, that a page shows
 
 
 @blueprint.get("")
@@ -47,7 +47,7 @@ def index() -> str | Response:
         attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
         chosen=chosen,
         chips=chosen.chips({"q": "Part of the address", "state": "State"}),
-        count=found.count(),  # bounded by the quota
+        count=found.count(),  # the quota of endpoints bounds it
         states=filters.choices("Any state", STATES),
         address=address,
     )
@@ -78,7 +78,7 @@ def show(endpoint_id: str) -> str:
 @blueprint.post("/<endpoint_id>/enable")
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> AnyResponse:
-    """Enables the endpoint, and releases its held deliveries if the form says so."""
+    """Enables the endpoint, and redirects to it. Releases held deliveries if the form says so."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     release_held = request.form.get("release_held") == "true"
     done = "The endpoint is enabled." + (" Its held deliveries are sent now." if release_held else "")

@@ -46,7 +46,10 @@ def show_body(event_id: str) -> Response:
 @blueprint.post("/<event_id>/resend")
 @page("deliveries.resend")
 def resend(event_id: str) -> AnyResponse:
-    """Sends the event to one endpoint as a new delivery, and redirects to it."""
+    """Sends the event to one endpoint as a new delivery, and redirects to the delivery.
+
+    Shows the event again if the endpoint is invalid; redirects to the event after a Conflict.
+    """
     payload = {"event_id": event_id, "endpoint_id": request.form.get("endpoint_id", "").strip()}
     try:
         check = partial(deliveries.find_sendable, workspace_id(), event_id)

@@ -141,7 +141,10 @@ def _row(group: Group) -> Row:
 
 
 def _replay(group: Group, deliveries: Mapping[str, Any]) -> str | None:
-    """The page that replays what is in the group; for writes, it also discards."""
+    """Returns the address of the form that replays the group, and for writes also discards it.
+
+    None if the viewer may not replay it, or if nothing in it can be replayed.
+    """
     if group.kind == "job":
         may = viewer().membership is None or viewer().may("jobs.manage")
         is_known = group.subject in jobs.KINDS and group.code in PROBLEMS

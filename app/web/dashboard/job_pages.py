@@ -1,4 +1,4 @@
-"""Jobs: accepted writes, and remedies for those that failed."""
+"""Jobs: accepted writes, and remedies for failed jobs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def show(job_id: str) -> str:
 @blueprint.post("/<job_id>/replay")
 @page("jobs.manage")
 def replay(job_id: str) -> AnyResponse:
-    """Replays the failed job and redirects to the new one."""
+    """Replays the failed job and redirects to the new one; back to the failed one after a Conflict."""
     failed = Job.find(workspace_id(), job_id)
     try:
         new = writes.replay(failed)
@@ -79,7 +79,10 @@ def replay(job_id: str) -> AnyResponse:
 @blueprint.post("/<job_id>/discard")
 @page("jobs.manage")
 def discard(job_id: str) -> AnyResponse:
-    """Discards the failed job, with a reason."""
+    """Discards the failed job with the reason given, and redirects to the job.
+
+    Shows the form again if the reason is invalid.
+    """
     failed, given = Job.find(workspace_id(), job_id), typed("reason")
     try:
         body = checked(DiscardBody(), {"reason": given["reason"].strip()})

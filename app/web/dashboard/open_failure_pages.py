@@ -22,7 +22,7 @@ from app.web.redirects import to
 blueprint = Blueprint("open_failure_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/open-failures")
 
 _LONGEST_NAME = 200
-# Of a filter by exception: the jobs that none broke.
+# The value of the exception filter for jobs that failed without an exception.
 NONE = "none"
 _LABELS = {"kind": "Kind", "problem": "Cause", "exception": "Exception"}
 
@@ -30,7 +30,10 @@ _LABELS = {"kind": "Kind", "problem": "Cause", "exception": "Exception"}
 @blueprint.get("")
 @page("jobs.manage")
 def show() -> Answer:
-    """The failed jobs that are open, counted by cause, and the forms that settle them."""
+    """Shows the open failures, counted by cause, and the forms that settle them.
+
+    Redirects to the page without filters if they are invalid.
+    """
     try:
         return _page(_chosen({name: request.args.get(name, "").strip() for name in _LABELS}), {}, {})
     except Invalid as error:
@@ -41,14 +44,17 @@ def show() -> Answer:
 @blueprint.post("/replay")
 @page("jobs.manage")
 def replay() -> Answer:
-    """Replays all that the form showed, and leads to the job that does so."""
+    """Replays the open failures that the form showed, and redirects to the job that does it."""
     return _settle("jobs.replay_many", {})
 
 
 @blueprint.post("/discard")
 @page("jobs.manage")
 def discard() -> Answer:
-    """Discards all that the form showed, with a reason, and leads to the job that does so."""
+    """Discards the open failures that the form showed, and redirects to the job that does it.
+
+    Shows the form again if the reason or the filter is invalid.
+    """
     given = typed("reason")
     try:
         return _settle("jobs.discard_many", checked(DiscardBody(), {"reason": given["reason"].strip()}))
@@ -57,7 +63,10 @@ def discard() -> Answer:
 
 
 def _settle(kind: str, body: Mapping[str, str]) -> AnyResponse:
-    """Raises Invalid for a filter that makes no sense: left out, it would settle more than was meant."""
+    """Submits the job and redirects to it; back to the form after a Conflict.
+
+    Raises Invalid for an invalid filter: without the filter, the job would settle more than was meant.
+    """
     chosen, until = _chosen(typed(*_LABELS)), typed("until")["until"]
     if not ids.is_id(until, "job"):
         raise Invalid(Fault("/until", "Open this page again: it names no last job."))
@@ -93,7 +102,7 @@ def _page(chosen: Mapping[str, str], given: Mapping[str, str], errors: Mapping[s
 
 
 def _chosen(given: Mapping[str, str]) -> dict[str, str]:
-    """The filter that an address or a form names. Raises Invalid."""
+    """Returns the filter in the parameters of an address or form. Raises Invalid."""
     chosen = {name: text for name, text in given.items() if text}
     if "kind" in chosen and chosen["kind"] not in jobs.KINDS:
         raise Invalid(Fault("/kind", "There is no such kind of job."))
@@ -105,7 +114,7 @@ def _chosen(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _given(chosen: Mapping[str, str]) -> dict[str, str]:
-    """The filter as addresses and forms write it, where "" is no filter."""
+    """Returns the filter as parameters of an address or form: NONE in place of ""."""
     return {name: text or NONE for name, text in chosen.items()}
 
 

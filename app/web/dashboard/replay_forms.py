@@ -34,7 +34,7 @@ _READERS: Mapping[str, filters.Reader] = {
     "since": filters.time,
     "until": filters.time,
 }
-MOST_VALUES = 100  # values of one name in an address
+MOST_VALUES = 100  # the most values of one name in an address
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,10 @@ def new() -> str:
 @blueprint.post("")
 @page("replays.manage")
 def create() -> AnyResponse:
-    """Starts a replay, and redirects to it."""
+    """Starts a replay, and redirects to it, or to the list if the write is delayed.
+
+    Shows the form again if it has faults; redirects to the form after a Conflict.
+    """
     asked = replay_forms.read(request.form)
     given = typed("per_second", "canary")
     body: dict[str, Any] = {"filter": asked.chosen or {}, "canary": given["canary"] == "true"}
@@ -121,21 +124,21 @@ def show(replay_id: str) -> str | Response:
 @blueprint.post("/<replay_id>/pause")
 @page("replays.manage")
 def pause(replay_id: str) -> AnyResponse:
-    """Pauses the replay."""
+    """Pauses the replay, and redirects to it."""
     return _move(replay_id, "replays.pause", "The replay is paused.")
 
 
 @blueprint.post("/<replay_id>/continue")
 @page("replays.manage")
 def go_on(replay_id: str) -> AnyResponse:
-    """Continues after a pause, or with the rest after the canary."""
+    """Continues after a pause, or with the rest after the canary; redirects to the replay."""
     return _move(replay_id, "replays.continue", "The replay continues.")
 
 
 @blueprint.post("/<replay_id>/abort")
 @page("replays.manage")
 def abort(replay_id: str) -> AnyResponse:
-    """Aborts the replay."""
+    """Aborts the replay, and redirects to it."""
     return _move(replay_id, "replays.abort", "The replay is aborted. Deliveries it had not reached are unchanged.")
 
 
@@ -181,7 +184,7 @@ def _without_causes(asked: Asked) -> dict[str, Any]:
 
 
 def _stopped(asked: Asked) -> list[str]:
-    """The stopped endpoints that the filter names. The same form can enable them."""
+    """Returns the stopped endpoints that the filter names. The same form can enable them."""
     chosen = asked.chosen or {}
     return Endpoint.stopped(workspace_id(), chosen.get("endpoint_ids", ()))
 

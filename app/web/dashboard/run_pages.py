@@ -62,8 +62,8 @@ _OF_STEP = ("automation_id", "version", "step", "at")
 _OTHERS = ("automation_id", "contact_id", "status", "failure")
 _SENT = "{} would be sent again. Tick this if that is meant, or choose a later step."
 _LEFT_OUT = "This does not go with the other filters. It is left out."
-MOST_STEPS = 200  # of a run's log
-MOST_AUTOMATIONS = 50  # that a select offers
+MOST_STEPS = 200  # the most entries of a run's log that are shown
+MOST_AUTOMATIONS = 50  # the most automations that a select offers
 
 
 @blueprint.get("")
@@ -102,23 +102,24 @@ def show(run_id: str) -> str:
 @blueprint.post("/<run_id>/cancel")
 @page("runs.manage")
 def cancel(run_id: str) -> AnyResponse:
-    """Cancels the run."""
+    """Cancels the run, and redirects to it."""
     return _change(run_id, "runs.cancel", "The run is cancelled.")
 
 
 @blueprint.post("/<run_id>/resume")
 @page("runs.manage")
 def resume(run_id: str) -> AnyResponse:
-    """Resumes a run that a member's message has suspended."""
+    """Resumes a run that a member's message has suspended, and redirects to it."""
     return _change(run_id, "runs.resume", "The run continues.")
 
 
 @blueprint.post("/<run_id>/replay")
 @page("runs.manage")
 def replay(run_id: str) -> AnyResponse:
-    """Starts a copy of this run at its first step or at `from_step`, and redirects to it.
+    """Starts a copy of this run at its first step or at `from_step`, and redirects to the copy.
 
-    Asks for confirmation if messages would be sent again.
+    Shows this run again if messages would be sent again, to ask for confirmation, or if `from_step` is invalid.
+    Redirects to this run after a Conflict.
     """
     run = runs.find(workspace_id(), run_id)
     payload = {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}

@@ -46,7 +46,7 @@ _PAGES: Mapping[str, str | None] = {
 
 
 def path_of(found: Found) -> str | None:
-    """Returns the path of the page that shows it; None if there is none, or none any more."""
+    """Returns the path of the page that shows the found resource; None if there is no such page."""
     path = _PAGES[found.type]
     if path is None or (found.parent is None and "{parent}" in path):
         return None

@@ -31,7 +31,7 @@ _LABELS = {"person": "Person", "by": "By", "workspace": "Workspace", **periods.L
 @blueprint.get("/dashboard/audit")
 @staff
 def index() -> str | Response:
-    """The entries that match the filters, newest first, as a page or as a file."""
+    """Lists the entries that match the filters, newest first, as a page or as a file."""
     chosen = filters.read(_READERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "aud"))
     if lists.wanted_format():
@@ -60,7 +60,7 @@ def _fetch(values: Mapping[str, Any], after: str | None, limit: int) -> list[Aud
 
 
 def _workspaces(entries: Sequence[AuditEntry]) -> dict[str, str]:
-    """The names of the entries' workspaces."""
+    """Returns the names of the entries' workspaces, by identifier."""
     wanted = {entry.workspace_id for entry in entries if entry.workspace_id}
     return {each.id: each.name for each in Workspace.select().where(Workspace.id.in_(wanted))} if wanted else {}
 

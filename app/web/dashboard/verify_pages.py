@@ -36,7 +36,7 @@ def show() -> str:
 @blueprint.post("")
 @page("endpoints.see")
 def verify() -> str | tuple[str, int]:
-    """Shows the form with the findings. Changes nothing."""
+    """Shows the form with the findings, or with its faults. Changes nothing."""
     given = typed(*FIELDS)
     try:
         findings = verifications.verify(_received(given, request.form.get("secret", "").strip()))

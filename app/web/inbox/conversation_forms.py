@@ -30,7 +30,10 @@ ANSWER = "conversations.answer"
 @blueprint.post("/write")
 @page(ANSWER, most_bytes=uploads.MOST_FORM_BYTES)
 def write(conversation_id: str) -> Answer:
-    """Sends the answer or adds the note in the form. Responds to scripts with JSON."""
+    """Sends the answer or adds the note in the form, and redirects to the conversation.
+
+    If it is refused, shows the form again. Responds to scripts with JSON.
+    """
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed(*compositions.FIELDS)
     if "insert" in request.form:  # without the script: shows the form again, with the saved reply in it
@@ -55,7 +58,10 @@ def write(conversation_id: str) -> Answer:
 @blueprint.post("/change")
 @page(ANSWER)
 def change(conversation_id: str) -> Answer:
-    """Applies the change of the pressed button."""
+    """Applies the change of the pressed button, and redirects to the conversation.
+
+    The conversation shows the reason of a refusal. Responds to scripts with JSON.
+    """
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed("do", "assignee_id", "label", "until", "zone")
     try:
@@ -79,7 +85,7 @@ def change(conversation_id: str) -> Answer:
 @blueprint.post("/messages/<message_id>/resend")
 @page(ANSWER)
 def resend(conversation_id: str, message_id: str) -> Answer:
-    """Resends a message that failed or whose outcome is unknown."""
+    """Resends a message that failed or whose outcome is unknown; redirects to the conversation."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     message = Message.find(workspace_id(), message_id)
     writes.tell("It is being sent again.", "messages.resend", {"contact_id": message.contact_id}, message.id)
@@ -89,7 +95,7 @@ def resend(conversation_id: str, message_id: str) -> Answer:
 @blueprint.post("/notes/<note_id>/delete")
 @page(ANSWER)
 def delete_note(conversation_id: str, note_id: str) -> Answer:
-    """Deletes a note."""
+    """Deletes a note, and redirects to the conversation."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     writes.tell("The note is deleted.", "notes.delete", {}, Note.find(workspace_id(), note_id).id)
     return back(conversation)

@@ -18,7 +18,10 @@ blueprint = Blueprint("draft_forms", __name__, url_prefix="/workspaces/<workspac
 @blueprint.post("/draft")
 @page("conversations.answer")
 def save(conversation_id: str) -> Response:
-    """Saves the draft under the form's key, and returns whether it did. Support staff have no drafts."""
+    """Saves the draft under the form's key. Returns `is_kept`, as JSON: whether it was saved.
+
+    It is not saved for support staff, who have no drafts.
+    """
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed("kind", "text", "key")
     membership = viewer().membership

@@ -46,7 +46,10 @@ def show(conversation_id: str) -> str:
 @blueprint.post("/messages/<message_id>/later")
 @page(ANSWER)
 def change(conversation_id: str, message_id: str) -> Response:
-    """Changes a scheduled message, sends it at once or deletes it, depending on the button."""
+    """Changes a scheduled message, sends it at once or deletes it, depending on the button.
+
+    Redirects to the conversation, which shows the reason of a refusal. Responds to scripts with JSON.
+    """
     conversation = Conversation.find(workspace_id(), conversation_id)
     message = Message.find(workspace_id(), message_id)
     given = typed("do", "text", "until", "zone")

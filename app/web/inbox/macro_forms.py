@@ -19,7 +19,10 @@ blueprint = Blueprint("macro_forms", __name__, url_prefix="/workspaces/<workspac
 @blueprint.post("/macro")
 @page("conversations.answer")
 def apply(conversation_id: str) -> Response:
-    """Runs all actions of the macro, or none, and says which."""
+    """Runs all actions of the macro, or none, and redirects to the conversation.
+
+    The conversation shows the reason of a refusal. Responds to scripts with JSON.
+    """
     conversation = Conversation.find(workspace_id(), conversation_id)
     try:
         macro = _chosen()

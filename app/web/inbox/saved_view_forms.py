@@ -21,7 +21,10 @@ _NOT_YOURS = "This view is not yours to change."
 @blueprint.post("")
 @page("conversations.answer")
 def create() -> Response:
-    """Saves the list in the address, for the viewer or for the workspace (`shared`). Safe to repeat."""
+    """Saves the list in the address, for the viewer or for the workspace (`shared`).
+
+    Safe to repeat. Redirects to the list, which shows the reason of a refusal.
+    """
     given = typed("name", "shared")
     if given["shared"] and not viewer().may(SHARE):
         raise Forbidden.to(SHARE)
@@ -40,7 +43,7 @@ def create() -> Response:
 @blueprint.post("/<saved_view_id>/rename")
 @page("conversations.answer")
 def rename(saved_view_id: str) -> Response:
-    """Renames the view."""
+    """Renames the view, and redirects to the list, which shows the reason of a refusal."""
     found = SavedView.find(workspace_id(), saved_view_id)
     if not may_change(found):
         flash(_NOT_YOURS, "error")
@@ -56,7 +59,7 @@ def rename(saved_view_id: str) -> Response:
 @blueprint.post("/<saved_view_id>/delete")
 @page("conversations.answer")
 def delete(saved_view_id: str) -> Response:
-    """Deletes the view. Its conversations stay as they are."""
+    """Deletes the view, and redirects to the list. The conversations stay as they are."""
     found = SavedView.find(workspace_id(), saved_view_id)
     if not may_change(found):
         flash(_NOT_YOURS, "error")

@@ -35,7 +35,11 @@ _SAID: Mapping[str, tuple[str, str]] = {
 @blueprint.post("")
 @page("conversations.answer")
 def create() -> Answer:
-    """Applies the change of the pressed button to the ticked conversations, or to the whole view."""
+    """Applies the change of the pressed button to the ticked conversations, or to the whole view.
+
+    Redirects to the list, or to the progress if the change has not ended. The list shows the reason of a refusal.
+    Responds to scripts with JSON.
+    """
     try:
         selection = _begin(typed("do", "assignee_id", "label", "until", "zone", "all"))
     except (Invalid, Conflict) as error:
@@ -75,7 +79,7 @@ def show(selection_id: str) -> str:
 @blueprint.post("/<selection_id>/stop")
 @page("conversations.answer")
 def stop(selection_id: str) -> Answer:
-    """Ends the change where it is; one that has ended stays so."""
+    """Ends the change where it is, and redirects to its progress. Safe to repeat."""
     selection = Selection.find(workspace_id(), selection_id)
     selections.stop(selection)
     return redirect(views.asked_for().address("selection_pages.show", selection_id=selection.id), 303)

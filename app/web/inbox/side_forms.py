@@ -29,7 +29,7 @@ blueprint = Blueprint("side_forms", __name__, url_prefix="/workspaces/<workspace
 
 EDIT = "contacts.edit"
 MOST_HAPPENED = 20
-# Timeline entries about the contact. All others are technical.
+# The kinds of timeline entries that are about the contact. All others are technical.
 _TELLING = ("event", "run")
 _CHANGES: Mapping[str, tuple[str, str]] = {
     "resume": ("runs.resume", "The run continues."),
@@ -40,7 +40,10 @@ _CHANGES: Mapping[str, tuple[str, str]] = {
 @blueprint.post("")
 @page(EDIT)
 def change(conversation_id: str) -> Answer:
-    """Saves the fields that differ, unless somebody else has changed the contact meanwhile."""
+    """Saves the fields that differ, unless somebody else has changed the contact meanwhile.
+
+    Like all forms here, redirects to the conversation; shows it again if the form is refused. Scripts get the pane.
+    """
     conversation, contact = _found(conversation_id)
     given = contact_forms.sent(contact)
     try:

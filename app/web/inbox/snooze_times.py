@@ -15,7 +15,7 @@ from app.errors import Fault, Invalid
 CHOICES = ("in 1 hour", "in 4 hours", "tomorrow 9:00", "monday 9:00", "in 1 week")
 LONGEST = 60
 _UNKNOWN = "This is no time that is understood. Write it as “tomorrow 9:00”, “in 2 hours” or “2026-12-24 10:00”."
-# An hour without minutes: "tomorrow 9", "monday at 17".
+# Matches an hour without minutes: "tomorrow 9", "monday at 17".
 _HOUR = re.compile(r"^(?!in\b)(.*[a-z] )(?:at )?(\d{1,2})$", re.ASCII)
 
 

@@ -44,7 +44,7 @@ class Thread:
 
 
 def read(conversation: Conversation, before: str | None = None) -> Thread:
-    """Reads the newest messages, or those before a position, and the notes between them."""
+    """Reads the newest messages, or the messages before a position, with the notes between them."""
     until, last_id = positions.read(before) or (None, None)
     found: list[Any] = Message.latest(conversation.id, until, last_id, MESSAGES + 1, with_scheduled=False)
     has_more, shown = len(found) > MESSAGES, found[:MESSAGES]

@@ -34,7 +34,7 @@ MOST_AUTOMATIONS = 500
 @blueprint.get("")
 @page("macros.see")
 def index() -> str:
-    """Lists the macros, newest first; with `q`, those that match."""
+    """Lists the macros, newest first; with `q`, only macros that match."""
     given = lists.filters("q")
     found = lists.sliced(partial(Macro.newest, workspace_id(), given.get("q")))
     return render_template("macros/index.html", page=found, given=given, summary_of=macro_forms.summary_of)
@@ -50,7 +50,10 @@ def new() -> str:
 @blueprint.post("/new")
 @page("macros.manage")
 def create() -> Answer:
-    """Creates the macro, or changes the form's rows."""
+    """Creates the macro and redirects to the list, or changes the form's rows.
+
+    If it is refused, shows the form again.
+    """
     return _save(None)
 
 
@@ -65,14 +68,14 @@ def edit(macro_id: str) -> str:
 @blueprint.post("/<macro_id>")
 @page("macros.manage")
 def update(macro_id: str) -> Answer:
-    """Changes the macro, or the form's rows."""
+    """Changes the macro, or the form's rows. Responds like `create`."""
     return _save(Macro.find(workspace_id(), macro_id))
 
 
 @blueprint.post("/<macro_id>/delete")
 @page("macros.manage")
 def delete(macro_id: str) -> Response:
-    """Deletes the macro."""
+    """Deletes the macro, and redirects to the list, which shows a Conflict."""
     macro = Macro.find(workspace_id(), macro_id)
     writes.tell(f"The macro “{macro.name}” was deleted.", "macros.delete", {}, macro.id)
     return to("macro_pages.index")

@@ -22,7 +22,7 @@ from app.web.forms import typed, typed_all
 
 # How many contacts a preview offers: the newest.
 MOST_CONTACTS = 20
-# Names that a text can use, as they are written in it.
+# The placeholders that a text can contain, such as `{{ contact.first_name }}`.
 NAMES = [f"{{{{ {noun}.{name} }}}}" for noun, names in renderings.NAMES.items() for name in names or ()]
 
 

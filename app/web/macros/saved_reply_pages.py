@@ -26,7 +26,7 @@ blueprint = Blueprint("saved_reply_pages", __name__, url_prefix="/workspaces/<wo
 @blueprint.get("")
 @page("macros.see")
 def index() -> str:
-    """Lists the saved replies, newest first; with `q`, those that match."""
+    """Lists the saved replies, newest first; with `q`, only replies that match."""
     given = lists.filters("q")
     found = lists.sliced(partial(SavedReply.newest, workspace_id(), given.get("q")))
     return render_template("saved_replies/index.html", page=found, given=given)
@@ -42,7 +42,10 @@ def new() -> str:
 @blueprint.post("/new")
 @page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
 def create() -> Answer:
-    """Creates the saved reply, or shows a preview."""
+    """Creates the saved reply and redirects to the list, or shows a preview.
+
+    If it is refused, shows the form again.
+    """
     return _save(None)
 
 
@@ -57,14 +60,14 @@ def edit(saved_reply_id: str) -> str:
 @blueprint.post("/<saved_reply_id>")
 @page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
 def update(saved_reply_id: str) -> Answer:
-    """Changes the saved reply, or shows a preview."""
+    """Changes the saved reply, or shows a preview. Responds like `create`."""
     return _save(SavedReply.find(workspace_id(), saved_reply_id))
 
 
 @blueprint.post("/<saved_reply_id>/delete")
 @page("macros.manage")
 def delete(saved_reply_id: str) -> Response:
-    """Deletes the saved reply."""
+    """Deletes the saved reply, and redirects to the list, which shows a Conflict."""
     reply = SavedReply.find(workspace_id(), saved_reply_id)
     writes.tell(f"The saved reply /{reply.shortcut} was deleted.", "saved_replies.delete", {}, reply.id)
     return to("saved_reply_pages.index")

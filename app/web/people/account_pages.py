@@ -23,7 +23,10 @@ def show() -> str:
 @blueprint.post("/password")
 @signed_in
 def change_password() -> Response | tuple[str, int]:
-    """Changes the password. Ends all sessions, and starts a new one for this browser."""
+    """Changes the password. Ends all sessions, and starts a new one for this browser.
+
+    Redirects to the account. Shows the form again if it has faults, or with 429 after too many wrong passwords.
+    """
     current, password = request.form.get("current", ""), request.form.get("password", "")
     if password != request.form.get("repeated", ""):
         return _page({"repeated": "This is not the same as above."}), 422
@@ -46,7 +49,10 @@ def change_password() -> Response | tuple[str, int]:
 @blueprint.post("/sessions/<session_id>/end")
 @signed_in
 def end_session(session_id: str) -> Response:
-    """Ends one of the viewer's sessions. Ending this one signs out."""
+    """Ends one of the viewer's sessions, and redirects to the account.
+
+    Ending this session signs out, and redirects to the sign-in form. Raises NotFound for an ended session.
+    """
     signed = viewer().signed
     if session_id not in {each.id for each in sessions.of(signed.account_id)}:
         raise NotFound("This session has ended already.")
@@ -61,7 +67,7 @@ def end_session(session_id: str) -> Response:
 @blueprint.post("/sessions/end-others")
 @signed_in
 def end_other_sessions() -> Response:
-    """Ends all of the viewer's sessions except this one."""
+    """Ends all of the viewer's sessions except this one, and redirects to the account."""
     signed = viewer().signed
     sessions.end_all(signed.account_id, except_=signed.session_id)
     flash("All other sessions were ended.", "good")
@@ -71,7 +77,7 @@ def end_other_sessions() -> Response:
 @blueprint.post("/email")
 @signed_in
 def choose_email() -> Response:
-    """Stores whether the viewer gets notifications by e-mail."""
+    """Stores whether the viewer gets notifications by e-mail, and redirects to the account."""
     wanted = request.form.get("wants_email") == "true"
     notifications.want_email(viewer().signed.account_id, wanted)
     flash("You get notifications by e-mail." if wanted else "You get no notifications by e-mail.", "good")

@@ -25,7 +25,10 @@ def ask() -> str:
 @blueprint.post("/forgotten")
 @public
 def send() -> str | tuple[str, int, dict[str, str]]:
-    """Arranges an e-mail with the link. The response is the same for every address."""
+    """Arranges an e-mail with the link. The response is the same for every address.
+
+    Shows the form again, with 429, after too many requests.
+    """
     email = request.form.get("email", "").strip()[:LONGEST_EMAIL]
     try:
         sign_ins.count_request(request.remote_addr or "")
@@ -54,7 +57,10 @@ def open_link(token: str) -> str | tuple[str, int]:
 @blueprint.post("/links/<token>")
 @public
 def use_link(token: str) -> Response | str | tuple[str, int]:
-    """Sets the password, or joins the workspace, once."""
+    """Sets the password and signs in, or joins the workspace; redirects to the first page.
+
+    Works once: after that, responds with 404. If it is refused, shows the form again.
+    """
     password, repeated = request.form.get("password", ""), request.form.get("repeated", "")
     try:
         link = links.find(token)

@@ -27,9 +27,9 @@ def show() -> str | AnyResponse:
 @blueprint.post("/sign-in")
 @public
 def sign_in() -> AnyResponse:
-    """Signs in, and redirects to the page that was wanted.
+    """Signs in, and redirects to the page that was asked for.
 
-    After a refusal, the form keeps the e-mail address.
+    If it is refused (422, 429 or 503), shows the form again with the e-mail address.
     """
     email, password = request.form.get("email", ""), request.form.get("password", "")
     try:
@@ -47,7 +47,7 @@ def sign_in() -> AnyResponse:
 @blueprint.post("/sign-out")
 @signed_in
 def sign_out() -> AnyResponse:
-    """Ends the session."""
+    """Ends the session, and redirects to the form."""
     sessions.end(viewer().signed.session_id)
     access.sign_out()
     return redirect(url_for("sign_ins.show"), 303)

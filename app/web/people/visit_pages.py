@@ -16,7 +16,7 @@ blueprint = Blueprint("visit_pages", __name__, url_prefix="/workspaces/<workspac
 @blueprint.post("/begin")
 @page("dashboard.see")
 def begin() -> Response:
-    """Begins a visit, and redirects back."""
+    """Begins a visit, and redirects back to the page, which shows what is wrong with the reason."""
     signed = viewer().signed
     try:
         visits.begin(signed.account_id, workspace_id(), request.form.get("reason", ""), request.form.get("ticket", ""))
@@ -28,7 +28,7 @@ def begin() -> Response:
 @blueprint.post("/end")
 @page("dashboard.see")
 def end() -> Response:
-    """Ends the visit. Safe to repeat."""
+    """Ends the visit, and redirects to the dashboard. Safe to repeat."""
     if (visit := viewer().visit) is not None:
         visits.end(visit.id)
     return redirect(_dashboard(), 303)

@@ -53,7 +53,7 @@ def over_time(report: Report) -> list[Chart]:
 
 
 def week(found: Mapping[tuple[int, int], Counter[str]], measure: str) -> list[tuple[str, list[Cell]]]:
-    """Returns the name and the 24 hours of each day of the week."""
+    """Returns each weekday's name and its 24 hourly cells of `measure`, shaded up to the highest."""
     highest = max((counts[measure] for counts in found.values()), default=0)
 
     def cell(day: int, hour: int) -> Cell:

@@ -33,7 +33,7 @@ def given() -> dict[str, Any]:
 
 
 def given_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the same for the settings of a channel."""
+    """Returns the choice and the ticked members of a channel's settings, like `given`."""
     if settings.get("assignment") != "balanced":
         return {"assignment": "none", "member_ids": []}
     chosen = settings.get("member_ids")

@@ -22,7 +22,7 @@ class Field:
     wrong: str
     belongs_to: Literal["settings", "credentials"] = "credentials"
     is_list: bool = False
-    # For a number: the default.
+    # The default of a number field.
     otherwise: int | None = None
 
 

@@ -55,7 +55,10 @@ def enter(kind: str) -> str:
 @blueprint.post("/new/<kind>")
 @page("channels.manage")
 def create(kind: str) -> Answer:
-    """Creates the channel. Shows a web chat's secret, in this response only."""
+    """Creates the channel, and redirects to it.
+
+    For a web chat, shows its secret instead, in this response only. If it is refused, shows the form again.
+    """
     form = _form_of(kind)
     given = typed("name", "reopen") | channel_forms.given(form, "settings", "credentials") | channel_assignments.given()
     body = {"kind": kind, "name": given["name"]}
@@ -97,7 +100,7 @@ def edit(channel_id: str) -> str:
 @blueprint.post("/<channel_id>/edit")
 @page("channels.manage")
 def update(channel_id: str) -> Answer:
-    """Changes the channel."""
+    """Changes the channel, and redirects to it. If refused, shows the form again."""
     channel = Channel.find(workspace_id(), channel_id)
     form = channel_forms.form_of(channel.kind)
     given = typed("name", "reopen") | channel_forms.given(form, "settings") | channel_assignments.given()
@@ -113,7 +116,10 @@ def update(channel_id: str) -> Answer:
 @blueprint.post("/<channel_id>/reauthorize")
 @page("channels.manage")
 def reauthorize(channel_id: str) -> Answer:
-    """Replaces the credentials. A web chat gets a new secret, which is shown in this response only."""
+    """Replaces the credentials, and redirects to the channel, or shows the channel's form again.
+
+    A web chat gets a new secret, which only this response shows.
+    """
     channel = Channel.find(workspace_id(), channel_id)
     kind, form = channels.kind_of(channel), channel_forms.form_of(channel.kind)
     given = channel_forms.part(form, "credentials", channel_forms.given(form, "credentials")) or None
@@ -132,7 +138,7 @@ def reauthorize(channel_id: str) -> Answer:
 @blueprint.post("/<channel_id>/delete")
 @page("channels.manage")
 def delete(channel_id: str) -> Response:
-    """Deletes the channel."""
+    """Deletes the channel, and redirects to the list; to the channel after a Conflict."""
     exists = partial(Channel.find, workspace_id(), channel_id)
     done = "The channel was deleted. Its conversations are closed, and messages that waited have failed."
     if not writes.tell(done, "channels.delete", {}, channel_id, exists):

@@ -46,7 +46,10 @@ def new() -> str:
 @blueprint.post("/new")
 @page("endpoints.manage")
 def create() -> Answer:
-    """Creates the endpoint and shows its secret, in this response only."""
+    """Creates the endpoint and shows its secret, in this response only.
+
+    If it is refused, shows the form again.
+    """
     given = _given()
     try:
         fields = checked(EndpointCreate(), _body(given))
@@ -83,7 +86,7 @@ def edit(endpoint_id: str) -> str:
 @blueprint.post("/<endpoint_id>/edit")
 @page("endpoints.manage")
 def update(endpoint_id: str) -> Answer:
-    """Changes the endpoint."""
+    """Changes the endpoint, and redirects to it. If refused, shows the form again."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     given = _given()
     try:
@@ -97,7 +100,10 @@ def update(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/rotate-secret")
 @page("endpoints.manage")
 def rotate(endpoint_id: str) -> Answer:
-    """Rotates the secret and shows the new one, in this response only."""
+    """Rotates the secret and shows the new one, in this response only.
+
+    After a Conflict, redirects to the endpoint.
+    """
     endpoint, secret = Endpoint.find(workspace_id(), endpoint_id), endpoints.new_secret()
     payload = {"sealed_secret": endpoints.seal(secret)}
     try:
@@ -110,7 +116,10 @@ def rotate(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/test")
 @page("endpoints.manage")
 def test(endpoint_id: str) -> Answer:
-    """Sends a sample to the endpoint, and redirects to its delivery."""
+    """Sends a sample to the endpoint, and redirects to its delivery.
+
+    If it is refused, redirects to the endpoint, which shows the reason.
+    """
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     try:
         fields = checked(EndpointTest(), typed("kind"))
@@ -125,7 +134,7 @@ def test(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/enable")
 @page("endpoints.manage")
 def enable(endpoint_id: str) -> Answer:
-    """Enables the endpoint, and releases its held deliveries if the form says so."""
+    """Enables the endpoint, and redirects to it. Releases held deliveries if the form says so."""
     endpoint, is_released = Endpoint.find(workspace_id(), endpoint_id), request.form.get("release_held") == "true"
     done = "The endpoint is active." + (" Held deliveries go out, oldest first." if is_released else "")
     writes.tell(done, "endpoints.enable", checked(EnableBody(), {"release_held": is_released}), endpoint.id)
@@ -135,7 +144,7 @@ def enable(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/delete")
 @page("endpoints.manage")
 def delete(endpoint_id: str) -> Answer:
-    """Deletes the endpoint."""
+    """Deletes the endpoint, and redirects to the list; to the endpoint after a Conflict."""
     exists = partial(Endpoint.find, workspace_id(), endpoint_id)
     done = "The endpoint was deleted. Its unfinished deliveries are cancelled."
     if not writes.tell(done, "endpoints.delete", {}, endpoint_id, exists):

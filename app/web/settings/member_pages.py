@@ -41,7 +41,10 @@ def index() -> str:
 @blueprint.post("/invite")
 @page("members.manage")
 def invite() -> Answer:
-    """Invites somebody by e-mail. If no e-mail can be sent, shows the link, in this response only."""
+    """Invites somebody by e-mail, and redirects to the members.
+
+    If no e-mail can be sent, shows the link, in this response only. If it is refused, shows the form again.
+    """
     email, role = request.form.get("email", "").strip(), request.form.get("role", "")
     try:
         with transaction():
@@ -60,14 +63,14 @@ def invite() -> Answer:
 @blueprint.post("/invitations/<link_id>/renew")
 @page("members.manage")
 def renew(link_id: str) -> Answer:
-    """Replaces the link of an invitation, and shows the new one."""
+    """Replaces the link of an invitation, and shows the new one, in this response only."""
     return _link(links.replace(workspace_id(), link_id, viewer().actor_id))
 
 
 @blueprint.post("/invitations/<link_id>/withdraw")
 @page("members.manage")
 def withdraw(link_id: str) -> Response:
-    """Withdraws an invitation. Safe to repeat."""
+    """Withdraws an invitation, and redirects to the members. Safe to repeat."""
     links.withdraw(workspace_id(), link_id, viewer().actor_id)
     return _done("The invitation was withdrawn.")
 
@@ -75,7 +78,10 @@ def withdraw(link_id: str) -> Response:
 @blueprint.post("/<member_id>/work")
 @page("availability.manage")
 def change_work(member_id: str) -> Answer:
-    """Changes a member's availability, and the most open conversations that they are assigned."""
+    """Changes a member's availability, and the most open conversations that they are assigned.
+
+    Redirects to the members. If it is refused, shows the page again.
+    """
     members.find(workspace_id(), member_id)
     given = typed("availability", "was", "capacity")
     try:
@@ -93,7 +99,7 @@ def change_work(member_id: str) -> Answer:
 @blueprint.post("/<member_id>/role")
 @page("members.manage")
 def change_role(member_id: str) -> Response:
-    """Changes a member's role."""
+    """Changes a member's role, and redirects to the members, which show a refusal."""
     try:
         members.change_role(workspace_id(), member_id, request.form.get("role", ""), viewer().actor_id)
     except (Conflict, Invalid) as error:
@@ -104,7 +110,10 @@ def change_role(member_id: str) -> Response:
 @blueprint.post("/<member_id>/remove")
 @page("members.manage")
 def remove(member_id: str) -> Response:
-    """Removes a member."""
+    """Removes a member, and redirects to the members, which show a Conflict.
+
+    Viewers who remove themselves are redirected to the choice of workspaces.
+    """
     try:
         departures.remove(workspace_id(), member_id, viewer().actor_id)
     except Conflict as error:

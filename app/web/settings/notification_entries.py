@@ -1,4 +1,4 @@
-"""Notifications in lists. Those about a conversation show the contact's name and last message."""
+"""Notifications in lists. If about a conversation, they show the contact and last message."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Entry:
 
     @property
     def path(self) -> str:
-        """The address of the page about it."""
+        """The path of the page about the notification's subject."""
         return notifications.path(self.notification)
 
     @property
     def plainly(self) -> str:
-        """What happened, without names and texts."""
+        """Says what happened, without names and texts."""
         one = self.notification
         return notifications.headline(one.kind, one.detail, one.amount)
 
@@ -45,7 +45,7 @@ class Entry:
 
     @property
     def sentence(self) -> str:
-        """What happened, with the contact's name."""
+        """Says what happened, with the contact's name."""
         return self.row.name.join(self.around_name) if self.row else self.plainly
 
 

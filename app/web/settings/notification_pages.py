@@ -43,7 +43,7 @@ def index() -> str:
 @blueprint.get(f"{W}/bell")
 @page("notifications.see")
 def show_bell() -> str:
-    """Renders the bell with the newest unread notifications, and those for the browser to show."""
+    """Renders the bell: the newest unread notifications, and notifications for the browser to show."""
     member = _member()
     if member is None:
         return render_template("notifications/bell.html")
@@ -65,7 +65,10 @@ def show_bell() -> str:
 @blueprint.post(f"{W}/read")
 @page("notifications.see")
 def mark_read() -> Response:
-    """Marks notifications as read, up to the newest one that the page showed."""
+    """Marks notifications as read, up to the newest one that the page showed.
+
+    Redirects to the list.
+    """
     until = request.form.get("until", "")
     if (membership := viewer().membership) is not None and ids.is_id(until, "ntf"):
         notifications.mark_read(membership.member_id, until)
@@ -90,7 +93,7 @@ def show_choices() -> str:
 @blueprint.post(f"{W}/choices")
 @page("notifications.see")
 def choose() -> Response:
-    """Stores the viewer's preferences. Safe to repeat."""
+    """Stores the viewer's preferences, and redirects to them. Safe to repeat."""
     if (membership := viewer().membership) is not None:
         chosen, shows_texts = request.form.getlist("chosen"), request.form.get("shows_texts") == "true"
         notification_kinds.choose(membership.member_id, chosen, shows_texts=shows_texts)

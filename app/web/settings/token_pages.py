@@ -48,7 +48,10 @@ def new() -> str:
 @blueprint.post("/new")
 @page("tokens.manage")
 def create() -> Answer:
-    """Creates the token and shows it, in this response only. A second click creates none."""
+    """Creates the token and shows it, in this response only. A second click creates none (409).
+
+    Shows the form again if it has faults.
+    """
     given, ticked = typed("name", "access", "expires", "token_id"), typed_all("restrictions")
     try:
         token = _issue(given, ticked)
@@ -62,7 +65,7 @@ def create() -> Answer:
 @blueprint.post("/<token_id>/revoke")
 @page("tokens.manage")
 def revoke(token_id: str) -> Response:
-    """Revokes the token. Safe to repeat."""
+    """Revokes the token, and redirects to the list. Safe to repeat."""
     tokens.revoke(token_id, workspace_id(), viewer().actor_id)
     return to("token_pages.index", "The token was revoked. Programs that still use it are refused from now on.")
 

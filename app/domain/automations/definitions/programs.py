@@ -53,7 +53,10 @@ def compile(definition: Mapping[str, Any]) -> Program:
 
 
 def _add(listed: Sequence[Mapping[str, Any]], after: str | None, steps: dict[str, Step]) -> str | None:
-    """Adds a list's steps and nested ones. Returns the first step, or `after` if the list is empty."""
+    """Adds the steps of a list, and the steps nested in them, to `steps`.
+
+    Returns the identifier of the first step. If the list is empty, returns `after`: the step that follows the list.
+    """
     for given in reversed(listed):
         kind = KINDS[given["kind"]]
         fields = {name: value for name, value in given.items() if name not in ("id", "kind", *kind.lists)}

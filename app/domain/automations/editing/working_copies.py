@@ -66,7 +66,8 @@ def current(automation: Automation) -> Copy:
     if found is None:
         return Copy(automation, automation.definition, 0)
     if found.seen != step_trees.print_of(automation.definition):
-        # The next change records this state. Until then, everybody sees the old revision.
+        # The definition was changed elsewhere. The next edit stores it as a state. Until then, it is shown under the
+        # old revision number.
         return Copy(automation, automation.definition, found.revision, undoes=_state(automation, found.state))
     near = _near(found)
     return _copy(automation, found, near)

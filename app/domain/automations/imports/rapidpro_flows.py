@@ -70,7 +70,7 @@ class _Flow:
         self._reading = Reading(
             self._table, self._ledger, uses_categories=b".category" in written or b"has_category" in written
         )
-        # Whether the reply is named anywhere except in the router that waits for it.
+        # Whether `@input` is used anywhere except as the operand of a router.
         self._keeps_input = len(_INPUT.findall(written)) > written.count(b'"operand":"@input')
         self._triggers: list[Mapping[str, Any]] = []
 

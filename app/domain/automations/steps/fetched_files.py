@@ -78,7 +78,10 @@ def awaited(moment: Moment, conversation: Conversation) -> Wait | None:
 
 
 def attached(moment: Moment, message_id: str) -> list[dict[str, Any]]:
-    """Returns the fetched files as `attachments`, and assigns them to the message. Raises Invalid."""
+    """Attaches the fetched files to the message, and returns its `attachments`.
+
+    Returns [] if a file has expired. Raises Invalid and Busy.
+    """
     files = [file.id for file in _files(moment)]
     return media.claim_uploads(moment.unit, moment.run.workspace_id, files, message_id)
 

@@ -58,10 +58,10 @@ class Adoption:
 
 
 def adopt(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> Adoption:
-    """Returns the adoption of an automation. `names`: the names of identifiers at its origin. Raises Unreadable.
+    """Returns the adoption of an automation. `names`: the names of identifiers at its origin.
 
-    With `is_chosen`, takes the replacements from the form's fields `use`; otherwise those with the same identifier or
-    name.
+    With `is_chosen`, takes the replacements from the form's fields `use`; otherwise resources with the same identifier
+    or name. Raises Unreadable.
     """
     given = typed_all("use") if is_chosen else []
     named = named_resources.named(imported)

@@ -40,7 +40,10 @@ def new() -> str:
 # A larger limit than the file's, so that a file that is too large gets an error at its field.
 @page("automations.manage", most_bytes=4 * MOST_BYTES)
 def create() -> Answer:
-    """Shows what the file would become; with `create`, creates the draft and redirects to it."""
+    """Shows what the file would become; with `create`, creates the draft and redirects to it.
+
+    Shows the form again, with 422, if the file cannot be read.
+    """
     given = typed("text", "flow", "shown", "name", "create")
     raw = next((each.stream.read(MOST_BYTES + 1) for each in uploads.given("file")), given["text"])
     number = _number(given["flow"])
