@@ -9,7 +9,7 @@ from typing import Any
 import marshmallow
 from marshmallow import ValidationError, fields
 
-from app.errors import Fault, Invalid, pointer_to
+from app.errors import MAX_FAULTS, Fault, Invalid, pointer_to
 from app.lib.nearest_names import meant_or_listed
 from app.lib.schemas import UNKNOWN
 
@@ -27,7 +27,9 @@ def load(schema: marshmallow.Schema, value: dict[str, Any]) -> Any:
     """Validates and converts `value` by `schema`. Raises Invalid, with a pointer to each fault."""
     if len(value) > _MANY and schema.unknown == marshmallow.RAISE:
         known = {field.data_key or name for name, field in schema.load_fields.items()}
-        raise Invalid(*(Fault(pointer_to(key), UNKNOWN) for key in value if key not in known))
+        unknown = [key for key in value if key not in known]
+        shown = [Fault(pointer_to(key), UNKNOWN) for key in unknown[:MAX_FAULTS]]
+        raise Invalid(*shown, *shown[-1:] * (len(unknown) - len(shown)))  # the others are only counted
     try:
         return schema.load(value)
     except ValidationError as error:
