@@ -47,8 +47,8 @@ class ReportQuery(Query):
 def report_conversations(query: dict[str, Any]) -> Response:
     """Report on messages and conversations: how many, and how long answers took.
 
-    Covers up to 366 days, and costs the same for any number of messages. New events are included after about ten
-    seconds.
+    Covers up to 366 days, and its cost does not grow with the number of messages. Includes events after
+    about ten seconds.
     """
     workspace_id = caller().workspace_id
     zone = first_known(query.get("time_zone") or workspaces.find(workspace_id).timezone)

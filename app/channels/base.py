@@ -228,7 +228,7 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """The arrivals in a genuine webhook, in its order, without those of groups. Raises BadPayload."""
+        """Returns the arrivals in a genuine webhook, in its order. Leaves out groups. Raises BadPayload."""
         raise NotImplementedError
 
     def locating(self, account: Account, media: Media) -> Request:

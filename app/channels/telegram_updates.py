@@ -25,7 +25,7 @@ _PRESS = "press:"
 
 
 def read(body: bytes) -> Arrival | None:
-    """Returns the arrival in an update; None for others, such as those of groups. Raises BadPayload."""
+    """Returns the arrival in an update; None if it has none, as in a group. Raises BadPayload."""
     try:
         update = json.loads(body)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Verdicts on answers that are the same for all providers."""
+"""Verdicts on answers that all providers give alike."""
 
 from __future__ import annotations
 

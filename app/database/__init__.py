@@ -270,7 +270,7 @@ def which_hold(conditions: Sequence[str]) -> set[str]:
 
 
 def now() -> datetime:
-    """Returns the time on the database's clock, which is the same for all machines."""
+    """Returns the time on the database's clock, which all machines share."""
     return rows("SELECT now()")[0][0]  # type: ignore[no-any-return]
 
 

@@ -110,7 +110,7 @@ def find_version(automation: Automation, number: int) -> AutomationVersion | Non
 
 
 def unpublish(change: Change) -> Effect:
-    """Refuses starts from now on. Existing runs continue, also those that a pause holds.
+    """Refuses starts from now on. Existing runs continue, also runs that a pause holds.
 
     Raises NotFound, and Conflict if no version is published.
     """

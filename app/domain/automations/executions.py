@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 BATCH = 100
 # The pause before retrying runs whose contacts another transaction has locked.
 BUSY_SECONDS = 0.005
-# A run fails after so many workers have died while working on it alone.
+# A run fails after this many workers have died while working on it alone.
 MOST_DEATHS = 3
 _BROKEN = "A fault of Bellhop's stopped this run. Support can see why."
 

@@ -43,7 +43,7 @@ class Chain:
 
 
 def caused(definitions: Iterable[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
-    """Returns what runs of these may start: keys of listeners, prefixes of keys, and automations."""
+    """Returns what runs of the definitions may start: listeners' keys, prefixes of keys, automations."""
     causes = [cause for definition in definitions for cause in _causes(compile(definition))]
     keys = {key for each in causes if each.event for key in (each.event, f"{each.event}:{each.what or ''}")}
     any_tag = {f"{each.event}:" for each in causes if each.event and each.field == "tag" and each.what is None}

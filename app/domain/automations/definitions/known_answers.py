@@ -23,7 +23,7 @@ _CHECKED = {
 
 
 def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
-    """The answers that come only from buttons of these steps. Labels with templates are left out."""
+    """Returns the answers that only buttons of the steps give. Leaves out labels with templates."""
     found: dict[str, dict[str, tuple[str, str]]] = {}
     open_names: set[str] = set()
     for step in steps:

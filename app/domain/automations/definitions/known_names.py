@@ -45,7 +45,7 @@ def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str
 
 
 def of_events(events: Iterable[str]) -> Names:
-    """Returns the names for conditions that are evaluated when one of these kinds of events happens."""
+    """Returns the names that a condition knows when an event of one of the kinds happens."""
     return {"contact": CONTACT, "conversation": _CONVERSATION, "trigger": {"event": _event(frozenset(events))}}
 
 
@@ -112,7 +112,7 @@ def _unknown(before: Sequence[str], name: str, known: Names) -> str:
 
 @lru_cache(1_000)
 def _event(kinds: frozenset[str]) -> Names:
-    """Returns the members of these events' bodies, including those of their resources."""
+    """Returns the members of the events' bodies, with the members of their resources."""
     data: dict[str, Names | None] = {}
     for kind in sorted(kinds):
         for name, value in catalogue.KINDS[kind].sample().items():

@@ -13,7 +13,7 @@ Check = Callable[[dict[str, Any], str], Iterator[Fault]]
 
 
 def faults(steps: Any, at: str, depth: int, check: Check) -> Iterator[Fault]:
-    """Yields the faults of the list at `at`. `check` yields those of a step and its nested lists."""
+    """Yields the faults of the list at `at`. `check` yields the faults of a step and its nested lists."""
     if not isinstance(steps, list):
         yield Fault(at, "Give a list of steps.")
     elif depth > DEEPEST:

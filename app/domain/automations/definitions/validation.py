@@ -30,7 +30,7 @@ from app.lib.nearest_names import meant
 from app.lib.templates import Budget, Overspent
 
 MOST_EXITS = 20
-# Compiling a regular expression takes as long as reading so many words.
+# Compiling a regular expression costs as much as reading this many words of tags.
 _WORDS_OF_MATCHES = 25
 _TOO_MUCH = (
     "The tags, regular expressions and comparisons with buttons of all steps have more than {:,} parts together. Use"
