@@ -1,17 +1,19 @@
-"""Mail: work that waits in a table, claimed under a lease, its outcome recorded only under the claim.
+"""Mail: rows of a table that wait for work.
 
-A mailbox is all the mail of one owner: the writes of a workspace, the deliveries of an endpoint. Its columns:
+A worker claims rows under a lease, and records each outcome only while the claim is the row's last.
 
-- `due_at`: since when a row may be claimed. A finished row has none, and neither has one that waits for a later time
-  (`waking.py`): that is not mail yet.
-- `leased_until`: a claim sets it, recording the outcome clears it. A row whose worker died can be claimed again when
-  its lease ends. No index has this column, so a claim writes no index entry.
-- `claim`: the number a row was last claimed under, which fences its outcome: a stale worker changes nothing.
+A mailbox is all the mail of one owner, such as the writes of a workspace or the deliveries of an endpoint. Columns:
 
-Mail is `exclusive` (one worker at a time has the mailbox, and nothing in it overtakes) or shared (several workers may,
-and what waits blocks nothing else).
+- `due_at`: since when a row can be claimed. It is null in a finished row, and in a row that waits for a later time,
+  which is not mail yet (`waking.py`).
+- `leased_until`: a claim sets it, and recording the outcome clears it. If a worker dies, the row can be claimed again
+  when its lease ends. No index contains this column, so a claim writes no index entry.
+- `claim`: the number of the row's last claim. It fences outcomes: a stale worker, with an older claim, changes nothing.
 
-Bells (`app/bells`) only say where to look, and the scheduler looks where no bell was heard.
+A mailbox is `exclusive` or shared. One worker at a time has an exclusive mailbox, and takes its rows in order. Several
+workers may have a shared mailbox, and a row that waits blocks no other.
+
+Bells (`app/bells`) only say where to look. The scheduler looks where no bell was heard.
 """
 
 from __future__ import annotations

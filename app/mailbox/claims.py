@@ -1,4 +1,4 @@
-"""Claims: a row is one worker's until its outcome is recorded, it is released, or its lease ends."""
+"""Claims: give a worker rows until it records or releases them, or their lease ends."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from app.mailbox.mail import Claimed, Mail
 
 log = structlog.get_logger(__name__)
 
-# Lease of exclusive mail. A batch under way is also protected by its lock, so this only bounds how long the mail of a
-# dead worker waits.
+# The lease of mail that `serving.py` claims. The transaction that works on an exclusive mailbox also locks it, so there
+# the lease only bounds how long the mail of a dead worker waits.
 LEASE_SECONDS = 5
 
 
 def claim(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:
-    """Claims up to that many due rows of each owner, in their order.
+    """Claims up to `rooms` due rows of each owner, in the order of the mail.
 
-    Of an exclusive mailbox nothing is claimed while another worker has a lease on any of it, or is recording.
+    In an exclusive mailbox, another worker's lease blocks all rows; with `is_overtaken`, only those from the leased row
+    on. Nothing is claimed from it while another worker claims or records.
     """
     if not rooms:
         return []
@@ -30,18 +31,22 @@ def claim(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Cl
 
 
 def claim_exclusive(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> tuple[list[str], list[Claimed]]:
-    """The same for exclusive mail, and whose mailboxes were looked into: not those locked by another worker."""
+    """Like `claim`, for exclusive mail. Also returns the owners whose mailboxes it looked into.
+
+    Leaves out the mailboxes that another worker has locked.
+    """
     with transaction():
-        # The locks come first and alone: the next statement then sees all that the workers before have committed.
+        # Locks in a statement of its own, so that the next one sees everything that earlier workers have committed.
         locked = _lock_mailboxes(mail, rooms)
         room_of = {owner: rooms[owner] for owner in locked}
         return locked, _claim(mail, _ORDERED, room_of, lease_seconds) if locked else []
 
 
 def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
-    """Inside a transaction that will record outcomes: locks these rows; False if any is no longer held.
+    """Locks the rows of the batch; returns whether all of them are still held under their claims.
 
-    Nobody else claims anything of an exclusive mailbox until the transaction ends.
+    Call it in the transaction that records the outcomes. Until this ends, no other worker claims from an exclusive
+    mailbox.
     """
     if mail.exclusive:
         turns = sorted({_turn(mail, claimed.owner) for claimed in batch})
@@ -57,8 +62,8 @@ def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
 
 
 def _lock_mailboxes(mail: Mail, owners: Iterable[str]) -> list[str]:
-    """Locks the mailboxes that no other worker is claiming from or recording in; returns their owners."""
-    # A lock of the transaction also excludes through a pooler that hands connections from client to client.
+    """Locks the mailboxes that no other worker has locked, to claim or record; returns their owners."""
+    # Locks of the transaction, not of the session, also work through a pooler that shares connections among clients.
     turns = {_turn(mail, owner): owner for owner in owners}
     locked = rows(
         "SELECT turn, pg_try_advisory_xact_lock(hashtextextended(turn, 0)) FROM unnest(%s::text[]) AS turn",
@@ -72,7 +77,7 @@ def _turn(mail: Mail, owner: str) -> str:
 
 
 def _claim(mail: Mail, chosen: str, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:
-    # Materialized: the planner may else look for rows again for each that it joins, and would find the next ones.
+    # Materialized: otherwise the planner may search again for each row that it joins, and would find the next rows.
     query = f"""
         WITH due AS MATERIALIZED (
             SELECT found.* FROM unnest(%(owners)s::text[], %(rooms)s::int[]) AS box(owner, room)
@@ -94,8 +99,8 @@ def _claim(mail: Mail, chosen: str, rooms: Mapping[str, int], lease_seconds: flo
     ]
 
 
-# The planner expects a limit that is a column to let a tenth of the rows through. With a backlog it would read the
-# whole table to join them; the constant limit corrects it. Rows beyond the room are not read and not locked.
+# The planner assumes that a limit given by a column passes a tenth of the rows, so with a backlog it would read the
+# whole table for the join. The constant inner limit corrects that. Rows beyond the room are neither read nor locked.
 _SHARED = """
     SELECT * FROM (
         SELECT mail.id, mail.leased_until, greatest(mail.due_at, mail.leased_until) AS free_at,
@@ -106,8 +111,8 @@ _SHARED = """
     LIMIT box.room
 """
 
-# The first rows of the mailbox, up to one that is taken alone; none of them if the head is not due or any is leased,
-# or none from one on that is leased (`is_overtaken`).
+# The first rows of the mailbox, up to one that is not due yet. A row that is claimed alone is the whole batch, or ends
+# the batch before it. A leased row excludes all rows, or with `is_overtaken` only itself and those behind it.
 _ORDERED = """
     SELECT id, leased_until, free_at, place FROM (
         SELECT *, row_number() OVER up_to_it AS number, bool_or(is_alone) OVER up_to_it AS is_past,

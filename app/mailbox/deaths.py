@@ -1,4 +1,4 @@
-"""Deaths: a row is marked while it is worked on alone, and only a worker that dies leaves its mark."""
+"""Deaths: marks a row while it is worked on alone. A worker that dies leaves the mark."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from app.mailbox.mail import Claimed, Mail
 
 log = structlog.get_logger(__name__)
 
-# How long a worker that survived tries to take its mark back while the database is away.
+# How long a worker tries to remove its mark while the database is away, and the pause between two tries.
 PATIENCE_SECONDS, PAUSE_SECONDS = 30.0, 0.5
 
 
 @contextmanager
 def in_progress(mail: Mail, claimed: Claimed, batch: Sequence[Claimed]) -> Iterator[None]:
-    """Adds one to the row's `deaths` for as long as the block runs, and renews the leases of its batch.
+    """Adds one to the row's `deaths` while the block runs. First renews the leases of its batch.
 
-    Only the death of the process leaves the mark: not an error, a lost connection, or a lease that ended meanwhile.
+    The mark stays only if the process dies, or the database is away for PATIENCE_SECONDS after the block. An error, a
+    lost connection or an expired lease does not leave it.
     """
     ids = [row.id for row in batch]
     held = rows(

@@ -1,4 +1,4 @@
-"""Depths: how much mail of a kind waits, counted part by part."""
+"""Depths: counts how much mail of a kind waits, part by part."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Place = tuple[str, object]
 
 
 def count_waiting(mail: Mail, limit: int, after: Place | None = None) -> tuple[dict[str, int], Place | None]:
-    """Looks at about `limit` rows behind that place, in the order of the mail's index.
+    """Counts the mail that waits among the next `limit` rows or so, in the order of its index.
 
-    Returns by kind how many of them wait, and the place after which the next look goes on (None: there is no more).
-    Mail waits if it is due, no worker has it, and its owner is not paused. Rows that share the last place are all
-    looked at: they are of one transaction, so there are few.
+    Begins behind `after`; None for the beginning. Returns the number by kind, and the place after which to continue;
+    None at the end. Mail waits if it is due, no worker has it, and its owner is not paused. Looks at all rows that
+    share the last place: they are of one transaction, so there are few.
     """
     behind = f"AND (mail.{mail.owner}, mail.{mail.order}) > (%(owner)s, %(place)s)" if after else ""
     owner, place = after or ("", None)

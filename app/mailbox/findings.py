@@ -1,4 +1,7 @@
-"""What claims find, for workers that keep many rows under way and look into a mailbox only when it may have more."""
+"""What claims find, for workers that keep many rows in progress at once.
+
+Such a worker looks into a mailbox again only when it may have more.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from app.mailbox.mail import Claimed
 
 
 class Held(Protocol):
-    """Something about a claimed row."""
+    """Something made for a claimed row, such as a dispatch or an outcome."""
 
     @property
     def claimed(self) -> Claimed:
@@ -23,7 +26,7 @@ T = TypeVar("T", bound=Held, covariant=True)
 
 
 class Pause(NamedTuple):
-    """Until when to leave a mailbox alone. `is_closed`: nothing can be had from it before, even if its bell rings."""
+    """How long not to look into a mailbox. With `is_closed`, not even if its bell rings."""
 
     seconds: float
     is_closed: bool = False
@@ -34,7 +37,7 @@ class Found(Generic[D, T]):
     """What a claim for some owners found.
 
     `dispatches`: what to send. `settled`: outcomes of rows that are not sent. `more`: the owners that may have more
-    now; `pauses`: those that may have more later. An owner that is in neither has no more until its bell rings.
+    now; `pauses`: those that may have more later. An owner in neither has no more until its bell rings.
     """
 
     dispatches: Sequence[D]
@@ -44,6 +47,6 @@ class Found(Generic[D, T]):
 
 
 def may_have_more(rooms: Mapping[str, int], batch: Iterable[Claimed]) -> list[str]:
-    """The owners whose claimed rows fill their rooms, so that they may have more."""
+    """Returns the owners whose room the claimed rows fill: they may have more."""
     numbers = Counter(row.owner for row in batch)
     return [owner for owner, room in rooms.items() if numbers[owner] == room]

@@ -9,59 +9,58 @@ from app import bells
 
 
 class Nothing(NamedTuple):
-    """No columns."""
+    """No further columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """A kind of mail: where it is kept, who owns it, and what is promised about taking it.
+    """A kind of mail: its table, its owners, and the order in which its rows are claimed.
 
-    `order`: the column by which the rows of a mailbox are taken. An `exclusive` mailbox is one worker's at a time, and
-    a row of it that is not due or is leased blocks those behind it.
-    The SQL fragments read the row as `mail`.
+    `order`: the column that orders the rows of a mailbox. One worker at a time has an `exclusive` mailbox, in which a
+    row that is not due or is leased blocks the rows behind it. The SQL fragments refer to the row as `mail`.
     """
 
     table: str
-    owner: str  # the column that names the owner
-    queue: str  # that its bells ring on
+    owner: str  # the column with the owner's identifier
+    queue: str  # the queue on which its bells ring
     order: str = "due_at"
     exclusive: bool = False
-    guard: str = "true"  # holds while the row's owner may be served
-    # The next four read of the row its owner alone.
-    owners: str = ""  # joins the table of owners, for the other three
-    paused_until: str = "NULL::timestamptz"  # until when the owner is not served on purpose
-    paced_until: str = "NULL::timestamptz"  # until when it gets no more on purpose
-    slow: str = ""  # holds while the owner is served in a lane for slow ones; '': there is none
-    alone: str = "false"  # of exclusive mail: holds for a row that is claimed without others
-    # Of exclusive mail: rows may be put before others, so a leased row blocks only the rows behind it. Its batches must
-    # be worked on in a transaction that is `holding` them, which lets one worker at a time.
+    guard: str = "true"  # condition: the row's owner may be served now
+    # The next four may read one column of the row, its owner: in some queries, `mail` has no other.
+    owners: str = ""  # joins the table of owners, for the three below
+    paused_until: str = "NULL::timestamptz"  # until when the owner is paused; its mail does not count as waiting
+    paced_until: str = "NULL::timestamptz"  # until when the owner gets no more, by its rate or order
+    slow: str = ""  # condition: the owner is in the slow lane; '' if there is no such lane
+    alone: str = "false"  # condition, of exclusive mail: the row is claimed without others
+    # Of exclusive mail: whether rows may be put before others, so that a leased row blocks only the rows behind it. Two
+    # workers can then have leases in a mailbox, so each must work in a transaction that is `holding` its batch.
     is_overtaken: bool = False
-    on_claim: str = ""  # further assignments that a claim makes
+    on_claim: str = ""  # further SQL assignments that a claim makes
     carries: type[NamedTuple] = Nothing  # the further columns that a claim returns
 
     @property
     def is_free(self) -> str:
-        """The condition that no worker has the row."""
+        """The SQL condition that no worker has the row."""
         return "(mail.leased_until > now()) IS NOT TRUE"
 
     @property
     def blocked(self) -> str:
-        """The rows of an exclusive mailbox that must not be leased for a row to be claimed: an SQL window."""
+        """The SQL window of rows in an exclusive mailbox that block a row if one of them is leased."""
         return "up_to_it" if self.is_overtaken else "()"
 
     @property
     def is_there(self) -> str:
-        """The condition that any owner has mail, whether or not a worker has it."""
+        """The SQL condition that any owner has mail, leased or not."""
         return f"EXISTS (SELECT FROM {self.table} WHERE due_at IS NOT NULL)"
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names that it is counted under: its table's, and another for its slow lane."""
+        """The names under which it is counted: its table's, and another for its slow lane."""
         return (self.table, f"slow_{self.table}") if self.slow else (self.table,)
 
     @property
     def kind(self) -> str:
-        """Which of these names a row is counted under, in SQL."""
+        """The SQL expression for the name in `kinds` under which a row is counted."""
         return (
             f"CASE WHEN {self.slow} THEN 'slow_{self.table}' ELSE '{self.table}' END"
             if self.slow
@@ -71,11 +70,10 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A row of mail under a lease.
+    """A row of mail under a lease. `claim`: the number of its claim.
 
-    `claim` is the number it was claimed under, `carried` the columns that the mail `carries`, `waited` for how many
-    seconds it could have been claimed (NaN: unknown). `is_suspect`: a lease on it ended without an outcome, so its last
-    worker may have died.
+    `carried`: the columns that the mail `carries`. `waited`: for how many seconds the row could have been claimed; NaN
+    if unknown. `is_suspect`: a lease on it ended without an outcome, so its last worker may have died.
     """
 
     id: str
@@ -92,15 +90,15 @@ class Claimed:
 
 
 def ring(mail: Mail, owner: str) -> None:
-    """Tells some worker that the owner has mail. Never waits and never fails; call it after the commit."""
+    """Tells a worker that the owner has mail. Call it after the commit. Never waits, never raises."""
     bells.ring(mail.queue, owner)
 
 
 def ring_again(mail: Mail, owner: str) -> None:
-    """The same for what a worker leaves in a mailbox: its bell takes a place among those that wait."""
+    """Like `ring`, for mail that a worker leaves: the bell takes a place among those that wait."""
     bells.ring(mail.queue, owner, bells.Turn.AGAIN)
 
 
 def hear(mail: Mail, *owners: str) -> None:
-    """A worker is about to look: a bell that rings from now on is a new one."""
+    """Hears the owners' bells, just before a worker looks: mail that comes later rings again."""
     bells.hear(mail.queue, owners)

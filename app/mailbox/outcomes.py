@@ -1,6 +1,6 @@
-"""Outcomes that every kind of mail has. Each counts once, under the claim that its row was worked on with.
+"""Outcomes that every kind of mail has. Each counts once, under the claim of its row.
 
-Kinds whose outcomes change more than this record them by statements of their own, under the same condition.
+A kind with outcomes that change more records them with its own statements, under the same condition.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from app.mailbox.mail import Claimed, Mail
 from app.mailbox.waking import Waiting
 
 _HELD = "unnest(%(ids)s::text[], %(claims)s::int[]) AS held(id, claim)"
-# The list of identifiers leads to the partitions that have them.
+# With the list of identifiers, PostgreSQL reads only the partitions that contain them.
 _IS_HELD = """
     mail.id = held.id AND mail.claim = held.claim AND mail.leased_until IS NOT NULL AND mail.due_at IS NOT NULL
     AND mail.id = ANY(%(ids)s)
@@ -22,9 +22,9 @@ _IS_HELD = """
 
 @dataclass(frozen=True, slots=True)
 class PutOff:
-    """A row that is tried again in `seconds`; None: never, so it is no mail any more.
+    """A row to try again in `seconds`; if None, it is not tried again and is no longer mail.
 
-    `is_spent`: the attempt counts as one of its `tries`. `problem`: for tables that keep one.
+    `is_spent`: whether the attempt counts in its `tries`. `problem`: why it failed, for tables with this column.
     """
 
     claimed: Claimed
@@ -34,7 +34,7 @@ class PutOff:
 
 
 def put_off(waiting: Waiting, batch: Sequence[PutOff]) -> None:
-    """Has the rows wait until they are tried again."""
+    """Lets the rows wait until they are tried again. Leaves out rows that are no longer held."""
     if not batch:
         return
     values = _held([each.claimed for each in batch])
@@ -58,14 +58,18 @@ def put_off(waiting: Waiting, batch: Sequence[PutOff]) -> None:
 def release(mail: Mail, batch: Sequence[Claimed]) -> None:
     """Ends the leases, so that the rows can be claimed again at once.
 
-    In a shared mailbox they go behind what is due: rows that cannot be worked on yet would else be claimed first.
+    In a shared mailbox, they move behind the due rows: otherwise, rows that cannot be worked on yet would be claimed
+    first again.
     """
     behind = "" if mail.exclusive else ", due_at = now()"
     count(f"UPDATE {mail.table} mail SET leased_until = NULL{behind} FROM {_HELD} WHERE {_IS_HELD}", _held(batch))
 
 
 def drop(mail: Mail, batch: Sequence[Claimed], only: str = "true") -> set[str]:
-    """Deletes those of the rows for which `only` holds, which reads them as `mail`; returns their identifiers."""
+    """Deletes the rows that are still held and meet the condition `only`; returns their identifiers.
+
+    `only` is SQL that refers to a row as `mail`.
+    """
     if not batch:
         return set()
     query = f"DELETE FROM {mail.table} mail USING {_HELD} WHERE {_IS_HELD} AND {only} RETURNING mail.id"

@@ -1,4 +1,4 @@
-"""Overdue: mailboxes with mail that has been due for longer than a bell takes."""
+"""Overdue: finds mailboxes with mail that has been due for longer than a bell takes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from app.mailbox.mail import Mail
 
 
 def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[list[str], str, dict[str, float]]:
-    """Looks at up to `limit` mailboxes that are not empty, in the order of their owners after `after`.
+    """Looks at the first free row of up to `limit` mailboxes, in the order of owners behind `after`.
 
-    Returns the owners whose first free mail has been due for longer than `seconds`, the owner after which the next
-    look goes on ('': from the beginning), and by kind for how many seconds the oldest of these has been due, pauses of
-    its owner not counted. Steps through the index from owner to owner (a loose index scan), so its cost is that of the
-    mailboxes, not of the mail in them.
+    Returns the owners whose row has been due for more than `seconds`; the owner behind which to continue, "" at the
+    end; and for each kind, how many seconds the oldest row has been due since its owner's pause or rate last ended.
+    Steps through the index from owner to owner (a loose index scan), so the cost grows with the mailboxes, not with
+    the mail in them.
     """
     first = f"""
         SELECT mail.{mail.owner}, mail.due_at FROM {mail.table} mail
@@ -33,7 +33,7 @@ def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[li
     """
     statement = sql.prepared(f"overdue_{mail.queue.replace('-', '_')}", query)
     heads = rows(statement, {"after": after, "limit": limit + 1})
-    # One more than is looked at says whether there are more; else the next look might find itself at the end.
+    # Fetches one mailbox more, to know whether there is more. Otherwise, the next call might find none.
     looked_at = heads[:limit]
     overdue = [owner for owner, due_for, *_ in looked_at if due_for > seconds]
     oldest = dict.fromkeys(mail.kinds, 0.0)

@@ -1,4 +1,7 @@
-"""The loops that empty mailboxes: claim, work, repeat, and yield to other mailboxes after a slice of time."""
+"""The loops that empty mailboxes: claim, work, repeat.
+
+They yield to other mailboxes after a slice of time.
+"""
 
 from __future__ import annotations
 

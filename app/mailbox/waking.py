@@ -1,4 +1,7 @@
-"""Waking: a row that is to be mail later has a time and no `due_at`; when its time comes, it becomes mail."""
+"""Waking: makes rows mail when their time comes.
+
+Until then, a row has a time and no `due_at`.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Rows of a kind of mail that wait: `column` holds the time, and a partial index leads to those that have one.
+    """Rows of a kind of mail that wait. `column` holds their time, and has a partial index.
 
-    `ring` is called with the owners of rows that have become due; by default the mail's own bell rings for each.
+    `ring` is called with the owners of rows that have become due; if None, the mail's bell rings for each owner.
     """
 
     mail: Mail
@@ -25,15 +28,15 @@ class Waiting:
 
     @property
     def is_over(self) -> str:
-        """The condition that the time of any row has come."""
+        """The SQL condition that the time of any row has come."""
         return f"EXISTS (SELECT FROM {self.mail.table} WHERE {self.column} <= now())"
 
 
 def wake(waiting: Waiting) -> list[str]:
-    """Makes rows whose time has come due, the earliest first, `BATCH` at most; returns the owner of each.
+    """Makes up to BATCH rows due whose time has come, earliest first. Returns the owner of each.
 
-    One process at a time does so for a table; in any other the call returns nothing, at once. So does it skip a row
-    that is locked, until the next call. The caller rings for the owners.
+    The caller rings for the owners. One process at a time wakes the rows of a table: in any other, the call returns []
+    at once. Leaves locked rows to the next call.
     """
     query = _WAKE.format(mail=waiting.mail, column=waiting.column)
     statement = sql.prepared(f"wake_{waiting.mail.table}_{waiting.column}", query)
@@ -41,7 +44,7 @@ def wake(waiting: Waiting) -> list[str]:
 
 
 def wake_and_ring(waiting: Waiting) -> int:
-    """The same, and rings for the owners; returns how many rows it made due."""
+    """Like `wake`, and rings for the owners. Returns how many rows became due."""
     owners = wake(waiting)
     if owners and waiting.ring is not None:
         waiting.ring(set(owners))
@@ -52,12 +55,15 @@ def wake_and_ring(waiting: Waiting) -> int:
 
 
 def wake_all(*kinds: Waiting) -> int:
-    """The same for rows of all these kinds; returns the size of the largest batch. One statement while all wait."""
+    """Calls `wake_and_ring` for each kind with a row whose time has come.
+
+    Returns the size of the largest batch. If no row's time has come, this takes a single statement.
+    """
     over = which_hold([waiting.is_over for waiting in kinds])
     return max((wake_and_ring(waiting) for waiting in kinds if waiting.is_over in over), default=0)
 
 
-# One statement, and so one transaction: a process that freezes holds neither the lock nor the rows.
+# One statement is one transaction, so a process that freezes keeps neither the lock nor the rows.
 _WAKE = """
     WITH waking AS MATERIALIZED (
         SELECT pg_try_advisory_xact_lock(hashtextextended('waking {mail.table}', 0)) AS is_ours
