@@ -1,12 +1,14 @@
-"""Bells: Dramatiq messages that carry only the names of mailboxes' owners; a lost bell costs seconds, never mail.
+"""Bells: Dramatiq messages that name the owners of mailboxes with mail.
+
+They carry nothing else, so a lost bell costs seconds, never mail.
 
 A flag in Redis marks a bell that is ringing: no process rings it again until a worker hears it, however long that
-takes. So messages grow with the mailboxes, not with the mail. The flag holds the time at which the bell rang. Queues
-are first in, first out: if a worker has taken up a message that rang well after that, or the queue is empty, a bell
-that still has its flag was lost, and rings again.
+takes. So the number of messages grows with the mailboxes, not with the mail. The flag holds the time of the ring.
+Queues are first in, first out: once a worker has taken up a message that rang well after that time, or if the queue is
+empty, a bell that still has its flag is lost, and rings again.
 
-Consumers take the newest message in every other turn, so that new bells pass a backlog. What is rung for otherwise
-(`Turn`) must not pass for new. Messages that are taken out of turn say nothing about those that rang before.
+Consumers take the newest message in every other turn, so that new bells pass a backlog. A bell that is not for new mail
+has another `Turn`, so that it does not pass for new. A message taken out of turn says nothing about earlier ones.
 """
 
 from __future__ import annotations
@@ -36,30 +38,30 @@ log = structlog.get_logger(__name__)
 
 # A bell is lost only if it rang longer ago than this: until then its message may still be on its way.
 RINGING_SECONDS = 5
-# A flag that no process asks for or clears any more ends after this time; ringing extends it.
+# A flag that no process sets or clears any more expires after this time. Ringing extends it.
 FLAG_SECONDS = 86_400
-# Under load, the bells of this time ring together. While all of them are ringing already, the time grows.
+# Under load, bells are gathered for this time and ring together. While all of them are ringing already, it grows.
 GATHERING_SECONDS, MOST_GATHERING_SECONDS = 0.02, 0.32
 # Bells share messages, because a message costs a worker a millisecond or two. Beyond 16 bells, there are as many
 # messages as bells in each, so that several workers share the work. No message may keep a worker for long from others.
 LEAST_TOGETHER, MOST_TOGETHER = 4, 16
-# The option of a message that was not consumed first in, first out.
+# The option that marks a message as not consumed in the order in which messages rang.
 OUT_OF_TURN = "out_of_turn"
 
 
 class Turn(Enum):
-    """Where in its queue a bell has its place, on Redis."""
+    """The place of a bell in its queue, on Redis. RabbitMQ always takes it at the new end."""
 
     NEW = "at the new end"
-    # What a slice of time has left of a mailbox. At the new end it would be taken at once, again and again.
+    # For mail that is left after a worker's slice of time. At the new end, it would be taken at once, again and again.
     AGAIN = "anywhere"
-    # Overdue mail. New mail of the same owner rings beside it: that bell comes first while this one is in a backlog.
+    # For overdue mail. New mail of the same owner still rings: its bell comes first while this one is in a backlog.
     LATE = "behind the oldest"
 
 
 @dataclass(frozen=True, slots=True)
 class Bell:
-    """A mailbox to be rung for: its queue and its owner."""
+    """A mailbox to ring for: its queue and its owner."""
 
     queue_name: str
     owner: str
@@ -67,22 +69,28 @@ class Bell:
 
     @property
     def flag(self) -> str:
-        """The key in Redis that holds the time at which the bell rang, while it is ringing."""
+        """The key in Redis that holds the time of the ring while the bell is ringing."""
         return f"bell:{self.queue_name}:{self.owner}"
 
 
 def ring(queue_name: str, owner: str, turn: Turn | None = None) -> None:
-    """Rings on that queue for `owner`, soon, from a thread of its own. Never waits, never raises."""
+    """Rings for `owner` soon, from a separate thread. Never waits, never raises.
+
+    `turn`: None for the usual one of this process.
+    """
     _ringer().ring(Bell(queue_name, owner, turn or _ringer().usual_turn))
 
 
 def ring_for_overdue() -> None:
-    """From now on, what this process rings for is late already."""
+    """Makes LATE the usual turn of this process, which rings only for overdue mail."""
     _ringer().usual_turn = Turn.LATE
 
 
 def hear(queue_name: str, owners: Sequence[str]) -> None:
-    """Clears the flags before the mailboxes are looked into, so that mail that comes later rings again."""
+    """Clears the owners' flags. Call it before looking into their mailboxes.
+
+    Mail that comes later then rings again.
+    """
     try:
         flags().delete(*(Bell(queue_name, owner).flag for owner in owners))
     except redis.RedisError as error:
@@ -91,9 +99,9 @@ def hear(queue_name: str, owners: Sequence[str]) -> None:
 
 
 def take_up(queue_name: str, rung_at: int) -> None:
-    """Notes that a worker consumed a message of that queue that rang at this time, in milliseconds. Never raises.
+    """Notes that a worker has taken up a message that rang at `rung_at`, in Unix milliseconds.
 
-    Any bell that rang well before has been taken up too, or is lost.
+    A bell that rang well before it has been taken up too, or is lost. Never raises.
     """
     try:
         flags().set(_newest(queue_name), rung_at, ex=FLAG_SECONDS)
@@ -103,20 +111,23 @@ def take_up(queue_name: str, rung_at: int) -> None:
 
 
 def flush(timeout_seconds: float = 1.0) -> None:
-    """Waits until all bells are on their way; for processes that are about to end."""
+    """Waits up to `timeout_seconds` until all bells are sent. For processes about to end."""
     _ringer().flush(timeout_seconds)
 
 
 def ping() -> None:
-    """Raises redis.RedisError or ConnectionError if Redis or the broker does not answer, or refuses writes."""
+    """Checks that Redis and the broker answer, and that Redis accepts writes.
+
+    Raises redis.RedisError or ConnectionError if not.
+    """
     for client in clients():
-        # A full Redis answers to PING, but rings no bell.
+        # Not PING: a full Redis answers it, but refuses bells.
         client.set("ping", "", ex=1)
     brokers.ping()
 
 
 def clients() -> list[redis.Redis]:
-    """The client for flags, and that of the broker if it is on another Redis."""
+    """Returns the client for flags, and the broker's client if that uses another Redis."""
     configured = settings()
     is_apart = configured.broker_url != configured.redis_url
     broker = brokers.sending_broker() if is_apart else None
@@ -130,25 +141,25 @@ def flags() -> redis.Redis:
 
 
 class Ringer:
-    """A thread that rings at once if it is idle, else for all bells that have gathered since it last rang."""
+    """A thread that rings bells: at once if it is idle, otherwise all that have gathered."""
 
     def __init__(self) -> None:
         self.usual_turn = Turn.NEW
         self._pending: set[Bell] = set()
         self._ringing: set[Bell] = set()
-        self._unheard: Set[Bell] = set()  # of the last batch, those that were ringing already
+        self._unheard: Set[Bell] = set()  # bells of the last batch that did not ring now
         self._changed = threading.Condition()
         vitals.start(self._run, "bells")
 
     def ring(self, bell: Bell) -> None:
-        """Rings soon. Never waits."""
+        """Queues the bell to ring soon. Never waits."""
         if bell not in self._pending:
             with self._changed:
                 self._pending.add(bell)
                 self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> None:
-        """Waits until every bell asked for so far is on its way, or the time is over."""
+        """Waits until every bell asked for so far is sent, or the time is over."""
         with self._changed:
             self._changed.wait_for(lambda: not self._pending and not self._ringing, timeout_seconds)
 
@@ -158,7 +169,7 @@ class Ringer:
             with self._changed:
                 self._changed.wait_for(lambda: self._pending - self._unheard, pause)
                 self._changed.wait_for(lambda: self._pending)
-                # Cleared before they ring: mail that arrives while they do is rung for as well.
+                # Cleared before the bells ring, so that mail that arrives meanwhile rings again.
                 self._ringing, self._pending = self._pending, set()
             self._unheard = self._ring_all(self._ringing)
             any_new = self._unheard != self._ringing
@@ -169,7 +180,7 @@ class Ringer:
             time.sleep(GATHERING_SECONDS)
 
     def _ring_all(self, bells: Set[Bell]) -> Set[Bell]:
-        """Returns those that were ringing already, or could not be rung."""
+        """Rings; returns the bells that were ringing already or could not be rung."""
         alike: dict[tuple[str, Turn], list[Bell]] = defaultdict(list)
         for bell in bells:
             alike[bell.queue_name, bell.turn].append(bell)
@@ -177,7 +188,10 @@ class Ringer:
 
 
 def _ring_on(queue_name: str, turn: Turn, bells: Sequence[Bell]) -> Sequence[Bell]:
-    """Rings those of a queue's bells of that turn that are not ringing, or were lost; returns them."""
+    """Rings the bells that are silent or lost; returns them. Never raises.
+
+    All `bells` have this queue and turn.
+    """
     unsent = bells
     try:
         rung_at, silent, old = _raise_flags(queue_name, turn, bells)
@@ -192,15 +206,15 @@ def _ring_on(queue_name: str, turn: Turn, bells: Sequence[Bell]) -> Sequence[Bel
         metrics.REDIS_AWAY.inc()
         metrics.BELLS.labels("lost").inc(len(bells))
         log.warning("bells.lost", queue=queue_name, bells=len(bells), error=str(error))
-        # Else the flags of bells without a message would keep the scheduler from ringing for RINGING_SECONDS.
+        # Otherwise, flags of bells without a message would suppress the scheduler's ring for RINGING_SECONDS.
         with suppress(redis.RedisError):
             flags().delete(*(bell.flag for bell in unsent))
         return []
 
 
-# By the clock of Redis, so that those of the processes need not agree. Sets the flags of bells that are silent or lost:
-# to the time, which is negative where a late bell rings; for one that is not late, that counts as silent. Answers with
-# the time, and for each bell: 1, its flag was set; 2, it rang long ago; 0, it rang just now.
+# Uses the clock of Redis, so that the clocks of the processes need not agree. Sets the flags of silent and lost bells
+# to the time, or to minus the time if the bell is late: for a bell that is not late, that counts as silent. Returns the
+# time and, for each bell, 1 if its flag was set, 2 if it rang long ago, 0 if it rang just now.
 _RAISE = """
 local time = redis.call('TIME')
 local now, newest = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(redis.call('GET', KEYS[1]) or 0)
@@ -226,9 +240,10 @@ return answer
 def _raise_flags(
     queue_name: str, turn: Turn, bells: Sequence[Bell], *, all_lost: bool = False
 ) -> tuple[int, list[Bell], list[Bell]]:
-    """Returns the time, in milliseconds, the bells whose flags were set, and those that are lost if the queue is empty.
+    """Sets the flags of silent and lost bells. `all_lost`: the queue is known to be empty.
 
-    `all_lost`: it is empty.
+    Returns the time in Unix milliseconds, the bells whose flags were set, and the bells that are lost if the queue is
+    empty.
     """
     keys = [_newest(queue_name), *(bell.flag for bell in bells)]
     limits = [int(RINGING_SECONDS * 1000), FLAG_SECONDS, int(all_lost), int(turn is Turn.LATE)]
@@ -248,7 +263,7 @@ def _by_message(bells: Sequence[Bell]) -> Iterator[Sequence[Bell]]:
 
 
 def _send(queue_name: str, turn: Turn, together: Sequence[Bell], rung_at: int) -> None:
-    # The actor of a queue has the queue's name; that is all the sender needs to know of it.
+    # The actor of a queue has the queue's name, so the sender need not import it.
     message: Message[None] = Message(
         queue_name=queue_name,
         actor_name=queue_name,

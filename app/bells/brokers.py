@@ -59,7 +59,7 @@ def ping() -> None:
     broker = sending_broker()
     if isinstance(broker, RabbitmqBroker):
         try:
-            # By a connection of its own: RabbitMQ ends idle ones, and this thread may have rung long ago.
+            # Opens a new connection: RabbitMQ ends idle ones, and this thread may have rung long ago.
             pika.BlockingConnection(broker.parameters).close()
         except (AMQPError, OSError) as error:
             raise ConnectionError(f"RabbitMQ does not answer: {error!r}") from error
@@ -70,10 +70,10 @@ def is_empty(queue_name: str) -> bool:
     broker = sending_broker()
     if isinstance(broker, RabbitmqBroker):
         try:
-            # Makes the queue where it is gone: what is sent to one that does not exist is dropped.
+            # Also creates the queue if it is gone: a message to a queue that does not exist is dropped.
             return broker.get_queue_message_counts(queue_name)[0] == 0
         except AMQPError as error:
-            # RabbitMQ ends connections that were idle. The next call makes another.
+            # RabbitMQ ends idle connections. The next call opens another.
             del broker.connection
             log.info("bells.queue_not_counted", queue=queue_name, error=repr(error))
             return False
@@ -81,7 +81,10 @@ def is_empty(queue_name: str) -> bool:
 
 
 def send(message: Message[None], place: float) -> None:
-    """Sends the message to its queue, from 0, behind the first, to 1, behind all others. RabbitMQ knows only 1."""
+    """Sends the message to a place in its queue: from 0 (behind the first) to 1 (the end).
+
+    On RabbitMQ, always to the end.
+    """
     broker = sending_broker()
     if place == 1 or not isinstance(broker, RedisBroker):
         broker.enqueue(message)
@@ -92,7 +95,7 @@ def send(message: Message[None], place: float) -> None:
     broker.client.eval(_INSERT, 2, key, f"{key}.msgs", message_id, data, place)
 
 
-# What `enqueue` does, but in another place. A consumer may just have moved the first there, to fetch it.
+# Like `enqueue`, but at another place: never before the first message, which a consumer may be about to fetch.
 _INSERT = """
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 local other = redis.call('LINDEX', KEYS[1], math.floor(redis.call('LLEN', KEYS[1]) * ARGV[3]))
