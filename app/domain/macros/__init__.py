@@ -1,1 +1,1 @@
-"""What members prepare for their work in the inbox: saved replies, macros, and drafts of what they write."""
+"""Saved replies, macros and drafts: what members prepare for their work in the inbox."""

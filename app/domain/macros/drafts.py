@@ -1,6 +1,6 @@
-"""Drafts: what members have begun to write in conversations, kept until it is sent.
+"""Drafts: texts that members have begun to write in conversations, kept until they are sent.
 
-A draft is no job: only its member sees it, and nothing follows from it.
+Saving one makes no job: only its member sees it, and it has no effects.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from app.models.conversations import Conversation
 
 KINDS = ("reply", "note")
 MOST_CHARACTERS = notes.MOST_CHARACTERS
-# The latest ones of a member are kept.
+# How many drafts of a member are kept: the latest.
 MOST_OF_MEMBER = 200
-# A draft may arrive after the message that it became, but not after this many later ones.
+# How many sent forms a draft remembers, so that a text that arrives after its message was sent is not kept.
 _SENT_KEYS = 8
 
 
 def save(conversation: Conversation, member_id: str, kind: str, text: str, key: str) -> bool:
-    """Keeps the text as the member's draft in the conversation, instead of an earlier one.
+    """Stores the text as the member's draft in the conversation, in place of an earlier one.
 
-    `key` is that of the form in which it was typed. Returns whether it is kept: not if that form was sent already, nor
-    if the contact was deleted. Safe to repeat. Raises Invalid.
+    `key`: the idempotency key of the form in which it was typed. Returns False and stores nothing if that form was sent
+    already, or if the contact was deleted. Safe to repeat. Raises Invalid.
     """
     if kind not in KINDS:
         raise Invalid(Fault("/kind", "There is no such kind of draft."))
@@ -37,12 +37,15 @@ def save(conversation: Conversation, member_id: str, kind: str, text: str, key: 
 
 
 def note_sent(conversation: Conversation, member_id: str, key: str) -> None:
-    """Empties the draft that was typed in the form with the key, which is sent now. Keeps one of another form."""
+    """Empties the member's draft if it was typed in the form with `key`, which is being sent.
+
+    Keeps the text of another form.
+    """
     _store(_EMPTY, conversation, member_id, key)
 
 
 def of_contact(contact: Contact) -> Iterator[dict[str, Any]]:
-    """What members have begun to write to the contact, in its conversations, as an export shows it."""
+    """Yields the unsent texts in the contact's conversations, as an export shows them."""
     names = ("conversation_id", "member_id", "kind", "text", "updated_at")
     for found in rows(_OF_CONTACT, (contact.id,)):
         yield dict(zip(names, found, strict=True))
@@ -65,7 +68,7 @@ def _store(
     return bool(stored)
 
 
-# The contact's lock keeps an erasure from going past a draft that is about to be stored.
+# Locks the contact, so that an erasure cannot miss a draft that is being stored.
 _CONVERSATION = """
     FROM conversations JOIN contacts ON contacts.id = contact_id
     WHERE conversations.id = %(id)s AND conversations.workspace_id = %(workspace_id)s FOR KEY SHARE OF contacts

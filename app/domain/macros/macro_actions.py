@@ -1,4 +1,4 @@
-"""Actions of macros: their fields, and the writes that they stand for, done by the same verbs as these."""
+"""Actions of macros: their fields, and how each is carried out by the verb of a write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOBODY = "A token applies this macro, so `me` is no member. Give `member_id`."
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use of a macro: the write, and the member for whom it is applied, if there is one."""
+    """One use of a macro. `change`: its write. `member_id`: for whom it is applied; None for nobody."""
 
     change: Change
     rendering: Rendering
@@ -31,27 +31,27 @@ class Use:
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation as the actions before have changed it."""
+        """The conversation, as changed by the actions before."""
         found = self.change.unit.get(Conversation, self.change.workspace_id, "id", self.change.target)
         assert found is not None
         return found
 
     def update(self, **payload: Any) -> None:
-        """Changes the conversation, as `PATCH` does, on behalf of the member."""
+        """Changes the conversation on behalf of the member, like `PATCH`."""
         conversation_changes.update(replace(self.change, payload=payload | {"member_id": self.member_id}))
 
     def as_new(self, prefix: str, **payload: Any) -> Change:
-        """The change that makes something in the conversation."""
+        """Returns the change that creates something in the conversation. `prefix`: of its new id."""
         named = {"conversation_id": self.change.target, "contact_id": self.conversation.contact_id}
         return replace(self.change, payload=named | payload, resource_id=ids.new(prefix))
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of action. `fields` are JSON Schemas of its members besides `kind`.
+    """A kind of action. `fields`: the JSON Schemas of its members besides `kind`.
 
-    Of these, all in `required` and one in `one_of` must be there, and `templates` hold templates. `apply` raises a
-    BellhopError; `code` is that of a refusal which has none of its own.
+    All members in `required` and exactly one in `one_of` must be given. Those in `templates` hold templates. `apply`
+    raises a BellhopError to refuse the action. `code`: the code of a refusal, if the error has none of its own.
     """
 
     description: str

@@ -1,4 +1,4 @@
-"""Checks of macros: what is wrong with their actions, as pointers and sentences for the person who writes them."""
+"""Checks of macros: find the faults of their actions, for the person who writes them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def _schema(name: str, kind: Kind) -> dict[str, Any]:
 
 
 def _choice(kind: Kind) -> dict[str, Any]:
-    """That an action has exactly one of these members, which `_faults` says in a sentence."""
+    """Returns the part of the schema that requires exactly one member of `one_of`.
+
+    Only for the OpenAPI document: `_faults` checks it too, and says it in a sentence.
+    """
     if not kind.one_of:
         return {}
     all_of_them = {"type": "object", "required": list(kind.one_of), "properties": {each: {} for each in kind.one_of}}
@@ -60,15 +63,16 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 
 
 def faults(actions: Actions, pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the actions in themselves."""
+    """Yields the faults of the actions, without looking up what they name."""
     for index, action in enumerate(actions):
         yield from _faults(action, f"{pointer}/{index}")
 
 
 def unknown(workspace_id: str, actions: Actions, pointer: str, *, may_be_queued: bool) -> Iterator[Fault]:
-    """Yields which members, saved replies and published automations that valid actions name there are not.
+    """Yields a fault for each member, saved reply or published automation that does not exist.
 
-    `may_be_queued`: a write that waits in the workspace may still make or publish one.
+    The actions must be valid. With `may_be_queued`, one that an unfinished write concerns is no fault: the write may
+    create or publish it.
     """
 
     def is_queued(resource_type: str, resource_id: str) -> bool:

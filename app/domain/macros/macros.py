@@ -1,4 +1,4 @@
-"""Macros: several actions that members take in a conversation at once, all of them or none."""
+"""Macros: several actions that members take in a conversation at once, all or none of them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ EXAMPLE = [
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> Iterable[Key]:
-    """The keys that `apply` gets from its unit."""
+    """Returns the keys that `apply` gets from its unit."""
     return conversation_changes.needs(workspace_id, payload, conversation_id)
 
 
 def create(change: Change) -> Effect:
-    """Creates a macro. Raises Conflict above the QUOTA, and Invalid for actions that name what there is not."""
+    """Creates a macro.
+
+    Raises Conflict above the QUOTA, and Invalid if an action names something that does not exist.
+    """
     QUOTA.keep(change.workspace_id)
     _refuse_unknown(change.workspace_id, change.payload, may_be_queued=False)
     Macro.insert(id=change.target, workspace_id=change.workspace_id, **change.payload).execute()
@@ -68,10 +71,10 @@ def delete(change: Change) -> Effect:
 
 
 def apply(change: Change) -> Effect:
-    """Takes all actions of the macro of the payload in the conversation, in their order.
+    """Takes all actions of the payload's macro in the conversation, in their order.
 
     Raises NotFound if the conversation, its contact or the macro is gone, and Busy. If an action is refused, raises
-    Conflict with its `pointer` and a `code`; none of them has an effect then.
+    Conflict with its `pointer` and a `code`; then no action has an effect.
     """
     contact, conversation = conversations.hold(change, change.target)
     macro = _seen_by(change.unit, change.workspace_id, change.payload["macro_id"])
@@ -86,7 +89,10 @@ def apply(change: Change) -> Effect:
 
 
 def check(workspace_id: str, body: Mapping[str, Any]) -> None:
-    """Raises Invalid for actions that could never be taken, even after all queued writes, and Overloaded."""
+    """Raises Invalid for actions that could not be taken even after all queued writes.
+
+    Raises Overloaded for large actions, if too many requests compute or wait.
+    """
     actions = body.get("actions", ())
     is_large = len(json.dumps(actions)) > _LARGE_BYTES
     with bounds.alone(workspace_id) if is_large else nullcontext():
@@ -119,7 +125,7 @@ def _refuse_unknown(workspace_id: str, payload: Mapping[str, Any], *, may_be_que
 
 
 def _detail(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What the audit log shows of the fields given: of actions only their kinds."""
+    """Returns what the audit log shows of the given fields: of actions, only their kinds."""
     shown: dict[str, Any] = {"name": payload.get("name", name)}
     if "actions" in payload:
         shown["actions"] = [action["kind"] for action in payload["actions"]]
@@ -127,7 +133,10 @@ def _detail(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _seen_by(unit: Unit, workspace_id: str, macro_id: str) -> Macro:
-    """The macro, read once in a unit, as macros change only in the workspace's writes. Raises NotFound."""
+    """Returns the macro, read once per unit. Raises NotFound.
+
+    It stays current, because macros change only in writes of the workspace.
+    """
     of_id = Macro.in_workspace(workspace_id).where(Macro.id == macro_id)
     found: Macro | None = unit.noted(("macro", workspace_id, macro_id), of_id.first)
     if found is None:
@@ -136,7 +145,10 @@ def _seen_by(unit: Unit, workspace_id: str, macro_id: str) -> Macro:
 
 
 def _member_id(change: Change) -> str | None:
-    """The member who applies the macro: the one on whose behalf a token does, or the one on a page."""
+    """Returns the member for whom the macro is applied; None if there is none.
+
+    This is the member that the payload names, or else the author, if that is a member on a page.
+    """
     is_member = change.author["type"] == "member" and change.author["id"].startswith("mem_")
     named: str | None = change.payload.get("member_id")
     return named or (change.author["id"] if is_member else None)

@@ -1,4 +1,7 @@
-"""Renderings: the templates of saved replies and macros, checked when they are written, rendered when they are used."""
+"""Renderings: check and render the templates of saved replies and macros.
+
+They are checked when they are written, and rendered when they are used.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,20 @@ from app.lib import json, templates
 from app.lib.templates import Budget, Overspent, TemplateError
 from app.models.contacts import Contact
 
-# What a template can name.
+# The names that a template can use.
 NAMES: Names = {"contact": known_names.CONTACT, "member": dict.fromkeys(MemberSchema().fields), **known_names.WORKSPACE}
 _OVERSPENT = "The templates take more than {:,} steps together. Use fewer or shorter ones."
 
 
 def faults(template: str, pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the template, which is at the pointer."""
+    """Yields the faults of the template. `pointer`: where it is in the body."""
     yield from (Fault(pointer, detail) for detail in known_names.template_faults(template, NAMES))
 
 
 class Rendering:
-    """Renders the templates of one use for a contact, on behalf of a member (None: nobody in particular).
+    """Renders templates for a contact, on behalf of a member; None for nobody in particular.
 
-    All of them share one budget. Raises Conflict if there is no such member.
+    All templates of one rendering share a budget. Raises Conflict if there is no such member.
     """
 
     def __init__(self, contact: Contact, member_id: str | None) -> None:
@@ -40,11 +43,11 @@ class Rendering:
 
     @property
     def missing(self) -> list[str]:
-        """The names that have printed nothing."""
+        """The names that printed nothing."""
         return list(self._budget.missing)
 
     def render(self, template: str) -> str:
-        """The text of the template. Raises Conflict, with the `code` `limit` or `template`."""
+        """Renders the template. Raises Conflict with the `code` `limit` or `template`."""
         try:
             return templates.render(template, self._variables, self._budget)
         except Overspent as error:

@@ -34,7 +34,10 @@ _MOST_AUDITED = 200
 
 
 def create(change: Change) -> Effect:
-    """Creates a saved reply. Raises Conflict above the QUOTA and for a shortcut that is taken, Invalid, and Busy."""
+    """Creates a saved reply.
+
+    Raises Conflict above the QUOTA or for a taken shortcut, Invalid for files that cannot be attached, and Busy.
+    """
     QUOTA.keep(change.workspace_id)
     SavedReply.insert(id=change.target, workspace_id=change.workspace_id, **_columns(change)).execute()
     audit.record(change, "saved_reply", change.target, _detail(change.payload, change.payload["shortcut"]))
@@ -42,7 +45,10 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the fields given. Raises NotFound, Conflict for a shortcut that is taken, Invalid, and Busy."""
+    """Changes the fields given.
+
+    Raises NotFound, Conflict for a taken shortcut, Invalid for files that cannot be attached, and Busy.
+    """
     reply = SavedReply.find(change.workspace_id, change.target)
     if "attachments" in change.payload:
         reply_files.let_go(change.unit, change.workspace_id, _files(reply) - set(upload_ids(change.payload)))
@@ -52,7 +58,7 @@ def update(change: Change) -> Effect:
 
 
 def delete(change: Change) -> Effect:
-    """Deletes the saved reply; macros with it are refused from then on. Raises NotFound and Busy."""
+    """Deletes the saved reply. From then on, macros that use it are refused. Raises NotFound, Busy."""
     reply = SavedReply.find(change.workspace_id, change.target)
     reply_files.let_go(change.unit, change.workspace_id, _files(reply))
     SavedReply.delete().where(SavedReply.id == reply.id).execute()
@@ -61,35 +67,35 @@ def delete(change: Change) -> Effect:
 
 
 def check(workspace_id: str, body: Mapping[str, Any]) -> None:
-    """Raises Invalid for a text that could never be sent, and for files that there are not."""
+    """Raises Invalid for a text that could never be sent, and for files that cannot be attached."""
     media.check_uploads(workspace_id, upload_ids(body))
     if found := list(text_faults(body["text"], "/text") if "text" in body else ()):
         raise Invalid(*found)
 
 
 def text_faults(text: str, pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the text of a reply, which is a template."""
+    """Yields the faults of a text to send, which is a template."""
     if "{" not in text and not text.strip():
         yield Fault(pointer, "A message without text cannot be sent.")
     yield from renderings.faults(text, pointer)
 
 
 def upload_ids(body: Mapping[str, Any]) -> list[str]:
-    """The uploads that a body names, each once."""
+    """Returns the uploads that the body names, each once."""
     return list(dict.fromkeys(each["upload_id"] for each in body.get("attachments", ())))
 
 
 def read_shortcut(text: str) -> str:
-    """The shortcut. Raises ValueError for what is none."""
+    """Returns the text if it is a valid shortcut. Raises ValueError if not."""
     if len(text) > LONGEST_SHORTCUT or not re.fullmatch(SHORTCUT[1:-1], text):
         raise ValueError(f"Give {SHORTCUT_FORM}.")
     return text
 
 
 def seen_by(unit: Unit, workspace_id: str, reply_id: str) -> SavedReply | None:
-    """The saved reply, read once in a unit; None if there is none.
+    """Returns the saved reply, read once per unit; None if there is none.
 
-    Saved replies change only in the workspace's writes, so never while other writes of it are in a unit.
+    It stays current: saved replies change only in writes of the workspace, never while its other writes are in a unit.
     """
     of_id = SavedReply.in_workspace(workspace_id).where(SavedReply.id == reply_id)
     found: SavedReply | None = unit.noted(("saved reply", workspace_id, reply_id), of_id.first)
@@ -106,7 +112,7 @@ class SavedReplySchema(ResponseBody):
 
 
 class RenderedReplySchema(SavedReplySchema):
-    """A saved reply with its text for a contact."""
+    """A saved reply, with its text rendered for a contact."""
 
     rendered = fields.String(metadata=about("The text, filled in.", example="Hello Ada, your refund is on its way."))
     missing = fields.List(
@@ -121,14 +127,14 @@ def represent(reply: SavedReply) -> dict[str, Any]:
 
 
 def render(reply: SavedReply, contact: Contact, member_id: str | None) -> dict[str, Any]:
-    """The saved reply as the API shows it, filled in for the contact and the member. Raises Conflict."""
+    """Returns the saved reply with its text rendered for the contact and member. Raises Conflict."""
     rendering = Rendering(contact, member_id)
     rendered = rendering.render(reply.text)
     return {**represent(reply), "rendered": rendered, "missing": rendering.missing}
 
 
 def _columns(change: Change) -> dict[str, Any]:
-    """The columns that the payload sets. Raises Conflict, Invalid and Busy."""
+    """Returns the columns that the payload sets. Raises Conflict, Invalid and Busy."""
     columns = dict(change.payload)
     if "shortcut" in columns:
         columns["folded"] = columns["shortcut"].casefold()
@@ -147,7 +153,7 @@ def _refuse_taken(change: Change, folded: str) -> None:
 
 
 def _detail(payload: Mapping[str, Any], shortcut: str) -> dict[str, Any]:
-    """What the audit log shows of the fields given: the beginning of a text, and how many files."""
+    """Returns what the audit log shows of the given fields: a text's beginning, how many files."""
     shown: dict[str, Any] = {"shortcut": payload.get("shortcut", shortcut)}
     if "text" in payload:
         shown["text"] = shorten(payload["text"], _MOST_AUDITED, placeholder=" …")
