@@ -1,4 +1,4 @@
-"""Resource types: the address and the representation of each, for jobs and the responses to writes."""
+"""Resource types: the address and representation of each, for jobs and responses to writes."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ Represented = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ResourceType:
-    """`path` is the collection's, below a workspace; None for the workspace itself.
+    """A type of resource. `path`: of its collection, below a workspace; None for the workspace.
 
-    `find` returns a representation or raises NotFound.
+    `find` returns the representation for the identifiers of a workspace and a resource. Raises NotFound.
     """
 
     path: str | None
@@ -123,7 +123,10 @@ class JobSchema(ResponseBody):
 
 
 def represent_job(job: Job) -> Represented:
-    """The job as the API shows it; that of an import with its progress, a failed one with its replay or discard."""
+    """Returns the job as the API shows it.
+
+    Includes the progress of an import, and the AFTERMATH that has a value.
+    """
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
         resource = {"type": job.resource_type, "id": job.resource_id, "url": url(job)}
@@ -136,7 +139,7 @@ def represent_job(job: Job) -> Represented:
 
 
 def find(job: Job) -> Represented | None:
-    """The resource that the job created or changed; None if it has been deleted since."""
+    """Returns the resource that the job created or changed; None if it has been deleted since."""
     assert job.resource_type is not None
     assert job.resource_id is not None
     try:

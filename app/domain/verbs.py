@@ -1,4 +1,4 @@
-"""Verbs: what applies each kind of write."""
+"""Verbs: the functions that apply each kind of write."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Verb:
     `needs` returns the keys that the verb gets from its unit of work, for a job's workspace, payload and resource. A
     verb without `needs` runs statements of its own, in a savepoint, after the jobs before it have been written. A verb
     that returns None has done a part of the job and is called again for the rest; its kind must be `is_long`. `end` is
-    called with the resource when the job has succeeded or failed.
+    called with the resource's identifier when the job has succeeded or failed.
     """
 
     call: Callable[[Change], Effect | None]

@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-# A transaction with more than 64 savepoints makes everyone's snapshots slower (PostgreSQL keeps that many at hand).
+# A transaction with more than 64 savepoints makes everyone's snapshots slower: PostgreSQL caches only that many.
 BATCH = 50
 # The pause before retrying a job that needs a row which another transaction holds.
 BUSY_SECONDS = 0.005
-# A job fails when this many workers have died of it, each while it worked on this job alone.
+# A job fails after this many workers have died while working on this job alone.
 MOST_DEATHS = 3
 
 
 def work(workspace_id: str) -> None:
-    """Applies the workspace's waiting writes, in order of acceptance, until none is left or the slice is over."""
+    """Applies the workspace's waiting writes in order, until none is left or the slice is over."""
     mailbox.serve(MAIL, workspace_id, BATCH, _work_on)
 
 
 def take_up_known(limit: int = 1_000) -> int:
-    """Makes jobs of kinds that this version has come to know mail again, oldest first; returns how many.
+    """Makes up to `limit` jobs mail again whose kinds this version now knows. Returns how many.
 
-    Counts those that are left for the metrics.
+    Takes the oldest first. Then counts the jobs of unknown kinds for the metrics.
     """
     known = rows(
         """
@@ -75,7 +75,10 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _apply_singly(batch: Sequence[Claimed]) -> bool:
-    """For jobs whose last worker recorded no outcome: a job that kills its worker shows itself."""
+    """Applies the jobs one by one, so that a job that kills its worker can be told from the others.
+
+    For batches of which a worker has left no outcome. Returns False like `_apply`.
+    """
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):
             is_through = _apply([claimed])
@@ -85,7 +88,10 @@ def _apply_singly(batch: Sequence[Claimed]) -> bool:
 
 
 def _apply(batch: Sequence[Claimed]) -> bool:
-    """Applies the batch in one transaction. False if it stopped early, at a job that needs what another one holds."""
+    """Applies the batch in one transaction.
+
+    Returns False if it stopped early, at a job that needs a row which another transaction holds.
+    """
     began = time.time()
     with transaction():
         if not mailbox.holding(MAIL, batch):
@@ -141,7 +147,7 @@ def _trace(spans: Spans, ended: Sequence[Job], began: float) -> None:
 
 
 def _run(jobs: Sequence[Job]) -> list[Effect | Exception | None]:
-    """The result or error of each job; shorter than the jobs if one needs a row that another transaction holds."""
+    """Returns each job's result or error, up to a job that needs a row another transaction holds."""
     results: list[Effect | Exception | None] = []
     for works_in_unit, group in groupby(jobs, lambda job: VERBS[job.kind].needs is not None):
         some = list(group)
@@ -170,7 +176,7 @@ def _call(job: Job, unit: Unit) -> Effect | None:
 
 
 def _record(job: Job) -> None:
-    """Records changes by staff in the audit log, unless the verb records the changes of everybody."""
+    """Records a change by staff in the audit log, unless the verb has recorded it already."""
     is_of_staff = job.actor_id is not None and job.actor_id.startswith("vis_")
     if is_of_staff and job.status == "succeeded" and not KINDS[job.kind].is_audited:
         assert job.resource_type is not None
@@ -197,9 +203,9 @@ def _end(job: Job, result: Effect | Exception) -> None:
 
 
 def _put_back(job: Job) -> None:
-    """Leaves the job in its mailbox for its next part: in its place, or behind other writes if its kind gives way.
+    """Releases the job for its next part: in its place, or behind other writes if it `gives_way`.
 
-    Deaths are counted for each part.
+    Resets its deaths, because they are counted for each part.
     """
     rows("UPDATE jobs SET leased_until = NULL, deaths = 0 WHERE id = %s", (job.id,))
     if KINDS[job.kind].gives_way:
@@ -207,7 +213,10 @@ def _put_back(job: Job) -> None:
 
 
 def _set_aside(unknown: Sequence[Job]) -> None:
-    """Leaves jobs to a worker that knows their kinds; until then they are no mail, and hold up nothing."""
+    """Sets the jobs aside for a worker that knows their kinds.
+
+    Until then, they are not mail and block no other jobs.
+    """
     rows(
         """
         UPDATE jobs SET status = 'queued', due_at = NULL, leased_until = NULL, unknown_since = now()

@@ -251,7 +251,7 @@ def _wait(job: Job, seconds: float) -> Job:
 
 
 def unknown(limit: int = 10_000) -> dict[str, int]:
-    """Returns how many jobs of each kind wait that no worker knows. Counts up to `limit` jobs."""
+    """Returns how many waiting jobs have a kind that no worker knows, by kind. Counts up to `limit`."""
     counted = """
         SELECT kind, count(*) FROM (SELECT kind FROM jobs WHERE unknown_since IS NOT NULL LIMIT %s) AS set_aside
         GROUP BY kind ORDER BY kind

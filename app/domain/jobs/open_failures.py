@@ -1,6 +1,6 @@
 """Open failures: failed jobs neither replayed nor discarded, counted by cause and settled.
 
-Many are settled by a job of its own, in parts between the workspace's other writes.
+A bulk job settles many of them, in parts between the workspace's other writes.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Room:
             return has_entered
 
     def leave(self, key: Hashable) -> list[tuple[Mail, str]]:
-        """Gives the thread back. Returns the mailboxes to ring for, which have waited longest."""
+        """Gives the thread back. Returns the mailboxes to ring for: those that have waited longest."""
         with self._lock:
             self._places.leave(key)
             waiting = self._turned_away.pop(key, {})
