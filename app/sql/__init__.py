@@ -10,12 +10,15 @@ _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 @cache
 def load(name: str) -> str:
-    """The query in the file of that name."""
+    """Returns the query in the file of that name."""
     return (Path(__file__).parent / f"{name}.sql").read_text()
 
 
 def array(values: Iterable[object]) -> str:
-    """A PostgreSQL array literal of texts and numbers, cheaper on both sides than the ARRAY[…] that psycopg2 writes."""
+    """Returns a PostgreSQL array literal of texts and numbers.
+
+    This costs less on both sides than the ARRAY[…] that psycopg2 writes.
+    """
     return "{" + ",".join([_element(value) for value in values]) + "}"
 
 
@@ -27,7 +30,7 @@ def _element(value: object) -> str:
 
 
 class Prepared(str):
-    """The EXECUTE statement of a prepared query, with the parameters of the query."""
+    """The EXECUTE statement of a prepared `query`, with its parameters. `preparation`: its PREPARE."""
 
     query: str
     preparation: str
@@ -35,10 +38,10 @@ class Prepared(str):
 
 @cache
 def prepared(name: str, query: str | None = None) -> Prepared:
-    """The file's query, or the one given, prepared once per connection. For frequent queries only.
+    """Returns the file's query, or `query`, to be prepared once per connection.
 
-    Parsing and planning are a quarter of the cost of a short query. A generic plan does not know its values: it prunes
-    partitions only where a condition compares with single values, as `id >= %(first_id)s` does.
+    For frequent queries only: parsing and planning are a quarter of the cost of a short query. A generic plan does not
+    know the values: it prunes partitions only if a condition compares with a single value, as `id >= %(first_id)s`.
     """
     query = query or load(name)
     names = list(dict.fromkeys(_PARAMETER.findall(query)))

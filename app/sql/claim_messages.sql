@@ -1,5 +1,5 @@
--- Claims due messages of connected channels, people's first, those of broadcasts last: up to the room of each channel,
--- and no more than its rate allows now. Only the first unfinished message of a conversation is due.
+-- Claims due messages of connected channels: messages by people first, those of broadcasts last. Claims up to the room
+-- of each channel, and no more than its rate allows now. Only the first unfinished message of a conversation is due.
 --
 -- `kinds` are the kinds of channels that have a rate: `rates` messages per second in the long run, with at most
 -- `slacks` seconds caught up. The lock on the row of such a channel makes its rate exact across all processes. Never
@@ -7,9 +7,9 @@
 --
 -- Returns a row for each claim: what a message needs to be sent; the Unix time of the claim; and whether the message
 -- may have been sent before, because a lease on it has ended or a receipt for it has arrived. Also returns a row for
--- each channel, without a claim: in how many seconds to check it again, null if only a bell can change anything, and
--- whether its pause or its rate allowed nothing to be sent before. No pause is longer than an hour: a later end comes
--- from a wrong clock.
+-- each channel, without a claim: in how many seconds to check it again, null if only a bell can change anything; and
+-- whether nothing can be sent before, because of its pause or its rate. A pause that ends more than an hour from now is
+-- ignored: it comes from a wrong clock.
 WITH seen AS MATERIALIZED (
     SELECT channels.id, room, paced_until, CASE WHEN paused_until < now() + interval '1 hour' THEN paused_until END AS paused_until,
         per_second, slack

@@ -1,5 +1,5 @@
--- The session of a token with its account, in one row for each workspace that the account belongs to; and for how long
--- the oldest write that waits in one workspace has been due. A membership of a support account counts for nothing: staff
+-- The session of a token with its account, in one row for each workspace that the account belongs to; and for how many
+-- seconds the first unfinished write of one workspace has been due. Memberships of support accounts are left out: staff
 -- act in every workspace on visits.
 SELECT sessions.id, sessions.seen_at, accounts.id, accounts.email, accounts.is_support,
     (SELECT greatest(0, extract(epoch FROM now() - due_at))::float FROM jobs

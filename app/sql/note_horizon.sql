@@ -1,5 +1,6 @@
--- Records the running transactions, once a minute, and deletes records that are no longer needed. Returns for how many
--- seconds the oldest transaction has run, in any database of the cluster, to the minute: since its first record.
+-- Records the oldest running transaction and the next one, once a minute, and deletes records no longer needed. Returns
+-- how many seconds the oldest transaction in any database of the cluster has run. This is exact to a minute: it counts
+-- from the first record after the transaction began.
 WITH present AS MATERIALIZED (
     SELECT pg_snapshot_xmin(pg_current_snapshot()) AS oldest, pg_snapshot_xmax(pg_current_snapshot()) AS next
 ), noted AS (

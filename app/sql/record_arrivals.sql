@@ -1,6 +1,6 @@
--- Records the outcomes of arrivals. `waits`: a receipt looks for its message again later, at growing intervals, for
--- `kept_seconds` in all. `problems`: why an arrival failed, null if it did not; one that `ends` is given up. A
--- processed arrival keeps only its key.
+-- Records the outcomes of arrivals. `waits`: the arrival is a receipt that looks for its message again later, at
+-- growing intervals, for `kept_seconds` in all. `problems`: why an arrival failed, null if it did not. `ends`: a failed
+-- arrival is given up. A processed arrival keeps only its key.
 UPDATE arrivals
 SET payload = CASE WHEN outcome.waits OR outcome.problem IS NOT NULL THEN arrivals.payload END,
     -- Nor does a processed arrival keep its sender.

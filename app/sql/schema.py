@@ -1,4 +1,7 @@
-"""The schema that this code needs: a process that starts before the database has it waits for `db upgrade`."""
+"""The schema that this code needs.
+
+A process that starts before the database has it waits for `db upgrade`.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,18 @@ Rows = Callable[[str], list[tuple[Any, ...]]]
 
 
 def pending(rows: Rows) -> list[str]:
-    """The names of the migrations that have not been run on the database that `rows` asks."""
+    """Returns the names of the migrations that have not run on the database that `rows` queries."""
     has_table = rows("SELECT to_regclass('migrations') IS NOT NULL")[0][0]
     done = {name for (name,) in rows("SELECT name FROM migrations")} if has_table else set()
     return [path.name for path in sorted(MIGRATIONS.glob("*.sql")) if path.name not in done]
 
 
 def wait() -> None:
-    """Logs which version starts; returns when no migration is pending, and asks for them in the log until then.
+    """Logs which version starts, and waits until no migration is pending.
 
-    Returns at once while PostgreSQL is away: each process has its own way to wait for that. SIGTERM and SIGINT end the
-    process meanwhile. Only for the main thread. Leaves no connection behind, so the process may fork afterwards.
+    If it has to wait, asks for `db upgrade` in the log. Returns at once while PostgreSQL is away: each process has its
+    own way to wait for that. SIGTERM and SIGINT end the process during the wait. Call it on the main thread. Leaves no
+    connection behind, so the process may fork afterwards.
     """
     log.info("process.starts", version=versions.running())
     with _ending_at_signals():
@@ -51,7 +55,7 @@ def wait() -> None:
 
 
 def _look() -> list[str]:
-    # Not through app.database: that imports the metrics, which gunicorn's master must not have.
+    # Does not use app.database, which imports the metrics: gunicorn's master must not have them.
     url, seconds = settings().database_url, hangs.CONNECT_SECONDS
     try:
         with closing(psycopg2.connect(url, connect_timeout=seconds)) as connection, connection.cursor() as cursor:
@@ -68,7 +72,7 @@ def _look() -> list[str]:
 
 @contextmanager
 def _ending_at_signals() -> Iterator[None]:
-    # Dramatiq's worker would only note the signal and go on waiting; the first process of a container ignores it.
+    # Without a handler, Dramatiq's worker would only note the signal, and a container's first process would ignore it.
     before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
     for number, handler in before.items():

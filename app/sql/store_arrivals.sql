@@ -1,4 +1,4 @@
--- Stores arrivals from a channel, in their order, except those already stored; returns their senders.
+-- Stores arrivals from a channel, in their order, except those already stored. Returns the senders of the new ones.
 INSERT INTO arrivals (id, workspace_id, channel_id, sender_key, key, kind, payload, trace_id)
 SELECT new.id, %(workspace_id)s, %(channel_id)s, new.sender_key, new.key, new.kind, new.payload, %(trace_id)s
 FROM unnest(%(ids)s::text[], %(senders)s::text[], %(keys)s::text[], %(kinds)s::text[], %(payloads)s::text[]::json[])

@@ -1,4 +1,5 @@
--- Adds bytes to the count of each key, and returns the counts. A count whose hour is over starts anew.
+-- Adds bytes to the count of each key. Returns the counts, and in how many seconds each ends. A count whose hour is
+-- over starts anew.
 INSERT INTO stored_bytes (key, bytes, ends_at)
 SELECT key, %(bytes)s, now() + interval '1 hour' FROM unnest(%(keys)s::bytea[]) AS taken(key)
 ON CONFLICT (key) DO UPDATE SET
