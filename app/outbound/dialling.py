@@ -18,11 +18,11 @@ HEAD_START_SECONDS = 0.25  # before the next address of a name is tried, too (RF
 
 
 class NotPublic(OSError):
-    """A name resolves to an address that must not be dialled, which is the first argument."""
+    """A name resolves to an address that must not be dialled: the first argument."""
 
 
 class NotAllowed(OSError):
-    """A name resolves to an address that may be dialled only with TLS, which is the first argument."""
+    """A name resolves to an address that may be dialled only with TLS: the first argument."""
 
 
 class Unreachable(OSError):

@@ -48,7 +48,7 @@ class Exchange(Response):
         self.ended(self)
 
     def expire(self) -> None:
-        """Ends it at its deadline, with the part of the response received so far."""
+        """Ends the exchange at its deadline, with the part of the response received so far."""
         if self.connection is not None:
             self.connection.stop_at_deadline()
             return

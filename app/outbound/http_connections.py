@@ -1,4 +1,4 @@
-"""HTTP/1.1 on one connection: reads a response within limits, and closes the connection otherwise."""
+"""HTTP/1.1 on one connection: reads responses within limits, or else closes the connection."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Resolver(Protocol):
     """Resolves names by DNS."""
 
     async def resolve(self, host: str, port: int) -> Ends:
-        """Returns the addresses of a name. Raises socket.gaierror, or another OSError if the fault is ours."""
+        """Returns a name's addresses. Raises socket.gaierror, or another OSError for our own faults."""
 
 
 class Names:

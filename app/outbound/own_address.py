@@ -1,4 +1,4 @@
-"""The way to our own `web` by BASE_URL, as people and providers take it."""
+"""Checks that BASE_URL leads to our own `web`, the way that people and providers reach it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MOST_BYTES = 4096
 
 
 class Unreachable(Exception):
-    """BASE_URL does not lead to `web`; says why in a line."""
+    """BASE_URL does not lead to `web`. The message says why, in one line."""
 
 
 def ask(timeout_seconds: float) -> None:
-    """Asks for the state of `web` at BASE_URL. Follows no redirect. Raises Unreachable."""
+    """Asks `web` at BASE_URL whether it is alive. Follows no redirect. Raises Unreachable."""
     base = urlsplit(settings().base_url)
     try:
         status, where, body = _get(base, timeout_seconds)
@@ -33,7 +33,7 @@ def ask(timeout_seconds: float) -> None:
 
 
 def _get(base: SplitResult, timeout_seconds: float) -> tuple[int, str | None, bytes]:
-    """The status, where it is redirected to, and the beginning of the body."""
+    """Returns the status, the target of a redirect (None if there is none), and the body's beginning."""
     kind = HTTPSConnection if base.scheme == "https" else HTTPConnection
     connection = kind(base.hostname or "", base.port, timeout=timeout_seconds)
     try:

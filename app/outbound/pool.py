@@ -36,7 +36,7 @@ class Pool:
         self._servers: dict[tuple[str, int], _Server] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        self.promised = 0  # how many connections waiting requests were allowed to open, but have not begun
+        self.promised = 0  # connections that waiting requests may open, but have not begun to
 
     def idle_one(self, host: str, port: int) -> Connection | None:
         """Takes a connection that can be used at once; None if there is none. Return it with `give_back`."""

@@ -66,7 +66,7 @@ def post_bytes(target: Target, headers: Mapping[str, str], body: bytes) -> bytes
 
 
 def request_bytes(method: str, target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
-    """Encodes a request with headers by anybody.
+    """Encodes a request whose headers may come from anybody.
 
     Raises ValueError for a method or header that cannot be sent or that the caller may not set.
     """
