@@ -1,4 +1,7 @@
-"""Overdue mail: rings for its owners, a capped batch at a time, so that an outage ends without a flood."""
+"""Overdue mail: rings for its owners, a capped batch at a time.
+
+So an outage ends without a flood of bells.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,17 @@ from app.mailbox import Mail
 from scheduler.signals import Signal
 
 MOST_LOOKED_AT = 1000
-# For how long one call goes on while there is more to look at.
+# How long one call continues while there is more to look at.
 SLICE_SECONDS = 0.1
 
 Ring = Callable[[Collection[str]], int | None]
 
 
 class Overdue:
-    """A pass over the mailboxes of one kind of mail; a call goes on where the last one stopped, up to the end.
+    """A pass over the mailboxes of one kind of mail. Each call continues where the last one stopped.
 
-    `ring` is called with the owners of overdue mail and may return for how many it did something; by default the
-    mail's own bell rings for each. The ages that are seen on the way are told to the signal.
+    `ring` is called with the owners of overdue mail, and may return for how many it did something. If None, the mail's
+    bell rings for each owner. `signal` is told the ages of the mail that the pass has seen.
     """
 
     def __init__(
@@ -31,10 +34,10 @@ class Overdue:
         self._ring = ring or self._ring_each
         self._signal = signal or Signal(mail)
         self._after = ""
-        self._oldest: dict[str, float] = {}  # of the mailboxes looked at since the beginning
+        self._oldest: dict[str, float] = {}  # seconds by kind, of the mailboxes seen in this pass
 
     def __call__(self) -> int:
-        """Rings, and returns for how many. A bell that is ringing already is not rung again."""
+        """Rings for overdue mail; returns for how many owners. Does not repeat a bell that is ringing."""
         ends = time.monotonic() + SLICE_SECONDS
         rung = self._look()
         while self._after and time.monotonic() < ends:
@@ -42,7 +45,7 @@ class Overdue:
         return rung
 
     def rest(self) -> None:
-        """There is no mail: the next call begins anew."""
+        """Call this instead while there is no mail. The next call begins a new pass."""
         self._after, self._oldest = "", {}
         self._signal.rest()
 
