@@ -148,7 +148,10 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
 @authorize("automations")
 @accepts_write()
 def delete_automation(automation_id: str) -> Response:
-    """Delete an automation. Its unfinished runs are cancelled; the logs of its runs can still be read."""
+    """Delete an automation.
+
+    Its unfinished runs are cancelled. The logs of its runs can still be read.
+    """
     return act("automations.delete", automation_id)
 
 

@@ -39,7 +39,10 @@ class PhoneFilter(Formatted):
 
 
 def _address(text: str) -> str:
-    """Returns the e-mail address in a query. Spaces become "+": an unescaped plus sign arrives as a space."""
+    """Returns the e-mail address in a query.
+
+    Spaces become "+": an unescaped plus sign arrives as a space.
+    """
     return normalization.bare(text).replace(" ", "+")
 
 

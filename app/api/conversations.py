@@ -118,7 +118,10 @@ def show_conversation(conversation_id: str) -> Response:
 @blueprint.arguments(ConversationPatch)
 @accepts_write(ConversationSchema)
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
-    """Change a conversation, or mark it read. Closing it resumes the runs that a member's message holds."""
+    """Change a conversation, or mark it read.
+
+    Closing it resumes the runs that a member's message holds.
+    """
     found = Conversation.find(caller().workspace_id, conversation_id)
     check = partial(conversation_changes.check, found.workspace_id, body)
     return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)

@@ -76,7 +76,10 @@ def list_endpoints(query: dict[str, Any]) -> Response:
 @blueprint.arguments(EndpointCreate)
 @accepts_write(EndpointSchema, made=True, secret=SECRET)
 def create_endpoint(body: dict[str, Any]) -> Response:
-    """Create a webhook endpoint, up to 1,000 in a workspace. Only this response shows its signing secret."""
+    """Create a webhook endpoint, up to 1,000 in a workspace.
+
+    Only this response shows its signing secret.
+    """
     workspace_id, secret = caller().workspace_id, endpoints.new_secret()
     return accept(
         "endpoints.create",

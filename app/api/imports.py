@@ -46,7 +46,10 @@ _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "cust
 )
 @accepts_write(ImportSchema, made=True)
 def import_contacts() -> Response:
-    """Create or change many contacts in one job. A bad line gets its own error; the other lines are imported."""
+    """Create or change many contacts in one job.
+
+    A bad line gets its own error; the other lines are imported.
+    """
     return answer(*_accept())
 
 

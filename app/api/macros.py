@@ -47,7 +47,10 @@ def list_macros(query: dict[str, Any]) -> Response:
 @blueprint.arguments(MacroCreate)
 @accepts_write(MacroSchema, made=True)
 def create_macro(body: dict[str, Any]) -> Response:
-    """Create a macro, up to 500 in a workspace. One that starts an automation needs access to `automations`, too."""
+    """Create a macro, up to 500 in a workspace.
+
+    A macro that starts an automation also needs access to `automations`.
+    """
     workspace_id = caller().workspace_id
 
     def check() -> None:

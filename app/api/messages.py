@@ -93,7 +93,10 @@ def write_message(body: dict[str, Any], conversation_id: str) -> Response:
 @blueprint.arguments(MessageQuery)
 @blueprint.response(200, envelope(MessageSchema, many=True))
 def list_messages(query: dict[str, Any]) -> Response:
-    """List the messages of all conversations, the latest received or written first; `q` searches their texts."""
+    """List the messages of all conversations, the latest received or written first.
+
+    `q` searches their texts.
+    """
     workspace_id = caller().workspace_id
     if "scheduled" in query:
         named = {name: query[name] for name in ("contact_id", "conversation_id") if name in query}

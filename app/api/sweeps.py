@@ -28,7 +28,10 @@ class SweepQuery(PageQuery):
 @blueprint.arguments(SweepQuery)
 @blueprint.response(200, envelope(SweepSchema, many=True))
 def list_sweeps(query: dict[str, Any]) -> Response:
-    """List sweeps, newest first: requested resends and releases, and sweeps after stops and deletions."""
+    """List sweeps, newest first.
+
+    A sweep resends or releases deliveries on request, or follows the stop or deletion of an endpoint.
+    """
     found = Sweep.matching(caller().workspace_id, query)
     return respond(200, page(found, Sweep, query, sweeps.represent))
 

@@ -67,7 +67,10 @@ def must_exist(resource_type: str, resource_id: str) -> None:
 
 
 def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
-    """Returns the response to a write: its result if the caller waits and it ends in time, or its job."""
+    """Returns the response to a write: its result or its job.
+
+    The result only if the caller waits for it and the job ends in time.
+    """
     response = None
     if seconds := _preferred_wait():
         job = jobs.wait(job, seconds)
