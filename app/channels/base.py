@@ -197,7 +197,10 @@ class ChannelKind(ABC):
         return None
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """The sentence that says what the provider would refuse in the template; None if nothing is known."""
+        """Returns the sentence that says what the provider would refuse in the template.
+
+        None if nothing is known.
+        """
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:

@@ -105,7 +105,10 @@ class Telegram(ChannelKind):
         return verdict_of(answer, chat=outgoing.to)
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """Sends a photo, video or sound that Telegram cannot show (such as a photo that is too wide) as a document."""
+        """Returns the message with its photo, video or sound as a document, if Telegram cannot show it.
+
+        For example, a photo may be too wide. None if the message was refused for another reason.
+        """
         file, verdict = outgoing.file, verdict_of(answer)
         if file is None or _way_of(file)[0] == "sendDocument" or verdict.outcome is not Outcome.FAILED:
             return None

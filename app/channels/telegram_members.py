@@ -1,4 +1,7 @@
-"""The members of Telegram's messages that hold nothing a person says (https://core.telegram.org/bots/api#message)."""
+"""The members of Telegram's messages that hold nothing a person says.
+
+See https://core.telegram.org/bots/api#message.
+"""
 
 from __future__ import annotations
 

@@ -111,7 +111,10 @@ class WhatsApp(ChannelKind):
         return (Verdict(Outcome.SENT, found), found) if is_connected else (verdict, None)
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """Returns the fault of a parameter that Meta refuses, because it is empty or too long; otherwise None."""
+        """Returns the fault of a parameter that Meta refuses; None if there is none.
+
+        Meta refuses parameters that are empty or too long.
+        """
         components = template.get("components")
         for component in components if isinstance(components, list) else ():
             most = _MOST_IN_HEADER if _kind_of(component) == "header" else _MOST_PARAMETER

@@ -229,9 +229,9 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival 
 
 
 def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media], bool] | None:
-    """The text and media of a message, and whether these show all of it; None for other items, such as a reaction.
+    """Returns the text and media of a message, and whether they show all of it.
 
-    A part that differs from Meta's documents, such as a file without an identifier, must not lose the message.
+    None for other items, such as a reaction. A part that differs from Meta's documents must not lose the message.
     """
     if item.get("type") in _NO_MESSAGES:
         return None
@@ -291,7 +291,7 @@ def _order(part: Mapping[str, Any]) -> str:
 
 
 def _button_id(item: Mapping[str, Any]) -> str | None:
-    """The identifier of the button, of the row of a list, or the payload of a template's button that was pressed."""
+    """Returns the identifier of a pressed button or list row, or a template button's payload."""
     part = _object(_part(item)) or {}
     if item.get("type") == "interactive":
         chosen = _object(part.get(str(part.get("type")))) or {}
