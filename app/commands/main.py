@@ -186,7 +186,10 @@ def stored_secrets() -> None:
 
 @stored_secrets.command("reencrypt")
 def reencrypt_secrets() -> None:
-    """Encrypt all stored secrets with the newest key of SECRET_KEY. Safe to repeat, and while the service runs."""
+    """Encrypt all stored secrets with the newest key of SECRET_KEY.
+
+    Safe to repeat, and while the service runs.
+    """
     found = secrets.reencrypt()
     print_json({"reencrypted": found.reencrypted, "already": found.already, "unreadable": found.unreadable})
     if number := len(found.unreadable):
@@ -195,7 +198,10 @@ def reencrypt_secrets() -> None:
 
 @main.command(cls=click.Command)
 def check() -> None:
-    """Check settings, servers, migrations, secrets and processes: one line each; exits with 1 if one is wrong."""
+    """Check settings, servers, migrations, secrets and processes.
+
+    Prints a line for each, and exits with 1 if one is wrong.
+    """
     if not _report("settings"):
         sys.exit(1)  # the other checks need them
     results = [_report(name) for name in checks.CHECKS]

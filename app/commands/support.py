@@ -56,7 +56,10 @@ def disable(email: str) -> None:
 @support.command("enable")
 @click.argument("email")
 def enable(email: str) -> None:
-    """Let a disabled account sign in again; prints a link that sets its password, once and within an hour."""
+    """Let a disabled account sign in again.
+
+    Prints a link that sets its password, once and within an hour.
+    """
     click.echo(support_accounts.enable(email))
 
 
