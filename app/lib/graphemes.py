@@ -8,7 +8,10 @@ _ONE = regex.compile(r"\X")
 
 
 def cut(text: str, most: int) -> str:
-    """Cuts the text to `most` characters without splitting a grapheme, unless the first one is longer."""
+    """Cuts the text to `most` characters without splitting a grapheme.
+
+    Only a first grapheme of more than `most` characters is split.
+    """
     if len(text) <= most:
         return text
     end = 0

@@ -111,7 +111,10 @@ def simulate(automation: Automation, contact: Contact | None, given: Given) -> t
 
 
 def _next(assumed: Sequence[Assumption]) -> list[str]:
-    """Returns the outcomes that the next path starts with: the last untried one turned; [] at the end."""
+    """Returns the outcomes that the next path starts with; [] if all paths were tried.
+
+    They repeat this path up to its last outcome that is not TIMED_OUT, which becomes TIMED_OUT.
+    """
     for place in range(len(assumed) - 1, -1, -1):
         if assumed[place].outcome != TIMED_OUT:
             return [*(each.outcome for each in assumed[:place]), TIMED_OUT]

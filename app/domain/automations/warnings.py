@@ -63,7 +63,10 @@ def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
 
 
 def of_dates(automation: Automation) -> list[dict[str, Any]]:
-    """Dates of contacts that a trigger of the published version cannot read. Those of the draft are pointed to."""
+    """Returns a warning for each trigger that cannot read dates of contacts.
+
+    These are triggers of the published version. `pointer` is "" if the draft does not have the trigger.
+    """
     keys = [key_of(trigger) for trigger in automation.definition.get("triggers", ())]
     return [
         {

@@ -14,7 +14,10 @@ from app.lib.schemas import OneOf, RequestBody, StrictBoolean, StrictInteger, ab
 
 
 class EndpointFields(RequestBody):
-    """The fields of an endpoint. `address` and `events` are required to create one and optional in a change."""
+    """The fields of an endpoint.
+
+    `address` and `events` are required to create one, and optional in a change.
+    """
 
     address = fields.String(
         metadata=about(

@@ -47,7 +47,10 @@ def _is_utf8(raw: bytes) -> bool:
 
 
 def _refuse_lone_surrogates(raw: bytes) -> None:
-    """Raises Invalid, pointing at lone surrogates, if `raw` has any: orjson does not say where they are."""
+    """Raises Invalid with pointers to the lone surrogates in `raw`, if it has any.
+
+    orjson does not say where they are.
+    """
     try:
         value = loads_leniently(raw)
     except (ValueError, RecursionError):

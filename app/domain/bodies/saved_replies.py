@@ -13,7 +13,10 @@ from app.lib.schemas import Formatted, RequestBody, about
 
 
 class SavedReplyFields(RequestBody):
-    """The fields of a saved reply: the first two are required to create one, and optional in a change."""
+    """The fields of a saved reply.
+
+    `shortcut` and `text` are required to create one, and optional in a change.
+    """
 
     shortcut = Formatted(
         saved_replies.read_shortcut,

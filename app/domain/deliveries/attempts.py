@@ -102,7 +102,7 @@ def claim(lane: Mail, rooms: Mapping[str, int]) -> list[Dispatch]:
 
 
 def claim_restrained(lane: Mail, rooms: Mapping[str, int]) -> tuple[list[Dispatch], dict[str, float]]:
-    """Claims due deliveries of restrained endpoints in the lane: probed, rate-limited or ordered ones.
+    """Claims due deliveries of the lane's restrained endpoints: probed, rate-limited or ordered.
 
     Across all processes, an endpoint has at most one probe in flight and no more attempts than its limit allows. An
     ordered endpoint has one delivery in flight: the oldest that is not finished. Also returns how many seconds to wait

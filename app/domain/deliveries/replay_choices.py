@@ -68,7 +68,7 @@ def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[st
 
 
 def untried(workspace_id: str, given: Mapping[str, Any]) -> int:
-    """Counts the held deliveries that a filter by cause misses, because no attempt has given them a cause.
+    """Counts the held deliveries that a filter by cause misses: no attempt gave them a cause.
 
     Returns 0 if the filter has no cause or does not include held deliveries. Raises Conflict if counting takes too
     long.

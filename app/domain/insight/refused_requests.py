@@ -1,6 +1,6 @@
-"""Refused requests: what the API refused and why, kept for a week so that support can find it by the request ID.
+"""Refused requests: what the API refused and why, so that support can find it by request ID.
 
-Noting one costs the request no statement: a thread of the process writes what was noted a little later.
+They are kept for a week. Noting one costs the request no statement: a thread of the process stores it a little later.
 """
 
 from __future__ import annotations

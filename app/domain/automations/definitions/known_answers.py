@@ -1,4 +1,7 @@
-"""Known answers: what a question's buttons can return, and conditions that compare it with other values."""
+"""Known answers: the values that a question's buttons can return.
+
+Finds conditions that compare an answer with any other value.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,10 @@ Check = Callable[[dict[str, Any], str], Iterator[Fault]]
 
 
 def faults(steps: Any, at: str, depth: int, check: Check) -> Iterator[Fault]:
-    """Yields the faults of the list at `at`. `check` yields the faults of a step and its nested lists."""
+    """Yields the faults of the list of steps at the pointer `at`.
+
+    `check` yields the faults of a step, including those of its nested lists.
+    """
     if not isinstance(steps, list):
         yield Fault(at, "Give a list of steps.")
     elif depth > DEEPEST:

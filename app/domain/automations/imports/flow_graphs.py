@@ -57,7 +57,7 @@ class Loop:
 
 
 class Graph:
-    """A flow as a graph of elements by key. `first`: the element that it begins with; None if unknown.
+    """A flow as a graph of elements by key. `first`: the element it begins with; None if unknown.
 
     `work` counts the elements and connections that are visited, because a small flow can have exponentially many paths.
     Functions that walk the graph raise Unreadable if this exceeds the bound.

@@ -47,7 +47,10 @@ def resume(moment: Moment) -> Outcome:
 
 
 def _ask_again(moment: Moment, attempts: int, readings: Sequence[str] = ()) -> Outcome:
-    """Sends the question again. `readings`: the possible meanings of an ambiguous answer, to be listed."""
+    """Sends the question again, or ends the wait after the last attempt.
+
+    `readings`: the possible meanings of an ambiguous answer, which the text then lists.
+    """
     fields = moment.step.fields
     text = fields.get("retry_text", fields["text"]) + (f"\n({' / '.join(readings)}?)" if readings else "")
     if attempts >= fields.get("attempts", ATTEMPTS):
