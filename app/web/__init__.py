@@ -1,4 +1,7 @@
-"""The pages: for support staff, and for the members of a workspace. Server-rendered, over the same verbs as the API."""
+"""The pages for support staff and for the members of a workspace.
+
+They are rendered on the server, and use the same verbs as the API.
+"""
 
 from __future__ import annotations
 

@@ -107,9 +107,9 @@ def trace_id() -> str:
 
 @contextmanager
 def _told_of_earlier_forms() -> Iterator[None]:
-    """Raises Conflict if the form's key was used with other values: somebody went back to a sent form.
+    """Raises Conflict if the form's key was used with other values.
 
-    The page then shows the form again, with a new key.
+    This happens if somebody goes back to a sent form. The page then shows the form again, with a new key.
     """
     try:
         yield

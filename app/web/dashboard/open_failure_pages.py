@@ -1,4 +1,4 @@
-"""Open failures: how many jobs have failed by cause, and the forms that replay or discard many of them."""
+"""Open failures: failed jobs counted by cause, and the forms that replay or discard many."""
 
 from __future__ import annotations
 

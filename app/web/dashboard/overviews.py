@@ -47,7 +47,10 @@ class Service:
 
     @property
     def checks(self) -> Sequence[dict[str, Any]]:
-        """The results of `python -m app check`, marked bad for processes that have stopped reporting since."""
+        """The results of `python -m app check` that the leading scheduler reported.
+
+        A good result becomes bad if no process of its type reports any more.
+        """
         checks: Sequence[dict[str, Any]] = self.leader.facts.get("checks", []) if self.leader else []
         gone = {*presence.TYPES} - {each.type for each in self.processes}
         silent = {"is_good": False, "text": f"none reported in the last {presence.FORGOTTEN_AFTER_SECONDS} seconds"}
