@@ -11,6 +11,7 @@ from app.lib import ids
 from tests.browser import seeds
 from tests.browser.services import SUPPORT, Service, Workspace
 from tests.definitions import of_every_kind
+from tests.journeys.waiting import wait_until
 from tests.stack.receiver import Answer
 
 # Runs if it ever gets into a page as markup, an attribute or a script; `ran` counts.
@@ -71,6 +72,14 @@ _JSON = {
 }
 # What JSON says that has said nothing yet.
 _TOLD = {"code": TEXT, "detail": TEXT, "type": TEXT, "message": TEXT, "frames": [TEXT]}
+# What has not ended, and when it ends writes over what is written into the tables here.
+_UNDER_WAY = (
+    "jobs WHERE status IN ('queued', 'running')",
+    "events WHERE due_at IS NOT NULL",
+    "runs WHERE due_at IS NOT NULL",
+    "deliveries WHERE status = 'pending'",
+    "replays WHERE finished_at IS NULL",
+)
 _NUMBER = re.compile(r"[0-9.:TZ+-]*")
 
 
@@ -108,6 +117,7 @@ def make(service: Service) -> Workspace:
     seeds.wait_for_failures(service, workspace, 1)
     caller.apply("POST", "webhooks/replays", {"filter": {"statuses": ["failed"]}})
     _tell(service, workspace)
+    wait_until(lambda: not _is_under_way(service, workspace), 120, "all has ended")
     for table, columns in COLUMNS.items():
         for column in columns:
             _defile(service, workspace, table, column)
@@ -156,6 +166,10 @@ def _tell(service: Service, workspace: Workspace) -> None:
     for table, row in told_rows:
         _insert(service, table, row)
     _insert(service, "visits", {**visit, "created_at": "2026-01-01T00:00:00Z", "expires_at": "2100-01-01T00:00:00Z"})
+
+
+def _is_under_way(service: Service, workspace: Workspace) -> bool:
+    return any(service.query(f"SELECT FROM {each} AND workspace_id = %s LIMIT 1", workspace.id) for each in _UNDER_WAY)
 
 
 def _insert(service: Service, table: str, row: Mapping[str, Any]) -> None:

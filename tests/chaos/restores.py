@@ -19,7 +19,7 @@ from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
 SHOPS, WRITES = 3, 400
-SECONDS_FOR_WRITES = SECONDS_TO_SETTLE = 120
+SECONDS_TO_SETTLE = 120
 Say = Callable[[str], None]
 
 
@@ -52,9 +52,9 @@ class Drill:
         shops = open_shops(self._stack, self._receiver, SHOPS)
         self._receiver.behaviour = slow
         with Load(shops, clients=2, pause_seconds=0.02) as load:
-            load.go_on(WRITES, SECONDS_FOR_WRITES)
+            load.go_on(WRITES)
             backup = self._back_up()
-            load.go_on(WRITES, SECONDS_FOR_WRITES)
+            load.go_on(WRITES)
         cursors = {shop.workspace_id: _cursor(shop.caller()) for shop in shops}
         ear = _listen(self._stack, shops[0])
         self._stack.postgres.kill()

@@ -81,10 +81,17 @@ class Load:
         for client in self._running:
             client.result()
 
-    def go_on(self, writes: int = 50, seconds: float = 30) -> None:
-        """Waits until `writes` more writes have been accepted."""
+    def go_on(self, writes: int = 50) -> None:
+        """Waits until `writes` more writes have been accepted. Raises what a client raised meanwhile."""
         goal = len(self.accepted) + writes
-        wait_until(lambda: len(self.accepted) >= goal, seconds, f"{writes} further writes are accepted")
+
+        def is_reached() -> bool:
+            for client in self._running:
+                if client.done():
+                    client.result()
+            return len(self.accepted) >= goal
+
+        wait_until(is_reached, 2 * GIVE_UP_SECONDS, f"{writes} further writes are accepted")
 
     def taken(self, since: float) -> list[float]:
         """The response times, in seconds, of the writes accepted since this moment (monotonic)."""

@@ -44,14 +44,15 @@ def test_all_faults_one_after_another_lose_nothing_and_repeat_only_what_was_unde
         load.go_on()
         empty_redis(stack)
         for without_redis in (redis_away, redis_hanging):
+            began = time.monotonic()
             load.go_on()
-            refused, began = len(load.refused), time.monotonic()
+            usual, refused, began = load.taken(since=began), len(load.refused), time.monotonic()
             with without_redis(stack):
                 let_pass(5)
                 taken = load.taken(since=began)
-            # Waiting for Redis every time would take half a second; a single request may be slow on a busy machine.
-            assert statistics.median(taken) < 0.4
-            assert max(taken) < 5
+            # Waiting for Redis every time would take half a second more, and for its return five.
+            assert statistics.median(taken) < statistics.median(usual) + 0.4
+            assert max(taken) < max(usual) + 5
             assert len(load.refused) == refused
         load.go_on()
         restart_postgres(stack)

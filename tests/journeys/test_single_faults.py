@@ -103,8 +103,9 @@ def test_without_redis_writes_are_accepted_quickly_and_run_when_it_is_back(
     without_redis: Outage, stack: Stack, receiver: Receiver, load: Load, report: Report
 ) -> None:
     with load:
-        load.go_on()
         began = time.monotonic()
+        load.go_on()
+        usual, began = load.taken(since=began), time.monotonic()
         with without_redis(stack):
             let_pass(10)
             taken = load.taken(since=began)
@@ -113,9 +114,9 @@ def test_without_redis_writes_are_accepted_quickly_and_run_when_it_is_back(
     figures = audit(stack, receiver, load)
 
     report(figures)
-    # Waiting for Redis every time would take half a second; a single request may be slow on a busy machine.
-    assert statistics.median(taken) < 0.4
-    assert max(taken) < 5
+    # Waiting for Redis every time would take half a second more, and for its return ten.
+    assert statistics.median(taken) < statistics.median(usual) + 0.4
+    assert max(taken) < max(usual) + 5
     assert figures.refused == 0
     assert figures.duplicates == 0
 

@@ -57,7 +57,7 @@ def test_a_leading_host_with_a_wrong_clock_loses_and_doubles_nothing(
     receiver.behaviour = FailsFirst(1, delay_seconds=0.1)
     hosts.let_lead(host)
     with Load(shops, pause_seconds=0.1) as load:
-        load.go_on(600, 60)
+        load.go_on(600)
         leader = hosts.leader()
 
     figures = audit(hosts.stack, receiver, load)

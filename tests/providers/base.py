@@ -120,6 +120,10 @@ class Provider(ABC):
         else:
             self._always[path] = happening
 
+    def hangs(self, path: str) -> bool:
+        """Whether the next request to this path is never answered."""
+        return self._coming(path) is Trouble.HANG
+
     def cut_before(self, is_cutting: bool) -> None:
         """While true, connections end in the TLS handshake, before a byte of a request; those that are open end now."""
         self._is_cutting = is_cutting
@@ -183,10 +187,16 @@ class Provider(ABC):
         return _response(reply if isinstance(reply, Reply) else Reply())
 
     def _happening(self, path: str) -> Happening | None:
-        for end, waiting in self._next.items():
-            if waiting and path.endswith(end):
-                return waiting.popleft()
+        waiting = self._waiting(path)
+        return waiting.popleft() if waiting else self._coming(path)
+
+    def _coming(self, path: str) -> Happening | None:
+        if waiting := self._waiting(path):
+            return waiting[0]
         return next((happening for end, happening in self._always.items() if path.endswith(end)), None)
+
+    def _waiting(self, path: str) -> deque[Happening] | None:
+        return next((waiting for end, waiting in self._next.items() if waiting and path.endswith(end)), None)
 
 
 def _response(reply: Reply) -> web.Response:

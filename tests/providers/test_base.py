@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
-from app.outbound import Answer, Outbound
+from app.channels.base import Request
+from app.outbound import Answer
+from tests.app.channels import asking
 from tests.providers.base import Call, Provider, Reply, Trouble
 
 
@@ -32,20 +32,8 @@ def counter(tmp_path: Path) -> Iterator[Counter]:
 
 
 def ask(provider: Provider, times: int = 1) -> Answer:
-    async def story() -> Answer:
-        outbound = Outbound(
-            timeout_seconds=1,
-            allowed_networks=[ip_network("127.0.0.0/8")],
-            ca_file=provider.certificates.ca_file,
-        )
-        for _ in range(times):
-            answer = await outbound.request(
-                "POST", f"{provider.url}/count", b"one", {}, most_bytes=100, timeout_seconds=1
-            )
-        await outbound.close()
-        return answer
-
-    return asyncio.run(story())
+    """The last answer."""
+    return asking.ask(provider, *[Request("POST", f"{provider.url}/count", body=b"one")] * times)[-1]
 
 
 def test_a_request_is_answered_and_kept(counter: Counter) -> None:

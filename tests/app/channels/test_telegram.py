@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from ipaddress import ip_network
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -14,7 +12,8 @@ from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Req
 from app.channels.inbound import Media
 from app.channels.kinds import KINDS
 from app.lib import json
-from app.outbound import Answer, Outbound, Reason, answered, failed
+from app.outbound import Answer, Reason, answered, failed
+from tests.app.channels.asking import ask
 from tests.providers.base import Reply, Trouble
 from tests.providers.telegram import TOKEN, Telegram, refused, throttled
 from tests.providers.telegram_people import Person
@@ -53,27 +52,8 @@ def account_with(telegram: Telegram, token: str) -> Account:
     return Account("chn_1", {}, KIND.fresh_credentials({"bot_token": token}), telegram.url, HOOK)
 
 
-def make(telegram: Telegram, *requests: Request) -> list[Answer]:
-    """Makes the requests one after another, as a worker does."""
-
-    async def story() -> list[Answer]:
-        outbound = Outbound(
-            timeout_seconds=1, allowed_networks=[ip_network("127.0.0.0/8")], ca_file=telegram.certificates.ca_file
-        )
-        answers = [
-            await outbound.request(
-                each.method, each.address, each.body, each.headers, most_bytes=1_000_000, timeout_seconds=1
-            )
-            for each in requests
-        ]
-        await outbound.close()
-        return answers
-
-    return asyncio.run(story())
-
-
 def send(telegram: Telegram, account: Account, outgoing: Outgoing) -> Verdict:
-    return KIND.sent(outgoing, make(telegram, KIND.sending(account, outgoing, None))[0])
+    return KIND.sent(outgoing, ask(telegram, KIND.sending(account, outgoing, None))[0])
 
 
 def text(words: str = "Hello", to: str = "42") -> Outgoing:
@@ -84,7 +64,7 @@ def text(words: str = "Hello", to: str = "42") -> Outgoing:
 
 
 def test_connecting_asks_who_the_bot_is_and_sets_its_webhook(telegram: Telegram, account: Account) -> None:
-    verdict, number = KIND.connected(account, make(telegram, *KIND.connecting(account)))
+    verdict, number = KIND.connected(account, ask(telegram, *KIND.connecting(account)))
     assert (verdict.outcome, number) == (Outcome.SENT, "123456789")
     assert telegram.bot.webhook == {
         "url": HOOK,
@@ -96,7 +76,7 @@ def test_connecting_asks_who_the_bot_is_and_sets_its_webhook(telegram: Telegram,
 @pytest.mark.parametrize("token", ["123456789:another-token-that-is-no-ones", "1:short"])
 def test_a_token_of_no_bot_needs_new_credentials(telegram: Telegram, token: str) -> None:
     stranger = account_with(telegram, token)
-    verdict, number = KIND.connected(stranger, make(telegram, KIND.connecting(stranger)[0]))
+    verdict, number = KIND.connected(stranger, ask(telegram, KIND.connecting(stranger)[0]))
     assert (verdict.outcome, number) == (Outcome.UNAUTHORIZED, None)
 
 
@@ -105,7 +85,7 @@ def test_connecting_is_tried_again_whatever_happened_to_it(
     telegram: Telegram, account: Account, trouble: Trouble
 ) -> None:
     telegram.happens(trouble, path="/setWebhook")
-    verdict, number = KIND.connected(account, make(telegram, *KIND.connecting(account)))
+    verdict, number = KIND.connected(account, ask(telegram, *KIND.connecting(account)))
     assert (verdict.outcome, number) == (Outcome.LATER, "123456789")
     assert verdict.pause_seconds > 0
 
@@ -113,12 +93,12 @@ def test_connecting_is_tried_again_whatever_happened_to_it(
 def test_a_webhook_that_telegram_refuses_is_a_failure_in_its_words(telegram: Telegram, account: Account) -> None:
     sentence = "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"
     telegram.happens(refused(400, sentence), path="/setWebhook")
-    verdict, _ = KIND.connected(account, make(telegram, *KIND.connecting(account)))
+    verdict, _ = KIND.connected(account, ask(telegram, *KIND.connecting(account)))
     assert (verdict.outcome, verdict.detail) == (Outcome.FAILED, sentence)
 
 
 def test_disconnecting_ends_the_updates(telegram: Telegram, account: Account) -> None:
-    make(telegram, *KIND.connecting(account), *KIND.disconnecting(account))
+    ask(telegram, *KIND.connecting(account), *KIND.disconnecting(account))
     assert telegram.bot.webhook is None
 
 
@@ -187,7 +167,7 @@ def test_buttons_are_an_inline_keyboard(telegram: Telegram, account: Account, fi
 def test_a_press_is_confirmed_and_a_message_is_not(telegram: Telegram, account: Account) -> None:
     request = KIND.reading(account, "42", "press:17")
     assert request is not None
-    make(telegram, request)
+    ask(telegram, request)
     assert telegram.bot.answered == ["17"]
     assert KIND.reading(account, "42", "42:17") is None
 
@@ -292,9 +272,9 @@ def test_the_token_is_in_no_representation(account: Account) -> None:
 
 def test_a_file_is_located_and_fetched(telegram: Telegram, account: Account) -> None:
     file_id = telegram.keep_file(b"\0picture", "my photo?.jpg")
-    located = KIND.located(account, make(telegram, KIND.locating(account, Media(file_id)))[0])
+    located = KIND.located(account, ask(telegram, KIND.locating(account, Media(file_id)))[0])
     assert isinstance(located, Request)
-    assert make(telegram, located)[0].body == b"\0picture"
+    assert ask(telegram, located)[0].body == b"\0picture"
 
 
 @pytest.mark.parametrize(
@@ -311,14 +291,14 @@ def test_a_file_that_is_not_there_has_a_verdict(
     telegram: Telegram, account: Account, trouble: Reply | Trouble, outcome: Outcome
 ) -> None:
     telegram.happens(trouble, path="/getFile")
-    located = KIND.located(account, make(telegram, KIND.locating(account, Media("f")))[0])
+    located = KIND.located(account, ask(telegram, KIND.locating(account, Media("f")))[0])
     assert isinstance(located, Verdict)
     assert located.outcome is outcome
 
 
 def test_updates_reach_the_webhook_with_its_secret(telegram: Telegram, account: Account) -> None:
     hook = replace(account, hook_address=f"{telegram.url}/hook")
-    make(telegram, *KIND.connecting(hook))
+    ask(telegram, *KIND.connecting(hook))
     telegram.deliver(Person().writes("Hello"))
     call = telegram.calls[-1]
     assert KIND.is_genuine(hook, {name.lower(): value for name, value in call.headers.items()}, call.body)

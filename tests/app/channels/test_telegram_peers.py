@@ -6,7 +6,6 @@ import asyncio
 import json
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
-from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -17,7 +16,8 @@ from telegram.request import HTTPXRequest
 from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Request
 from app.channels.inbound import Media
 from app.channels.kinds import KINDS
-from app.outbound import Answer, Outbound
+from app.outbound import Answer
+from tests.app.channels import asking
 from tests.providers.base import Call, Reply
 from tests.providers.telegram import TOKEN, Telegram, parameters_of, refused, throttled
 from tests.providers.telegram_people import Person
@@ -62,18 +62,9 @@ def ask_as_peer(server: Telegram, ask: Ask) -> Any:
     return asyncio.run(story())
 
 
-def make(server: Telegram, request: Request) -> Answer:
-    async def story() -> Answer:
-        outbound = Outbound(
-            timeout_seconds=5, allowed_networks=[ip_network("127.0.0.0/8")], ca_file=server.certificates.ca_file
-        )
-        answer = await outbound.request(
-            request.method, request.address, request.body, request.headers, most_bytes=1_000_000, timeout_seconds=5
-        )
-        await outbound.close()
-        return answer
-
-    return asyncio.run(story())
+def the_answer(server: Telegram, request: Request) -> Answer:
+    [answer] = asking.ask(server, request)
+    return answer
 
 
 def meaning_of(call: Call) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -123,7 +114,7 @@ def meaning_of(call: Call) -> tuple[str, dict[str, Any], dict[str, Any]]:
     ],
 )
 def test_the_peer_asks_the_same(server: Telegram, account: Account, request_of: Any, ask: Ask) -> None:
-    assert make(server, request_of(account)).ok
+    assert the_answer(server, request_of(account)).ok
     assert ask_as_peer(server, ask)
     ours, theirs = server.calls
     assert meaning_of(ours) == meaning_of(theirs)
@@ -141,9 +132,9 @@ def test_the_peer_fetches_a_file_from_the_same_place(server: Telegram, account: 
         return bytes(await (await bot.get_file(file_id)).download_as_bytearray())
 
     assert ask_as_peer(server, fetch) == PNG
-    located = KIND.located(account, make(server, KIND.locating(account, Media(file_id))))
+    located = KIND.located(account, the_answer(server, KIND.locating(account, Media(file_id))))
     assert isinstance(located, Request)
-    assert make(server, located).body == PNG
+    assert the_answer(server, located).body == PNG
     locating, fetching, our_locating, our_fetching = server.calls
     assert meaning_of(locating) == meaning_of(our_locating)
     assert fetching.path == our_fetching.path
@@ -165,7 +156,7 @@ def test_the_peer_judges_refusals_alike(
 ) -> None:
     server.happens(reply, reply)
     outgoing = Outgoing("msg_1", "42", "Hello")
-    assert KIND.sent(outgoing, make(server, KIND.sending(account, outgoing, None))).outcome is outcome
+    assert KIND.sent(outgoing, the_answer(server, KIND.sending(account, outgoing, None))).outcome is outcome
     with pytest.raises(errors.TelegramError) as raised:
         ask_as_peer(server, lambda bot: bot.send_message(42, "Hello"))
     assert type(raised.value) is error
@@ -173,7 +164,7 @@ def test_the_peer_judges_refusals_alike(
 
 def test_the_peer_reads_the_same_identifier_of_a_message(server: Telegram, account: Account) -> None:
     outgoing = Outgoing("msg_1", "42", "Hello")
-    answer = make(server, KIND.sending(account, outgoing, None))
+    answer = the_answer(server, KIND.sending(account, outgoing, None))
     message = peer.Message.de_json(json.loads(answer.body)["result"], None)
     assert KIND.sent(outgoing, answer).provider_id == f"{message.chat.id}:{message.message_id}"
 

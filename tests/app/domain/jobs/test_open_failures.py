@@ -224,7 +224,11 @@ def test_a_part_reads_only_open_failures_in_the_order_of_their_index(api: Api) -
     }
     query = open_failures._NEXT.format(matches="true", able="")
 
-    plan = "\n".join(line for (line,) in rows(f"EXPLAIN {query}", values))
+    rows("SET enable_sort = off")  # of a few rows the planner prefers to sort
+    try:
+        plan = "\n".join(line for (line,) in rows(f"EXPLAIN {query}", values))
+    finally:
+        rows("RESET enable_sort")
 
     assert "Index Cond: ((workspace_id" in plan
     assert not any(word in plan for word in ("Seq Scan", "Sort  ", "status = 'failed'")), plan
