@@ -107,7 +107,7 @@ class BroadcastCreate(BroadcastFields):
 
     @validates_schema
     def says_what_to_whom(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless one field of each pair in _PAIRS is given.
+        """Raises ValidationError if neither field of a pair in _PAIRS is given.
 
         Also if `time_zone` is `contact` and `send_at` is missing.
         """
