@@ -1,7 +1,7 @@
 """Translations: conditions on contacts as SQL, which yields true, false or NULL.
 
-NULL means that SQL cannot decide exactly, such as the case of letters beyond ASCII. Then `conditions.holds` decides,
-which defines what a condition means. AND, OR and NOT of SQL combine the three values correctly.
+NULL means that SQL cannot decide exactly, for example because of letters beyond ASCII. Then `conditions.holds` decides:
+it defines what a condition means. SQL's AND, OR and NOT combine the three values correctly.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _may_be_typed(column: str) -> str:
 
 
 def _values(comparison: str, value: Any) -> list[Any]:
-    """Returns the values of which one must compare as equal."""
+    """Returns the values to compare a field with: for `one_of`, each that exists."""
     return [each for each in value if exists(each)] if comparison == "one_of" else [value]
 
 
