@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 # The most rows that one transaction plans starts for, or removes.
 PART = 500
-# How long one call goes on if more is left to do.
+# Seconds after which `go_on` stops, although more is left to do.
 SLICE_SECONDS = 0.1
 # The most timed triggers of a workspace's published automations. Each booking may have a waiting start for each.
 MOST_TIMED = 50
@@ -64,7 +64,7 @@ def begin_again(workspace_id: str) -> None:
 
 
 def go_on() -> int:
-    """Does the next parts of scans; returns how many rows they covered.
+    """Does the next parts of the scans; returns how many rows these parts covered.
 
     In each round, every workspace gets one part.
     """
@@ -157,7 +157,7 @@ _HOLD_BACK = """
     UPDATE timed_triggers SET begins_at = pg_snapshot_xmax(pg_current_snapshot())
     WHERE scanned_to IS NOT NULL AND (begins_at IS NULL OR begins_at > pg_snapshot_xmax(pg_current_snapshot()))
 """
-# One scan for each workspace, of up to ten workspaces at random, so that no workspace waits for all scans of another.
+# One scan for each of up to ten workspaces at random, so that no workspace waits for all scans of another.
 _UNDER_WAY = """
     SELECT automation_id, key FROM (
         SELECT DISTINCT ON (workspace_id) automation_id, key FROM timed_triggers

@@ -50,7 +50,7 @@ def key_of(trigger: Trigger) -> str:
 
 
 def trigger_of(key: str) -> Trigger:
-    """Returns the trigger that the key was made of, without its condition."""
+    """Returns the trigger that `key_of` made the key from, without its condition."""
     return dict(json.loads(key.encode()))
 
 
@@ -62,7 +62,7 @@ def listens_to(trigger: Trigger) -> str:
 
 
 def heard_by(event_kind: str) -> str | None:
-    """Returns the key whose timed triggers an event of that kind may plan; None if it plans none."""
+    """Returns the key of the timed triggers whose times an event of that kind may set; None if none."""
     if event_kind.startswith("booking."):
         return BEFORE
     return DATE if event_kind in ("contact.created", "contact.updated", "contact.merged") else None
