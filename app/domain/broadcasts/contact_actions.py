@@ -37,7 +37,7 @@ class Skipped(Exception):
 
 
 class TooEarly(Exception):
-    """The contact is in quiet hours, which last `until` then."""
+    """The contact cannot be reached yet. `until`: when the contact's quiet hours end."""
 
     def __init__(self, until: datetime) -> None:
         super().__init__(until)
