@@ -1,6 +1,6 @@
 """Drafts: texts that members have begun to write in conversations, kept until they are sent.
 
-Saving one makes no job: only its member sees it, and it has no effects.
+Saving a draft makes no job: only the member sees the draft, and it has no effects.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.models.conversations import Conversation
 
 KINDS = ("reply", "note")
 MOST_CHARACTERS = notes.MOST_CHARACTERS
-# How many drafts of a member are kept: the latest.
+# The most drafts of a member that are kept. The oldest are deleted.
 MOST_OF_MEMBER = 200
 # How many sent forms a draft remembers, so that a text that arrives after its message was sent is not kept.
 _SENT_KEYS = 8

@@ -23,7 +23,10 @@ _NOBODY = "A token applies this macro, so `me` is no member. Give `member_id`."
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use of a macro. `change`: its write. `member_id`: for whom it is applied; None for nobody."""
+    """One application of a macro, by the write `change`.
+
+    `member_id`: the member on whose behalf; None if a token applies the macro for no member.
+    """
 
     change: Change
     rendering: Rendering
