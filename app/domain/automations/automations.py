@@ -115,7 +115,7 @@ def unpublish(change: Change) -> Effect:
     Raises NotFound, and Conflict if no version is published.
     """
     automation = Automation.find(change.workspace_id, change.target)
-    if automation.version is None and change.progress is None:  # an earlier release did it in parts
+    if automation.version is None and change.progress is None:  # an earlier release unpublished in parts
         raise Conflict("This automation is not published.")
     _end_publication(automation)
     return Effect("changed", "automation", automation.id)
@@ -182,7 +182,7 @@ def start(change: Change) -> Effect:
 
 
 def check_start(workspace_id: str, automation_id: str, contact_id: str) -> None:
-    """Refuses impossible starts, queued writes considered.
+    """Refuses a start that would be impossible even after the queued writes.
 
     Raises NotFound, Invalid, AutomationNotPublished.
     """

@@ -30,7 +30,7 @@ IS_ANY_HELD = "EXISTS (SELECT FROM runs WHERE reason = 'pause' AND due_at IS NUL
 def chosen(automation: Automation, filters: Mapping[str, Any]) -> Choice:
     """Returns the unfinished runs that match `contact_id`, `status`, `since` and `until`.
 
-    Only runs older than `before`.
+    `before`: the identifier of a run; only older runs match.
     """
     since, until = _bound(filters.get("since")), _bound(filters.get("until"))
     return Choice(
@@ -67,7 +67,8 @@ def is_cancelled(automation: Automation, run: Run) -> bool:
 def release_held(limit: int = 1_000) -> int:
     """Makes runs due that a pause holds although their automation is not paused; returns how many.
 
-    Takes up to `limit` of a workspace at a time. The next step of each run ends its hold. Skips locked runs.
+    Takes up to `limit` runs of one automation in each of up to ten workspaces. The next step of each run ends its hold.
+    Skips locked runs.
     """
     owners = [owner for (owner,) in rows(sql.prepared("release_held", _RELEASE), {"limit": limit})]
     for owner in set(owners):

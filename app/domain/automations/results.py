@@ -46,7 +46,8 @@ class Verdict:
 class Leaving:
     """Where runs leave a version: how many entered a step, failed in it, or went no further.
 
-    `late`: how many timed out there; `gone`: how many were cancelled in it, also by an exit.
+    `late`: how many continued with the step's `otherwise`, such as after a timeout; None if it has none. `gone`: how
+    many were cancelled in it, also by an exit.
     """
 
     step: str

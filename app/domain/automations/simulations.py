@@ -23,7 +23,7 @@ from app.models.runs import Run, RunStep
 from app.models.sets import Key
 from app.outbound import Reason, answered, failed
 
-# Limits of one simulation. A further path is started only while all paths have fewer log entries than this.
+# Limits of one simulation. A further path is started only while all paths together have fewer than MOST_ENTRIES.
 MOST_WAYS, MOST_ENTRIES = 16, 2_000
 TIMED_OUT = "timed_out"
 _OFFERING = ("send_message", "ask")
@@ -63,8 +63,8 @@ class Given:
 
     `event`: the body of the event that starts the run. Each wait for a reply takes the next of `replies` (a text, or
     the `button_id` of a press), and times out when none are left. `responses`: a `status` and a JSON `body`, by step;
-    `events`: bodies of events, by step. None makes a wait time out. If one is missing, the simulation takes
-    `both_ways`, or `stops` with a waiting run.
+    `events`: bodies of events, by step. None makes a wait time out, and so does missing input. With `both_ways`, a
+    wait for a missing response or event takes both outcomes. With `stops`, the simulation stops where input is missing.
     """
 
     variables: Mapping[str, Any] = field(default_factory=dict)
@@ -176,7 +176,7 @@ class _Simulation:
         return Way(run, unit.log(), assumed)
 
     def _is_open(self, run: Run, replies: Sequence[object]) -> bool:
-        """Whether the run waits for something without input."""
+        """Whether the run waits for a reply, response or event that is missing from the input."""
         of_steps = {"response": self._given.responses, "event": self._given.events}
         step = str(run.step)
         return (run.waits_for == "reply" and not replies) or step not in of_steps.get(str(run.waits_for), {step: None})

@@ -26,7 +26,7 @@ _CHECKED = {
 
 
 def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
-    """Returns the answers that only buttons of the steps give. Leaves out labels with templates."""
+    """Returns the answers at paths that only buttons can set. Leaves out labels with templates."""
     found: dict[str, dict[str, tuple[str, str]]] = {}
     open_names: set[str] = set()
     for step in steps:

@@ -34,7 +34,7 @@ _ENVELOPE = ("id", "kind", "created_at", "workspace_id")
 
 
 def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str]) -> Names:
-    """Returns the names for steps. `results`: the members of each name in `steps`.
+    """Returns the names that steps can use. `results`: the members of each name in `steps`.
 
     `events`: the kinds of events that start the runs.
     """

@@ -45,9 +45,9 @@ _DEFAULT = re.compile(r"default\((?P<inner>[a-z_.0-9A-Z]+), *(?:\"[^\"]*\"|[0-9.
 
 
 def path_of(expression: str, reply: str | None = None) -> str | None:
-    """Returns the path of a router's expression; None if there is none.
+    """Returns the path that a router's expression becomes; None if it has no equivalent.
 
-    `reply`: the step that waited for the reply in question, if any.
+    `reply`: the step that waits for a reply before the router; None if none does.
     """
     found = expression.strip()
     if found.startswith("@(") and found.endswith(")"):

@@ -14,7 +14,7 @@ from app.lib.templates import Budget, Overspent
 
 MOST_BYTES = 1_000_000
 MOST_PARTS = 1_500  # nodes, blocks and actions in a file; they become at most 500 steps
-MOST_WAYS = 5_000  # connections between them
+MOST_WAYS = 5_000  # entries of any list in a file, such as connections
 LONGEST_TEXT = 10_000  # the most characters of a text that are kept
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
@@ -70,12 +70,12 @@ class Imported:
 
 @dataclass(slots=True)
 class Ledger:
-    """What is noted while a source is read."""
+    """Collects the parts of a source that are lost, while the source is read."""
 
     lost: dict[Lost, None] = field(default_factory=dict)
 
     def lose(self, source: str, where: str, why: str) -> None:
-        """Notes, once, that something has no equivalent."""
+        """Notes that a part has no equivalent. The same note is kept only once."""
         self.lost[Lost(source, where[:200], why[:300])] = None
 
 

@@ -20,7 +20,10 @@ CHOICE = "choice"
 
 
 def begin(moment: Moment) -> Outcome:
-    """Asks, unless the message has to wait or is skipped. Then waits for the reply."""
+    """Sends the question, and waits for the reply.
+
+    If the message must wait first, returns that wait. If it is skipped or has expired, continues with `otherwise`.
+    """
     sent = send_message.begin(moment)
     if not isinstance(sent, Done):
         return sent

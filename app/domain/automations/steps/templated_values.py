@@ -25,7 +25,7 @@ def kept(moment: Moment, value: Any, most_bytes: int, too_long: str) -> Any:
 
 
 def read(moment: Moment, name: str, reader: Callable[[str], T]) -> T:
-    """Renders the field and passes the text to `reader`. Raises StepFailed if that raises ValueError."""
+    """Renders the field, and returns what `reader` makes of it. Raises StepFailed if it is invalid."""
     try:
         return reader(moment.render(moment.step.fields[name]))
     except ValueError as error:
