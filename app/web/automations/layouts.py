@@ -45,7 +45,7 @@ def draw(
     has_figures: bool = False,
     has_marks: bool = False,
 ) -> Picture:
-    """Draws a definition, even one with faults. `names`: the names of identifiers in it.
+    """Draws a definition, even one with faults. `names`: the names of resources, by identifier.
 
     `is_folded(step_id, level)`: whether the steps inside are hidden; levels count from 0. `has_figures`, `has_marks`:
     reserve room for counts in boxes, and for a word beside titles.
@@ -98,7 +98,7 @@ class _Steps:
 
 
 class _Drawing:
-    """A picture being drawn."""
+    """Draws one definition. `picture` holds the boxes, lines and labels so far."""
 
     def __init__(self, names: Names, is_folded: Callable[[str, int], bool], has_figures: bool, has_marks: bool) -> None:
         self.picture = Picture()
@@ -244,7 +244,7 @@ class _Drawing:
         return max([WIDTH / 2, *(self._left(each, level) for each in steps)])
 
     def _left(self, step: Given, level: int) -> float:
-        """Like `_left_of`, for a step and what is below it on its line."""
+        """Like `_left_of`, for one step and its first branch, which is drawn on the step's line."""
         ways = self._steps.ways(step)
         if not ways or (self._steps.inside(step) and self._is_folded(str(step.get("id")), level)):
             return 0

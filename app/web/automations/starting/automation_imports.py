@@ -1,6 +1,6 @@
 """Imports of automations: shows what a file would become, and creates the draft.
 
-Also exports one.
+Also sends an automation's draft as such a file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def create() -> Answer:
     given = typed("text", "flow", "shown", "name", "create")
     raw = next((each.stream.read(MOST_BYTES + 1) for each in uploads.given("file")), given["text"])
     number = _number(given["flow"])
-    # The name and choices were entered for the flow that the page showed.
+    # The typed name and choices are for the flow that the page showed. Ignore them if another flow was selected.
     is_same = given["shown"] in ("", str(number))
     try:
         with bounds.alone(workspace_id()):
