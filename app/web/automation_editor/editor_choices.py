@@ -16,9 +16,10 @@ from app.models.segments import Segment
 from app.web.access import workspace_id
 from app.web.inbox import inbox_pages
 
-# If there are more, only the newest can be chosen.
+# The most options of a select. If there are more resources, only the newest can be chosen.
 MOST_CHOICES = 500
-# The newest contacts: their tags and custom fields complete what is typed.
+# How many of the newest contacts are read for completions, such as tags; how many completions an input has; and for how
+# many contacts a text can be previewed.
 MOST_CONTACTS, MOST_COMPLETIONS, MOST_PEOPLE = 200, 300, 20
 MOST_VARIABLES = 400
 _SETTABLE = ("email", "phone", "external_id", "first_name", "last_name", "locale", "timezone", "opted_out")

@@ -251,9 +251,9 @@ def _go(automation_id: str, way: Any) -> Response:
 
 
 def _before(copy: Copy, step: Mapping[str, Any], base: str) -> Mapping[str, Any]:
-    """Returns the step as the form showed it, if it is known; otherwise as it is now.
+    """Returns the step as the form showed it, if that state is kept; otherwise the current step.
 
-    Only members that differ from it were changed in the form.
+    Only members of the form that differ from the returned step were changed by the user.
     """
     own = step_trees.own(step)
     if base in ("", step_trees.print_of(own)):

@@ -1,4 +1,4 @@
-"""Trials: the moves in the editor's chat so far, and what a run of the draft makes of them."""
+"""Trials: simulates the draft with the moves that the user has made in the editor's chat so far."""
 
 from __future__ import annotations
 
