@@ -102,7 +102,7 @@ class BroadcastCreate(BroadcastFields):
     dry_run = StrictBoolean(metadata=about("Only count the contacts that it would reach."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes the name required."""
+        """Makes `name` required, which BroadcastFields leaves optional."""
         field_obj.required = field_name == "name"
 
     @validates_schema

@@ -131,7 +131,7 @@ class MessageCreate(MessageContent):
 
     @validates_schema
     def is_in_time(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError if the message expires before `send_at`.
+        """Raises ValidationError if the message expires at `send_at` or before.
 
         Also if `cancel_on_reply` is given without `send_at`.
         """
