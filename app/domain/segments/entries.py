@@ -1,4 +1,4 @@
-"""Entries: finds contacts that are new in a segment since the last look, which a roll records."""
+"""Entries: finds contacts that are new in a segment, compared with the roll of the last look."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class Entries(NamedTuple):
 
 
 def find(automation_id: str, segment_id: str, after: str, part: Part) -> Entries:
-    """Compares a part of an oldest-first scan with the roll. `after`: the contact before the part."""
+    """Returns how a part of an oldest-first scan differs from the roll.
+
+    `after`: the last contact before the part.
+    """
     known = {id for (id,) in rows(_ROLL, (automation_id, segment_id, after, part.last_id, part.last_id))}
     return Entries([each for each in part.ids if each not in known], known.difference(part.ids))
 

@@ -54,8 +54,8 @@ class Part(NamedTuple):
 class Scan:
     """A pass through the contacts of a workspace, newest or oldest first.
 
-    `condition`: a valid filter. `filters`: further filters, of the list of contacts. `at`: the time from which
-    `days_ago` counts, None for now; contacts created later are left out.
+    `condition`: a valid filter. `filters`: filters of the list of contacts, which must match too. `at`: the time from
+    which `days_ago` counts back, None for now; contacts created later are left out.
     """
 
     workspace_id: str
@@ -96,8 +96,8 @@ def page(
 ) -> tuple[list[Contact], str | None]:
     """Returns up to `limit` contacts that meet the condition and the filters, newest first.
 
-    The page begins after `last_id`. Also returns after which contact the list continues; None at its end. A page may
-    have fewer contacts, even none, and still not be the last: the search stops after MOST_LISTED_SECONDS.
+    The page begins after `last_id`. Also returns the contact after which the list continues; None at its end. A page
+    may have fewer contacts, even none, and still not be the last: the search stops after MOST_LISTED_SECONDS.
     """
     found: list[str] = []
     scan = Scan(workspace_id, condition, filters=filters)
@@ -226,7 +226,7 @@ _WITH_KEYS = """
         ORDER BY id {order} LIMIT %(size)s) AS found
     LIMIT %(size)s
 """
-# 'ß' has the key of all tags that may fold into ASCII.
+# All tags with characters that may fold into ASCII have the key of 'ß', so contacts with that key are examined too.
 _HAS_KEY = (
     "contact_keys(workspace_id, segment, search, tags)"
     " && contact_keys(%(workspace_id)s, segments.number, '', ARRAY[%(tag_{place})s, 'ß'])"

@@ -99,8 +99,8 @@ def move(workspace_id: str) -> None:
 def start_some() -> int:
     """Begins due runs until none is left or the slice is over; returns 0 if nothing was done.
 
-    Each round does one part for each workspace, so that none delays another. Safe to run concurrently: each run begins
-    once.
+    Each round does one part for each workspace, so that no workspace delays another. Safe to run concurrently: each run
+    begins once.
     """
     ends, done = time.monotonic() + SLICE_SECONDS, 0
     while due := rows(_DUE):
