@@ -22,7 +22,7 @@ from app.models.runs import Run
 # either: their contact is gone.
 UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})
 
-# The prefix of the keys for events that runs of an automation wait for.
+# The prefix of the keys under which automations listen for events that their runs wait for.
 _AWAITED = "awaited "
 
 Trigger = Mapping[str, Any]

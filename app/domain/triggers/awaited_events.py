@@ -35,7 +35,7 @@ def is_awaited(run: Run, heard: Heard) -> bool:
     waiting = run.saved[str(run.step)]
     if heard.event.id in waiting["before"]:
         return False
-    # An event of an earlier transaction may have been left to the fan-out before the run began to wait.
+    # The fan-out may pass on an event that was recorded before the run began to wait. Such an event does not count.
     if heard.recorded_at is not None and heard.recorded_at <= datetime.fromisoformat(waiting["since"]):
         return False
     return _is(run, heard, waiting["awaited"])

@@ -52,7 +52,7 @@ _NOT_ORDERED = "Give a number or a time to compare with, such as 18, 2026-11-21 
 
 
 def fault_of_value(comparison: str, condition: Mapping[str, Any]) -> str | None:
-    """Returns what is wrong with the `value` of a condition without `other`; None if nothing is."""
+    """Returns the fault of the `value` of a condition without `other`, in a sentence; None if valid."""
     if "value" not in condition:
         return "Give the value to compare with, or name another field as 'other'."
     value = condition["value"]

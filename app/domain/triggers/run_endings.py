@@ -31,9 +31,9 @@ def finish(
     reason: Literal["request", "exit", "erased"] | None = None,
     failure: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Ends an unfinished run, and records the event. Wakes the run that waits for it.
+    """Ends an unfinished run, and records `automation.<status>`. Wakes the run that waits for it.
 
-    With a `reason`, also cancels the run that this one waits for, if its step asks for that. Raises Busy.
+    With a `reason`, also cancels the run that this one waits for, if its step has `cancel_together`. Raises Busy.
     """
     run = adopted(unit, run)
     if run.waits_for is not None:

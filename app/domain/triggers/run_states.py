@@ -136,7 +136,7 @@ def begin(unit: Unit, start: Start) -> Run:
 
 def is_before(unit: Unit, run: Run, event_id: str) -> bool:
     """Returns whether the run was begun before the event, which this unit has recorded."""
-    # Ids do not tell: the run's start may have been accepted long before it took effect.
+    # Identifiers do not tell the order: the run's start may have been accepted long before it took effect.
     return run.event_id is not None or unit.notes.get(_begun(run.id), "") < event_id
 
 

@@ -1,4 +1,4 @@
-"""Start scans: find the existing bookings or contacts when a timed trigger is published.
+"""Start scans: plan starts for existing bookings or contacts when a timed trigger is published.
 
 They also remove the waiting starts of a trigger that has ended. Each part is a transaction of bounded size. Bookings
 and contacts that change during a scan are planned by their events too; planning twice changes nothing.
@@ -50,7 +50,7 @@ def count_others(workspace_id: str, automation_id: str) -> int:
 
 
 def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) -> None:
-    """Replaces the automation's timed triggers. Waiting starts of a trigger that stays are kept."""
+    """Replaces the automation's timed triggers. An unchanged trigger keeps its waiting starts."""
     keys = {timed_triggers.key_of(trigger) for trigger in triggers}
     values = {"workspace_id": workspace_id, "automation_id": automation_id, "keys": sql.array(keys)}
     count(_END, values)

@@ -45,7 +45,7 @@ def with_key(triggers: Iterable[Trigger], key: str) -> list[Trigger]:
 
 
 def key_of(trigger: Trigger) -> str:
-    """Identifies a timed trigger: its JSON without the condition, which is checked when it is due."""
+    """Returns a timed trigger's key: its JSON without the condition, which is judged when it is due."""
     return json.dumps({name: trigger[name] for name in sorted(trigger) if name != "if"}).decode()
 
 

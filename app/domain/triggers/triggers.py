@@ -93,7 +93,7 @@ def follow(unit: Unit, recorder: Recorder) -> None:
     """Begins, ends and wakes the runs that follow from the recorder's pending events.
 
     Leaves events to the fan-out if they are too many for one transaction, or would overtake earlier events of a contact
-    that are still to be followed.
+    that the fan-out has not passed to automations yet.
     """
     followed = 0
     for _ in range(ROUNDS):
