@@ -1,7 +1,7 @@
 """Batches of broadcasts: each handles the next contacts and records an outcome for each.
 
-A batch is one transaction of bounded size: the messages or runs, a row for each contact, and the place in the part. So
-each contact is handled once, even if a worker dies. The outbox then sends each message once.
+A batch is one transaction of bounded size: the messages or runs, a row for each contact, and the position in the part.
+So each contact is handled once, even if a worker dies. The outbox then sends each message once.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _reason(broadcast: Broadcast, contact_id: str, error: Exception) -> str:
 
 
 def _move_on(broadcast: Broadcast, part: _Part, done: _Done) -> None:
-    """Records the outcomes, and moves the place in the part."""
+    """Records the outcomes, and advances the position in the part, which is deleted at its end."""
     if done.rows:
         contact_ids, outcomes, reasons, message_ids, run_ids = map(list, zip(*done.rows, strict=True))
         place = (broadcast.workspace_id, broadcast.id, broadcast.handled)

@@ -1,7 +1,7 @@
 """Broadcasts: a message to each contact of a segment, or an automation started for each.
 
-The contacts are chosen and stored when a broadcast starts (`broadcast_choices`), so nothing that happens later adds
-any. `broadcast_batches` then handles them in batches.
+The contacts are chosen and stored when a broadcast starts (`broadcast_choices`), so contacts that match only later are
+not added. `broadcast_batches` then handles the contacts in batches.
 """
 
 from __future__ import annotations
