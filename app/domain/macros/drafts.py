@@ -39,7 +39,7 @@ def save(conversation: Conversation, member_id: str, kind: str, text: str, key: 
 def note_sent(conversation: Conversation, member_id: str, key: str) -> None:
     """Empties the member's draft if it was typed in the form with `key`, which is being sent.
 
-    Keeps the text of another form.
+    Keeps a draft that was typed in another form.
     """
     _store(_EMPTY, conversation, member_id, key)
 

@@ -43,7 +43,7 @@ class Rendering:
 
     @property
     def missing(self) -> list[str]:
-        """The names that printed nothing."""
+        """The names in the rendered templates that had no value, so that nothing was printed."""
         return list(self._budget.missing)
 
     def render(self, template: str) -> str:

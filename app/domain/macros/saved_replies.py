@@ -95,7 +95,7 @@ def read_shortcut(text: str) -> str:
 def seen_by(unit: Unit, workspace_id: str, reply_id: str) -> SavedReply | None:
     """Returns the saved reply, read once per unit; None if there is none.
 
-    The saved reply stays current in the unit, because saved replies change only in other writes of the workspace.
+    The saved reply stays current, because writes that change saved replies never share the unit or run beside it.
     """
     of_id = SavedReply.in_workspace(workspace_id).where(SavedReply.id == reply_id)
     found: SavedReply | None = unit.noted(("saved reply", workspace_id, reply_id), of_id.first)
