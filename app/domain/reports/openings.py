@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.domain.reports.histograms import bucket_of
 
-# The counts, and the durations, which are histograms.
+# The measures: counts, and durations, of which histograms are kept.
 COUNTS = ("received", "sent", "sent_by_programs", "opened", "reopened", "answered", "closed")
 DURATIONS = ("answer_time", "resolution_time")
 DIMENSIONS = ("channel", "member", "label")
@@ -43,7 +43,7 @@ class Happening(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """What an amount counts. `hour`: the start of the hour. `value`: '' for the whole workspace."""
+    """The key of an amount. `hour`: the start of the hour. `value`: '' for the whole workspace."""
 
     workspace_id: str
     dimension: str
