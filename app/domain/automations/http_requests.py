@@ -43,7 +43,7 @@ PAUSES_SECONDS = (1.0, 10.0)
 MOST_BYTES = 65_536
 # The most requests in progress: in a process, and of each workspace in it.
 MOST_UNDER_WAY, MOST_EACH = 400, 20
-# The run no longer waits for the request.
+# The condition of a request that its run no longer waits for.
 _UNWANTED = """NOT EXISTS (
     SELECT FROM runs WHERE runs.id = mail.run_id AND runs.wait = mail.wait AND runs.waits_for = 'response')"""
 

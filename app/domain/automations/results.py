@@ -59,7 +59,7 @@ class Leaving:
 
 @replica.may_read
 def by_version(automation: Automation) -> list[Arm]:
-    """Returns the latest MOST_VERSIONS versions, newest first, with all their runs."""
+    """Returns the latest MOST_VERSIONS versions, newest first. All their runs are counted."""
     latest = automation.latest_version
     numbers = list(range(latest, max(latest - MOST_VERSIONS, 0), -1))
     values = {"id": automation.id, "versions": numbers, "keys": [*STATUSES, "goals"]}
@@ -98,7 +98,7 @@ def compare(arms: Sequence[Arm]) -> Verdict:
 
 
 def leavings(counted: Mapping[str, Any]) -> list[Leaving]:
-    """Returns where runs leave a version, in the order of its counts."""
+    """Returns where runs leave a version, in the order of the steps in `counted`."""
     return [
         Leaving(
             step,

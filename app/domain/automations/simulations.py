@@ -1,4 +1,4 @@
-"""Simulations: what a run of a draft would do for a contact, without side effects."""
+"""Simulations: run a draft for a contact, without side effects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.models.runs import Run, RunStep
 from app.models.sets import Key
 from app.outbound import Reason, answered, failed
 
-# Limits of one simulation. A further path is started only while all paths together have fewer than MOST_ENTRIES.
+# Limits of one simulation. Once its paths have MOST_ENTRIES log entries together, no further path is started.
 MOST_WAYS, MOST_ENTRIES = 16, 2_000
 TIMED_OUT = "timed_out"
 _OFFERING = ("send_message", "ask")
@@ -40,7 +40,7 @@ class Rehearsal(Unit):
 
     @property
     def is_long(self) -> bool:
-        """Whether its templates have used up the computing of one simulation."""
+        """Whether templates have used up COMPUTING_PER_SIMULATION."""
         return self.computed > bounds.COMPUTING_PER_SIMULATION.most
 
     @property
@@ -122,7 +122,7 @@ def _next(assumed: Sequence[Assumption]) -> list[str]:
 
 
 class _Simulation:
-    """A draft, its contact, and its input. `_computed`: computing of templates in all paths so far."""
+    """Simulates a draft for a contact. `_computed`: the steps of templates in all paths so far."""
 
     def __init__(self, automation: Automation, contact: Contact, given: Given) -> None:
         self._automation, self._contact, self._given = automation, contact, given
@@ -227,7 +227,7 @@ def _came_not(run: Run) -> Mapping[str, Any] | None:
 
 
 def _reply(log: Sequence[RunStep], given: str | Mapping[str, str]) -> dict[str, str | None]:
-    """Returns the reply. The text of a press is the button's label, or its identifier if not offered."""
+    """Returns the reply. The text of a press is the button's label; if not offered, its identifier."""
     if isinstance(given, str):
         return {"text": given, "button_id": None}
     pressed = given["button_id"]
@@ -250,7 +250,7 @@ def blank_contact(workspace_id: str) -> Contact:
 # Waits for something that may not happen, and the outcome if it does.
 _FIRST = {"response": "answered", "event": "happened"}
 OUTCOMES = (*_FIRST.values(), TIMED_OUT)
-# Members of `Given` by step: the kind of step, and what it does.
+# For each member of `Given` that is by step: the kind of step that it is for, and what such a step does.
 _GIVEN = (
     ("responses", "http_request", "sends a request"),
     ("events", "wait_for_event", "waits for an event"),

@@ -1,4 +1,4 @@
-"""Counts of an automation's version: its runs by status, and how they passed each step.
+"""Counts of an automation's version: runs by status; entries, exits, waits and failures by step.
 
 Runs are selected by creation: recent ones by hour, older ones by day (UTC). Everything that a run does is counted under
 the hour of its creation. A read costs the same for any number of runs, and is exact.

@@ -19,7 +19,7 @@ _TEMPLATE = object()
 
 
 class Cause(NamedTuple):
-    """What starts automations: an event of a run or step, or a step that starts an automation.
+    """A reason why automations start: an event of a run or step, or a step that starts one.
 
     `what`: the event's tag, or the automation; None if there is none, or only a run can tell.
     """
@@ -68,7 +68,7 @@ def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[st
 
 
 class _Among:
-    """Programs by automation, and which of them start each other repeatedly."""
+    """The programs of several automations, by the events that start them and the values they set."""
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
         self.programs = programs

@@ -14,7 +14,7 @@ from app.domain.triggers import conditions
 from app.domain.triggers.comparisons import COMPARISONS, text
 from app.lib.nearest_names import nearest
 
-# By the path of an answer, such as `steps.size.value`, and by the text that comparisons see: what each button returns
+# By the path of an answer, such as `steps.size.value`, and by the answer as folded text: the answer that a button gives
 # there, and the button's other name (its identifier or label).
 Answers: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 

@@ -1,4 +1,4 @@
-"""Loops: automations that would start each other forever, without a wait in between."""
+"""Loops: finds automations that would start each other forever, without a wait in between."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from app.lib import json
 from app.lib.caches import Cache
 from app.models.automations import AutomationVersion
 
-# The number of steps and triggers, in all programs, that a process caches.
+# The most steps and triggers, in all programs together, that a process caches.
 MOST_KEPT = 20_000
 
 

@@ -81,9 +81,10 @@ def names(definition: Mapping[str, Any]) -> Names:
 
 @dataclass(slots=True)
 class _Seen:
-    """What validation has read of the definition so far.
+    """The state of a validation.
 
-    `names`: what its steps can name; `answers`: what its buttons can return; `work`: what reading its templates costs.
+    `names`: the names that steps can use; `answers`: the answers that buttons can give; `pointers`: of the steps read
+    so far, by identifier; `work`: the cost of reading templates so far.
     """
 
     names: Names

@@ -124,7 +124,7 @@ def last_change(automation: Automation, step_id: str) -> WorkingCopyState | None
 
 
 def step_with(automation: Automation, step_id: str, its_print: str) -> Mapping[str, Any] | None:
-    """Returns the step's own members when it had this fingerprint; None if no longer known."""
+    """Returns the step, without nested ones, as it had this fingerprint; None if no state has it."""
     for state in _states(automation.id).order_by(WorkingCopyState.number.desc()):
         for placed in step_trees.walk(state.definition):
             if placed.step["id"] == step_id:

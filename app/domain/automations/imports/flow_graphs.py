@@ -73,7 +73,7 @@ class Graph:
                     way.to = None
         self.order: list[str] = []  # reverse postorder: each element before those that it leads to, except backwards
         self.place: dict[str, int] = {}
-        self.jumps: set[tuple[str, str]] = set()  # backwards, but not to the head of a loop
+        self.jumps: set[tuple[str, str]] = set()  # backward connections, except to the head of a loop
         self.back: set[tuple[str, str]] = set()
         self.loops: dict[str, Loop] = {}
         self._forward: dict[str, list[str]] = {}

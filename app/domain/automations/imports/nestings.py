@@ -1,4 +1,4 @@
-"""Nestings: converts a graph's elements to steps within steps, as our definitions have them.
+"""Nestings: converts a graph's elements to nested steps, the form of our definitions.
 
 Branches that join again continue below the step that splits them. A loop becomes a `repeat`, which a variable ends.
 """
@@ -176,7 +176,7 @@ class _Making:
         return steps
 
     def _arm(self, way: Way, place: _Place, levels: int, element: Element) -> list[Step]:
-        """Returns the steps of a connection nested `levels` deeper; below DEEPEST none, which is noted."""
+        """Returns the steps of a connection, `levels` deeper. Below DEEPEST, notes the loss; returns []."""
         level = place.level + levels
         if level > DEEPEST:
             self._ledger.lose(way.source or element.key, way.where or element.where, _TOO_DEEP)
@@ -211,7 +211,7 @@ class _Making:
         return None
 
     def _is_clean(self, ways: Iterable[Way], joint: str | None, place: _Place) -> bool:
-        """Whether the rest may follow after the branches: each leads to the join, or to an end."""
+        """Whether steps may follow below the branches: each leads to `joint`, or to an end."""
         begins = list(dict.fromkeys(way.to for way in ways if way.to is not None))
         region = set[str]()
         for to in begins:

@@ -80,7 +80,7 @@ class Ledger:
 
 
 def load(raw: bytes | str) -> Mapping[str, Any]:
-    """Parses a JSON file as an object. Raises Unreadable."""
+    """Parses a file of at most MOST_BYTES that holds a JSON object. Raises Unreadable."""
     size = len(raw) if isinstance(raw, bytes) else len(raw.encode(errors="surrogatepass"))
     if size > MOST_BYTES:
         raise Unreadable(f"The file is larger than {MOST_BYTES // 1_000_000} MB.")
@@ -138,7 +138,7 @@ def name_of(label: str, otherwise: str = "value") -> str:
 
 
 class NameTable:
-    """Names by key, all of them different."""
+    """Maps keys to names, no two of which are the same."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

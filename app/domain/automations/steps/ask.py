@@ -86,7 +86,7 @@ def _wait(moment: Moment, sent: Done, attempts: int) -> Wait:
     if not moment.is_simulated:
         moment.run.conversation_id = sent.run_fields["conversation_id"]
         conversation = conversations.of_run(moment.unit, moment.run)
-        assert conversation is not None  # the message was just sent in it
+        assert conversation is not None  # the question was just sent in this conversation
         replies.expect(moment.unit, conversation, moment.run)
     return Wait("reply", text, until, input=sent.input, run_fields=run_fields)
 
@@ -121,9 +121,9 @@ def _read(moment: Moment, answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(offered: Sequence[Mapping[str, str]], pressed: str | None, text: str) -> Mapping[str, str]:
-    """Returns the button that was pressed, or whose label, identifier or number the text is.
+    """Returns the button that was pressed, or that the text names.
 
-    Raises ValueError if there is no such button.
+    The text may be the button's label, identifier, number or emoji. Raises ValueError if there is no such button.
     """
     by_id = {each["id"]: each for each in offered}
     if pressed in by_id:

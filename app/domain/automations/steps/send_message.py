@@ -1,4 +1,4 @@
-"""`send_message`: queues a message in the run's conversation, and opens one if necessary."""
+"""`send_message`: queues a message in the run's conversation; opens a conversation if necessary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _NOWHERE = "The contact has not written yet, and no connected channel can reach 
 def begin(moment: Moment) -> Outcome:
     """Queues the message.
 
-    Raises StepFailed if the contact has opted out. Waits for a member who is writing, or until quiet hours end.
+    Waits first while a member's message holds the run, during quiet hours, and for the step's files. Raises StepFailed
+    if the contact has opted out or no channel reaches the contact.
     """
     if moment.contact.opted_out:
         raise StepFailed("opted_out", "The contact has opted out of messages.")

@@ -33,7 +33,7 @@ def read(moment: Moment, name: str, reader: Callable[[str], T]) -> T:
 
 
 def check(name: str, reader: Callable[[str], object], step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what `reader` finds wrong with the field, if it is not a template."""
+    """Yields the fault that `reader` finds in the field, if the field is not a template."""
     text = step.get(name)
     if isinstance(text, str) and "{" not in text:
         try:
