@@ -182,7 +182,7 @@ class _Drawing:
         return node
 
     def _step(self, node: Node, given: Given, x: float, y: float, level: int) -> _Reached:
-        """Draws a step and its branches."""
+        """Draws a step at x, from y downwards, and its branches below; returns their extent."""
         lines = min(2, -(-len(node.detail) // _CHARACTERS))
         room = _TITLE_CHARACTERS - _MARK_CHARACTERS * self._has_marks - 3 * (node.inside > 0)
         titles = 2 if len(node.title) > room else 1

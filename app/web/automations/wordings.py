@@ -26,7 +26,7 @@ class Words:
 
     @property
     def sentence(self) -> str:
-        """Joins everything in one line."""
+        """The title, the detail and the buttons in one line."""
         buttons = f" Buttons: {', '.join(self.chips)}." if self.chips else ""
         return (f"{self.title}: {self.detail}" if self.detail else self.title) + buttons
 

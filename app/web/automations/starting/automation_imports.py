@@ -32,7 +32,7 @@ MOST_LISTED = 1_000  # the most listed parts without an equivalent
 @blueprint.get("/import")
 @page("automations.manage")
 def new() -> str:
-    """Shows the form that takes a file or its text."""
+    """Shows the form for a file or its text."""
     return _form("")
 
 
