@@ -50,7 +50,7 @@ class Choices:
         return _COMPLETIONS[name](self)[:MOST_COMPLETIONS]
 
     def variables(self) -> list[str]:
-        """Names that templates and conditions of the steps can use, names of steps and the contact first."""
+        """Names for templates and conditions, up to MOST_VARIABLES; steps and the contact come first."""
         known = previews.paths(definitions.names(self._definition))
         named = {
             f"steps.{each.step['save_as']}" for each in step_trees.walk(self._definition) if each.step.get("save_as")

@@ -1,4 +1,4 @@
-"""Scenes: what every page of the editor shows, whichever form is open."""
+"""Scenes: the parts that all pages of the editor share: the picture, its problems, and addresses."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Addresses:
 
         The place is named by its neighbours, because pointers may change.
         """
-        # Kept, because the picture and the list show the same places.
+        # Cached, because the picture and the list show the same places.
         if place not in self._added:
             self._added[place] = self.of("new", **place_fields(self._places[place]))
         return self._added[place]

@@ -24,7 +24,7 @@ blueprint = Blueprint("editor_writes", __name__, url_prefix="/workspaces/<worksp
 @blueprint.post("/new")
 @page("automations.manage")
 def insert(automation_id: str) -> Response:
-    """Adds a step of a kind, or the copied or cut steps, and redirects to the step's form.
+    """Adds a step of a kind, or pastes the viewer's clipboard, and redirects to the step's form.
 
     If it is refused, redirects to the picture, which shows the error.
     """

@@ -58,7 +58,7 @@ class Talk:
 
 @dataclass
 class Told:
-    """The input of a trial. `moves`: what has happened so far; `variables`: JSON as typed."""
+    """The input of a trial. `moves`: the moves so far, in order. `variables`: JSON as typed."""
 
     contact_id: str = ""
     variables: str = ""
