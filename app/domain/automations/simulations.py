@@ -247,7 +247,7 @@ def blank_contact(workspace_id: str) -> Contact:
     return Contact(id=ids.new("con"), workspace_id=workspace_id, **made)
 
 
-# Waits for something that may not happen, and the outcome if it does.
+# The kinds of waits for something that may not happen, and the outcome if it does happen.
 _FIRST = {"response": "answered", "event": "happened"}
 OUTCOMES = (*_FIRST.values(), TIMED_OUT)
 # For each member of `Given` that is by step: the kind of step that it is for, and what such a step does.

@@ -37,7 +37,7 @@ class Way:
 
     @property
     def window_ends_at(self) -> datetime | None:
-        """The end of the time for free text; None if there is no conversation or no such window."""
+        """When the window for free text closes; None if there is no conversation or no such window."""
         return self.conversation.window_ends_at if self.conversation else None
 
 

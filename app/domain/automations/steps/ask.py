@@ -141,7 +141,7 @@ def _text(reply: str, _: str | None) -> str:
     return reply
 
 
-# Read a reply, stripped of spaces, in the contact's language. Raise ValueError if it is not of the format.
+# Functions that read a reply, stripped of spaces, in the contact's language. They raise ValueError for another format.
 READERS: Mapping[str, Callable[[str, str | None], Any]] = {
     "text": _text,
     "number": typed_answers.number,
