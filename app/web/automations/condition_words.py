@@ -22,7 +22,7 @@ COMPARISONS: Mapping[str, str] = {
     "matches": "matches",
     "one_of": "is one of",
 }
-# Operators on the age of a time, which are reversed.
+# Operators in words for `days_ago`. They are reversed, because a later time is fewer days ago.
 _AGO: Mapping[str, str] = {
     "greater_than": "less than",
     "less_than": "more than",

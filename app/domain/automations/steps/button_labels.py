@@ -32,7 +32,7 @@ _GAP = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 
 
 def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
-    """Yields faults of repeated identifiers, and of labels that are known before a run."""
+    """Yields faults of repeated buttons, and of labels without templates that are empty or too long."""
     for index, button in enumerate(given):
         label = button["label"]
         if "{" not in label and not 0 < len(_in_a_line(label)) <= MOST_LABEL:

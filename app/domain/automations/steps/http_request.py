@@ -97,7 +97,7 @@ def _rendered_body(moment: Moment, headers: dict[str, str]) -> str:
 def _check(request: Mapping[str, Any]) -> None:
     """Raises _Unsendable for a request that cannot or must not be sent.
 
-    A host name may still resolve to a private address.
+    Does not resolve the host name, which may still lead to a private address.
     """
     if refusal := check_address(request["address"], settings().webhook_allowed_networks):
         raise _Unsendable("private_address", refusal)

@@ -53,12 +53,12 @@ class Adoption:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every resource that it names has a replacement in this workspace."""
+        """Whether every resource that the automation names has a replacement in this workspace."""
         return all(choice.chosen for choice in self.choices)
 
 
 def adopt(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> Adoption:
-    """Returns the adoption of an automation. `names`: the names of identifiers at its origin.
+    """Returns the adoption of an automation. `names`: its resources' former names, by identifier.
 
     With `is_chosen`, takes the replacements from the form's fields `use`; otherwise resources with the same identifier
     or name. Raises Unreadable.
