@@ -65,5 +65,5 @@ class LineError(BaseModel):
 
     @classmethod
     def groups(cls, import_id: str) -> list[Group]:
-        """Groups errors by fault: at most MOST_GROUPS, the most frequent first."""
+        """Returns the errors grouped by fault: at most MOST_GROUPS groups, the largest first."""
         return [Group(*each) for each in rows(_GROUPS, (import_id, MOST_GROUPS))]
