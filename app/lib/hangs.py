@@ -55,9 +55,9 @@ class Connection(psycopg2.extensions.connection):
         self._close_wire = weakref.finalize(self, self._wire.close)
 
     def _address(self) -> dict[str, Any]:
-        """Returns options that lead to the same server again.
+        """Returns the options that connect to the same server again.
 
-        A name may have several addresses, and the URL several names.
+        The URL may name several hosts, and a name may have several addresses.
         """
         options: dict[str, Any] = {"host": self.info.host, "port": self.info.port}
         if self._wire.family != socket.AF_UNIX:
@@ -102,7 +102,7 @@ class Cursor(psycopg2.extensions.cursor):
 
 
 class Watch:
-    """Knows since when each connection has been waiting for the server, and whether the server hangs."""
+    """Records since when each connection has waited for the server, and whether the server hangs."""
 
     def __init__(self) -> None:
         self.waiting: dict[object, float] = {}

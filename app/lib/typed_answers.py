@@ -44,7 +44,7 @@ _KEYCAP = re.compile("[0-9#*]\ufe0f?\u20e3")
 
 
 class Ambiguous(ValueError):
-    """The text has several `readings`, as text, and the language does not decide between them."""
+    """The text can be read in several ways (`readings`), and the language does not decide."""
 
     def __init__(self, *readings: object) -> None:
         super().__init__(" / ".join(map(str, readings)))
