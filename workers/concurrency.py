@@ -108,9 +108,9 @@ class Windows:
         """Returns how many more requests may begin for each endpoint. Omits endpoints without room.
 
         `new` endpoints get one request each first, from half of the room, so that a backlog of the others delays no new
-        mail. `capacity` is how many requests the process can work on at once. The requests of an endpoint that has let
-        one wait for long do not count. Half of the capacity is for endpoints that are known to answer, so that any
-        number of hanging endpoints cannot take it all.
+        mail. `capacity` is how many requests the process can work on at once. Requests of an endpoint whose oldest
+        request has waited for SLOW_SECONDS do not count. Half of the capacity is for endpoints whose last attempt
+        succeeded, so that hanging endpoints, however many, cannot take it all.
         """
         now, busy = time.monotonic(), self._busy.values()
         working = [window for window in busy if not window.is_awaited(now)]
@@ -182,7 +182,7 @@ class Windows:
         return window
 
     def _forget(self) -> None:
-        # A forgotten window begins small again. So as many idle windows are kept as may ever be busy.
+        # A forgotten window begins small again. So idle windows are kept until there are more than can ever be busy.
         if len(self._windows) > pacing.MOST_UNDER_WAY + len(self._busy):
             self._windows = dict(self._busy)
 

@@ -35,7 +35,7 @@ GATHERING_SECONDS = 0.005
 GRACE_SECONDS = 15.0
 AWAY_SECONDS = 1.0  # the pause before retrying while the database is unavailable
 BUSY_SECONDS = 0.02  # the pause before retrying to record a row that was locked
-MOST_REST_SECONDS = 3600.0  # the longest wait for news; threads can wait for no more than some years
+MOST_REST_SECONDS = 3600.0  # the longest wait for news; threads cannot wait for infinitely many seconds
 MOST_NEW = 100
 MOST_BUSY = 50  # the most tries to record a row that stays locked
 
@@ -76,7 +76,7 @@ class Desk(ABC, Generic[D, T]):
 
     @abstractmethod
     def begin(self, claimed: Claimed) -> None:
-        """Takes room of the owner of a row that is about to be sent."""
+        """Occupies room of the row's owner. Called just before the row is sent."""
 
     @abstractmethod
     def send(self, dispatch: D) -> None:
@@ -95,7 +95,7 @@ class Desk(ABC, Generic[D, T]):
 
     @abstractmethod
     def end(self, outcome: T) -> None:
-        """Frees the owner's room when the outcome of a row has been recorded, or never will be."""
+        """Frees the owner's room. Called once the outcome is recorded, or if it never can be."""
 
     def gather(self, cycle_seconds: float) -> None:
         """Waits for outcomes and bells to gather, after a cycle of `cycle_seconds`."""

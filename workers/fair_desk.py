@@ -73,11 +73,11 @@ class FairDesk(Desk[D, T]):
         return rooms
 
     def begin(self, claimed: Claimed) -> None:
-        """Takes room of the row's owner."""
+        """Counts the row as under way for its owner."""
         self._numbers[claimed.owner] += 1
 
     def end(self, outcome: T) -> None:
-        """Makes room for another request of the owner."""
+        """Counts one row less as under way for the owner."""
         self._numbers -= Counter([outcome.claimed.owner])
 
     def ask_any(self, request: Request) -> asyncio.Future[Answer]:

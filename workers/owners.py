@@ -73,7 +73,10 @@ class Owners:
             mailbox.hear(self._mail, *heard)
 
     def looked_into(self, owners: Iterable[str], more: Iterable[str], pauses: Mapping[str, Pause]) -> None:
-        """Puts owners that may have `more` behind all others; the rest sleep, for their pause if any."""
+        """Puts the owners that may have `more` mail behind all others. The rest sleep.
+
+        Owners in `pauses` are looked into again when their pause ends, others when their bell rings.
+        """
         for owner in owners:
             del self.awake[owner]
             self.new.pop(owner, None)

@@ -80,7 +80,7 @@ class Sender(Desk[Dispatch, Outcome]):
         return batch
 
     def begin(self, claimed: Claimed) -> None:
-        """Takes room in the endpoint's window."""
+        """Counts the request in the endpoint's window."""
         self._windows.begin(claimed.owner, claimed.key, claimed.waited)
 
     def send(self, dispatch: Dispatch) -> None:
@@ -97,7 +97,7 @@ class Sender(Desk[Dispatch, Outcome]):
         return attempts.record(outcomes)
 
     def broken(self, outcome: Outcome) -> Outcome:
-        """Returns the outcome of an attempt that was not sent.
+        """Returns the outcome as if the attempt had not been sent.
 
         The delivery is tried again after the length of a lease.
         """
