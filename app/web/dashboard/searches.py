@@ -18,7 +18,7 @@ from app.web.access import page, staff, viewer, workspace_id
 blueprint = Blueprint("searches", __name__)
 
 BEFORE_WORD, LONGEST_EXCERPT = 30, 200
-# By type: the path below that of the workspace; None if there is no page.
+# The path of each type's page, below the path of the workspace; None if there is no page.
 _PAGES: Mapping[str, str | None] = {
     "delivery": "dashboard/deliveries/{id}",
     "event": "dashboard/events/{id}",

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from app.errors import Conflict
 from app.models.conversations import Conversation, Message
 
-# How many messages on its page the composer names, and how many of the latest messages are compared with them.
+# How many messages the form lists as seen, and how many of the conversation's latest are compared with that list.
 LOOKED_AT = 20
 LONGEST_SEEN = LOOKED_AT * 31
 _PEOPLE = ("member", "api", "provider")

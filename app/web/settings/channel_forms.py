@@ -175,7 +175,7 @@ def _value(field: Field, text: str) -> str | int | list[str]:
 
 
 def errors_of(form: Form, error: Invalid | Conflict) -> dict[str, str]:
-    """Returns the error messages by field; "" for what concerns none."""
+    """Returns the error messages by field. Errors that concern no field are under ""."""
     if isinstance(error, Conflict):
         return {"": error.detail}
     fields = {field.name: field for field in form.fields}
