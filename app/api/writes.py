@@ -85,7 +85,7 @@ def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None
 
 
 def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
-    """Returns the response of a synchronous API.
+    """Returns the response with the job's result or problem.
 
     None if the job has not ended, or its resource has been deleted since.
     """

@@ -32,7 +32,7 @@ class Blueprint(flask_smorest.Blueprint):
     ) -> Callable[[View], View]:
         """Loads the query or body with `schema`, and passes it to the view.
 
-        It follows the view's other positional arguments. With `required=False`, a missing body counts as `{}`.
+        The loaded value is the view's last positional argument. With `required=False`, a missing body counts as `{}`.
         """
         is_query = issubclass(schema, Query)
         loader = schema()
