@@ -35,7 +35,8 @@ class Verb:
 class Noun:
     """A kind of rows, named by its plural.
 
-    `newest` returns the rows of a workspace with a status (None: any) that come after a `position` (None: all).
+    `newest` returns up to a number of a workspace's rows, with a status (None: any), after a position (None: from the
+    first). `position` is the column that a position is a value of.
     """
 
     name: str

@@ -150,7 +150,7 @@ class Reader:
         self._deliver(parcels, self._place)
 
     def _admit(self, place: Place) -> None:
-        """Adds the joining listeners at the place of all others."""
+        """Adds the joining listeners at `place`, which all other listeners have reached."""
         joining, self._joining = self._joining, []
         for listeners, begun in joining:
             for each in listeners:
