@@ -29,7 +29,7 @@ class Bound:
     unit: str
 
     def reached(self) -> None:
-        """Counts in the metrics that somebody has reached the bound."""
+        """Increments the metric that counts how often the bound is reached."""
         metrics.BOUNDS_REACHED.labels(self.name).inc()
 
 
@@ -170,7 +170,7 @@ def reading_import(workspace_id: str) -> Iterator[None]:
 
 @contextmanager
 def _both(of_workspaces: Places, of_all: Places, workspace_id: str) -> Iterator[bool]:
-    """Takes a place of each. Yields False if either has none free."""
+    """Takes a place of both bounds for the block. Yields False if either has none free."""
     has_one = of_workspaces.take(workspace_id)
     has_both = has_one and of_all.take(None)
     try:

@@ -195,7 +195,7 @@ def _keys(text: str) -> tuple[bytes, ...]:
 def _setting(
     name: str, parse: Callable[[str], Any], default: str | Callable[[Mapping[str, Any]], str] | None = None
 ) -> Any:
-    """Declares a setting. A callable `default` gets the settings before it; None: it is required."""
+    """Declares a setting, required if `default` is None. A callable gets the settings above it."""
     return field(metadata={"name": name, "parse": parse, "default": default})
 
 
@@ -295,7 +295,10 @@ def manager() -> str | None:
 
 
 def _is_safe(base: str, allowed: Sequence[Network]) -> bool:
-    """Whether the provider uses TLS or may be in a network of ours. A name is checked when dialled."""
+    """Whether the provider's address uses TLS, or its host may be in an `allowed` network.
+
+    A name may be in one. Its IP address is checked when it is dialled.
+    """
     if base.startswith("https://"):
         return True
     try:

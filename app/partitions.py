@@ -68,7 +68,7 @@ class Partitioned:
         ]
 
     def expired(self, at: datetime) -> str:
-        """Returns the lowest identifier to keep. Everything below it is past its retention, and counted."""
+        """Returns the lowest identifier to keep. All rows below are expired, and counted by `meter`."""
         counted = rows("SELECT counted_until FROM usage_progress WHERE meter = %s", (self.meter,))
         return ids.bound(self.prefix, min([at - self.kept_days(settings()) * _DAY, *(until for (until,) in counted)]))
 
