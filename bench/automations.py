@@ -99,7 +99,10 @@ class Ours:
         self._seeds.close()
 
     def _seed(self, number: int) -> None:
-        """Creates runs, and returns when they are due, so that no process finds them earlier."""
+        """Creates runs that are all due at one time, and waits for that time.
+
+        So no process finds some of them earlier.
+        """
         due = time.time() + number / SEEDED_A_SECOND + 2
         for workspace, automation in self._made:
             contacts = self._seeds.ask(contacts=workspace, number=number // WORKSPACES)
