@@ -47,7 +47,7 @@ def _database(text: str) -> str:
     try:
         # The address may name several hosts, each with a port.
         ports = parse_dsn(text).get("port", "")
-    except ProgrammingError as error:  # its message may contain the password
+    except ProgrammingError as error:  # the message of the error may contain the password
         raise ValueError("it cannot be read as an address of PostgreSQL") from error
     if not re.fullmatch("[0-9,]*", ports):
         raise ValueError("its port must be a number")
@@ -73,7 +73,7 @@ def _check_rabbitmq(server: str) -> None:
     _check_port(urlsplit(server))
     try:
         pika.URLParameters(server)
-    except Exception as error:  # its message may contain a password
+    except Exception as error:  # the message of the error may contain a password
         raise ValueError("its options (behind the question mark) cannot be read") from error
 
 
@@ -123,7 +123,7 @@ def _mail_from(text: str) -> str:
 def _check_port(parts: SplitResult) -> None:
     try:
         _ = parts.port
-    except ValueError as error:  # its message may contain a password
+    except ValueError as error:  # the message of the error may contain a password
         raise ValueError("its port must be a number from 0 to 65535") from error
 
 
@@ -297,7 +297,7 @@ def manager() -> str | None:
 def _is_safe(base: str, allowed: Sequence[Network]) -> bool:
     """Whether the provider's address uses TLS, or its host may be in an `allowed` network.
 
-    A name may be in one. Its IP address is checked when it is dialled.
+    For a host name, the answer is yes if there is such a network: its IP address is checked when it is dialled.
     """
     if base.startswith("https://"):
         return True

@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Pass:
-    """A task that the scheduler repeats. If it fails, the next one still runs.
+    """A task that the scheduler repeats. If a pass fails, the next one still runs.
 
     `condition`: SQL that holds while there may be something to do. Otherwise, `rest` is called instead of `make`.
     """

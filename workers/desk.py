@@ -114,7 +114,7 @@ class Desk(ABC, Generic[D, T]):
     def wake(self, *owners: str) -> None:
         """Has the desk send the owners' mail soon, until none is left.
 
-        Waits a moment if many owners wait already.
+        Waits briefly first if more than `most_new` owners wait already.
         """
         self._start()
         self.owners.ring(owners)
@@ -191,7 +191,7 @@ class Desk(ABC, Generic[D, T]):
         self.loop.call_soon_threadsafe(self._close)
 
     def _rest(self) -> None:
-        """Waits for news, or until something is due."""
+        """Waits until `wake` or `look_again` is called, or until something is due."""
         if self._outcomes:
             pause = BUSY_SECONDS
         else:

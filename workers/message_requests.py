@@ -33,7 +33,7 @@ _NO_FILE = Verdict(Outcome.FAILED, code="no_file", detail="The file is not there
 
 
 class NotAsked(Exception):
-    """The message was not sent: no provider was asked to send it."""
+    """The provider cannot have got the message. `verdict` is the outcome to record."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.code)

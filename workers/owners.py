@@ -1,4 +1,4 @@
-"""Which mailboxes a desk looks into, and when: owners with mail now, and owners with mail later."""
+"""Owners: decides which mailboxes a desk looks into now, and which it looks into later."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Sender(Desk[Dispatch, Outcome]):
             self.owners.hear(self.owners.awake)
         rooms = self._windows.rooms(self.owners.awake, self._pace.capacity, self.owners.new)
         if not rooms and self.owners.awake and self._windows.is_short and self._pace.can_grow:
-            # Only this shows whether the loop keeps up, because nothing else is handed to it now.
+            # Nothing else is handed to the loop now, so only this call measures whether it keeps up.
             self._keep_pace()
             self.loop.call_soon_threadsafe(self.look_again)
         return rooms

@@ -87,7 +87,7 @@ def _count(method: str, route: str | None, status: str, seconds: float) -> None:
 
 @cache
 def _time_series(method: str, route: str, status: str) -> tuple[Counter, Histogram]:
-    # Cached: looking them up by labels takes as long as counting.
+    # Cached, because looking metrics up by labels takes as long as counting.
     return metrics.REQUESTS.labels(method, route, status), metrics.REQUEST_SECONDS.labels(method, route)
 
 

@@ -24,9 +24,9 @@ import structlog
 log = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 2  # libpq waits at least this long
-# How long a statement waits before the server is probed, and how long the probe waits for each answer. With one look in
-# between, this takes less time than two attempts to connect. So a request that waited for a thread during the first
-# attempt makes no third one, and is answered within 5 seconds.
+# How long a statement waits before the server is probed, and how long the probe waits for each answer. Together with
+# LOOKS_EVERY_SECONDS, this is less than two attempts to connect take. So even a request that first has to wait for a
+# thread is answered within 5 seconds.
 PATIENCE_SECONDS = 1.0
 PROBE_SECONDS = 2.0
 LOOKS_EVERY_SECONDS = 0.25

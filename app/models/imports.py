@@ -21,7 +21,7 @@ _GROUPS = """
 
 
 class Group(NamedTuple):
-    """The lines of an import with the same fault: their number, and the first one."""
+    """The lines of an import with the same fault. `lines`: how many; `first`: the lowest number."""
 
     field: str
     detail: str

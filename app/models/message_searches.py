@@ -79,7 +79,9 @@ def _words(text: str) -> list[str]:
 
 
 def _sought(words: Iterable[str], contact_ids: Sequence[str] = ()) -> str:
-    """Returns the `tsquery` for messages with these words, of any of the contacts; `#` is the prefix.
+    """Returns the `tsquery` for messages with these words, of any of the contacts.
+
+    Each `#` in it is to be replaced by the prefix of the keys that are sought.
 
     Without contacts, messages of all match. Words and identifiers have no characters with a meaning in a `tsquery`.
     """

@@ -14,7 +14,7 @@ from app.models.base import Count, MailModel, OwnedModel, TimeField, count_newes
 UNFINISHED = ("queued", "running", "waiting", "held")
 FINISHED = ("completed", "failed", "cancelled")
 STATUSES = (*UNFINISHED, *FINISHED)
-# The states of a run at its current step.
+# The values of the filter `at`: the run waits in its current step, or has failed in it.
 AT_STEP = ("waiting", "failed")
 FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
 # The filters of the list, the most selective first.

@@ -158,7 +158,7 @@ def workspace_id() -> str:
 def sign_in(token: str) -> None:
     """Starts the browser's session.
 
-    Drops any session data that it sent, so that nobody can fix a session.
+    Drops the session data that the browser sent, which prevents session fixation.
     """
     session.clear()
     session.permanent = True
@@ -249,7 +249,7 @@ def _check() -> Response | None:
 
 
 def _viewer_at(path: str) -> Viewer:
-    """Returns the viewer in the workspace of the path, or outside workspaces if it is not theirs."""
+    """Returns the viewer in the workspace of the path; outside workspaces without access to it."""
     parts = path.split("/")
     try:
         return _viewer_in(parts[2]) if len(parts) > 2 and parts[1] == "workspaces" else Viewer(current_user.signed)

@@ -52,7 +52,7 @@ def links() -> list[tuple[Window, str]]:
 
 
 def chosen_range() -> Range:
-    """Returns the range of the parameters `since` and `until`; without either, that of `chosen`.
+    """Returns the range of the parameters `since` and `until`; without either, the `chosen` window.
 
     `since` alone means up to now, and `until` alone the day before it. If either is invalid, both are ignored, and
     `errors` says why.
@@ -70,7 +70,7 @@ def chosen_range() -> Range:
 
 
 def presets(*names: str) -> list[Preset]:
-    """Returns (name, label, address, whether it is chosen) of this page for common ranges of time.
+    """Returns (name, label, address of this page, whether it is chosen) for common ranges of time.
 
     Without names, all of them. Days are UTC days; the script replaces them with days in the reader's time zone.
     """

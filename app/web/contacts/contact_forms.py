@@ -66,7 +66,10 @@ def sent(contact: Contact | None = None) -> dict[str, Any]:
 
 
 def again(given: Mapping[str, Any], contact: Contact, error: Invalid | Conflict) -> dict[str, Any]:
-    """Returns a refused form for correction. After a Conflict, it accepts the contact's new state."""
+    """Returns a refused form for correction.
+
+    After a Conflict, its `seen` is the contact's new state, so that the form can be sent again.
+    """
     return {**given, "seen": contact.updated_at.isoformat()} if isinstance(error, Conflict) else dict(given)
 
 

@@ -30,6 +30,6 @@ def check(conversation: Conversation, seen: Collection[str], me: str) -> None:
 
 
 def _is_anothers(message: Message, me: str) -> bool:
-    """Whether another person, not an automation, wrote it to the contact."""
+    """Whether a person other than `me`, and not an automation, wrote the message to the contact."""
     is_sent = message.direction == "out" and message.status != "failed"
     return is_sent and message.author["type"] in _PEOPLE and message.author["id"] != me

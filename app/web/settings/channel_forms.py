@@ -152,7 +152,7 @@ def offered() -> list[tuple[str, Form]]:
 
 
 def given(form: Form, *parts: str) -> dict[str, str]:
-    """Reads the form's fields that belong to these parts."""
+    """Reads the form's fields whose `belongs_to` is one of the parts."""
     return typed(*(field.name for field in form.fields if field.belongs_to in parts))
 
 
