@@ -238,7 +238,7 @@ PAGES_PER_WORKSPACE = Bound("pages_per_workspace", 12, "pages of a workspace und
 PAGES_PER_SESSION = Bound("pages_per_session", 1_200, "pages a minute")
 PAGES = Places(PAGES_PER_WORKSPACE)
 
-# Slow clients, in each `web` process. Half of its 16 threads never wait for a large body.
+# Bounds on slow clients, in each `web` process. Half of its 16 threads never wait for a large body.
 WEB_CONNECTIONS = Bound("web_connections", 1_000, "connections")
 WEB_UNFINISHED_PER_ADDRESS = Bound("web_unfinished_per_address", 100, "requests that have not arrived")
 WEB_UNFINISHED = Bound("web_unfinished", 500, "requests that have not arrived")

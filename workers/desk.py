@@ -272,4 +272,4 @@ class Desk(ABC, Generic[D, T]):
             except Exception:
                 break
             time.sleep(BUSY_SECONDS)
-        log.error("desk.outcome_lost", desk=type(self).__name__)  # its lease expires on its own
+        log.error("desk.outcome_lost", desk=type(self).__name__)  # the row's lease expires on its own

@@ -27,7 +27,7 @@ class Owners:
         self._bells: deque[str] = deque()  # owners whose bells rang since `listen`
         self._rung: set[str] = set()  # owners whose bells are not heard yet
         self._later: dict[str, float] = {}  # when to look again, on the monotonic clock
-        self._closed: set[str] = set()  # owners in `_later` that get nothing before their time
+        self._closed: set[str] = set()  # owners in `_later` that are not served before their time
 
     def ring(self, owners: Iterable[str]) -> None:
         """Notes that the bells of these owners have rung."""

@@ -1,6 +1,6 @@
 """Hooks: providers' webhooks arrive at `/hooks/<kind>/<channel>`.
 
-They are stored and answered at once.
+A webhook is only stored before it is answered; workers process it later.
 """
 
 from __future__ import annotations

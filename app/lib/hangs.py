@@ -158,7 +158,7 @@ class Watch:
             connection.cut()
         while not stopping.wait(LOOKS_EVERY_SECONDS):
             with suppress(psycopg2.Error):
-                connect(connect_timeout=CONNECT_SECONDS).close()  # whichever server answers now
+                connect(connect_timeout=CONNECT_SECONDS).close()  # to any server that answers
                 break
         self.is_hanging = False
         log.warning("database.answers", hung_seconds=round(time.monotonic() - began, 1))

@@ -228,7 +228,7 @@ def is_visible(character: str) -> bool:
 
 @cache
 def _unseen() -> re.Pattern[str]:
-    """Matches format characters, and variation selectors."""
+    """Returns a pattern that matches format characters and variation selectors."""
     formatting = "".join(each for each in map(chr, range(sys.maxunicode + 1)) if not is_visible(each))
     return re.compile(f"[{formatting}\ufe00-\ufe0f]+")
 

@@ -188,7 +188,7 @@ class OneOf(validate.OneOf):
     """Requires one of the choices. The error names the nearest one."""
 
     def __call__(self, value: Any) -> Any:
-        """Returns the value. Raises ValidationError."""
+        """Returns the value. Raises ValidationError if it is not a choice."""
         try:
             return super().__call__(value)
         except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Automations: definitions, their published versions, their subscriptions to events, and counts."""
+"""Automations, their published versions, changes to their counts, and enrolments of contacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports of contacts, their pending lines, and the errors of invalid lines."""
+"""Imports of contacts, and the errors of their invalid lines."""
 
 from __future__ import annotations
 

@@ -79,11 +79,10 @@ def _words(text: str) -> list[str]:
 
 
 def _sought(words: Iterable[str], contact_ids: Sequence[str] = ()) -> str:
-    """Returns the `tsquery` for messages with these words, of any of the contacts.
+    """Returns the `tsquery` for messages with all the words, of any of the contacts.
 
-    Each `#` in it is to be replaced by the prefix of the keys that are sought.
-
-    Without contacts, messages of all match. Words and identifiers have no characters with a meaning in a `tsquery`.
+    Without contacts, messages of all contacts match. The caller replaces each `#` by a prefix of keys. Words and
+    identifiers contain no characters with a meaning in a `tsquery`.
     """
     contacts = " | ".join(f"'#@{contact_id[-10:]}'" for contact_id in contact_ids)
     return " & ".join([*(f"'#{word}':*" for word in words), *([f"({contacts})"] if contacts else [])])

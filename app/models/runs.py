@@ -19,7 +19,7 @@ AT_STEP = ("waiting", "failed")
 FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
 # The filters of the list, the most selective first.
 _FILTERS = ("contact_id", "failure", "automation_id", "status")
-# The index by codes has the same expressions.
+# The index by codes has the same expressions, so that PostgreSQL can use it.
 _FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
 
 

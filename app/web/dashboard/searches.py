@@ -56,14 +56,20 @@ def path_of(found: Found) -> str | None:
 @blueprint.get("/workspaces/<workspace>/dashboard/search")
 @page("dashboard.see")
 def show() -> str | Response:
-    """Shows the resources of this workspace that the text names."""
+    """Shows the resources of this workspace that `q` names.
+
+    If `q` is the identifier of one, redirects to its page.
+    """
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/search")
 @staff
 def show_all() -> str | Response:
-    """Shows the resources of all workspaces that the text names."""
+    """Shows the resources of all workspaces that `q` names.
+
+    If `q` is the identifier of one, redirects to its page.
+    """
     return _show(None)
 
 
