@@ -219,10 +219,10 @@ COMPUTING_PER_DEFINITION = Bound(
 COMPUTING_PER_IMPORT = Bound(
     "computing_per_import", 3_000_000, "elements and characters that are looked at to import an automation"
 )
-# Without it, five automations that each start all five would begin twelve million runs, ten levels deep.
+# Without this bound, five automations that each start all five would begin twelve million runs, ten levels deep.
 RUNS_OF_CHAIN = Bound("runs_of_chain", 1_000, "runs of a contact that follow from one cause")
-# One of the four threads. A second one would halve the speed of both, and all others would wait longer for the
-# interpreter.
+# Only one of the process's four threads: a second heavy one would halve the speed of both, and make all others wait
+# longer for the interpreter.
 RUNS_HEAVY = Bound(
     "runs_heavy", 1, "threads of an `automations` process for workspaces whose runs or broadcasts compute for long"
 )

@@ -1,8 +1,9 @@
 """Runs of automations: their rate compared with peers, their latency, a burst, and waiting runs.
 
-A run takes five steps, each of which changes the contact's row. Ours go the whole way: claim, steps, log, counts, and
-the events of an endpoint that gets them all. One peer makes five updates in five transactions with psycopg2 and nothing
-else, with as many connections as an `automations` process has threads. The other takes five durable steps of DBOS.
+A run takes five steps, each of which changes the contact's row. Our runs include everything: claim, steps, log, counts,
+and events for an endpoint that gets all of them. One peer makes five updates in five transactions with psycopg2 and
+nothing else, with as many connections as an `automations` process has threads. The other takes five durable steps of
+DBOS.
 Targets: 60 % of the rate of the first and ten times that of the second, at most 2 statements and 2.5 ms of CPU for a
 run. `bench/starts.py` and `bench/sleepers.py` have the other targets.
 """

@@ -18,7 +18,7 @@ import uvloop
 TEXT = re.compile(rb'"text":"(\d+) ([\d.]+)"')
 PLACE = re.compile(rb"^id: (.+)$", re.MULTILINE)
 RETRY_SECONDS = 0.2
-ADDRESSES = 20  # an address may have a thousand streams
+ADDRESSES = 20  # each may have up to 1,000 streams
 
 
 class Listener(asyncio.Protocol):

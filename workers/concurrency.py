@@ -1,4 +1,4 @@
-"""Concurrency: how many requests each endpoint may have under way, by how it answered lately."""
+"""Concurrency: how many requests each endpoint may have in flight, by how it answered lately."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from workers import pacing
 
 
 class Window:
-    """The requests under way for one endpoint, and how many there may be.
+    """The requests in flight for one endpoint, and how many there may be.
 
     The window grows by one with each success while it is full. It halves for a failure, but only once for requests that
-    were under way together. In the fast lane, a slow answer counts as a failure, and no request begins while a slow
+    were in flight together. In the fast lane, a slow answer counts as a failure, and no request begins while a slow
     answer is awaited.
     """
 
@@ -23,7 +23,7 @@ class Window:
 
     def __init__(self, *, slow_lane: bool) -> None:
         self.answering = False  # whether the last attempt made here succeeded
-        self.started: dict[Hashable, float] = {}  # when each request under way began, by its claim; oldest first
+        self.started: dict[Hashable, float] = {}  # when each request in flight began, by its claim; oldest first
         self.waited = 0.0  # how many seconds the last mail had been due
         self._slow_lane = slow_lane
         self._size = 1
@@ -83,7 +83,7 @@ class Window:
         return pacing.MOST // 4 if is_quick else pacing.MOST_IN_SLOW_LANE
 
     def _shrink(self, began: float, now: float) -> None:
-        # Shrinks only once for requests that were under way together.
+        # Shrinks only once for requests that were in flight together.
         if began >= self._shrunk_at:
             self._size = max(1, self._size // 2)
             self._shrunk_at = now

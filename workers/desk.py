@@ -1,6 +1,6 @@
 """The desk of a worker process: a thread that does the database work for many requests.
 
-An event loop in another thread keeps the requests under way, and never waits for the database. The desk works in
+An event loop in another thread makes the requests, and never waits for the database. The desk works in
 cycles. Each cycle records everything that has come back, then claims more for all owners whose bells rang, so that many
 requests share few statements.
 """
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 # Seconds to wait after a cycle, so that outcomes and bells share the statements of the next cycle.
 GATHERING_SECONDS = 0.005
-# How long requests under way may take once the process is to end. Requests that take longer fail as a fault of ours,
+# How long requests in flight may take once the process is to end. Requests that take longer fail as a fault of ours,
 # which spends no attempt.
 GRACE_SECONDS = 15.0
 AWAY_SECONDS = 1.0  # the pause before retrying while the database is unavailable
@@ -60,7 +60,7 @@ class Desk(ABC, Generic[D, T]):
         self.loop = uvloop.new_event_loop()
         self.outbound: Outbound
         self._timeout_seconds = timeout_seconds
-        self._under_way: set[tuple[str, int]] = set()  # the claims whose requests are under way
+        self._under_way: set[tuple[str, int]] = set()  # the claims whose requests are in flight
         self._outcomes: deque[T] = deque()  # outcomes to record
         self._news = threading.Event()
         self._started = threading.Lock()
@@ -122,14 +122,14 @@ class Desk(ABC, Generic[D, T]):
         self.owners.hold_back(self.most_new)
 
     def begin_to_stop(self) -> None:
-        """Claims nothing more. Requests under way have `grace_seconds` to end. Safe to repeat."""
+        """Claims nothing more. Requests in flight have `grace_seconds` to end. Safe to repeat."""
         self.is_stopping.set()
         self._news.set()
         if self._thread is not None:
             self.loop.call_soon_threadsafe(self.loop.call_later, self.grace_seconds, self._close)
 
     def stop(self) -> None:
-        """Claims nothing more. Returns when every request under way has ended and is recorded."""
+        """Claims nothing more. Returns when every request in flight has ended and is recorded."""
         self.begin_to_stop()
         if self._thread is not None:
             self._thread.join()

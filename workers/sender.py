@@ -1,4 +1,4 @@
-"""The sender of a worker process: keeps a window of requests under way for each endpoint."""
+"""The sender of a worker process: keeps a window of requests in flight for each endpoint."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def show_automation(automation_id: str) -> Response:
 def update_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Change the given fields of an automation.
 
-    `definition` changes the draft, which counts once it is published; the other fields count at once.
+    `definition` changes the draft, which takes effect once it is published. The other fields take effect at once.
     """
     return act("automations.update", automation_id, body)
 

@@ -35,8 +35,8 @@ class Verb:
 class Noun:
     """A kind of rows, named by its plural.
 
-    `newest` returns up to a number of a workspace's rows, with a status (None: any), after a position (None: from the
-    first). `position` is the column that a position is a value of.
+    `newest` returns the newest rows of a workspace: with a status (None: any), after a value of the column `position`
+    (None: from the first), and at most a number.
     """
 
     name: str

@@ -65,7 +65,7 @@ class Reader:
     def join(self, listeners: Sequence[Listener], begun: Begun) -> None:
         """Adds listeners. Calls `begun` with a place, then sends them all updates after that place.
 
-        The place is the present, or later.
+        The place is no earlier than this call.
         """
         self._call(lambda: self._joining.append((listeners, begun)))
 

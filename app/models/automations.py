@@ -14,7 +14,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before
 
 
 class Automation(OwnedModel):
-    """An automation. `cancellations` mark runs that are being cancelled, and take no further step."""
+    """An automation. Runs that match one of `cancellations` are being cancelled: they take no step."""
 
     PREFIX = "aut"
 

@@ -42,8 +42,8 @@ class Notification(OwnedModel):
     ) -> list[Notification]:
         """Returns the first `limit` notifications after `last_id`, newest first.
 
-        Includes notifications for all members and, if `member_id` is given, for that member. Those for one member, and
-        those of the kind NEW, only if their kind is in `kinds`. `since`: only notifications with a higher identifier.
+        Includes notifications for all members; those of the kind NEW only if `kinds` has it. If `member_id` is given,
+        also includes this member's own notifications of `kinds`. `since`: only notifications with a higher identifier.
         """
         of_all = cls.in_workspace(workspace_id).where(cls.id > since)
         queries = [of_all.where(cls.member_id.is_null(), cls.kind != NEW)]

@@ -95,8 +95,8 @@ def delete(model: type[OwnedModel], row_ids: Sequence[str]) -> None:
     rows(f"DELETE FROM {model._meta.table_name} WHERE id = ANY(%s)", (list(row_ids),))
 
 
-# Not prepared, because the plan would stay: while the table is small, any index that begins with the workspace looks as
-# good to the planner as the unique one.
+# Not a prepared statement, which would keep its plan: while the table is small, any index that begins with the
+# workspace looks as good to the planner as the unique one.
 @cache
 def _lock_statement(model: type[OwnedModel], names: Sequence[str]) -> str:
     table, columns, forms = model._meta.table_name, _columns(model), {"id": "{}", **model.KEYS}

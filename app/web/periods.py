@@ -26,9 +26,9 @@ LABELS = {"since": "From", "until": "Before"}
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A window, and a time in its last step. `asked`: the parameters `since` and `until` as given.
+    """The time that a page covers: a `window` that ends at `until` (None: now).
 
-    `until`: its end; None for now.
+    `at`: a time in the window's last step. `asked`: the parameters `since` and `until` as given.
     """
 
     window: Window

@@ -62,7 +62,7 @@ def spooled_body(request: Request, most_bytes: int) -> Iterator[IO[bytes]]:
             while part := _read_to_end(partial(request.stream.read, _PART_BYTES)):
                 body.write(part)
             body.flush()
-        except OSError as error:  # from the file: errors of the connection have become a BadRequest
+        except OSError as error:  # an error of the file: errors of the connection have become BadRequest
             _log.error("body.not_kept", error=str(error))
             with suppress(OSError):
                 body.close()  # otherwise, leaving the `with` block would flush and fail again

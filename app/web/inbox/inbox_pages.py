@@ -30,7 +30,7 @@ blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspac
 @blueprint.get("")
 @page(message_access.SEE)
 def index() -> str:
-    """Shows the list in the address."""
+    """Shows the list that the address selects, with no conversation open."""
     return page_of(None)
 
 
