@@ -1,8 +1,8 @@
 """The desk of a worker process: a thread that does the database work for many requests.
 
-An event loop in another thread makes the requests, and never waits for the database. The desk works in
-cycles. Each cycle records everything that has come back, then claims more for all owners whose bells rang, so that many
-requests share few statements.
+An event loop in another thread makes the requests, and never waits for the database. The desk works in cycles. Each
+cycle records everything that has come back, then claims more for all owners whose bells rang, so that many requests
+share few statements.
 """
 
 from __future__ import annotations

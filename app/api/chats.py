@@ -122,7 +122,7 @@ def say() -> Response:
 def list_messages() -> Response:
     """Returns the latest messages that the visitor may see, in order; with `before`, earlier ones.
 
-    `unread`: how many of the visitor's messages no member has read.
+    `unread`: how many of the visitor's messages in the latest conversation no member has read.
     """
     visitor = _visitor()
     messages = chats.history(_channel(), visitor, request.args.get("before"))

@@ -8,7 +8,7 @@ from app.models.base import MailModel, TimeField, json_field
 
 
 class Upload(MailModel):
-    """A file of one message or saved reply. `was_sent`: messages use the file of a saved reply, too."""
+    """A file of one message or saved reply. `was_sent`: a message has used the file of a saved reply."""
 
     channel_id = TextField(null=True)
     message_id = TextField(null=True)

@@ -41,8 +41,8 @@ _KINDS: Mapping[Kind | None, str] = {None: "Everything", "delivery": "Deliveries
 class Row:
     """A group as the page shows it. `cause` is a few words; `meaning`, a sentence about it, or None.
 
-    The other fields are addresses, and may be None: `contents` lists what failed, `held` its held deliveries, `untried`
-    the deliveries that its endpoint holds without an attempt, and `replay` is a form. `path` is a small chart.
+    `path` is a small chart. The other fields are addresses, the last three perhaps None: `contents` lists what failed,
+    `held` its held deliveries, `untried` deliveries that its endpoint holds without an attempt; `replay` is a form.
     """
 
     group: Group
