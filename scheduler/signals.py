@@ -20,7 +20,7 @@ N = TypeVar("N", int, float)
 
 
 class Signal:
-    """The signals of one kind of mail, or of the two kinds in one table."""
+    """The signals of one table's mail, which is of one kind or two."""
 
     def __init__(self, mail: Mail) -> None:
         self.mail = mail

@@ -139,7 +139,7 @@ def client_address(peer: str, forwarded_for: str, proxies: int) -> str:
 def network_of(address: str) -> str:
     """Returns the network that counts as one address: for IPv6 the /64, which one host controls.
 
-    Returns an IPv4 address, or text that is no address, unchanged.
+    IPv4 addresses, and text that is no address, are returned unchanged.
     """
     try:
         parsed = ip_address(address)
