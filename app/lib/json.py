@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-# orjson writes at most 254 levels, and what was read must still fit inside an envelope.
+# orjson writes at most 254 levels. A value of MAX_DEPTH levels can still be nested in a response or an event.
 MAX_DEPTH = 128
 
 

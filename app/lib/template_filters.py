@@ -25,7 +25,7 @@ LARGEST_NUMBER = 2**63
 LONGEST_TIME = 100
 
 _DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", re.ASCII)
-# Excludes '<' inside a tag: otherwise, text full of '<' would be searched to its end from each of them.
+# Excludes '<' inside a tag: otherwise, text full of '<' would be searched to its end from every '<'.
 _HTML_TAG = re.compile(r"<[^<>]*>")
 
 
