@@ -89,7 +89,7 @@ def _close_some(change: Change, after: str) -> str | None:
 
 
 def _end_messages(channel_id: str, limit: int) -> int:
-    """Ends the first messages of conversations: only those are mail; those behind fail with them."""
+    """Ends up to `limit` messages: the due ones, and those waiting behind them. Returns how many."""
     with transaction():
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (channel_id, limit))]
         if not talks:

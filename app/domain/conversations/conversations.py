@@ -166,7 +166,7 @@ def touch(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation
 
 
 def answer(unit: Unit, conversation: Conversation) -> Conversation:
-    """Records that somebody, not an automation, answered the contact, who no longer waits."""
+    """Records an answer that was not automated: the contact no longer waits."""
     if conversation.waiting_since is None:
         return conversation
     first_answered_at = conversation.first_answered_at or unit.now
@@ -195,7 +195,7 @@ def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation
 def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Run]:
     """Returns the contact's unfinished runs that meet the SQL condition, locked.
 
-    Also returns all runs that the unit has changed.
+    Also returns all runs that the unit has changed, so the caller has to check the condition again.
     """
     stored = rows(
         f"SELECT id FROM runs WHERE contact_id = %s AND finished_at IS NULL AND {condition}",
@@ -219,7 +219,7 @@ def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
 
 
 def hold_runs(unit: Unit, conversation: Conversation) -> Conversation:
-    """Holds the contact's runs until the conversation is closed, also runs released before."""
+    """Holds the contact's runs, including released ones, until the conversation is closed."""
     conversation = alter(unit, conversation, held_at=unit.now)
     for run in runs_that(unit, conversation, "is_released"):
         if run.contact_id == conversation.contact_id and run.is_released:

@@ -17,10 +17,10 @@ CANCELLED = {"code": "cancelled", "detail": "The operator cancelled the message 
 
 
 def cancel(message_ids: Sequence[str]) -> set[str]:
-    """Fails those of the messages that are queued; returns which.
+    """Fails the queued ones among the messages; returns their identifiers.
 
-    Their channel need not be connected. A message that a worker is sending is not queued. A message whose conversation
-    is locked is skipped, too.
+    Skips messages that a worker is sending, and messages whose conversation is locked. Their channel need not be
+    connected.
     """
     with transaction():
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (list(message_ids),))]
@@ -60,7 +60,7 @@ _END = f"""
     RETURNING id, workspace_id, status
 """
 
-# For when more messages were behind than one part ends.
+# Makes the first message behind due, in conversations without a due one.
 _BRING_UP = """
     UPDATE messages SET due_at = now(), is_behind = false
     FROM unnest(%s::text[]) AS talk(id) CROSS JOIN LATERAL (

@@ -1,6 +1,6 @@
 """Notes: what members and automations write about a conversation, visible to members only.
 
-They are part of no event, webhook or template, and only of members' live streams.
+Notes appear in no event, webhook or template. Of the live streams, only those of members show them.
 """
 
 from __future__ import annotations

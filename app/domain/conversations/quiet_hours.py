@@ -19,7 +19,7 @@ _KEEP = f"{_FIND} FOR SHARE SKIP LOCKED"
 def end_for(unit: Unit, contact: Contact) -> datetime | None:
     """Returns when the contact's current quiet hours end; None if it has none now.
 
-    Reads the workspace once per unit. The hours cannot change until the transaction ends, so that a change finds the
+    During quiet hours, locks the workspace until the transaction ends, so that a later change of the hours finds the
     runs that wait for their end. Raises Busy.
     """
     found = unit.noted(("quiet hours", contact.workspace_id), lambda: rows(_FIND, (contact.workspace_id,)))
