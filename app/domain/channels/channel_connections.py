@@ -99,7 +99,7 @@ def record(results: Sequence[Result]) -> list[Result]:
 
 def _connecting(dispatch: Dispatch) -> Asking:
     channel = dispatch.channel
-    if (kind := KINDS.get(channel.kind)) is None:  # a kind of a newer version, whose workers know it
+    if (kind := KINDS.get(channel.kind)) is None:  # left to workers of a newer version
         return Result(dispatch, Verdict(Outcome.LATER), is_ours=True)
     try:
         account = channels.account_of(channel)
@@ -181,7 +181,7 @@ def _put_off(result: Result) -> None:
 
 
 def _is_connected(channel_id: str) -> bool:
-    """Returns whether the channel stays connected while its provider is told of new settings."""
+    """Returns whether the channel is connected."""
     return bool(rows("SELECT 1 FROM channels WHERE id = %s AND state = 'connected'", (channel_id,)))
 
 

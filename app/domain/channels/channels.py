@@ -47,7 +47,7 @@ def noted(unit: Unit, found: list[Channel]) -> list[Channel]:
 
 
 def kind_of(channel: Channel) -> ChannelKind:
-    """Returns the kind of the channel."""
+    """Returns the kind of the channel. Raises KeyError if only a newer version knows the kind."""
     return KINDS[channel.kind]
 
 
@@ -116,7 +116,7 @@ def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> li
 def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
     """Returns the sealed credentials to store: the given ones, and what Bellhop generates.
 
-    Also returns what is shown to the creator, once: the `secret` of a web chat. Nothing for kinds with a provider,
+    Also returns what the creator is shown once: the `secret` of a web chat. This is empty for kinds with a provider,
     whose credentials are never shown.
     """
     made = kind.fresh_credentials(given or {})
@@ -148,9 +148,10 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the name and the given settings. Asks the provider again if they concern it.
+    """Changes the name and the given settings.
 
-    Raises NotFound, and Invalid for unknown members and for settings that the channel's kind does not have.
+    Connects again if a setting that concerns the provider changes. Raises NotFound, and Invalid for unknown members and
+    for settings that the channel's kind does not have.
     """
     channel, given = Channel.find(change.workspace_id, change.target), change.payload.get("settings", {})
     kind = kind_of(channel)

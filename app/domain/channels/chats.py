@@ -165,7 +165,10 @@ def unread(channel: Channel, visitor: Visitor) -> int:
 
 
 def represent(visitor_id: str, message: Message) -> dict[str, Any]:
-    """Returns the message as the visitor sees it. `client_id`: the page's own id of a message."""
+    """Returns the message as the visitor sees it.
+
+    `client_id`: the id that the visitor's page gave the message; None for messages of others.
+    """
     own, key = _key(visitor_id, ""), message.provider_id or ""
     return {
         "id": message.id,

@@ -1,6 +1,6 @@
-"""Fetches: files of inbound messages, fetched at once: providers' links expire within minutes.
+"""Fetches the files of inbound messages, at once: providers' links expire within minutes.
 
-Also files from other servers, for messages that runs are about to send. `run_id` says which run waits for them.
+Also fetches files from other servers for messages that runs are about to send. `run_id` names the run that waits.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Dispatch:
 class Fetched:
     """The outcome for a claimed file: its content, or why there is none.
 
-    `is_ours`: spends no attempt.
+    `is_ours`: the fault is on our side, and the attempt does not count.
     """
 
     claimed: Claimed
