@@ -25,7 +25,7 @@ PROBED_AFTER = 5
 # The pause before the next probe: this share of the outage so far, but at least LEAST_PAUSE_SECONDS.
 PAUSE_PART = 0.2
 LEAST_PAUSE_SECONDS = 1.5
-# The desk, which serves all endpoints, waits while these are counted.
+# A limit, because the desk, which serves all endpoints, waits for this count.
 MOST_COUNTED = 10_000
 
 
@@ -52,7 +52,8 @@ def count_outcomes(endpoint: Endpoint, outcomes: Sequence[tuple[Answer, bool]]) 
 def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
     is_gone = answer.status == 410
     if endpoint.probe_at is not None and not (is_probe or is_gone):
-        # It was in flight when probing began. Otherwise, a full window of these would stop an endpoint that restarts.
+        # The attempt was in flight when probing began. If such attempts counted, a full window of them would stop an
+        # endpoint that only restarts.
         return
     endpoint.consecutive_failures += 1
     if endpoint.consecutive_failures == 1 or endpoint.failing_since is None:
@@ -73,7 +74,7 @@ def _next_probe(endpoint: Endpoint) -> SQL | None:
     """Returns when the next probe may be sent to a failing endpoint; None if it is not being probed.
 
     The pause grows with the outage, not with the number of failures. So it takes hours until an endpoint is stopped,
-    however much is sent to it, and a short outage is found to be over soon.
+    however much is sent to it, and the end of a short outage is noticed soon.
     """
     longest = settings().probe_pause_seconds
     if endpoint.consecutive_failures < PROBED_AFTER or not longest:

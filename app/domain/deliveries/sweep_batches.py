@@ -32,7 +32,7 @@ def work(endpoint_id: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Locked deliveries, oldest first. `skipped`: how many more have no body; `position`: after them."""
+    """Locked deliveries, oldest first. `skipped`: how many others have no body. `position`: last id."""
 
     deliveries: Sequence[Resent]
     skipped: int
@@ -107,7 +107,7 @@ def _look(sweep: Sweep) -> list[tuple[str, bool]]:
 
 
 def _walks(statuses: Collection[str]) -> list[tuple[str, str]]:
-    """Returns the index ranges of the statuses: columns between `endpoint_id` and `id`, and values."""
+    """Returns the index ranges of the statuses: columns after `endpoint_id`, and their values."""
     if "delivered" in statuses:
         return [("", "")]  # deliveries_endpoint_page
     return [(" (status = 'pending'),", f" {is_pending},") for is_pending in sorted({s == "pending" for s in statuses})]

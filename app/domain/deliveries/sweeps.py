@@ -77,10 +77,10 @@ def begin(
 
 
 def begin_missing(endpoint_ids: Collection[str]) -> int:
-    """Starts a sweep for each stopped or deleted endpoint among these; returns how many.
+    """Starts a sweep for each stopped or deleted endpoint that needs one; returns how many.
 
-    All of them have mail, which was made or postponed while they were being stopped or deleted. Harmless if two
-    processes do it at once.
+    Pass endpoints with mail: it was made or postponed while the endpoint was being stopped or deleted. Safe to run
+    concurrently.
     """
     unserved = rows(
         """
