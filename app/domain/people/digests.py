@@ -11,7 +11,7 @@ from app.models.notifications import Notification
 
 # Somebody is away if no page of theirs has been in view for this long. Only then are conversations e-mailed.
 AWAY_AFTER = timedelta(minutes=5)
-# The age after which a notification is not e-mailed: a new owner must not be sent the past.
+# Older notifications are not e-mailed, so that a new owner is not sent the past.
 _TOLD_FOR = timedelta(days=1)
 
 

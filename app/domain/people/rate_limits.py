@@ -81,14 +81,14 @@ class _Share:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, quota: int) -> Standing | None:
-        """Takes a request; None if none is left."""
+        """Takes a request and returns the bucket's standing; None if no request is left."""
         if time.monotonic() < self.ends:
             with suppress(IndexError):
                 return Standing(True, quota, self.unused.pop(), self.seconds)
         return None
 
     def empty(self) -> int:
-        """Takes all that are left and returns how many: exact, even if other threads take some meanwhile."""
+        """Takes all requests that are left; returns how many. Exact, even if other threads take some."""
         taken = 0
         with suppress(IndexError):
             while True:
