@@ -58,7 +58,7 @@ TYPES: Mapping[str, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something that the text names.
+    """A resource that the text names.
 
     `matched`: which attribute matched: `id`, `email`, `phone`, `external_id`, `reference` or `trace`. `parent`: the
     identifier of its parent, for types that have one; otherwise None.

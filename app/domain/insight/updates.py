@@ -33,7 +33,7 @@ class MissedTooMuch(Forgotten):
 class Place:
     """A place in a stream: everything visible in the snapshot `since` was delivered.
 
-    If there is a snapshot `until`, the updates that it sees besides, up to `last`, were delivered, too. Snapshots
+    With `until`, so were the updates up to the id `last` that only the later snapshot `until` sees. Snapshots
     belong to a PostgreSQL timeline: after a failover to a standby that lagged behind, the same numbers mean other
     transactions.
     """
@@ -63,9 +63,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A changed resource. `place` is behind it.
+    """A changed resource. `place`: the place directly after this update.
 
-    `actor_id` is the only recipient, as for own jobs; None: all.
+    `actor_id`: the only recipient, as for a member's own jobs; None if all members get the update.
     """
 
     place: Place
