@@ -64,10 +64,11 @@ def sort_out(
     *,
     leave_out: bool = False,
 ) -> Lines:
-    """Sorts lines into good and bad. Each is its number, and a function that returns its contact.
+    """Sorts lines into good and bad.
 
-    A line whose function raises BellhopError is bad. With `leave_out`, a line with bad fields is imported without the
-    bad fields if it still identifies its contact.
+    `lines`: pairs of a line's number and a function that returns its contact. A line whose function raises BellhopError
+    is bad. With `leave_out`, a line with bad fields is imported without the bad fields if it still identifies its
+    contact.
     """
     sorted_out = Lines([], [], [])
     for number, contact in lines:
