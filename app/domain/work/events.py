@@ -30,7 +30,7 @@ PAST_AUTOMATIONS = "aut_~"
 class Cause:
     """The cause of an event: a job with the request that made it, or a run.
 
-    `depth`: how many automations lie between the event and the outside.
+    `depth`: how many automations, one after another, led to the event; 0 if a job caused it.
     """
 
     job_id: str | None
@@ -217,7 +217,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
 def erase(event_ids: list[str]) -> set[str]:
     """Replaces the contact in the bodies by its id alone.
 
-    Returns the identifiers that they contained.
+    Returns the external ids, e-mail addresses and phone numbers that the bodies contained.
     """
     known: set[str] = set()
     erased = {}

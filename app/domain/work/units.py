@@ -78,7 +78,7 @@ class Unit:
     def begin_tasks(self) -> None:
         """Starts the clock of `is_long`.
 
-        Reading for all tasks is slow if there are many, and not computing.
+        Call it after the reads for all tasks, which may take long but do not count as computing.
         """
         self._began = time.monotonic()
 
