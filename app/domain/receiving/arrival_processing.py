@@ -29,7 +29,7 @@ from app.models.channels import Channel
 
 log = structlog.get_logger(__name__)
 
-# Like writes.BATCH.
+# As for writes.BATCH, a transaction should have less than 64 savepoints.
 BATCH = 50
 # The pause before retrying arrivals whose rows another transaction has locked.
 BUSY_SECONDS = 0.005

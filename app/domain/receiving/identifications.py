@@ -42,7 +42,7 @@ def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
 
 
 def _join_now(visitor: Visitor, user_id: str, trace_id: str) -> bool:
-    """Joins them. Returns False, with nothing done, if another transaction has locked a row."""
+    """Tries to join once. Returns False, with nothing done, if another transaction has locked a row."""
 
     def task(unit: Unit) -> None:
         payload = {"external_id": user_id}
