@@ -1,4 +1,4 @@
-"""The interface of a kind of channel: requests to its provider, and the meaning of what it says.
+"""The interface of a kind of channel: requests to its provider, and the meaning of the answers.
 
 Nothing here opens connections, stores data or decides what to do. `app/domain` does that with the results.
 """
@@ -79,7 +79,7 @@ class File:
 class Outgoing:
     """A message to send to `to`, with a text, a template or a file. `text` is the caption of a file.
 
-    Each of `buttons` has an `id` and a `label`. They are sent only with a text.
+    Each of `buttons` has an `id` and a `label`. Buttons are sent only with a text.
     """
 
     message_id: str
@@ -204,7 +204,10 @@ class ChannelKind(ABC):
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """Returns what `sending` needs from `preparing`'s answer, or why there is nothing; never UNKNOWN."""
+        """Returns what `sending` needs from the answer to `preparing`, or the verdict if that failed.
+
+        The verdict is never UNKNOWN.
+        """
         raise NotImplementedError
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
@@ -219,7 +222,10 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """The message to send instead of one that the answer refuses, without `preparing`; None if none."""
+        """Returns the message to send instead if the answer refuses this one; None if there is none.
+
+        Send the new message without `preparing`.
+        """
         return None
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
@@ -231,7 +237,7 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """Returns the arrivals in a genuine webhook, in its order. Leaves out groups. Raises BadPayload."""
+        """Returns the arrivals in a genuine webhook, in order. Leaves out groups. Raises BadPayload."""
         raise NotImplementedError
 
     def locating(self, account: Account, media: Media) -> Request:

@@ -29,7 +29,7 @@ class BadPayload(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Media(Said):
-    """A file at the provider. `ref` is for `locate`; the other fields are claims of the sender."""
+    """A file at the provider. `locating` needs `ref`; the other fields are as the sender claims."""
 
     ref: str
     content_type: str | None = None

@@ -141,7 +141,7 @@ def _identifier(message: Object, chat: Object) -> str:
 
 
 def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
-    """The text, the files, and the member with content that neither shows; None if there is none.
+    """Returns the text, the files, and the member whose content neither of them shows, if any.
 
     A part that differs from Telegram's documents, such as a file without an identifier, must not lose the message.
     """

@@ -60,7 +60,7 @@ class Problem:
 
     @property
     def code(self) -> str:
-        """Our own error code for it."""
+        """Our own code for the error."""
         return _CODES.get(self.number, "refused")
 
     @property
