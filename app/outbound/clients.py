@@ -1,4 +1,4 @@
-"""The only way to other people's servers: deadlines, size limits and address checks."""
+"""Sends requests to other people's servers, with deadlines, size limits and address checks."""
 
 from __future__ import annotations
 
