@@ -18,7 +18,7 @@ class Held(Protocol):
 
     @property
     def claimed(self) -> Claimed:
-        """The row."""
+        """The claimed row."""
 
 
 D = TypeVar("D", bound=Held, covariant=True)

@@ -95,10 +95,10 @@ def ring(mail: Mail, owner: str) -> None:
 
 
 def ring_again(mail: Mail, owner: str) -> None:
-    """Like `ring`, for mail that a worker leaves: the bell takes a place among those that wait."""
+    """Like `ring`, for mail that a worker leaves. The bell takes a random place among waiting bells."""
     bells.ring(mail.queue, owner, bells.Turn.AGAIN)
 
 
 def hear(mail: Mail, *owners: str) -> None:
-    """Hears the owners' bells, just before a worker looks: mail that comes later rings again."""
+    """Clears the flags of the owners' bells, so that later mail rings again. Call it before claiming."""
     bells.hear(mail.queue, owners)

@@ -34,7 +34,7 @@ class PutOff:
 
 
 def put_off(waiting: Waiting, batch: Sequence[PutOff]) -> None:
-    """Lets the rows wait until they are tried again. Leaves out rows that are no longer held."""
+    """Postpones the rows, or ends them if `seconds` is None. Leaves out rows that are no longer held."""
     if not batch:
         return
     values = _held([each.claimed for each in batch])
