@@ -77,7 +77,7 @@ def _begin(change: Change, channel: Channel) -> None:
 
 
 def _close_some(change: Change, after: str) -> str | None:
-    """Closes the next open conversations after `after`; returns the last one, None if none was left."""
+    """Closes up to PART open conversations after the id `after`; returns the last one, None if none."""
     found = rows(
         """
         SELECT id, contact_id FROM conversations

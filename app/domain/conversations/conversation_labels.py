@@ -18,7 +18,7 @@ TOO_MANY = f"A conversation has at most {MOST_LABELS} labels."
 
 
 def replace(change: Change, contact: Contact, conversation: Conversation, labels: Iterable[str]) -> Conversation:
-    """Replaces the conversation's labels. Does nothing if it has them already.
+    """Replaces the conversation's labels, and records an event if they change.
 
     Raises Invalid for more than MOST_LABELS.
     """

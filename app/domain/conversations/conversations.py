@@ -1,4 +1,4 @@
-"""Conversations: which one a contact uses, its assignee, and the runs that a member holds.
+"""Conversations: opens, closes and assigns them, finds a contact's latest one, and holds runs.
 
 Callers of functions that change a conversation have locked its contact.
 """
@@ -174,7 +174,7 @@ def answer(unit: Unit, conversation: Conversation) -> Conversation:
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Gives the conversation to the contact, as the most recent one if it has the latest message."""
+    """Moves the conversation to the contact, as the most recent one if it has the latest message."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or is_later(conversation, latest):
         unit.notes[_latest_of(contact.id)] = conversation.id
@@ -182,7 +182,7 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def is_later(conversation: Conversation, than: Conversation) -> bool:
-    """Whether the conversation's latest message, or else its creation, is not before that of `than`."""
+    """Whether the conversation's latest message (or its creation) is at least as late as `than`'s."""
     one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
     return bool(one >= other)
 

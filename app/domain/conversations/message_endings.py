@@ -1,6 +1,6 @@
-"""Ends waiting messages, by hand or with their channel.
+"""Ends waiting messages, for an operator or because their channel was deleted.
 
-The next message of their conversation becomes due.
+Then makes the next message of their conversation due.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def end(
 ) -> list[tuple[str, str, str]]:
     """Ends the messages that the query `chosen` finds, if `only` holds once they are locked.
 
-    Messages that others have locked are skipped. They belong to the conversations `talks`, which the current
-    transaction has locked. Returns the identifier, workspace and new status of each.
+    Skips messages that other transactions have locked. `talks`: the conversations of the messages, which the current
+    transaction has locked. Returns the identifier, workspace and new status of each message.
     """
     ended = rows(_END.format(chosen=chosen, only=only), (json.dumps(failure).decode(), *parameters))
     rows(_BRING_UP, (list(talks),))

@@ -101,7 +101,7 @@ def draft(
     expires_at: datetime | None = None,
     broadcast_id: str | None = None,
 ) -> Message:
-    """Returns a message to the contact that is not stored yet.
+    """Returns a new message to the contact, without storing it.
 
     Raises Invalid for content its channel refuses. `attachments` are files that the message `message_id` has claimed.
     """
@@ -154,7 +154,7 @@ def drafted(change: Change, conversation: Conversation) -> Message:
 
 
 def resend(change: Change) -> Effect:
-    """Queues a message again that failed or is `unknown`. Raises NotFound, Busy, else Conflict."""
+    """Queues a failed or `unknown` message again. Raises Conflict for any other, NotFound, Busy."""
     unit = change.unit
     message = unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
@@ -207,7 +207,8 @@ def receive(
 def erase(message_ids: Sequence[str]) -> None:
     """Removes the content of these messages; their time, direction and author stay.
 
-    Messages that have not been sent fail. One that is being sent becomes `unknown`, and its outcome is not recorded.
+    Messages that have not been sent fail. A message that is being sent becomes `unknown`, and its outcome is not
+    recorded.
     """
     rows(
         f"""

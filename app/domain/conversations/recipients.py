@@ -35,7 +35,10 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Raises Invalid for content that no queued write can make valid, and NotFound."""
+    """Raises Invalid for content that no queued write can make valid, and NotFound.
+
+    NotFound means that the workspace has no such conversation.
+    """
     media.check_uploads(workspace_id, upload_ids(payload))
     kind = _kind_for(workspace_id, payload)
     if kind is not None:
@@ -148,7 +151,7 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
         return contact, found
     opened = _open_on_one_of(change, contact, connected(change.workspace_id) if wanted is None else wanted)
     if opened is None:
-        # The request is valid; the contact's state may change.
+        # Conflict, not Invalid: the request may succeed once the contact's state has changed.
         raise Conflict(_NOT_FIRST if wanted else _NO_CONVERSATION)
     return contact, opened
 

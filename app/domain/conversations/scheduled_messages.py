@@ -1,4 +1,4 @@
-"""Scheduled messages: queued at their time, unless they are deleted or the contact writes before.
+"""Scheduled messages: queued at their time, unless deleted or cancelled by a reply before.
 
 A conversation counts its scheduled messages, so the lock on its contact covers them.
 """

@@ -1,6 +1,6 @@
-"""Checks whether a message may be sent.
+"""Checks whether a message may be sent: when it is queued, and again when it is claimed.
 
-This is checked when the message is queued, and again when it is claimed, which may be much later.
+The claim may come much later.
 """
 
 from __future__ import annotations

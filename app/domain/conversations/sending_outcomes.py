@@ -1,4 +1,4 @@
-"""Records the outcomes of sendings under the claim they were made with, and their events."""
+"""Records the outcomes of sending messages, each under its claim, and the events that follow."""
 
 from __future__ import annotations
 

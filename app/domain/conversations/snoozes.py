@@ -85,7 +85,7 @@ def wake_some() -> int:
 
 
 def _wake(workspace_id: str, conversation_id: str, unit: Unit) -> bool:
-    """Wakes the conversation if its time has come; returns whether.
+    """Wakes the conversation if its time has come; returns whether it did.
 
     Raises NotFound if its contact was deleted.
     """
