@@ -102,7 +102,7 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
 
 
 def record(fetched: Sequence[Fetched]) -> list[Fetched]:
-    """Stores what was fetched, and retries or gives up the rest. Safe to repeat.
+    """Stores the fetched files, and retries or gives up the others. Safe to repeat.
 
     Returns [], as no outcome is left for later.
     """

@@ -1,4 +1,4 @@
-"""Hooks: the addresses to which providers send what happens on a channel."""
+"""Hooks: checks the webhooks that providers send to a channel's address, and stores them."""
 
 from __future__ import annotations
 

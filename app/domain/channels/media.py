@@ -71,7 +71,7 @@ def store(
 
 
 def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
-    """Raises Invalid, with a fault for each file that a message of the workspace cannot have now."""
+    """Raises Invalid, with a fault for each file that cannot be attached to a message now."""
     if not upload_ids:
         return
     is_free = (Upload.expires_at > fn.now()) & Upload.message_id.is_null() & Upload.visitor_id.is_null()
