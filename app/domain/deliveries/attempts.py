@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Found[Dispatch, Outcome]):
-    """What a claim found. `restrained`: the endpoints that `claim_restrained` served or told to wait."""
+    """The result of a claim. `restrained`: endpoints that `claim_restrained` served or told to wait."""
 
     restrained: Collection[str] = ()
 

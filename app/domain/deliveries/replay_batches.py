@@ -1,7 +1,7 @@
 """Batches of replays: each sends some of a replay's deliveries, and records their outcomes.
 
 A batch is one transaction of bounded size. It writes the deliveries that it sends, a row for each delivery that it
-reached, and the replay's progress. The sum of its `sent` and `skipped` is also the replay's position.
+reached, and the replay's progress. The sum of the replay's `sent` and `skipped` is also its position.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _go_on(claimed: Sequence[Claimed]) -> None:
 def _next(replay: Replay, room: int) -> list[_Row]:
     """Locks the next deliveries, up to the first one that is locked or exceeds `room`.
 
-    Never waits: senders lock several deliveries, too, in another order.
+    Never waits for a lock: senders lock several deliveries in another order, so waiting could deadlock.
     """
     part, place = divmod(replay.sent + replay.skipped, PART)
     look_at = max(room, LEAST_LOOKED_AT)

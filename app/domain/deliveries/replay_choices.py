@@ -56,7 +56,7 @@ def whole(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> Preview:
-    """Counts exactly what would be sent if the endpoints `enabling` were enabled first.
+    """Counts exactly the deliveries that would be sent if the endpoints `enabling` were enabled.
 
     Raises Conflict if counting takes too long, or while another preview of the workspace is running.
     """

@@ -56,7 +56,7 @@ def _again(again: Sequence[str], ranks: dict[str, int]) -> None:
 
 def _anew(new_ids: dict[str, str], ranks: dict[str, int]) -> None:
     if new_ids:
-        # The increased claim tells a replay that chose them earlier that they were sent in the meantime.
+        # A replay that chose these deliveries earlier sees from the new claim that they were sent meanwhile.
         count("UPDATE deliveries SET claim = claim + 1 WHERE id = ANY(%s)", (list(new_ids),))
         count(
             """

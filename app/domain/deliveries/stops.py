@@ -30,7 +30,7 @@ MOST_COUNTED = 10_000
 
 
 def count_outcomes(endpoint: Endpoint, outcomes: Sequence[tuple[Answer, bool]]) -> None:
-    """Counts completed attempts, (answer, whether it was a probe), in order.
+    """Counts the outcomes of attempts in order: pairs of an answer and whether it was for a probe.
 
     Probes or stops endpoints. Does not count faults on our side. Runs in the transaction that records the attempts and
     has locked `endpoint`. Does nothing if the endpoint is no longer active.
@@ -79,7 +79,7 @@ def _next_probe(endpoint: Endpoint) -> SQL | None:
     longest = settings().probe_pause_seconds
     if endpoint.consecutive_failures < PROBED_AFTER or not longest:
         return None
-    # In the UPDATE that this becomes part of, `failing_since` has its old value.
+    # This becomes part of an UPDATE, in which `failing_since` still has its old value.
     since = "now()" if isinstance(endpoint.failing_since, SQL) else "failing_since"
     pause = f"least(%s, greatest(%s, %s * extract(epoch FROM now() - {since})))"
     return SQL(f"now() + {pause} * interval '1 second'", (longest, LEAST_PAUSE_SECONDS, PAUSE_PART))

@@ -51,8 +51,8 @@ def begin(
 ) -> str:
     """Stores a sweep in the current transaction; a worker starts it after the commit.
 
-    Returns its identifier. It covers the deliveries that this transaction sees now. `since` is inclusive, `until`
-    exclusive.
+    Returns the sweep's identifier. The sweep covers the deliveries that this transaction sees now. `since` is
+    inclusive, `until` exclusive.
     """
     sweep_id = sweep_id or ids.new("swp")
     # `clock_timestamp()`, because deliveries that this statement sees may be younger than the transaction. A range of
