@@ -31,7 +31,7 @@ def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
 
 
 def next_at(account_id: str, now: datetime, *, is_sent: bool) -> datetime | None:
-    """Returns when the account's next e-mail is due; None if there is nothing to tell.
+    """Returns when the account's next e-mail is due; None if there is nothing to send.
 
     `is_sent`: whether an e-mail was just sent.
     """

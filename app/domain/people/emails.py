@@ -162,6 +162,6 @@ def _retry(email: Email) -> None:
 def _now() -> datetime:
     """Returns the database's time, on which all schedulers agree.
 
-    A scheduler whose clock is ahead must not claim what another is sending.
+    A scheduler whose clock is ahead must not claim e-mail that another is sending.
     """
     return clock.moved(database.now())

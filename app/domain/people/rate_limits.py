@@ -128,7 +128,7 @@ class Limiter:
         return share.take(quota) or self._ask_for_all(share, token_id, quota)
 
     def _ask_for_all(self, share: _Share, token_id: str, quota: int) -> Standing | None:
-        with share.lock:  # one thread asks for all that wait
+        with share.lock:  # one thread asks Redis for all that wait
             if standing := share.take(quota):
                 return standing
             now = time.monotonic()
