@@ -1,4 +1,4 @@
-"""Failures, grouped by cause: what fails and where, since when, how often, what is unsolved."""
+"""Groups failures by cause: which endpoints, jobs and runs fail, since when, and how often."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def groups(
 ) -> Groups:
     """Returns the groups of failures in a window, of a workspace or (None) of all.
 
-    Returns the MOST_GROUPS that failed last. `at` is in its last step; `is_past`: that step is over, or may be. Ongoing
-    groups come first; then the largest, or those that failed last. Takes a few statements, whose cost depends on the
-    groups, not on the number of failures.
+    Returns the MOST_GROUPS that failed last. `at`: a time in the window's last step. `is_past`: that step may be over.
+    Ongoing groups come first; then the largest, or those that failed last. Takes a few statements, whose cost depends
+    on the groups, not on the number of failures.
     """
     at = at or now()
     since, steps = window.since(at), window.steps(at)
@@ -196,7 +196,7 @@ def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, in
 
 _NEWEST = "SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s"
 
-# Of the MOST_LOOKED_AT groups that failed last, the groups that failed within the range.
+# Selects, among the MOST_LOOKED_AT groups that failed last, those that failed within the range.
 _NEWEST_IN = """
     SELECT * FROM (
         SELECT * FROM failure_groups WHERE {{conditions}} ORDER BY last_seen_at DESC LIMIT %(looked_at)s

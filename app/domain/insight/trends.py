@@ -18,7 +18,7 @@ _SUMS = ", ".join(f"sum(buckets[{number}])" for number in range(1, len(BOUNDS_MS
 class Window:
     """A span of time up to now, in steps.
 
-    `grain` names the figures that it reads, which begin where its steps do.
+    `grain`: the figures to read, `minutes` or `hours`. Every step begins where one of these figures begins.
     """
 
     name: str
