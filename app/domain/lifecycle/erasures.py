@@ -1,6 +1,6 @@
 """Erasures: remove a deleted contact's data from every table.
 
-They work in small transactions that never wait for a lock.
+Erasures work in small transactions that never wait for a lock.
 """
 
 from __future__ import annotations

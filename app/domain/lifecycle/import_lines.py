@@ -23,7 +23,7 @@ MOST_BYTES = 16 * 1024 * 1024
 LONGEST_LINE_BYTES = MAX_BODY_BYTES  # as for a single contact
 PATIENCE_SECONDS = 5.0
 
-# Fields of an exported contact that only Bellhop sets. They are ignored.
+# Fields of an exported contact that are ignored, because only Bellhop sets them.
 WRITTEN_BY_US = ("created_at", "updated_at")
 
 T = TypeVar("T")

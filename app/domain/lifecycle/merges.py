@@ -74,7 +74,7 @@ def go_on(change: Change) -> Effect | None:
 def find_other(workspace_id: str, kept_id: str, other_id: str, unit: Unit | None = None) -> Contact:
     """Returns the contact to merge into another.
 
-    Raises Invalid if it does not exist or is the same one.
+    Raises Invalid if there is no such contact, or if the two ids are equal.
     """
     if other_id == kept_id:
         raise Invalid(Fault("/contact_id", "A contact cannot be merged with itself."))
@@ -113,7 +113,7 @@ class ContactItemSchema(ContactSchema):
 
 
 def represent(contact: Contact) -> dict[str, Any]:
-    """Returns the contact as the API shows it by itself, with identities and suggested merges."""
+    """Returns the contact as the API shows a single one, with identities and suggested merges."""
     identities, suggested = rows(_DETAILS, {"id": contact.id})[0]
     return ContactItemSchema.of(contact, identities=identities or [], suggested_merges=suggested or [])
 
