@@ -14,7 +14,7 @@ SLICE_SECONDS = 0.25
 
 
 def serve(owners: Iterable[str], do: Callable[[Sequence[str], int], Counter[str]]) -> int:
-    """Does what is due for the owners, until none is left or the slice is over.
+    """Calls `do` for the owners in turn, until no due work is left or the slice is over.
 
     `do(owners, each)` handles up to `each` rows of each owner, and returns how many of each it handled. Returns the
     total.

@@ -173,9 +173,9 @@ def _trace(spans: Spans, happened: Sequence[Happening]) -> None:
 
 
 def find(workspace_id: str, event_id: str) -> Event:
-    """Returns the event; after its retention, what its deliveries know, with None as its body.
+    """Returns the event. After its retention, rebuilds it from a delivery, without the body.
 
-    Raises NotFound.
+    Raises NotFound if no delivery of the event is left either.
     """
     try:
         return Event.find(workspace_id, event_id)
