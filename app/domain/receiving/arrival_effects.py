@@ -161,7 +161,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
 def _block(change: Change, channel: Channel, item: Blocked) -> None:
     """Opts the contact out if they block us.
 
-    Unblocking changes nothing: it does not ask for messages.
+    Unblocking changes nothing: it does not opt in again.
     """
     contact: Contact | None = senders.known(change.unit, channel, item.sender)
     if contact is not None and item.is_blocked:
