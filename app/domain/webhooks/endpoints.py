@@ -25,7 +25,7 @@ from app.models.endpoints import Endpoint
 
 # How long deliveries are also signed with the previous secret after a rotation.
 OVERLAP = "24 hours"
-FILTERS = ("statuses", "kinds", "since", "until")  # what selects the deliveries of a resend
+FILTERS = ("statuses", "kinds", "since", "until")  # the fields that select a resend's deliveries
 QUOTA = Quota(Endpoint, 1_000, "endpoints")
 MOST_PER_SECOND = 1_000  # the highest limit that an endpoint may have, in deliveries
 STOPPED = "This endpoint is stopped. Enable it first; stop_reason says why it was stopped."

@@ -1,4 +1,4 @@
-"""Verifications: compare a webhook that somebody received with what was sent."""
+"""Verifications: compare a webhook that somebody received with the delivery that was sent."""
 
 from __future__ import annotations
 
