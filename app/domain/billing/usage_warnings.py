@@ -1,4 +1,4 @@
-"""Warnings: a workspace has used most of what its plan includes."""
+"""Warns workspaces that have used most of what their plan includes."""
 
 from __future__ import annotations
 
