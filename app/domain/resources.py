@@ -51,7 +51,7 @@ class ResourceType:
     """A type of resource that a job can name.
 
     `path`: of its collection, below the workspace's address; None for the workspace itself. `find` takes the
-    identifiers of the workspace and the resource, and returns the representation. It raises NotFound.
+    identifiers of the workspace and the resource, returns the representation, and raises NotFound.
     """
 
     path: str | None

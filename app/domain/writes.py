@@ -75,9 +75,9 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _apply_singly(batch: Sequence[Claimed]) -> bool:
-    """Applies the jobs one by one, so that a job that kills its worker can be told from the others.
+    """Applies the jobs one by one, so that a job that kills its worker can be identified.
 
-    For batches of which a worker has left no outcome. Returns False like `_apply`.
+    For batches that an earlier worker left without an outcome. Returns False like `_apply`.
     """
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):
