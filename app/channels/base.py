@@ -16,7 +16,7 @@ from app.channels.inbound import Arrival, Media
 from app.channels.said import Said, identifier_of, pause_of
 from app.outbound import Answer
 
-# Settings that every kind of channel has. They are never sent to the provider.
+# Settings that every kind of channel has, and that are never sent to the provider.
 OWN_SETTINGS: Mapping[str, Any] = {
     "reopen": {"type": "boolean"},
     "assignment": {"type": "string", "enum": ["none", "balanced"]},
@@ -184,7 +184,7 @@ class ChannelKind(ABC):
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
         """Returns the meaning of the answers to `connecting` so far, and the provider's account.
 
-        The account is its identifier at the provider, or None.
+        The account: its identifier at the provider; None if the answers do not say it.
         """
         raise NotImplementedError
 
@@ -197,10 +197,7 @@ class ChannelKind(ABC):
         return None
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """Returns the sentence that says what the provider would refuse in the template.
-
-        None if nothing is known.
-        """
+        """Returns why the provider would refuse the template, as a sentence; None if nothing is known."""
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:

@@ -91,7 +91,7 @@ def _pressed(key: str, query: Object, chat: Object) -> Received | None:
 def _edited(key: str, message: Object, chat: Object) -> Edited | None:
     sender = _object(message, "from")
     if "location" in message:
-        return None  # a shared live location moves on
+        return None  # an update of a shared live location
     text, _, kind = _content(message)
     if text is None and kind:
         text = reading(kind, message.get(kind))

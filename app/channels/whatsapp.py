@@ -84,7 +84,7 @@ class WhatsApp(ChannelKind):
         raise ValueError("Give a phone number on WhatsApp with its country code, like +4930123456.")
 
     def most_text(self, files: int, buttons: int) -> int:
-        """Returns a lower limit with reply buttons than with a list, as Meta has it."""
+        """Returns the longest text: Meta allows less above reply buttons than above a list."""
         return _MOST_ABOVE_BUTTONS if 0 < buttons <= _MOST_BUTTONS else super().most_text(files, buttons)
 
     def list_label(self, buttons: int) -> str | None:
