@@ -55,7 +55,7 @@ class Mail:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names under which it is counted: its table's, and another for its slow lane."""
+        """The names under which the mail is counted: its table's, and another for its slow lane."""
         return (self.table, f"slow_{self.table}") if self.slow else (self.table,)
 
     @property

@@ -1,6 +1,6 @@
 """The loops that empty mailboxes: claim, work, repeat.
 
-They yield to other mailboxes after a slice of time.
+The loops yield to other mailboxes after a slice of time.
 """
 
 from __future__ import annotations
