@@ -14,7 +14,7 @@ from app.mailbox.mail import Claimed
 
 
 class Held(Protocol):
-    """Something made for a claimed row, such as a dispatch or an outcome."""
+    """An object that belongs to a claimed row, such as a dispatch or an outcome."""
 
     @property
     def claimed(self) -> Claimed:

@@ -32,8 +32,8 @@ TIMEOUT_SECONDS = 10.0
 LEASE_SECONDS = 90.0
 # Pauses before further attempts; the last one repeats.
 PAUSES_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0)
-# Attempts to connect go on for about a day. Attempts to disconnect go on for a few minutes, and the credentials are
-# kept for that long.
+# Attempts to connect go on for about a day. Attempts to disconnect go on for about two minutes, and the credentials are
+# kept until then.
 MOST_TRIES = {"connect": 290, "disconnect": 5}
 _UNREADABLE = "The stored credentials cannot be decrypted any more. Enter them again."
 _IN_USE = "Another channel was connected to this account, which receives its messages since."

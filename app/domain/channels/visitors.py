@@ -124,7 +124,7 @@ def check_signature(channel: Channel, user: Mapping[str, Any]) -> str:
 
 
 def delete_expired(limit: int = 500) -> int:
-    """Deletes up to `limit` visitors who never wrote, a day after their upload.
+    """Examines up to `limit` visitors a day after their creation; deletes those who never wrote.
 
     Returns how many were examined. A visitor whose message or file still waits is examined again a day later.
     """

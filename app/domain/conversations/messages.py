@@ -103,7 +103,7 @@ def draft(
 ) -> Message:
     """Returns a new message to the contact, without storing it.
 
-    Raises Invalid for content its channel refuses. `attachments` are files that the message `message_id` has claimed.
+    Raises Invalid for content that the channel refuses. `attachments`: files that the message `message_id` has claimed.
     """
     kind = channels.kind_of(channels.seen_by(unit, conversation.channel_id))
     check_content(kind, text, has_template=bool(template), files=len(attachments), buttons=len(buttons))
@@ -189,8 +189,8 @@ def receive(
 ) -> Message:
     """Stores a message from the contact, and gives it to the run that waits for it, if any.
 
-    Without a `conversation`, uses the contact's latest one on the channel, or a new one. `fields` are columns of the
-    message. Raises Busy.
+    Without a `conversation`, reopens the contact's latest one on the channel, or opens a new one. `fields` are columns
+    of the message. Raises Busy.
     """
     unit = change.unit
     conversation = conversation or conversations.open_for(change, contact, channel_id)

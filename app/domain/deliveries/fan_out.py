@@ -76,7 +76,7 @@ def write(recorder: Recorder, *, but: str | None = None) -> None:
 
 
 def subscribers_of(workspace_id: str) -> list[Subscriber]:
-    """Returns the workspace's endpoints, ordered by identifier."""
+    """Returns the workspace's endpoints that are not deleted, ordered by identifier."""
     found = rows(
         """
         SELECT id, events, state, slow_until, created_at, ordered FROM endpoints

@@ -20,7 +20,7 @@ from app.outbound import Answer
 
 log = structlog.get_logger(__name__)
 
-# After so many consecutive failures, an endpoint is probed: one attempt at a time.
+# After this many consecutive failures, an endpoint is probed: it gets one attempt at a time.
 PROBED_AFTER = 5
 # The pause before the next probe: this share of the outage so far, but at least LEAST_PAUSE_SECONDS.
 PAUSE_PART = 0.2

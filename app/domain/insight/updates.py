@@ -26,14 +26,14 @@ class Forgotten(Exception):
 
 
 class MissedTooMuch(Forgotten):
-    """There are more updates after this place than are read."""
+    """More updates follow this place than the caller wants to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in a stream: everything visible in the snapshot `since` was delivered.
 
-    With `until`, so were the updates up to the id `last` that only the later snapshot `until` sees. Snapshots
+    With `until`, updates that only this later snapshot sees were delivered too, up to the id `last`. Snapshots
     belong to a PostgreSQL timeline: after a failover to a standby that lagged behind, the same numbers mean other
     transactions.
     """
