@@ -214,7 +214,7 @@ class ChannelKind(ABC):
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
         """Returns the meaning of the answer to `sending`.
 
-        LATER only if the message was surely not accepted.
+        This is LATER only if the provider has certainly not accepted the message.
         """
         raise NotImplementedError
 

@@ -32,7 +32,7 @@ class Mail:
     paced_until: str = "NULL::timestamptz"  # until when the owner gets no more, by its rate or order
     slow: str = ""  # condition: the owner is in the slow lane; '' if there is no such lane
     alone: str = "false"  # condition, of exclusive mail: the row is claimed without others
-    # Of exclusive mail: whether rows may be put before others, so that a leased row blocks only the rows behind it. Two
+    # For exclusive mail: whether rows may move before others, so that a leased row blocks only the rows behind it. Two
     # workers can then have leases in a mailbox, so each must work in a transaction that is `holding` its batch.
     is_overtaken: bool = False
     on_claim: str = ""  # further SQL assignments that a claim makes

@@ -49,7 +49,7 @@ def prefetch_most_recent(unit: Unit, workspace_id: str, contact_ids: Collection[
 
 
 def of_run(unit: Unit, run: Run) -> Conversation | None:
-    """Returns the run's conversation: the one it has begun in, or else the contact's most recent one."""
+    """Returns the conversation that the run is tied to, or else the contact's most recent one."""
     own: Conversation | None = None
     if run.conversation_id is not None:
         own = unit.get(Conversation, run.workspace_id, "id", run.conversation_id)

@@ -78,7 +78,7 @@ def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
 def _queue(due: _Due, number: int, unit: Unit) -> bool:
     """Queues the message as if it were written now.
 
-    Returns False if it is gone, no longer scheduled, or not due yet. Raises NotFound, Busy.
+    Returns False if the message is gone, no longer scheduled, or not due yet. Raises NotFound, Busy.
     """
     change = Change(due.workspace_id, {}, due.id, "messages.queue", None, Cause(None, uuid4().hex), unit)
     message = unit.get(Message, due.workspace_id, "id", due.id)

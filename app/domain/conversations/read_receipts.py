@@ -78,7 +78,7 @@ def queue(unit: Unit, conversation: Conversation, provider_id: str) -> None:
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
-    """Claims up to the given number of due receipts per channel.
+    """Claims due receipts, up to `rooms` of each channel.
 
     Drops receipts that cannot be sent, for example because the provider has no read receipts or the channel is not
     connected.

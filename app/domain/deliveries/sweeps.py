@@ -119,7 +119,7 @@ def count_resendable(endpoint_id: str, **filters: Any) -> tuple[int, int]:
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` sweeps that ended before the retention period; returns how many."""
+    """Deletes up to `limit` ended sweeps past the history retention; returns how many."""
     is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
     return delete_some("sweeps", is_old, "finished_at", (days,), limit)
 

@@ -28,7 +28,7 @@ class Window:
     grain: str
 
     def since(self, at: datetime) -> datetime:
-        """Returns when the first step of a window that contains `at` begins."""
+        """Returns the start of the first step, for a window that contains `at` in its last step."""
         return at - (at - datetime(2000, 1, 1, tzinfo=at.tzinfo)) % self.step - self.length
 
     def steps(self, at: datetime) -> list[datetime]:

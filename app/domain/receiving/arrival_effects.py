@@ -1,6 +1,6 @@
 """Effects of arrivals: what a message, an edit, an echo, a block or a new number changes.
 
-Receipts have their own module. Each function locks the contact first. All raise Busy.
+Receipts have their own module. Each function locks the contact first, and may raise Busy.
 """
 
 from __future__ import annotations

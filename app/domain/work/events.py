@@ -43,8 +43,8 @@ class Cause:
 class Happening:
     """An event that is recorded but not yet written.
 
-    `only`: the one endpoint that it is addressed to, and the id of its delivery; None if it is for all endpoints.
-    `tag`: the tag that it is about, if any. `is_left`: whether its runs are left to the fan-out.
+    `only`: the one endpoint that gets the event, and the id of its delivery; None if the event is for all endpoints.
+    `tag`: the tag that was added or removed, if any. `is_left`: whether the fan-out starts the event's runs.
     """
 
     id: str
@@ -102,7 +102,7 @@ class Recorder:
         return self._pending
 
     def leave_after(self, mark: int) -> None:
-        """Leaves the runs that follow from events since the mark to the fan-out after the commit."""
+        """Lets the fan-out start the runs that follow from events since the mark, after the commit."""
         self._pending[mark:] = [replace(event, is_left=True) for event in self._pending[mark:]]
 
     def take(self) -> list[Happening]:
