@@ -56,7 +56,7 @@ _COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
 
 
 def wish_of(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool = False) -> Wish | None:
-    """Returns "stop" or "start" if the text as a whole is a word for it; None for any other text.
+    """Returns "stop" or "start" if the whole text is one of their words; None for any other text.
 
     A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button, or a run
     waits for the reply. Everyday words are then ignored.

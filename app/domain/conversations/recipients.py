@@ -157,7 +157,7 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
 
 
 def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversation]:
-    """Returns the contact at the address `to` and a conversation; creates them if the kind allows it."""
+    """Returns the contact at the address `to` and a conversation; creates both if the kind allows it."""
     unit, workspace_id, kind = change.unit, change.workspace_id, channels.kind_of(channel)
     recipient = _read(kind, to)
     identity = identities.find(unit, workspace_id, kind.name, recipient)

@@ -28,7 +28,7 @@ _PAUSING = (Outcome.LATER, Outcome.UNKNOWN)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
-    """Records the outcomes of messages, and makes the messages due that waited behind finished ones.
+    """Records the outcomes of messages. When one is finished, makes its conversation's next one due.
 
     Never waits for a row lock. Returns the sendings to record later, because another transaction has locked their
     message or conversation. Also returns, by channel, the seconds until the next of its messages is due. Safe to

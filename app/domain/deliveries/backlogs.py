@@ -1,4 +1,4 @@
-"""Backlogs: counts an endpoint's undelivered deliveries: waiting, held and failed ones."""
+"""Backlogs: counts an endpoint's deliveries that wait, are held, or have failed."""
 
 from __future__ import annotations
 

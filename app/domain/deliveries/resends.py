@@ -1,4 +1,4 @@
-"""Resends: makes deliveries due at once that have ended, are held, or wait for a retry."""
+"""Resends: makes ended, held and retrying deliveries due at once."""
 
 from __future__ import annotations
 

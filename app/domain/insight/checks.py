@@ -52,7 +52,7 @@ def check_settings() -> str:
 def check_version() -> str:
     """Returns the version of this code.
 
-    Other versions running beside it are no fault; the checks of processes report them.
+    Processes of other versions are no fault. The checks of processes report them.
     """
     return versions.running()
 

@@ -1,4 +1,4 @@
-"""Refused requests: what the API refused and why, so that support can find it by request ID.
+"""Refused requests: records what the API refused and why, for support to find by request ID.
 
 Refusals are kept for a week. Noting a refusal costs the request no statement: a thread of the process stores it a
 little later.
