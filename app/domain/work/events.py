@@ -30,7 +30,7 @@ PAST_AUTOMATIONS = "aut_~"
 class Cause:
     """The cause of an event: a job with the request that made it, or a run.
 
-    `depth`: how many automations, one after another, led to the event; 0 if a job caused it.
+    `depth`: how many automations started automatically, one after another, before the event; 0 for a job.
     """
 
     job_id: str | None
