@@ -77,15 +77,16 @@ class Update:
 
 
 def present() -> Place:
-    """Returns the place behind everything that is committed."""
+    """Returns the place after everything that is committed now."""
     return Place(*rows("SELECT cluster_timeline(), pg_current_snapshot()::text")[0])
 
 
 def read(place: Place, limit: int) -> tuple[Sequence[Update], Place]:
-    """Returns up to `limit` updates after the place, of all workspaces, and the place behind them.
+    """Returns up to `limit` updates after the place, of all workspaces, and the place after them.
 
     A place within a batch that became visible together reads to the end of the batch; any other reads up to the
-    present. An update follows those of transactions that had committed when it was recorded. Raises Forgotten.
+    present. An update comes after the updates of transactions that had committed when it was recorded. Raises
+    Forgotten.
     """
     return _read(sql.prepared("read_updates"), place, place.until, limit)
 
