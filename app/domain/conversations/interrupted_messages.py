@@ -15,7 +15,7 @@ PART = 200
 
 
 def settle() -> int:
-    """Makes abandoned messages of channels that are not connected `unknown`; returns how many.
+    """Marks abandoned messages as `unknown` in channels that are not connected; returns how many.
 
     A message is abandoned if its lease ended without an outcome. In connected channels, claims settle such messages.
     Because a channel's backlog may be large, it is checked only once after it was stopped: when all leases on its

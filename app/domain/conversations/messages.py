@@ -154,7 +154,7 @@ def drafted(change: Change, conversation: Conversation) -> Message:
 
 
 def resend(change: Change) -> Effect:
-    """Queues a failed or `unknown` message again. Raises Conflict for any other, NotFound, Busy."""
+    """Queues a failed or `unknown` message again. Raises NotFound, Busy, and Conflict for others."""
     unit = change.unit
     message = unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
