@@ -31,7 +31,7 @@ _MOST_IMAGE_BYTES = 5 * 1024 * 1024
 _MOST_BUTTONS = 3
 _LIST_LABEL = "Options"
 _MOST_ABOVE_BUTTONS = 1024
-# Characters of a parameter of a template.
+# The most characters of a template's parameter: in most components, and in the header.
 _MOST_PARAMETER, _MOST_IN_HEADER = 1024, 60
 _SECRET = {
     "type": "string",
@@ -84,7 +84,7 @@ class WhatsApp(ChannelKind):
         raise ValueError("Give a phone number on WhatsApp with its country code, like +4930123456.")
 
     def most_text(self, files: int, buttons: int) -> int:
-        """Returns a lower limit with reply buttons than with a list, as Meta has it."""
+        """Returns the longest text: Meta allows less above reply buttons than above a list."""
         return _MOST_ABOVE_BUTTONS if 0 < buttons <= _MOST_BUTTONS else super().most_text(files, buttons)
 
     def list_label(self, buttons: int) -> str | None:
@@ -130,14 +130,14 @@ class WhatsApp(ChannelKind):
         file = outgoing.file
         if file is None:
             return None
-        # Of texts Meta takes only plain ones, which tables and other lines of text are, too.
+        # Meta accepts no type of text except text/plain, so tables and other texts are sent as that.
         content_type = "text/plain" if file.content_type.startswith("text/") else file.content_type
         fields = {"messaging_product": "whatsapp", "type": content_type}
         kind, body = multipart.encode(fields, "file", file.name, content_type, file.content)
         return Request("POST", f"{_number(account)}/media", {**_authorization(account), "Content-Type": kind}, body)
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """Returns the file's identifier."""
+        """Returns the uploaded file's identifier, or the verdict if the upload failed."""
         verdict = judge(answer, False, _id_of)
         return verdict.provider_id if verdict.provider_id is not None else verdict
 

@@ -46,7 +46,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An outcome. After a fault of our own, the delivery is tried again in `pause_seconds`."""
+    """The outcome of an attempt. After a fault on our side, it is retried in `pause_seconds`."""
 
     dispatch: Dispatch
     at: datetime
@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Found[Dispatch, Outcome]):
-    """What a claim found. `restrained`: the endpoints that `claim_restrained` served or told to wait."""
+    """The result of a claim. `restrained`: endpoints that `claim_restrained` served or told to wait."""
 
     restrained: Collection[str] = ()
 
@@ -143,7 +143,7 @@ def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _record_failing(outcomes: Sequence[Outcome], failing: set[str]) -> tuple[Claims, set[str]]:
-    """Like `_record`, and counts the failures. Leaves out endpoints that somebody else has locked."""
+    """Like `_record`, and counts the failures. Leaves out endpoints locked by other transactions."""
     free = {endpoint.id: endpoint for endpoint in Endpoint.lock_free(failing)}
     # The endpoints that exist but could not be locked. Deleted ones have no row, and their outcomes are recorded.
     locked = {id for (id,) in rows("SELECT id FROM endpoints WHERE id = ANY(%s)", (list(failing - free.keys()),))}

@@ -1,6 +1,6 @@
 """Effects of arrivals: what a message, an edit, an echo, a block or a new number changes.
 
-Receipts have their own module. Each function locks the contact first. All raise Busy.
+Receipts have their own module. Each function locks the contact first, and may raise Busy.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
 def _block(change: Change, channel: Channel, item: Blocked) -> None:
     """Opts the contact out if they block us.
 
-    Unblocking changes nothing: it does not ask for messages.
+    Unblocking changes nothing: it does not opt in again.
     """
     contact: Contact | None = senders.known(change.unit, channel, item.sender)
     if contact is not None and item.is_blocked:
