@@ -1,4 +1,4 @@
-"""Settings: validated, typed, and read once. No other module reads the environment."""
+"""Settings: validated, typed, and read once. No other module reads them from the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bellhop's expected errors. Each has the slug of its problem; only edges know status codes."""
+"""Bellhop's expected errors. Each has the slug of its problem; `app/problems.py` has the status codes."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def _check_uploads(visitor: Visitor, said: Said) -> None:
         else []
     )
     if len(found) < len(said.upload_ids):
-        raise Invalid(Fault("/uploads", "There is no such file of this visitor. Files are kept for a day."))
+        raise Invalid(Fault("/uploads", "There is no such file of this visitor. Unsent files are kept for an hour."))
 
 
 def _key(visitor_id: str, client_id: str) -> str:
