@@ -137,6 +137,19 @@ def test_what_may_pass_is_tried_three_times_under_one_key(api: Api, answer: Answ
     assert pauses == [pytest.approx(1, abs=0.5), pytest.approx(10, abs=0.5)]
 
 
+@pytest.mark.parametrize(
+    ("status", "asked", "pause"), [(429, "12", 12), (503, "7200", 3_600), (500, "12", 1), (429, "soon", 1)]
+)
+def test_a_server_may_ask_for_a_longer_pause(api: Api, status: int, asked: str, pause: float) -> None:
+    make_request(api.workspace_id)
+    [dispatch] = claim(api)
+
+    record(dispatch, answered(status, retry_after=asked))
+
+    waits = one("SELECT extract(epoch FROM next_attempt_at - now())::float FROM run_requests")
+    assert waits == pytest.approx(pause, abs=0.5)
+
+
 def test_one_that_waits_for_its_next_attempt_becomes_due_in_time(api: Api) -> None:
     make_request(api.workspace_id)
     record(claim(api)[0], LATE)
