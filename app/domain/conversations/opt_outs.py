@@ -58,8 +58,8 @@ _COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
 def wish_of(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool = False) -> Wish | None:
     """Returns the wish that the text as a whole expresses; None for any other message.
 
-    A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button, or a run
-    waits for the reply. Everyday words are then ignored.
+    A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button or typed its
+    label, or a run waits for the reply. Everyday words are then ignored.
     """
     # No list has a longer word, and most messages are longer.
     if not text or len(text) > 100:
