@@ -48,4 +48,4 @@ def read(attacker: Tenant, statuses: Counter[int], is_over: threading.Event) -> 
             statuses[caller.call("GET", PAGE).status] += 1
 
 
-_SOME = "SELECT FROM contacts LIMIT 100"
+_SOME = "SELECT 1 FROM contacts LIMIT 100"
