@@ -38,7 +38,7 @@ class Outcome:
 
         None if the outcome is final.
         """
-        answer, tries = self.answer, self.claimed.carried.tries
+        answer, tries = self.answer, int(self.claimed.carried.tries)
         if answer.is_ours:
             return self.pause_seconds
         may_pass = answer.status is None or answer.status == 429 or answer.status >= 500
