@@ -28,15 +28,16 @@ def measure(tell: Tell) -> None:
     with service({"web": 1, "writes": 1, "scheduler": 1}, {"RATE_LIMIT": "0"}) as stack:
         attackers, other = [tenant(stack, f"Attacker {n}") for n in range(ATTACKERS)], tenant(stack, "Victim").caller()
         drafts = [attacker.caller().apply("POST", "automations", draft(HEAVY)).data["id"] for attacker in attackers]
-        for name, calls in {
+        attacks: Mapping[str, list[tuple[str, Any]]] = {
             "simulate runs": [(f"automations/{automation_id}/simulate", {}) for automation_id in drafts],
             "send large definitions": [("automations", draft(LARGE))] * ATTACKERS,
             "send small definitions": [("automations", draft(SMALL))] * ATTACKERS,
-        }.items():
+        }
+        for name, calls in attacks.items():
             statuses = Counter[int]()
             acts = [
-                partial(call, attacker, *theirs, statuses)
-                for attacker, theirs in zip(attackers, calls, strict=True)
+                partial(call, attacker, path, body, statuses)
+                for attacker, (path, body) in zip(attackers, calls, strict=True)
                 for _ in range(CONNECTIONS)
             ]
             with attacking(acts), victim(partial(other.get, "contacts")) as felt:
