@@ -15,7 +15,7 @@ from app.channels.base import OWN_SETTINGS, Account, ChannelKind, File, Outcome,
 from app.channels.inbound import Arrival, Media
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
-from app.lib import json
+from app.lib import json, normalization
 from app.outbound import Answer
 
 # The types of files that the API shows as something other than a document.
@@ -33,6 +33,9 @@ _LIST_LABEL = "Options"
 _MOST_ABOVE_BUTTONS = 1024
 # The most characters of a template's parameter: in most components, and in the header.
 _MOST_PARAMETER, _MOST_IN_HEADER = 1024, 60
+# The texts in parameters of templates. Meta refuses empty ones, and line breaks in those of _IN_A_LINE.
+_IN_A_LINE = ("text", "fallback_value", "link", "coupon_code")
+_FILLED = (*_IN_A_LINE, "payload")
 _SECRET = {
     "type": "string",
     "pattern": "^[!-~]{1,1000}$",
@@ -118,10 +121,10 @@ class WhatsApp(ChannelKind):
         components = template.get("components")
         for component in components if isinstance(components, list) else ():
             most = _MOST_IN_HEADER if _kind_of(component) == "header" else _MOST_PARAMETER
-            for each in _parameters(component):
-                if not each.split():
+            for name, text in _parameters(component):
+                if not normalization.bare(text):
                     return "A parameter of the template is empty."
-                if len(" ".join(each.split())) > most:
+                if name == "text" and len(" ".join(text.split())) > most:
                     return f"A parameter of the template has more than {most:,} characters."
         return None
 
@@ -256,11 +259,10 @@ def _template(template: Mapping[str, Any]) -> dict[str, Any]:
     return {**taken, "language": {"code": language}} if isinstance(language, str) else taken
 
 
-def _parameters(part: Any) -> Iterator[str]:
-    """Yields the texts of the parameters in a part of a template."""
+def _parameters(part: Any) -> Iterator[tuple[str, str]]:
+    """Yields the texts that a part of a template is filled with, each with its name among _FILLED."""
     if isinstance(part, Mapping):
-        if _is_text(part):
-            yield part["text"]
+        yield from ((name, part[name]) for name in _FILLED if isinstance(part.get(name), str))
         part = list(part.values())
     if isinstance(part, list):
         for inner in part:
@@ -274,13 +276,12 @@ def _kind_of(component: Any) -> str:
 def _flat(part: Any) -> Any:
     """Puts parameters on one line with single spaces: Meta refuses templates with any others."""
     if isinstance(part, Mapping):
-        flat = {name: _flat(inner) for name, inner in part.items()}
-        return flat | {"text": " ".join(part["text"].split())} if _is_text(part) else flat
+        return {name: _in_a_line(each) if name in _IN_A_LINE else _flat(each) for name, each in part.items()}
     return [_flat(inner) for inner in part] if isinstance(part, list) else part
 
 
-def _is_text(part: Mapping[str, Any]) -> bool:
-    return part.get("type") == "text" and isinstance(part.get("text"), str)
+def _in_a_line(text: Any) -> Any:
+    return " ".join(text.split()) if isinstance(text, str) else text
 
 
 def _first_message(document: Mapping[str, Any]) -> str | None:

@@ -16,7 +16,7 @@ from app.config import settings
 from app.database import count, rows, transaction
 from app.domain.deliveries import attempt_spans, lanes, stops
 from app.domain.deliveries.deliveries import BODY_GONE
-from app.lib import clock, retry_after, signatures, vault
+from app.lib import clock, signatures, vault
 from app.mailbox import Claimed, Found, Mail, Pause
 from app.models.endpoints import Endpoint
 from app.outbound import Answer
@@ -252,8 +252,7 @@ def _next(outcome: Outcome) -> tuple[str, float | None]:
     schedule, tries = settings().retry_schedule_seconds, outcome.claimed.carried.tries
     if outcome.answer.status == 410 or tries >= len(schedule):
         return "failed", None
-    wished = retry_after.seconds(outcome.answer.retry_after, clock.now()) if outcome.answer.status in (429, 503) else 0
-    return "pending", max(schedule[tries], wished)
+    return "pending", max(schedule[tries], outcome.answer.asked_pause_seconds(clock.now()))
 
 
 def _columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.lib import graphemes
+
 # Operators in words, to be followed by the value.
 COMPARISONS: Mapping[str, str] = {
     "equals": "is",
@@ -74,7 +76,7 @@ def quoted(text: Any, longest: int = 40) -> str:
 def cut(text: str, longest: int) -> str:
     """Puts the text on one line, and truncates it with an ellipsis."""
     line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+    return line if len(line) <= longest else f"{graphemes.cut(line, longest - 1).rstrip()}…"
 
 
 def _inner(given: Mapping[str, Any]) -> str:
