@@ -1,4 +1,4 @@
-"""The body that discards failed jobs."""
+"""The body that discards failed jobs, and the reason that every discard needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WHY_DISCARDED = "The customer corrected it."  # an example
 
 
 class DiscardBody(RequestBody):
-    """The reason for discarding one or several failed jobs."""
+    """The reason for discarding what has failed."""
 
     reason = fields.String(
         required=True,
