@@ -80,7 +80,7 @@ def resend_delivery(delivery_id: str) -> Response:
 @blueprint.route("/workspaces/<workspace>/webhooks/deliveries/discard", methods=["POST"])
 @authorize("webhooks")
 @blueprint.arguments(DeliveriesDiscard)
-@accepts_write(JobSchema)
+@accepts_write(JobSchema, made=True)
 @blueprint.alt_response(
     200, schema=envelope(DiscardPreviewSchema), description="The result of a dry run.", success=True
 )

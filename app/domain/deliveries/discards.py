@@ -38,7 +38,7 @@ def discard(change: Change) -> Effect | None:
     if not parts.go_on(change, chosen, cancel):
         return None
     assert change.cause.job_id is not None
-    return Effect("changed", "job", change.cause.job_id)
+    return Effect("made", "job", change.cause.job_id)
 
 
 def preview(workspace_id: str, filters: dict[str, Any]) -> dict[str, Any]:
