@@ -77,7 +77,7 @@ def resend_delivery(delivery_id: str) -> Response:
     )
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/deliveries/discard", methods=["POST"])
+@blueprint.route("/workspaces/<workspace>/webhooks/discards", methods=["POST"])
 @authorize("webhooks")
 @blueprint.arguments(DeliveriesDiscard)
 @accepts_write(JobSchema, made=True)
@@ -95,4 +95,4 @@ def discard_deliveries(body: dict[str, Any]) -> Response:
         idempotency_key()  # unused here, but an invalid one must be refused
         return respond(200, {"data": discards.preview(workspace_id, filters)})
     payload = discards.payload(filters, body["reason"], body.get("as_of"))
-    return accept("deliveries.discard", payload, check=partial(parts.refuse_second, workspace_id))
+    return accept("deliveries.discard", payload, check=partial(parts.refuse_more, workspace_id, parts.MOST_UNFINISHED))

@@ -18,6 +18,8 @@ from app.models.jobs import Job
 KINDS = ("jobs.replay_many", "jobs.discard_many", "deliveries.discard")
 # The most rows that one part settles, and how many it examines to find them.
 PART, LOOKED_AT = 200, 2_000
+# The most unfinished jobs of KINDS that a workspace may ask for by API. On pages it is one.
+MOST_UNFINISHED = 5
 _UNDER_WAY = (
     "Many failed jobs or deliveries of this workspace are being replayed or discarded already. Wait until that has "
     "ended."
@@ -79,8 +81,8 @@ def progress_of(job: Job) -> Progress | None:
     return Progress(kept.get("count"), kept.get("done", 0))
 
 
-def refuse_second(workspace_id: str) -> None:
-    """Raises Conflict if the workspace has an unfinished job of KINDS."""
+def refuse_more(workspace_id: str, most: int = 1) -> None:
+    """Raises Conflict if the workspace has `most` unfinished jobs of KINDS already."""
     of_kind = Job.kind.in_(KINDS) & Job.status.in_(["queued", "running"])
-    if Job.in_workspace(workspace_id).where(of_kind).exists():
+    if Job.in_workspace(workspace_id).where(of_kind).count() >= most:
         raise Conflict(_UNDER_WAY)

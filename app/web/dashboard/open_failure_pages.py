@@ -73,7 +73,7 @@ def _settle(kind: str, body: Mapping[str, str]) -> AnyResponse:
         raise Invalid(Fault("/until", "Open this page again: it names no last job."))
     payload = {**body, "filter": chosen, "until": until}
     try:
-        job = writes.submit(kind, payload, workspace_id(), partial(parts.refuse_second, workspace_id()))
+        job = writes.submit(kind, payload, workspace_id(), partial(parts.refuse_more, workspace_id()))
     except Conflict as conflict:
         flash(conflict.detail, "error")
         return to("open_failure_pages.show", **_given(chosen))

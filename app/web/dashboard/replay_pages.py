@@ -100,7 +100,7 @@ def discard() -> AnyResponse:
     try:
         checked(DeliveriesDiscard(), {"filter": chosen, "reason": reason, "as_of": as_of})
         payload = discards.payload(chosen, reason, datetime.fromisoformat(as_of))
-        check = partial(parts.refuse_second, workspace_id())
+        check = partial(parts.refuse_more, workspace_id())
         job = writes.submit("deliveries.discard", payload, check=check)
     except Invalid as error:
         return Response(_new(asked, given, errors_of(error)), 422)

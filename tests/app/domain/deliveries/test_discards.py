@@ -195,10 +195,10 @@ def test_only_one_is_under_way_in_a_workspace(api: Api, others: Api, endpoint: E
     begin(api, **ALL)
 
     with pytest.raises(Conflict, match="already"):
-        parts.refuse_second(api.workspace_id)
-    parts.refuse_second(others.workspace_id)
+        parts.refuse_more(api.workspace_id)
+    parts.refuse_more(others.workspace_id)
     apply(api.workspace_id)
-    parts.refuse_second(api.workspace_id)
+    parts.refuse_more(api.workspace_id)
 
 
 def test_a_time_in_the_future_is_now() -> None:

@@ -209,10 +209,10 @@ def test_only_one_is_under_way_in_a_workspace(api: Api, others: Api) -> None:
     begin(api, "jobs.discard_many")
 
     with pytest.raises(Conflict, match="already"):
-        parts.refuse_second(api.workspace_id)
-    parts.refuse_second(others.workspace_id)
+        parts.refuse_more(api.workspace_id)
+    parts.refuse_more(others.workspace_id)
     apply(api.workspace_id)
-    parts.refuse_second(api.workspace_id)
+    parts.refuse_more(api.workspace_id)
 
 
 def test_a_part_reads_only_open_failures_in_the_order_of_their_index(api: Api) -> None:
