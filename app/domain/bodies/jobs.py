@@ -6,6 +6,7 @@ from marshmallow import fields, validate
 
 from app.lib.schemas import RequestBody, about
 
+LONGEST_REASON = 500
 WHY_DISCARDED = "The customer corrected it."  # an example
 
 
@@ -14,6 +15,6 @@ class DiscardBody(RequestBody):
 
     reason = fields.String(
         required=True,
-        validate=validate.Length(1, 500),
+        validate=validate.Length(1, LONGEST_REASON),
         metadata=about("Why it need not be done any more.", example=WHY_DISCARDED),
     )
