@@ -31,7 +31,7 @@ from app.domain.conversations import (
     scheduled_messages,
     workspace_changes,
 )
-from app.domain.deliveries import deliveries, replays
+from app.domain.deliveries import deliveries, discards, replays
 from app.domain.inbox import selections
 from app.domain.jobs import failed_jobs, open_failures
 from app.domain.jobs.jobs import KINDS
@@ -80,6 +80,7 @@ NAMED_OTHERWISE = {
         "replays.create",
         "replays.continue",
         "broadcasts.continue",
+        "deliveries.discard",
         "jobs.discard",
         "jobs.replay_many",
         "jobs.discard_many",
@@ -136,7 +137,8 @@ def test_the_verb_that_deletes_a_channel_is_that_of_its_closing() -> None:
     assert VERBS["channels.delete"].call is channel_closings.delete
 
 
-def test_the_verbs_that_settle_many_failed_jobs_stand_apart() -> None:
+def test_the_verbs_that_settle_much_that_failed_stand_apart() -> None:
+    assert VERBS["deliveries.discard"].call is discards.discard
     assert VERBS["jobs.replay_many"].call is open_failures.replay_many
     assert VERBS["jobs.discard_many"].call is open_failures.discard_many
 

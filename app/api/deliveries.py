@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import Response
@@ -12,10 +13,14 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept
-from app.domain.deliveries import deliveries
+from app.api.writes import accept, idempotency_key
+from app.domain.bodies.replays import DeliveriesDiscard, DiscardFilter
+from app.domain.deliveries import deliveries, discards
 from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
+from app.domain.deliveries.discards import DiscardPreviewSchema
 from app.domain.people import message_access
+from app.domain.resources import JobSchema
+from app.domain.work import parts
 from app.lib.schemas import Time, Whole, about
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES
@@ -70,3 +75,24 @@ def resend_delivery(delivery_id: str) -> Response:
         {"delivery_id": delivery_id},
         check=lambda: deliveries.find_resendable(workspace_id, delivery_id),
     )
+
+
+@blueprint.route("/workspaces/<workspace>/webhooks/discards", methods=["POST"])
+@authorize("webhooks")
+@blueprint.arguments(DeliveriesDiscard)
+@accepts_write(JobSchema, made=True)
+@blueprint.alt_response(
+    200, schema=envelope(DiscardPreviewSchema), description="The result of a dry run.", success=True
+)
+def discard_deliveries(body: dict[str, Any]) -> Response:
+    """Discard failed and held deliveries that need not be sent any more: they become `cancelled`, for good.
+
+    One job does it in parts, and its `progress` says how many are done. An attempt in progress is left alone, and so is
+    what fails later than `as_of`.
+    """
+    workspace_id, filters = caller().workspace_id, DiscardFilter.as_text(body["filter"])
+    if body.get("dry_run"):
+        idempotency_key()  # unused here, but an invalid one must be refused
+        return respond(200, {"data": discards.preview(workspace_id, filters)})
+    payload = discards.payload(filters, body["reason"], body.get("as_of"))
+    return accept("deliveries.discard", payload, check=partial(parts.refuse_more, workspace_id, parts.MOST_UNFINISHED))

@@ -9,7 +9,7 @@ import click
 
 from app import config, database, migrations
 from app.commands import arrivals as arrival_commands
-from app.commands import audit_log, command_lines, command_writes, noun_commands, support
+from app.commands import audit_log, command_lines, command_writes, noun_commands, open_failures, support
 from app.commands import health as health_commands
 from app.commands import members as member_commands
 from app.commands import queues as queue_commands
@@ -39,6 +39,7 @@ main.add_command(member_commands.member)
 main.add_command(support.support)
 main.add_command(audit_log.audit_group)
 main.add_command(replay_commands.replay)
+main.add_command(open_failures.failures)
 main.add_command(arrival_commands.arrivals_group)
 main.add_command(health_commands.health)
 main.add_command(queue_commands.queues)

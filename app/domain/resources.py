@@ -24,6 +24,7 @@ from app.domain.people import members, workspaces
 from app.domain.segments import segments
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
+from app.domain.work import parts
 from app.errors import NotFound
 from app.lib.schemas import ResponseBody, about, time
 from app.models.automations import Automation
@@ -113,7 +114,9 @@ class JobSchema(ResponseBody):
             "The problem document of a job that failed.", allOf=[{"$ref": "#/components/schemas/Problem"}], example=None
         ),
     )
-    progress = fields.Nested(ProgressSchema, metadata=about("Only imports have it."))
+    progress = fields.Nested(
+        ProgressSchema, metadata=about("Only imports and discards of deliveries have it, once they have begun.")
+    )
     replayed_from = fields.String(metadata=about("Only for a replay: the job that failed.", example=_OTHER_JOB))
     replayed_as = fields.String(metadata=about("Only if it was replayed: the new job.", example=_OTHER_JOB))
     discarded_at = fields.DateTime(metadata=about("Only if it was discarded: when."))
@@ -126,7 +129,7 @@ class JobSchema(ResponseBody):
 def represent_job(job: Job) -> Represented:
     """Returns the job as the API shows it.
 
-    Includes the progress of an import, and the AFTERMATH columns that have a value.
+    Includes the progress of an import or of a bulk discard, and the AFTERMATH columns that have a value.
     """
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
@@ -134,9 +137,16 @@ def represent_job(job: Job) -> Represented:
     document = JobSchema.of(job, object="job", resource=resource)
     aftermath = {name: getattr(job, name) for name in AFTERMATH}
     document |= {name: value for name, value in aftermath.items() if value is not None}
-    if job.resource_type == "import" and (progress := imports.progress(str(job.resource_id))):
+    if progress := _progress(job):
         document["progress"] = progress
     return document
+
+
+def _progress(job: Job) -> Represented | None:
+    if job.resource_type == "import":
+        return imports.progress(str(job.resource_id))
+    found = parts.progress_of(job)
+    return {"total": found.count, "done": found.done, "failed": 0} if found and found.count is not None else None
 
 
 def find(job: Job) -> Represented | None:

@@ -20,7 +20,7 @@ from app.domain.conversations import (
     scheduled_messages,
     workspace_changes,
 )
-from app.domain.deliveries import deliveries, replays
+from app.domain.deliveries import deliveries, discards, replays
 from app.domain.inbox import selections
 from app.domain.jobs import failed_jobs, open_failures
 from app.domain.lifecycle import erasures, imports, merges
@@ -66,6 +66,7 @@ VERBS: Mapping[str, Verb] = {
     "endpoints.resend": Verb(endpoints.resend),
     "deliveries.resend": Verb(deliveries.resend),
     "deliveries.create": Verb(deliveries.create),
+    "deliveries.discard": Verb(discards.discard),
     "replays.create": Verb(restarts.create),
     "replays.pause": Verb(replays.pause),
     "replays.continue": Verb(replays.go_on),

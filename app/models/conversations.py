@@ -14,6 +14,11 @@ from app.models.base import MailModel, OwnedModel, TimeField, json_field, page_b
 At = datetime | str | None
 # The most conversations of a view that are searched for a label or a channel.
 MOST_LOOKED_AT = 5_000
+# In SQL: whether one of the conversation's labels is equal to a reader. Filled in with the parameter.
+HAS_LABEL = """EXISTS (
+    SELECT FROM unnest(labels) AS each WHERE plain_search(lower(each)) = plain_search(lower({})))"""
+# The same for a row of ConversationLabel: the expression of its indexes.
+_IS_LABEL = 'plain_search(lower(label COLLATE "default")) = plain_search(lower(%s))'
 
 
 class Conversation(OwnedModel):
@@ -277,7 +282,7 @@ def _among(looked_at: Any, filters: Mapping[str, Any]) -> Any:
     elif "assignee_id" in filters:
         query = query.where(looked_at.c.assignee_id == filters["assignee_id"])
     if "label" in filters:
-        query = query.where(SQL("%s = ANY(labels)", (filters["label"],)))
+        query = query.where(SQL(HAS_LABEL.format("%s"), (filters["label"],)))
     return query
 
 
@@ -288,9 +293,9 @@ def _labelled(workspace_id: str, filters: Mapping[str, Any], last_id: str | None
     query has no limit.
     """
     listed = ConversationLabel
-    query = listed.select(listed.conversation_id).where(
-        listed.workspace_id == workspace_id, listed.label == filters["label"]
-    )
+    # Distinct, because a conversation may have two equal labels from before they were compared as a reader does.
+    query = listed.select(listed.conversation_id).distinct()
+    query = query.where(listed.workspace_id == workspace_id, SQL(_IS_LABEL, (filters["label"],)))
     if "status" in filters:
         query = query.where(listed.status == filters["status"])
     if filters.keys() & {"channel_id", "contact_id", "assignee_id", "snoozed"}:

@@ -110,7 +110,7 @@ def test_a_failed_group_is_replayed(page: Page) -> None:
     press(page, "g", "f")
     arrive(page, "/failures$")
     page.keyboard.press("j")
-    tab_to(page, "^Replay$")
+    tab_to(page, "^Replay or discard$")
     page.keyboard.press("Enter")
     arrive(page, "/replays/new")
     tab_to(page, r"^Replay \d+ deliver")

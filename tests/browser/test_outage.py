@@ -1,4 +1,4 @@
-"""A receiver breaks during an import: support finds the failed group, replays one delivery, then the rest."""
+"""A receiver breaks during an import: support replays the failed group, one first, or discards it."""
 
 from __future__ import annotations
 
@@ -105,3 +105,26 @@ def test_what_support_did_is_in_the_audit_log_with_reason_and_ticket(
     row = owner.get_by_role("row").filter(has_text="created the replay").first
     expect(row).to_contain_text("T-4711")
     expect(row).to_contain_text("The receiver was away")
+
+
+def test_support_discards_a_group_that_need_not_be_sent(
+    service: Service, visit: Visit, workspace: Workspace, failed: int
+) -> None:
+    page = visit(SUPPORT).page
+    main = page.get_by_role("main")
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Failures").click()
+    main.get_by_role("row").filter(has_text=workspace.name).get_by_role("link", name="Replay or discard").click()
+    expect(main).to_contain_text("Begin a visit above to discard them")
+    begin_visit(page)
+
+    main.get_by_text(f"Discard {failed} deliveries …").click()
+    main.get_by_label("Why they need not be sent").fill("The shop imports them itself")
+    main.get_by_role("button", name=f"Discard {failed} deliveries", exact=True).click()
+
+    expect(main).to_contain_text(f"Discarded {failed} of {failed} deliveries.", timeout=30_000)
+    assert ended(service, workspace, "cancelled") == failed
+    owner = visit(workspace.email("owner")).page
+    owner.goto(workspace.path("settings/audit"))
+    row = owner.get_by_role("row").filter(has_text="discarded deliveries of the workspace").first
+    expect(row).to_contain_text("T-4711")
+    expect(row).to_contain_text("The shop imports them itself")

@@ -1,4 +1,4 @@
-"""The body that discards failed jobs."""
+"""The body that discards failed jobs, and the reason that every discard needs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from marshmallow import fields, validate
 
 from app.lib.schemas import RequestBody, about
 
+LONGEST_REASON = 500
 WHY_DISCARDED = "The customer corrected it."  # the example in the API's documentation
 
 
 class DiscardBody(RequestBody):
-    """The reason for discarding one or several failed jobs."""
+    """The reason for discarding what has failed."""
 
     reason = fields.String(
         required=True,
-        validate=validate.Length(1, 500),
+        validate=validate.Length(1, LONGEST_REASON),
         metadata=about("Why it need not be done any more.", example=WHY_DISCARDED),
     )

@@ -1,4 +1,4 @@
-"""The body that creates a replay, and its filter."""
+"""The bodies that replay or discard many deliveries, and their filters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
+from app.domain.bodies.jobs import DiscardBody
 from app.domain.deliveries import replay_choices, replays
 from app.domain.webhooks import catalogue
 from app.lib.schemas import OneOf, Period, RequestBody, StrictBoolean, StrictInteger, about, moment
@@ -43,7 +44,7 @@ class ReplayFilter(Period):
     def chooses_something(self, data: dict[str, Any], **_: Any) -> None:
         """Raises ValidationError for an empty filter."""
         if not data:
-            raise ValidationError("A filter needs at least one field. An empty one would replay everything.")
+            raise ValidationError("A filter needs at least one field. An empty one would select everything.")
 
 
 class ReplayCreate(RequestBody):
@@ -56,3 +57,16 @@ class ReplayCreate(RequestBody):
         metadata=about("The most deliveries that are sent in a second; null, the default: no limit."),
     )
     canary = StrictBoolean(metadata=about("Send one, then wait for `…/continue`."))
+
+
+class DiscardFilter(ReplayFilter):
+    statuses = _any_of(
+        fields.String(validate=validate.OneOf(replay_choices.DEFAULT_STATUSES)), "By default failed and held."
+    )
+
+
+class DeliveriesDiscard(DiscardBody):
+    WIDENS = True
+    filter = fields.Nested(DiscardFilter, required=True, metadata={"example": {"error_codes": ["dns"]}})
+    as_of = moment("only deliveries that had failed or were held by then; by default, by now.")
+    dry_run = StrictBoolean(metadata=about("Only count the deliveries that would be discarded."))

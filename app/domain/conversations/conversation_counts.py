@@ -13,6 +13,7 @@ from marshmallow import fields
 
 from app.database import rows
 from app.domain.work import deltas
+from app.lib.normalization import folded
 from app.lib.schemas import ResponseBody, about
 
 IS_ANY_NEW = "EXISTS (SELECT FROM conversation_deltas)"
@@ -37,7 +38,7 @@ def of(workspace_id: str) -> dict[str, Any]:
     found = _amounts(workspace_id)
     return {
         **{key: found.get(key, 0) for key in _PLAIN},
-        "labels": _by(found, "label"),
+        "labels": _by_label(found),
         "assignees": _by(found, "assignee"),
     }
 
@@ -53,7 +54,7 @@ def of_views(workspace_id: str, member_id: str | None) -> dict[str, Any]:
         "unassigned": found.get("unassigned", 0) - found.get("asleep", 0),
         "all": found.get("open", 0) - found.get("snoozed", 0),
         **{key: found.get(key, 0) for key in ("waiting", "snoozed")},
-        "labels": _by(found, "label"),
+        "labels": _by_label(found),
     }
     if member_id is not None:
         views["mine"] = found.get(f"assignee:{member_id}", 0) - found.get(f"asleep:{member_id}", 0)
@@ -84,6 +85,16 @@ def _amounts(workspace_id: str) -> dict[str, int]:
 
 def _by(found: dict[str, int], kind: str) -> dict[str, int]:
     return {key.removeprefix(f"{kind}:"): amount for key, amount in found.items() if key.startswith(f"{kind}:")}
+
+
+def _by_label(found: dict[str, int]) -> dict[str, int]:
+    """Adds up labels that are equal to a reader, under the spelling that is first by name."""
+    spelled: dict[str, str] = {}
+    amounts: dict[str, int] = {}
+    for label, amount in sorted(_by(found, "label").items()):
+        name = spelled.setdefault(folded(label), label)
+        amounts[name] = amounts.get(name, 0) + amount
+    return amounts
 
 
 # Label keys lie between 'label:' and 'label;'. Only changes to labels up to the last one read are added.

@@ -91,7 +91,7 @@ def find_resendable(workspace_id: str, delivery_id: str) -> Delivery:
     """Returns the delivery. Raises NotFound, and Conflict if it can never be sent again."""
     delivery = Delivery.find(workspace_id, delivery_id)
     if delivery.status == "cancelled":
-        raise Conflict("This delivery was cancelled because its endpoint was deleted.")
+        raise Conflict("This delivery was cancelled: it was discarded, or its endpoint was deleted.")
     if not Event.select().where(Event.id == delivery.event_id).exists():
         raise Conflict(BODY_GONE)
     return delivery

@@ -35,7 +35,7 @@ def of(delivery: Delivery, endpoint: Endpoint | None) -> Explanation:
         case "held":
             return _held(delivery, endpoint)
         case "cancelled":
-            return Explanation("It was cancelled, because its endpoint was deleted.", "Nothing is sent any more.")
+            return Explanation(_why_cancelled(endpoint), "Nothing is sent any more.")
     if endpoint is None or endpoint.state == "deleted":
         return Explanation(_so_far(delivery), "Its endpoint was deleted, so it will be cancelled.", is_moving=True)
     if endpoint.state == "stopped":
@@ -75,6 +75,12 @@ def _held(delivery: Delivery, endpoint: Endpoint | None) -> Explanation:
         "It is held: its endpoint had stopped, and was enabled without releasing its held deliveries.",
         "Resend it, or enable the endpoint again with a release.",
     )
+
+
+def _why_cancelled(endpoint: Endpoint | None) -> str:
+    if endpoint is None or endpoint.state == "deleted":
+        return "It was cancelled, because its endpoint was deleted or because it was discarded before."
+    return "It was discarded. The audit log says by whom and why."
 
 
 def _pending(delivery: Delivery, endpoint: Endpoint) -> Explanation:

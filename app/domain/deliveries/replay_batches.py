@@ -143,6 +143,8 @@ class _Judge:
         state = self._states.get(delivery.endpoint_id, "deleted")
         if state != "active":
             return f"endpoint_{state}"
+        if delivery.status == "cancelled":
+            return "discarded"
         if delivery.is_in_progress:
             return "in_progress"
         if delivery.claim != claim:

@@ -16,7 +16,7 @@ DEFAULT_STATUSES = ("failed", "held")
 STATUSES = ("failed", "held", "pending", "delivered")
 # After one of these errors, the receiver may have got the delivery nevertheless.
 UNCERTAIN = ("timeout", "reset")
-# Why a delivery is left out of a replay, or skipped during one. The last three occur only during one.
+# Why a delivery is left out of a replay, or skipped during one. The last four occur only during one.
 REASONS: Mapping[str, str] = {
     "endpoint_stopped": "Its endpoint is stopped. Enable that first.",
     "endpoint_deleted": "Its endpoint was deleted.",
@@ -24,6 +24,7 @@ REASONS: Mapping[str, str] = {
     "body_gone": "Its body is no longer kept: its retention period is over.",
     "delivered": "It has arrived since the replay began.",
     "sent_meanwhile": "It was sent again since the replay began, by somebody else, and failed again.",
+    "discarded": "It was discarded since the replay began.",
     "expired": "The delivery itself is gone: its retention period is over.",
 }
 # The number of deliveries in a stored part, and the most that one transaction of a replay handles.
@@ -40,13 +41,16 @@ class Preview:
     """The deliveries that a replay would send now.
 
     `left_out`: how many more match but cannot be sent, by reason. `sample`: identifiers of the first ones.
-    `may_arrive_twice`: how many of `count` may have arrived before.
+    `may_arrive_twice`: how many of `count` may have arrived before. `discardable`: how many match and can be discarded,
+    whether or not they can be sent. `as_of`: when all this was so.
     """
 
     count: int
     left_out: Mapping[str, int]
     may_arrive_twice: int
     sample: list[str]
+    discardable: int
+    as_of: datetime
 
 
 def whole(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,11 +64,13 @@ def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[st
 
     Raises Conflict if counting takes too long, or while another preview of the workspace is running.
     """
-    chosen, parameters = _chosen(workspace_id, given, enabling)
+    chosen, values = _chosen(workspace_id, given, enabling)
     with transaction(), in_time(TOO_MANY):
         be_alone(workspace_id)
-        [(count, twice, sample, left_out)] = rows(_COUNT.format(chosen=chosen), (*parameters, SAMPLE))
-    return Preview(count, left_out or {}, twice, sample)
+        [(count, twice, sample, left_out, discardable, as_of)] = rows(
+            _COUNT.format(chosen=chosen), values | {"sample": SAMPLE}
+        )
+    return Preview(count, left_out or {}, twice, sample, discardable, as_of)
 
 
 def untried(workspace_id: str, given: Mapping[str, Any]) -> int:
@@ -76,9 +82,9 @@ def untried(workspace_id: str, given: Mapping[str, Any]) -> int:
     filters = whole(given)
     if "held" not in filters["statuses"] or not any(filters[name] for name in _CAUSES):
         return 0
-    chosen, parameters = _chosen(workspace_id, {**given, **dict.fromkeys(_CAUSES), "statuses": ["held"]})
+    chosen, values = _chosen(workspace_id, {**given, **dict.fromkeys(_CAUSES), "statuses": ["held"]})
     with transaction(), in_time(TOO_MANY):
-        [(number,)] = rows(_COUNT_UNTRIED.format(chosen=chosen), parameters)
+        [(number,)] = rows(_COUNT_UNTRIED.format(chosen=chosen), values)
     return int(number)
 
 
@@ -87,60 +93,71 @@ def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> i
 
     Reads all deliveries in one statement, and so from one snapshot. Raises Conflict if that takes too long.
     """
-    chosen, parameters = _chosen(workspace_id, given)
+    chosen, values = _chosen(workspace_id, given)
     with in_time(TOO_MANY):
-        [(count,)] = rows(_WRITE_DOWN.format(chosen=chosen), (*parameters, workspace_id, replay_id, PART))
+        [(count,)] = rows(_WRITE_DOWN.format(chosen=chosen), values | {"replay_id": replay_id, "part": PART})
     return int(count)
 
 
-def _chosen(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> tuple[str, list[Any]]:
+def matching(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Returns the SQL condition on `deliveries` for what the filter selects, and its values by name."""
     filters = whole(given)
-    conditions = {sql: filters[name] for name, sql in _CONDITIONS.items() if filters[name] is not None}
+    chosen = {name: sql for name, sql in _CONDITIONS.items() if filters[name] is not None}
+    values = {name: filters[name] for name in chosen}
     # Compares the time exactly, and the identifier roughly, so that the index and partition pruning work.
     for name, sign, side in (("since", ">=", -1), ("until", "<", 1)):
         if filters[name] is not None:
             at = datetime.fromisoformat(filters[name])
-            conditions[f"deliveries.created_at {sign} %s"] = at
-            conditions[f"deliveries.id {sign} %s"] = ids.around("dlv", at, side)
-    condition = "".join(f" AND {sql}" for sql in conditions)
-    fixed = [list(UNCERTAIN), list(enabling), workspace_id, workspace_id]
-    return _CHOSEN.format(condition=condition), [*fixed, *conditions.values()]
+            chosen[name] = f"deliveries.created_at {sign} %({name})s AND deliveries.id {sign} %({name}_id)s"
+            values |= {name: at, f"{name}_id": ids.around("dlv", at, side)}
+    return " AND ".join(chosen.values()), values
+
+
+def _chosen(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> tuple[str, dict[str, Any]]:
+    condition, values = matching(given)
+    values |= {"uncertain": list(UNCERTAIN), "enabling": list(enabling), "workspace_id": workspace_id}
+    return _CHOSEN.format(condition=condition), values
 
 
 _CONDITIONS = {
-    "endpoint_ids": "deliveries.endpoint_id = ANY(%s)",
-    "except_endpoint_ids": "deliveries.endpoint_id <> ALL(%s)",
-    "statuses": "deliveries.status = ANY(%s)",
-    "kinds": "deliveries.kind = ANY(%s)",
-    "error_codes": "deliveries.last_error_code = ANY(%s)",
-    "status_codes": "deliveries.last_status = ANY(%s)",
+    "endpoint_ids": "deliveries.endpoint_id = ANY(%(endpoint_ids)s)",
+    "except_endpoint_ids": "deliveries.endpoint_id <> ALL(%(except_endpoint_ids)s)",
+    "statuses": "deliveries.status = ANY(%(statuses)s)",
+    "kinds": "deliveries.kind = ANY(%(kinds)s)",
+    "error_codes": "deliveries.last_error_code = ANY(%(error_codes)s)",
+    "status_codes": "deliveries.last_status = ANY(%(status_codes)s)",
 }
 
 # Fields of a filter that select by the last attempt. A delivery without attempts matches none of them.
 _CAUSES = ("error_codes", "status_codes")
 
+# The condition for deliveries that can be discarded: they have ended or are held, and no attempt is in progress.
+IS_DISCARDABLE = "deliveries.status IN ('failed', 'held') AND (deliveries.leased_until > now()) IS NOT TRUE"
+
 # Looks up each body separately: with a join, the planner might read all events.
-_CHOSEN = """
+_CHOSEN = f"""
     SELECT deliveries.id, deliveries.claim, deliveries.last_error_code,
-        deliveries.status = 'delivered' OR deliveries.last_error_code = ANY(%s) AS may_arrive_twice,
-        CASE WHEN endpoints.state = 'stopped' AND endpoints.id <> ALL(%s) THEN 'endpoint_stopped'
+        deliveries.status = 'delivered' OR deliveries.last_error_code = ANY(%(uncertain)s) AS may_arrive_twice,
+        {IS_DISCARDABLE} AS is_discardable,
+        CASE WHEN endpoints.state = 'stopped' AND endpoints.id <> ALL(%(enabling)s) THEN 'endpoint_stopped'
             WHEN endpoints.state IS NULL OR endpoints.state = 'deleted' THEN 'endpoint_deleted'
             WHEN deliveries.leased_until > now() OR (
                 deliveries.status = 'pending' AND deliveries.next_attempt_at IS NULL) THEN 'in_progress'
             WHEN (SELECT true FROM events WHERE events.id = deliveries.event_id LIMIT 1) IS NULL THEN 'body_gone'
         END AS reason
     FROM deliveries
-    LEFT JOIN (SELECT id, state FROM endpoints WHERE workspace_id = %s) AS endpoints
+    LEFT JOIN (SELECT id, state FROM endpoints WHERE workspace_id = %(workspace_id)s) AS endpoints
         ON endpoints.id = deliveries.endpoint_id
-    WHERE deliveries.workspace_id = %s{condition}
+    WHERE deliveries.workspace_id = %(workspace_id)s AND {{condition}}
 """
 
 _COUNT = """
     WITH chosen AS MATERIALIZED ({chosen})
     SELECT count(*) FILTER (WHERE reason IS NULL), count(*) FILTER (WHERE reason IS NULL AND may_arrive_twice),
-        ARRAY(SELECT id FROM chosen WHERE reason IS NULL ORDER BY id LIMIT %s),
+        ARRAY(SELECT id FROM chosen WHERE reason IS NULL ORDER BY id LIMIT %(sample)s),
         (SELECT json_object_agg(reason, number ORDER BY reason) FROM (
-            SELECT reason, count(*) AS number FROM chosen WHERE reason IS NOT NULL GROUP BY reason) AS reasons)
+            SELECT reason, count(*) AS number FROM chosen WHERE reason IS NOT NULL GROUP BY reason) AS reasons),
+        count(*) FILTER (WHERE is_discardable), now()
     FROM chosen
 """
 
@@ -149,9 +166,9 @@ _COUNT_UNTRIED = "SELECT count(*) FROM ({chosen}) AS chosen WHERE last_error_cod
 _WRITE_DOWN = """
     WITH chosen AS ({chosen}), parts AS (
         INSERT INTO replay_parts (workspace_id, replay_id, number, delivery_ids, claims)
-        SELECT %s, %s, part, array_agg(id ORDER BY id), array_agg(claim ORDER BY id)
+        SELECT %(workspace_id)s, %(replay_id)s, part, array_agg(id ORDER BY id), array_agg(claim ORDER BY id)
         FROM (
-            SELECT id, claim, (row_number() OVER (ORDER BY id) - 1) / %s AS part FROM chosen WHERE reason IS NULL
+            SELECT id, claim, (row_number() OVER (ORDER BY id) - 1) / %(part)s AS part FROM chosen WHERE reason IS NULL
         ) AS numbered
         GROUP BY part
         RETURNING cardinality(delivery_ids) AS size

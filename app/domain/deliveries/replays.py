@@ -18,6 +18,7 @@ from app import mailbox
 from app.config import settings
 from app.database import count, database, rows
 from app.domain.deliveries import deliveries, replay_choices
+from app.domain.deliveries.replay_choices import Preview
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict, NotFound
@@ -97,7 +98,11 @@ def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] 
 
     Counts as if the endpoints `enabling` were enabled first. Raises Conflict.
     """
-    found = replay_choices.preview(workspace_id, given, enabling)
+    return represent_preview(workspace_id, replay_choices.preview(workspace_id, given, enabling))
+
+
+def represent_preview(workspace_id: str, found: Preview) -> dict[str, Any]:
+    """Returns the preview as in the API, with the deliveries of its sample."""
     sample = Delivery.in_workspace(workspace_id).where(Delivery.id.in_(found.sample)).order_by(Delivery.id)
     shown = [deliveries.represent(each) for each in (sample if found.sample else ())]
     return ReplayPreviewSchema.of(found, sample=shown)

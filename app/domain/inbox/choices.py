@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app.database import rows
-from app.models.conversations import MOST_LOOKED_AT, Conversation
+from app.lib.normalization import folded
+from app.models.conversations import HAS_LABEL, MOST_LOOKED_AT, Conversation
 
 # The views of the inbox. SEARCH stands for the results of a search.
 AWAKE = ("mine", "unassigned", "all")
@@ -58,7 +59,7 @@ class Choice:
         assignee_id = self.assignee_id
         return (
             self._has_state(conversation)
-            and (label is None or label in conversation.labels)
+            and (label is None or folded(label) in map(folded, conversation.labels))
             and channel_id in (None, conversation.channel_id)
             and assignee_id in (None, conversation.assignee_id or NOBODY)
         )
@@ -100,7 +101,7 @@ class Choice:
             condition += " AND assignee_id" + (" IS NULL" if self.assignee_id == NOBODY else " = %(assignee_id)s")
         narrowed = [
             sql
-            for name, sql in (("label", "%(label)s = ANY(labels)"), ("channel_id", "channel_id = %(channel_id)s"))
+            for name, sql in (("label", HAS_LABEL.format("%(label)s")), ("channel_id", "channel_id = %(channel_id)s"))
             if name in self.filters
         ]
         looked_at = f"""

@@ -186,11 +186,12 @@ def _save(selection: Selection, part: SelectionPart, outcome: _Outcome, left: Se
 
 
 def _label(change: Change, contact: Contact, talk: Conversation, action: Mapping[str, Any]) -> Conversation:
-    return conversation_labels.replace(change, contact, talk, {*talk.labels, action["label"]})
+    return conversation_labels.replace(change, contact, talk, [*talk.labels, action["label"]])
 
 
 def _unlabel(change: Change, contact: Contact, talk: Conversation, action: Mapping[str, Any]) -> Conversation:
-    return conversation_labels.replace(change, contact, talk, {*talk.labels} - {action["label"]})
+    labels = conversation_labels.without(talk, [action["label"]])
+    return conversation_labels.replace(change, contact, talk, labels)
 
 
 def _snooze(change: Change, contact: Contact, talk: Conversation, action: Mapping[str, Any]) -> Conversation:

@@ -64,6 +64,7 @@ KINDS: Mapping[str, Kind] = {
     "endpoints.resend": Kind("webhooks", "sweep", is_audited=True),
     "deliveries.resend": Kind("webhooks", "delivery", is_audited=True),
     "deliveries.create": Kind("webhooks", "delivery", is_audited=True),
+    "deliveries.discard": Kind("webhooks", "job", is_long=True, is_audited=True, gives_way=True),
     "replays.create": Kind("webhooks", "replay", is_long=True, is_audited=True),
     "replays.pause": Kind("webhooks", "replay", is_audited=True, comes_first=True),
     "replays.continue": Kind("webhooks", "replay", is_audited=True),

@@ -5,7 +5,7 @@ A bulk job settles many of them, in parts between the workspace's other writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +13,11 @@ from app import metrics
 from app.database import count, rows, transaction
 from app.domain.jobs import jobs
 from app.domain.jobs.failed_jobs import OPEN
-from app.domain.work import audit
+from app.domain.work import parts
 from app.domain.work.changes import Change, Effect
 from app.domain.work.exact_counts import LONGEST_SECONDS, be_alone, in_time
-from app.domain.work.row_locks import lock_first
-from app.errors import Conflict
 from app.lib import ids
-from app.models.jobs import Job
 
-# The most jobs that one transaction replays or discards, and how many it examines to find them.
-PART, LOOKED_AT = 200, 2_000
-KINDS = ("jobs.replay_many", "jobs.discard_many")
 # Why a job can be discarded but not replayed.
 REASONS: Mapping[str, str] = {
     "not_kept": "It was refused for a reason of its own, and what it was asked to do is not kept.",
@@ -33,7 +27,6 @@ REASONS: Mapping[str, str] = {
 _TOO_MANY = (
     f"So many jobs have failed that they cannot be counted in {LONGEST_SECONDS} seconds. Choose a kind or cause."
 )
-_UNDER_WAY = "Many failed jobs of this workspace are being replayed or discarded already. Wait until that has ended."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +65,6 @@ class Preview:
         return sum(cause.replayable for cause in self.causes)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress of a bulk job. `count`: the failures at its beginning; None before it has begun."""
-
-    count: int | None
-    done: int
-
-
 def preview(workspace_id: str, chosen: Mapping[str, str]) -> Preview:
     """Counts the open failures by cause. `chosen`: any of `kind`, `problem` and `exception`.
 
@@ -102,56 +87,32 @@ def preview(workspace_id: str, chosen: Mapping[str, str]) -> Preview:
     return Preview(made, left_out, max((row[-1] for row in found), default=None))
 
 
-def refuse_second(workspace_id: str) -> None:
-    """Raises Conflict if the workspace has a bulk replay or discard in progress."""
-    of_kind = Job.kind.in_(KINDS) & Job.status.in_(["queued", "running"])
-    if Job.in_workspace(workspace_id).where(of_kind).exists():
-        raise Conflict(_UNDER_WAY)
-
-
 def replay_many(change: Change) -> Effect | None:
     """Replays the next part of the failures that `filter` selects, up to the job `until`.
 
     Returns None while there are more. Each new job belongs to the actor of the failed one. Raises Busy if another
     transaction has locked the next one.
     """
-    return _go_on(change, _replay, "AND " + _IS_REPLAYABLE)
+    is_last = parts.go_on(change, _rows(change, "AND " + _IS_REPLAYABLE), lambda found: _replay(change, found))
+    return Effect("changed", "workspace", change.workspace_id) if is_last else None
 
 
 def discard_many(change: Change) -> Effect | None:
     """Like `replay_many`, but discards the failures, with a `reason`."""
-    return _go_on(change, _discard, "")
+    is_last = parts.go_on(change, _rows(change, ""), lambda found: _discard(change, found))
+    return Effect("changed", "workspace", change.workspace_id) if is_last else None
 
 
-def progress_of(job: Job) -> Progress | None:
-    """Returns the progress of a bulk job; None for a job of any other kind."""
-    if job.kind not in KINDS:
-        return None
-    kept = job.progress or {}
-    return Progress(kept.get("count"), kept.get("done", 0))
-
-
-def _go_on(change: Change, settle: Callable[[Change, list[str]], int], able: str) -> Effect | None:
-    chosen, until = change.payload["filter"], change.payload["until"]
-    values = _parameters(change.workspace_id, chosen) | {"until": until, "most": PART, "looked_at": LOOKED_AT}
-    matches = _matches(chosen)
-    if change.progress is None:
-        with in_time(_TOO_MANY):
-            [(total,)] = rows(_TOTAL.format(matches=matches, able=able), values)
-        audit.record(change, "workspace", change.workspace_id, {**change.payload, "count": total})
-        change.keep(count=total, done=0, after="")
-        return None
-    reached = change.progress["after"]
-    [(last, looked_at, found)] = rows(_NEXT.format(matches=matches, able=able), values | {"after": reached})
-    locked = lock_first("jobs", found)
-    done = settle(change, locked) if locked else 0
-    is_all = len(locked) == len(found)
-    if not is_all or len(found) == PART:
-        reached, is_end = locked[-1], False
-    else:
-        reached, is_end = last or reached, looked_at < LOOKED_AT
-    change.keep(**{**change.progress, "after": reached, "done": change.progress["done"] + done})
-    return Effect("changed", "workspace", change.workspace_id) if is_end else None
+def _rows(change: Change, able: str) -> parts.Rows:
+    matches = _matches(change.payload["filter"])
+    values = _parameters(change.workspace_id, change.payload["filter"]) | {"until": change.payload["until"]}
+    return parts.Rows(
+        "jobs",
+        _TOTAL.format(matches=matches, able=able),
+        _NEXT.format(matches=matches, able=able),
+        values,
+        _TOO_MANY,
+    )
 
 
 def _replay(change: Change, job_ids: list[str]) -> int:

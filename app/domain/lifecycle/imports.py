@@ -123,9 +123,9 @@ def progress(import_id: str) -> dict[str, int] | None:
 
 
 class ProgressSchema(ResponseBody):
-    total = fields.Integer(metadata=about("How many lines the import has."))
-    done = fields.Integer(metadata=about("How many lines have taken effect so far."))
-    failed = fields.Integer(metadata=about("How many lines have failed so far."))
+    total = fields.Integer(metadata=about("How many lines the import has, or how many deliveries it is about."))
+    done = fields.Integer(metadata=about("How many of them have taken effect so far."))
+    failed = fields.Integer(metadata=about("How many of them have failed so far."))
 
 
 class ImportSchema(ProgressSchema):

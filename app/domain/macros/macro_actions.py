@@ -101,11 +101,11 @@ def _assign(use: Use, action: Mapping[str, Any]) -> None:
 
 
 def _label(use: Use, action: Mapping[str, Any]) -> None:
-    use.update(labels=sorted({*use.conversation.labels, *_labels(action)}))
+    use.update(labels=[*use.conversation.labels, *_labels(action)])
 
 
 def _unlabel(use: Use, action: Mapping[str, Any]) -> None:
-    use.update(labels=sorted(set(use.conversation.labels) - _labels(action)))
+    use.update(labels=conversation_labels.without(use.conversation, _labels(action)))
 
 
 def _snooze(use: Use, action: Mapping[str, Any]) -> None:
@@ -137,8 +137,8 @@ def _start(use: Use, action: Mapping[str, Any]) -> None:
         raise effect.refusal
 
 
-def _labels(action: Mapping[str, Any]) -> set[str]:
-    return {normalization.label(each) for each in action["labels"]}
+def _labels(action: Mapping[str, Any]) -> list[str]:
+    return [normalization.label(each) for each in action["labels"]]
 
 
 _LABELS: Mapping[str, Any] = {

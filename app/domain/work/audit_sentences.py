@@ -38,6 +38,7 @@ _PHRASES = {
     "contacts.add_tag": "added a tag to the contact",
     "contacts.remove_tag": "removed a tag from the contact",
     "deliveries.create": "sent an event to another endpoint as the delivery",
+    "deliveries.discard": "discarded deliveries of the workspace",
     "endpoints.resend": "resent deliveries of the endpoint",
     "endpoints.rotate_secret": "changed the secret of the endpoint",
     "endpoints.test": "sent a test to the endpoint",

@@ -141,7 +141,7 @@ def _row(group: Group) -> Row:
 
 
 def _replay(group: Group, deliveries: Mapping[str, Any]) -> str | None:
-    """Returns the address of the form that replays the group, and for writes also discards it.
+    """Returns the address of the form that replays or discards the group.
 
     None if the viewer may not replay it, or if nothing in it can be replayed.
     """

@@ -10,8 +10,9 @@ from flask import Blueprint, Response, flash, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.jobs import failed_jobs, jobs, open_failures
+from app.domain.jobs import failed_jobs, jobs
 from app.domain.people import message_access
+from app.domain.work import parts
 from app.errors import Conflict, Invalid
 from app.lib import ids, json
 from app.models.jobs import STATUSES, Job
@@ -113,7 +114,7 @@ def _page(job: Job, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
         "jobs/show.html",
         job=job,
         is_open=is_open,
-        settled=open_failures.progress_of(job),
+        settled=parts.progress_of(job),
         refusal=refusal,
         asked=_asked(job) if viewer().may(message_access.SEE) else None,
         broke=job.broke if viewer().signed.is_support and viewer().may(message_access.SEE) else None,

@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
 from app.domain.jobs import jobs, open_failures
+from app.domain.work import parts
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
 from app.problems import PROBLEMS
@@ -72,7 +73,7 @@ def _settle(kind: str, body: Mapping[str, str]) -> AnyResponse:
         raise Invalid(Fault("/until", "Open this page again: it names no last job."))
     payload = {**body, "filter": chosen, "until": until}
     try:
-        job = writes.submit(kind, payload, workspace_id(), partial(open_failures.refuse_second, workspace_id()))
+        job = writes.submit(kind, payload, workspace_id(), partial(parts.refuse_more, workspace_id()))
     except Conflict as conflict:
         flash(conflict.detail, "error")
         return to("open_failure_pages.show", **_given(chosen))

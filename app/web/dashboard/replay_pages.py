@@ -1,16 +1,19 @@
-"""Replays: previewing, starting, listing and controlling them."""
+"""Replays: previewing, starting, listing and controlling them; discarding deliveries instead."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain.bodies.replays import ReplayCreate
-from app.domain.deliveries import replay_choices, replays
+from app.domain.bodies.replays import DeliveriesDiscard, ReplayCreate
+from app.domain.deliveries import discards, replay_choices, replays
 from app.domain.webhooks import catalogue
+from app.domain.work import parts
 from app.errors import Conflict, Invalid
 from app.lib import ids
 from app.models.base import page_before
@@ -76,12 +79,34 @@ def create() -> AnyResponse:
     except Invalid as error:
         return Response(_new(asked, given, errors_of(error)), 422)
     except Conflict as conflict:
-        flash(conflict.detail, "error")
-        again: dict[str, Any] = {**asked.given, "workspace": workspace_id()}
-        return redirect(url_for("replay_pages.new", **again), 303)
+        return _again(asked, conflict)
     if not job.is_finished:
         return to("replay_pages.index")
     return to("replay_pages.show", replay_id=str(job.resource_id))
+
+
+@blueprint.post("/discard")
+@page("replays.manage")
+def discard() -> AnyResponse:
+    """Discards the failed and held deliveries that the form showed, and redirects to the job that does it.
+
+    Shows the form again if it has faults; redirects to the form after a Conflict.
+    """
+    asked, given = replay_forms.read(request.form), typed("reason", "as_of")
+    chosen = asked.chosen or {}
+    if "statuses" in chosen:
+        chosen = chosen | {"statuses": [each for each in chosen["statuses"] if each in replay_choices.DEFAULT_STATUSES]}
+    reason, as_of = given["reason"].strip(), given["as_of"]
+    try:
+        checked(DeliveriesDiscard(), {"filter": chosen, "reason": reason, "as_of": as_of})
+        payload = discards.payload(chosen, reason, datetime.fromisoformat(as_of))
+        check = partial(parts.refuse_more, workspace_id())
+        job = writes.submit("deliveries.discard", payload, check=check)
+    except Invalid as error:
+        return Response(_new(asked, given, errors_of(error)), 422)
+    except Conflict as conflict:
+        return _again(asked, conflict)
+    return to("job_pages.show", job_id=job.id)
 
 
 @blueprint.get("/<replay_id>")
@@ -148,13 +173,20 @@ def _move(replay_id: str, kind: str, done: str) -> AnyResponse:
     return to("replay_pages.show", replay_id=replay.id)
 
 
+def _again(asked: Asked, conflict: Conflict) -> AnyResponse:
+    flash(conflict.detail, "error")
+    again: dict[str, Any] = {**asked.given, "workspace": workspace_id()}
+    return redirect(url_for("replay_pages.new", **again), 303)
+
+
 def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
-    preview, refusal, untried = None, None, 0
+    found, preview, refusal, untried = None, None, None, 0
     may_enable = viewer().membership is None or viewer().may("endpoints.manage")
     enabling = _stopped(asked) if asked.chosen and may_enable else []
     if asked.chosen:
         try:
-            preview = replays.preview(workspace_id(), asked.chosen, enabling)
+            found = replay_choices.preview(workspace_id(), asked.chosen, enabling)
+            preview = replays.represent_preview(workspace_id(), found)
             untried = replay_choices.untried(workspace_id(), asked.chosen)
         except Conflict as conflict:
             refusal = conflict.detail
@@ -165,6 +197,8 @@ def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> s
         given=given,
         errors={**asked.errors, **errors},
         preview=preview,
+        discardable=found.discardable if found else 0,
+        as_of=found.as_of.isoformat() if found else None,
         refusal=refusal,
         enabling=enabling,
         untried=untried,

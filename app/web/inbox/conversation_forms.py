@@ -9,7 +9,7 @@ from typing import Any
 from flask import Blueprint, flash, jsonify, request
 from werkzeug.wrappers import Response
 
-from app.domain.conversations import conversation_changes, conversations, messages, viewers
+from app.domain.conversations import conversation_changes, conversation_labels, conversations, messages, viewers
 from app.domain.people import workspaces
 from app.errors import Conflict, Fault, Invalid
 from app.lib import clock, json, normalization
@@ -138,8 +138,9 @@ def _change(conversation: Conversation, given: Mapping[str, str]) -> tuple[dict[
             label = normalization.label(given["label"])
         except ValueError as error:
             raise Invalid(Fault("/label", str(error))) from error
-        others = {each for each in conversation.labels if each != label}
-        return {"labels": sorted(others | {label} if do == "label" else others)}, "The labels are changed."
+        if do == "label":
+            return {"labels": [*conversation.labels, label]}, "The labels are changed."
+        return {"labels": conversation_labels.without(conversation, [label])}, "The labels are changed."
     if do == "snooze":
         zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
         until = snooze_times.read(given["until"], zone, clock.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -95,6 +96,27 @@ def test_conversations_are_listed_by_label(api: Api, others: Api, contact_id: st
     assert listed(api, f"?label=vip&channel_id={channel_ids[1]}") == []
     assert listed(api, "?label=none") == []
     assert others.get("conversations?label=refund").json["data"] == []
+
+
+@pytest.mark.parametrize("label", ["Zoë", "zoë", "ZOE\u0308", "\uff3aO\u00cb", "zo\u200bë"])
+@pytest.mark.parametrize("others", ["", "&status=open", "&order=waiting", "&snoozed=false"])
+def test_conversations_are_found_by_a_label_that_is_equal_to_a_reader(
+    api: Api, conversation_id: str, label: str, others: str
+) -> None:
+    change(api, conversation_id, labels=["Zoë"])
+
+    assert listed(api, f"?label={quote(label)}{others}") == [conversation_id]
+    assert listed(api, f"?label=Zoe{others}") == []
+
+
+def test_a_page_by_label_is_full_although_conversations_have_it_in_two_spellings(api: Api, contact_id: str) -> None:
+    found = [receive(api.workspace_id, contact_id, make_channel(api.workspace_id)).conversation_id for _ in range(3)]
+    rows("UPDATE conversations SET labels = '{Refund,refund}'")
+
+    first = api.get("conversations?label=refund&limit=2").json
+
+    assert len(first["data"]) == 2
+    assert listed(api, f"?label=refund&limit=2&cursor={first['meta']['nextCursor']}") == sorted(found)[:1]
 
 
 def test_a_list_by_label_goes_on_where_its_page_ended(api: Api, contact_id: str) -> None:

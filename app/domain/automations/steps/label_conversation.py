@@ -20,7 +20,7 @@ def begin(moment: Moment) -> Outcome:
     if conversation is None:
         return Done("The contact has no conversation.", given, code="no_channel")
     output = {"conversation_id": conversation.id}
-    if label in conversation.labels:
+    if conversation_labels.has(conversation, label):
         return Done(f"The conversation had the label '{label}' already.", given, output, run_fields=output)
     if len(conversation.labels) >= conversation_labels.MOST_LABELS:
         return Done(conversation_labels.TOO_MANY, given, output, run_fields=output, code="limit")

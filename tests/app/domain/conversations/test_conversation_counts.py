@@ -94,6 +94,16 @@ def test_the_labels_shown_are_bounded(api: Api, monkeypatch: pytest.MonkeyPatch)
     assert conversation_counts.of(api.workspace_id)["labels"] == {"b": 1, "d": 1}
 
 
+def test_labels_that_are_equal_to_a_reader_are_counted_together(api: Api) -> None:
+    contact_id = api.contact(external_id="ada")["id"]
+    for label in ("refund", "Refund", "vip"):
+        channel_id = make_channel(api.workspace_id)
+        conversation_id = receive(api.workspace_id, contact_id, channel_id).conversation_id
+        change(api, conversation_id, labels=[label])
+
+    assert conversation_counts.of(api.workspace_id)["labels"] == {"Refund": 2, "vip": 1}
+
+
 def test_a_message_that_changes_no_count_notes_nothing(api: Api) -> None:
     contact_id, channel_id = api.contact(external_id="ada")["id"], make_channel(api.workspace_id)
     receive(api.workspace_id, contact_id, channel_id)

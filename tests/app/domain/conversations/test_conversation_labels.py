@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from app.database import rows
 from app.domain.conversations import conversation_labels
 from app.errors import Invalid
+from app.models.conversations import Conversation
 from tests.cast import Api, all_of, event_bodies, one
 from tests.talks import change, close, locked, receive, recent
 
@@ -43,6 +45,45 @@ def test_labels_are_replaced_and_the_event_says_how(workspace_id: str, contact_i
         (["late", "refund"], ["late"], ["vip"]),
         ([], [], ["late", "refund"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("Refund", "refund"),
+        ("refund", "\uff32efund"),
+        ("Zoë", "ZOE\u0308"),
+        ("ΠΛΗΡΟΦΟΡΙΕΣ", "πληροφορίες"),
+        ("BİLGİ", "bilgi"),
+        ("re\u200bfund", "refund"),
+    ],
+)
+def test_what_is_equal_to_a_reader_is_one_label_as_it_was_written_first(
+    workspace_id: str, contact_id: str, channel_id: str, first: str, again: str
+) -> None:
+    receive(workspace_id, contact_id, channel_id)
+
+    label(workspace_id, contact_id, [first, again])
+    label(workspace_id, contact_id, [again])
+    label(workspace_id, contact_id, [again, "vip"])
+
+    [labels] = all_of("SELECT labels FROM conversations")
+    assert labels == sorted([first, "vip"])
+    assert [(each["added"], each["removed"]) for each in events(workspace_id)] == [([first], []), (["vip"], [])]
+    conversation = Conversation.get()
+    assert conversation_labels.has(conversation, again)
+    assert conversation_labels.without(conversation, [again]) == ["vip"]
+
+
+def test_a_conversation_that_has_a_label_in_two_spellings_loses_one_with_the_next_change(
+    workspace_id: str, contact_id: str, channel_id: str
+) -> None:
+    receive(workspace_id, contact_id, channel_id)
+    rows("UPDATE conversations SET labels = '{Refund,refund}'")
+
+    label(workspace_id, contact_id, ["Refund", "refund", "vip"])
+
+    assert all_of("SELECT labels FROM conversations") == [["Refund", "vip"]]
 
 
 def test_a_conversation_has_at_most_twenty(workspace_id: str, contact_id: str, channel_id: str) -> None:

@@ -10,6 +10,7 @@ from app.database import rows
 from app.domain import writes
 from app.domain.jobs import failed_jobs, open_failures
 from app.domain.jobs.open_failures import Cause, Preview
+from app.domain.work import parts
 from app.errors import Conflict
 from app.lib import ids, json
 from app.mailbox import serving
@@ -73,21 +74,21 @@ def test_open_failures_are_counted_by_cause_exactly(api: Api, others: Api) -> No
 
 def test_a_workspace_without_failures_has_nothing_to_settle(api: Api) -> None:
     assert seen(api) == Preview([], {}, None)
-    assert open_failures.progress_of(Job(kind="contacts.upsert")) is None
+    assert parts.progress_of(Job(kind="contacts.upsert")) is None
 
 
 @pytest.mark.parametrize("part", [1, 2, 7, 200])
 def test_all_of_a_cause_are_replayed_in_order_once_and_nothing_else(
     api: Api, others: Api, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
-    monkeypatch.setattr(open_failures, "PART", part)
-    monkeypatch.setattr(open_failures, "LOOKED_AT", 3)
+    monkeypatch.setattr(parts, "PART", part)
+    monkeypatch.setattr(parts, "LOOKED_AT", 3)
     first, other, second = fail(api, 4), fail(api, 3, "contacts.delete"), fail(api, 3)
     foreign = fail(others, 2)
 
     job = settle(api, "jobs.replay_many", kind="contacts.upsert")
 
-    assert (job.status, open_failures.progress_of(job)) == ("succeeded", open_failures.Progress(7, 7))
+    assert (job.status, parts.progress_of(job)) == ("succeeded", parts.Progress(7, 7))
     new = rows("SELECT replayed_from, status FROM jobs WHERE replayed_from IS NOT NULL ORDER BY position")
     assert new == [(old, "succeeded") for old in (*first, *second)]
     assert one("SELECT count(*) FROM contacts") == 7
@@ -134,7 +135,7 @@ def test_what_fails_after_the_preview_is_left(api: Api) -> None:
 
 
 def test_what_somebody_settled_meanwhile_is_not_touched(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_failures, "PART", 1)
+    monkeypatch.setattr(parts, "PART", 1)
     failed = fail(api, 4)
     job = begin(api, "jobs.replay_many")
     for path in (f"jobs/{failed[1]}/replay", f"jobs/{failed[2]}/replay"):
@@ -165,7 +166,7 @@ def test_it_does_not_wait_for_a_job_that_somebody_else_holds_and_comes_back_to_i
 
 
 def test_an_erasure_between_the_parts_takes_what_is_left(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_failures, "PART", 1)
+    monkeypatch.setattr(parts, "PART", 1)
     failed = fail(api, 3)
     contact_id = api.contact(email=f"{failed[2]}@shop.example")["id"]
     job = begin(api, "jobs.replay_many", failed[2])
@@ -179,7 +180,7 @@ def test_an_erasure_between_the_parts_takes_what_is_left(api: Api, monkeypatch: 
 
 
 def test_other_writes_come_between_the_parts(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_failures, "PART", 1)
+    monkeypatch.setattr(parts, "PART", 1)
     fail(api, 5)
     job = begin(api, "jobs.discard_many")
     write = accept(api.workspace_id, "contacts.upsert", {"email": "ada@example.com"})
@@ -208,10 +209,10 @@ def test_only_one_is_under_way_in_a_workspace(api: Api, others: Api) -> None:
     begin(api, "jobs.discard_many")
 
     with pytest.raises(Conflict, match="already"):
-        open_failures.refuse_second(api.workspace_id)
-    open_failures.refuse_second(others.workspace_id)
+        parts.refuse_more(api.workspace_id)
+    parts.refuse_more(others.workspace_id)
     apply(api.workspace_id)
-    open_failures.refuse_second(api.workspace_id)
+    parts.refuse_more(api.workspace_id)
 
 
 def test_a_part_reads_only_open_failures_in_the_order_of_their_index(api: Api) -> None:

@@ -422,3 +422,79 @@ def test_another_workspaces_replay_is_not_there(stranger: Person, owner: Person,
     )
     assert theirs.get(f"dashboard/replays/{replay_id}").status_code == 404
     assert theirs.post(f"dashboard/replays/{replay_id}/abort").status_code == 404
+
+
+# Discarding instead
+
+
+def test_what_the_preview_counts_is_discarded_with_a_reason_and_leads_to_the_job(
+    api: Api, owner: Person, endpoint: Endpoint
+) -> None:
+    made = make(endpoint, 3, last_error_code="dns")
+    make(endpoint, 2, "pending", last_error_code="dns")
+    address = f"dashboard/replays/new?endpoint_id={endpoint.id}&error_code=dns&status=failed&status=pending"
+    shown = owner.page(address)
+    assert "Discard 3 deliveries" in shown
+    [as_of] = re.findall(r'name="as_of" value="([^"]+)"', shown)
+    later = make(endpoint, 1, last_error_code="dns")
+    fields = {"endpoint_id": endpoint.id, "error_code": "dns", "status": ["failed", "pending"], "as_of": as_of}
+
+    refused = owner.post("dashboard/replays/discard", fields | {"reason": " "})
+    assert (refused.status_code, '<details class="confirm" name="confirm" open>' in refused.text) == (422, True)
+    answers = [
+        owner.post("dashboard/replays/discard", fields | {"reason": "It has closed.", "once": once})
+        for once in [str(uuid.uuid4())] * 2
+    ]
+
+    assert len({answer.location for answer in answers}) == 1
+    assert "Discarded 3 of 3 deliveries." in owner.page(answers[0].location)
+    assert all_of("SELECT id FROM deliveries WHERE status = 'cancelled' ORDER BY id") == made
+    assert one("SELECT status FROM deliveries WHERE id = %s", later[0]) == "failed"
+    assert one("SELECT count(*) FROM jobs WHERE kind = 'deliveries.discard'") == 1
+    assert "discarded deliveries of the workspace" in owner.page("settings/audit")
+    assert "It was discarded." in owner.page(f"dashboard/deliveries/{made[0]}")
+
+
+@pytest.mark.parametrize("wrong", [{"as_of": "x"}, {"as_of": ""}, {"status": "pending"}, {"status": "", "kind": "x"}])
+def test_a_form_that_does_not_say_what_it_is_about_discards_nothing(
+    api: Api, owner: Person, endpoint: Endpoint, wrong: dict[str, str]
+) -> None:
+    make(endpoint, 1)
+
+    answer = owner.post(
+        "dashboard/replays/discard", {**FAILED, "as_of": timestamp(clock.now()), "reason": "x", **wrong}
+    )
+
+    assert answer.status_code == 422
+    assert one("SELECT count(*) FROM jobs WHERE kind = 'deliveries.discard'") == 0
+
+
+def test_what_can_only_be_discarded_is_offered_to_whoever_may_and_to_no_one_else(
+    api: Api, owner: Person, agent: Person, support: Person, endpoint: Endpoint
+) -> None:
+    make(endpoint, 2, body=False)
+    make(endpoint, 2, "pending")
+
+    shown = owner.page("dashboard/replays/new?status=failed")
+    assert "Nothing would go out." in shown
+    assert "Discard 2 deliveries" in shown
+    assert "Discard them" not in owner.page("dashboard/replays/new?status=pending")
+    assert "Begin a visit above to discard them" in support.page("dashboard/replays/new?status=failed")
+    for person in (agent, support):
+        fields = {**FAILED, "as_of": timestamp(clock.now()), "reason": "x"}
+        assert person.post("dashboard/replays/discard", fields).status_code == 403
+    assert one("SELECT count(*) FROM jobs WHERE kind = 'deliveries.discard'") == 0
+
+
+def test_a_discard_waits_for_the_one_that_is_under_way(
+    api: Api, owner: Person, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(endpoint, 2)
+    monkeypatch.setattr("app.web.writes.wait", lambda job: job)
+    fields = {**FAILED, "as_of": timestamp(clock.now()), "reason": "x"}
+
+    owner.post("dashboard/replays/discard", fields)
+    again = owner.post("dashboard/replays/discard", fields | {"reason": "y"})
+
+    assert "already" in owner.page(again.location)
+    assert one("SELECT count(*) FROM jobs WHERE kind = 'deliveries.discard'") == 1

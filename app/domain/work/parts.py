@@ -1,0 +1,88 @@
+"""Parts: a job that settles many chosen rows, a bounded number in each transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.database import rows
+from app.domain.work import audit
+from app.domain.work.changes import Change
+from app.domain.work.exact_counts import in_time
+from app.domain.work.row_locks import lock_first
+from app.errors import Conflict
+from app.models.jobs import Job
+
+# The kinds of job that call `go_on`.
+KINDS = ("jobs.replay_many", "jobs.discard_many", "deliveries.discard")
+# The most rows that one part settles, and how many it examines to find them.
+PART, LOOKED_AT = 200, 2_000
+# The most unfinished jobs of KINDS that a workspace may ask for by API. On pages it is one.
+MOST_UNFINISHED = 5
+_UNDER_WAY = (
+    "Many failed jobs or deliveries of this workspace are being replayed or discarded already. Wait until that has "
+    "ended."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of `table` that a job settles, and the `refusal` if counting them takes too long.
+
+    `total` counts them. `following` finds the next ones after the identifier `after`: it examines `looked_at` rows and
+    returns the last one of these, their number, and the identifiers of the first `most` chosen ones, in order.
+    """
+
+    table: str
+    total: str
+    following: str
+    values: Mapping[str, Any]
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of such a job. `count`: the rows at its beginning; None before it has begun."""
+
+    count: int | None
+    done: int
+
+
+def go_on(change: Change, chosen: Rows, settle: Callable[[list[str]], int]) -> bool:
+    """Settles the next rows; returns whether they were the last.
+
+    The first part only counts them, and adds an audit entry with the number. `settle` gets the identifiers of locked
+    rows and returns how many it has settled. Raises Busy if another transaction has locked the next one.
+    """
+    if change.progress is None:
+        with in_time(chosen.refusal):
+            [(total,)] = rows(chosen.total, chosen.values)
+        audit.record(change, "workspace", change.workspace_id, {**change.payload, "count": total})
+        change.keep(count=total, done=0, after="")
+        return False
+    reached, most = change.progress["after"], {"most": PART, "looked_at": LOOKED_AT}
+    [(last, looked_at, found)] = rows(chosen.following, {**chosen.values, **most, "after": reached})
+    locked = lock_first(chosen.table, found)
+    done = settle(locked) if locked else 0
+    if len(locked) < len(found) or len(found) == PART:
+        reached, is_end = locked[-1], False
+    else:
+        reached, is_end = last or reached, looked_at < LOOKED_AT
+    change.keep(**{**change.progress, "after": reached, "done": change.progress["done"] + done})
+    return is_end
+
+
+def progress_of(job: Job) -> Progress | None:
+    """Returns the progress of a job of KINDS; None for a job of any other kind."""
+    if job.kind not in KINDS:
+        return None
+    kept = job.progress or {}
+    return Progress(kept.get("count"), kept.get("done", 0))
+
+
+def refuse_more(workspace_id: str, most: int = 1) -> None:
+    """Raises Conflict if the workspace has `most` unfinished jobs of KINDS already."""
+    of_kind = Job.kind.in_(KINDS) & Job.status.in_(["queued", "running"])
+    if Job.in_workspace(workspace_id).where(of_kind).count() >= most:
+        raise Conflict(_UNDER_WAY)
