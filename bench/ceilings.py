@@ -64,7 +64,8 @@ def cost(section: str, site: Site, title: str, plan: Plan) -> Row:
 def beside(site: Site, name: str, application: str, **settings: str) -> Iterator[int]:
     """Runs another web process with its own settings and that application. Yields its port."""
     stack, port = site.stack, free_port()
-    command = process_types()["web"].replace("app:create_app()", application)
+    command = process_types()["web"].replace("app.gunicorn", "bench.bare_gunicorn")
+    command = command.replace("app:create_app()", application)
     environment = stack.environment | {"PORT": str(port)} | settings
     process = Process(name, command, environment, stack.directory / "logs", ROOT)
     process.start()
