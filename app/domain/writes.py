@@ -50,11 +50,12 @@ def work(workspace_id: str) -> None:
 def take_up_known(limit: int = 1_000) -> int:
     """Makes up to `limit` jobs mail again whose kinds this version now knows. Returns how many.
 
-    Takes the oldest first. Then counts the jobs of unknown kinds for the metrics.
+    Takes the oldest first, and puts them before the waiting writes, which are younger. Then counts the jobs of unknown
+    kinds for the metrics.
     """
     known = rows(
-        """
-        UPDATE jobs SET due_at = now(), unknown_since = NULL WHERE id = ANY(ARRAY(
+        f"""
+        UPDATE jobs SET due_at = now(), unknown_since = NULL, position = {MAIL.first} WHERE id = ANY(ARRAY(
             SELECT id FROM jobs WHERE unknown_since IS NOT NULL AND kind = ANY(%s)
             ORDER BY unknown_since LIMIT %s FOR UPDATE SKIP LOCKED))
         RETURNING workspace_id
