@@ -96,7 +96,8 @@ def _claim(
         UPDATE {mail.table} mail
         SET leased_until = now() + %(lease_seconds)s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}
         FROM due WHERE mail.id = due.id
-        RETURNING due.drawn, {mail.xids}, due.place, extract(epoch FROM now() - due.free_at)::float, due.leased_until IS NOT NULL,
+        RETURNING due.drawn, {mail.xids},
+            due.place, extract(epoch FROM now() - due.free_at)::float, due.leased_until IS NOT NULL,
             mail.id, mail.{mail.owner}, mail.claim {"".join(f", mail.{name}" for name in mail.carries._fields)}
     """
     statement = sql.prepared(f"claim_{mail.queue.replace('-', '_')}", query)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from app import bells
 
-
 # Subtracted from the position of a row that precedes all waiting rows. No position is as high.
 FIRST = 1 << 62
 
