@@ -27,6 +27,7 @@ from bench import (
     reports,
     scaling,
     segments,
+    snapshots,
     sustained,
     waiting,
 )
@@ -57,13 +58,14 @@ SECTIONS = {
     "live": live.run,
     "moving": moving.run,
     "scaling": scaling.run,
+    "snapshot": snapshots.run,
 }
 # Sections with a small variant, which only shows whether they work.
 QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
 QUICK |= {"messages": messages.quick, "pages": pages.quick, "live": live.quick, "rates": rates.quick}
 QUICK |= {"inbound": inbound.quick, "inbox": inbox.quick, "reports": reports.quick}
 QUICK |= {"picture": pictures.quick, "segments": segments.quick}
-QUICK |= {"broadcasts": broadcasts.quick, "moving": moving.quick}
+QUICK |= {"broadcasts": broadcasts.quick, "moving": moving.quick, "snapshot": snapshots.quick}
 Run = Callable[[Site, Callable[[str], None]], list[Row]]
 COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
 COUNTS |= {"rates": rates.COUNTS, "scaling": scaling.COUNTS}

@@ -50,11 +50,12 @@ def work(workspace_id: str) -> None:
 def take_up_known(limit: int = 1_000) -> int:
     """Queues up to `limit` jobs that were set aside and whose kinds this version knows.
 
-    Takes the oldest first, rings for their workspaces and returns how many. Also updates JOBS_UNKNOWN.
+    Takes the oldest first, and puts them before the waiting writes, which are younger. Rings for their workspaces and
+    returns how many there were. Also updates JOBS_UNKNOWN.
     """
     known = rows(
-        """
-        UPDATE jobs SET due_at = now(), unknown_since = NULL WHERE id = ANY(ARRAY(
+        f"""
+        UPDATE jobs SET due_at = now(), unknown_since = NULL, position = {MAIL.first} WHERE id = ANY(ARRAY(
             SELECT id FROM jobs WHERE unknown_since IS NOT NULL AND kind = ANY(%s)
             ORDER BY unknown_since LIMIT %s FOR UPDATE SKIP LOCKED))
         RETURNING workspace_id

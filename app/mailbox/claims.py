@@ -8,6 +8,7 @@ import structlog
 
 from app import sql
 from app.database import rows, transaction
+from app.mailbox import marks
 from app.mailbox.mail import Claimed, Mail
 
 log = structlog.get_logger(__name__)
@@ -30,16 +31,19 @@ def claim(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Cl
     return _claim(mail, _SHARED, rooms, lease_seconds)
 
 
-def claim_exclusive(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> tuple[list[str], list[Claimed]]:
+def claim_exclusive(
+    mail: Mail, rooms: Mapping[str, int], lease_seconds: float, starts: Mapping[str, int] | None = None
+) -> tuple[list[str], list[Claimed]]:
     """Like `claim`, for exclusive mail. Also returns the owners whose mailboxes it looked into.
 
-    Leaves out the mailboxes that another worker has locked.
+    Leaves out the mailboxes that another worker has locked. `starts`: the marks from which to read, taken after a query
+    for the heads of the mailboxes; if None, reads from the beginning.
     """
     with transaction():
         # Locks in a statement of its own, so that the next one sees everything that earlier workers have committed.
         locked = _lock_mailboxes(mail, rooms)
         room_of = {owner: rooms[owner] for owner in locked}
-        return locked, _claim(mail, _ORDERED, room_of, lease_seconds) if locked else []
+        return locked, _claim(mail, _ORDERED, room_of, lease_seconds, starts) if locked else []
 
 
 def holding(mail: Mail, batch: Sequence[Claimed]) -> bool:
@@ -76,21 +80,33 @@ def _turn(mail: Mail, owner: str) -> str:
     return f"{mail.table}:{owner}"
 
 
-def _claim(mail: Mail, chosen: str, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:
+def _claim(
+    mail: Mail,
+    chosen: str,
+    rooms: Mapping[str, int],
+    lease_seconds: float,
+    starts: Mapping[str, int] | None = None,
+) -> list[Claimed]:
     # Materialized: otherwise the planner may search again for each row that it joins, and would find the next rows.
     query = f"""
         WITH due AS MATERIALIZED (
-            SELECT found.* FROM unnest(%(owners)s::text[], %(rooms)s::int[]) AS box(owner, room)
+            SELECT {mail.drawn} AS drawn, found.*
+            FROM unnest(%(owners)s::text[], %(rooms)s::int[], %(starts)s::bigint[]) AS box(owner, room, start)
             CROSS JOIN LATERAL ({chosen.format(mail=mail)}) AS found)
         UPDATE {mail.table} mail
         SET leased_until = now() + %(lease_seconds)s * interval '1 second', claim = mail.claim + 1 {mail.on_claim}
         FROM due WHERE mail.id = due.id
-        RETURNING due.place, extract(epoch FROM now() - due.free_at)::float, due.leased_until IS NOT NULL,
+        RETURNING due.drawn, {mail.xids},
+            due.place, extract(epoch FROM now() - due.free_at)::float, due.leased_until IS NOT NULL,
             mail.id, mail.{mail.owner}, mail.claim {"".join(f", mail.{name}" for name in mail.carries._fields)}
     """
     statement = sql.prepared(f"claim_{mail.queue.replace('-', '_')}", query)
     values = {"owners": sql.array(rooms), "rooms": sql.array(rooms.values()), "lease_seconds": lease_seconds}
-    taken = sorted(rows(statement, values), key=lambda row: row[0])
+    values["starts"] = sql.array((starts or {}).get(owner, marks.LOWEST) for owner in rooms)
+    found = rows(statement, values)
+    if found and found[0][0] is not None:
+        marks.of(mail).settle(*found[0][:3])
+    taken = sorted((row[3:] for row in found), key=lambda row: row[0])
     if ended := sum(is_suspect for _, _, is_suspect, *_ in taken):
         log.warning("mailbox.leases_ended", table=mail.table, rows=ended)
     return [
@@ -122,7 +138,7 @@ _ORDERED = """
             SELECT mail.id, mail.leased_until, mail.due_at, greatest(mail.due_at, mail.leased_until) AS free_at,
                 mail.{mail.order} AS place, {mail.alone} AS is_alone
             FROM {mail.table} mail
-            WHERE mail.{mail.owner} = box.owner AND mail.due_at IS NOT NULL AND {mail.guard}
+            WHERE mail.{mail.owner} = box.owner AND {mail.is_ahead} AND mail.due_at IS NOT NULL AND {mail.guard}
             ORDER BY mail.{mail.order} LIMIT box.room) AS first
         WINDOW up_to_it AS (ORDER BY place ROWS UNBOUNDED PRECEDING)) AS head
     WHERE is_due AND is_leased IS NOT TRUE AND (number = 1 OR NOT is_past)

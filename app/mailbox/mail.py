@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from app import bells
 
+# Subtracted from the position of a row that precedes all waiting rows. No position is as high.
+FIRST = 1 << 62
+
 
 class Nothing(NamedTuple):
     """No further columns."""
@@ -35,6 +38,9 @@ class Mail:
     # For exclusive mail: whether rows may move before others, so that a leased row blocks only the rows behind it. Two
     # workers can then have leases in a mailbox, so each must work in a transaction that is `holding` its batch.
     is_overtaken: bool = False
+    # The sequence of `position`, if the mail is ordered by it and keeps the rules of `marks.py`. Queries then skip
+    # finished rows.
+    sequence: str = ""
     on_claim: str = ""  # further SQL assignments that a claim makes
     carries: type[NamedTuple] = Nothing  # the further columns that a claim returns
 
@@ -42,6 +48,39 @@ class Mail:
     def is_free(self) -> str:
         """The SQL condition that no worker has the row."""
         return "(mail.leased_until > now()) IS NOT TRUE"
+
+    @property
+    def first(self) -> str:
+        """The SQL expression for the row's new position if it shall precede all waiting rows: a negative one."""
+        return f"position - CASE WHEN position > 0 THEN {FIRST} ELSE 0 END"
+
+    @property
+    def drawn(self) -> str:
+        """The SQL expression for the last position drawn; null if the transaction already has an xid."""
+        last = f"SELECT last_value FROM {self.sequence} WHERE pg_current_xact_id_if_assigned() IS NULL"
+        return f"({last})" if self.sequence else "NULL::bigint"
+
+    @property
+    def xids(self) -> str:
+        """The SQL expressions for the transaction's xid, and the xid below which all have ended."""
+        ended = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
+        return f"pg_current_xact_id()::text::bigint, {ended}" if self.sequence else "NULL, NULL"
+
+    @property
+    def is_ahead(self) -> str:
+        """The SQL condition that the row is not below the mark, `box.start`."""
+        return f"mail.{self.order} >= box.start" if self.sequence else "true"
+
+    @property
+    def spans(self) -> str:
+        """The SQL table of the positions that mail can have: negative ones, and those from `box.start` on."""
+        values = f"({-FIRST}, -1), (greatest(box.start, 0), {FIRST})" if self.sequence else "(0, 0)"
+        return f"(VALUES {values}) AS span(low, high)"
+
+    @property
+    def is_in_span(self) -> str:
+        """The SQL condition that the row is in the present row of `spans`."""
+        return f"mail.{self.order} BETWEEN span.low AND span.high" if self.sequence else "true"
 
     @property
     def blocked(self) -> str:

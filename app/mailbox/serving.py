@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from app.database import DatabaseAway, rows
+from app.mailbox import marks
 from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive
 from app.mailbox.findings import may_have_more
 from app.mailbox.mail import Claimed, Mail, hear, ring, ring_again
@@ -97,7 +98,8 @@ def _take(mail: Mail, owner: str, room: int) -> list[Claimed]:
         return []
     hear(mail, owner)
     while is_free or _is_head_free(mail, owner):
-        locked, batch = claim_exclusive(mail, {owner: room}, LEASE_SECONDS)
+        starts = marks.of(mail).look([owner]).starts
+        locked, batch = claim_exclusive(mail, {owner: room}, LEASE_SECONDS, starts)
         if batch or not locked:
             return batch
         # Look again: a worker that we locked out has left, and the mail that it was rung for must not stay behind.
@@ -125,15 +127,24 @@ def _is_head_free(mail: Mail, owner: str) -> bool | None:
 
 def _heads(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
     """How many seconds the first row of each non-empty mailbox has been due; -1 if not claimable."""
+    if not owners:
+        return {}
     query = f"""
-        SELECT box.owner, head.waited FROM unnest(%s::text[]) AS box(owner) CROSS JOIN LATERAL (
-            SELECT CASE WHEN mail.due_at <= now() AND {mail.is_free} THEN extract(epoch FROM now() - mail.due_at)::float
+        SELECT box.owner, head.place, head.waited FROM unnest(%s::text[], %s::bigint[]) AS box(owner, start)
+        CROSS JOIN LATERAL {mail.spans}
+        CROSS JOIN LATERAL (
+            SELECT mail.{mail.order} AS place,
+                CASE WHEN mail.due_at <= now() AND {mail.is_free} THEN extract(epoch FROM now() - mail.due_at)::float
                 ELSE -1 END AS waited
             FROM {mail.table} mail
-            WHERE mail.{mail.owner} = box.owner AND mail.due_at IS NOT NULL AND {mail.guard}
+            WHERE mail.{mail.owner} = box.owner AND {mail.is_in_span} AND mail.due_at IS NOT NULL AND {mail.guard}
             ORDER BY mail.{mail.order} LIMIT 1) AS head
+        ORDER BY head.place DESC -- of an owner's two rows, the lower one counts
     """
-    return dict(rows(query, (list(owners),))) if owners else {}
+    look = marks.of(mail).look(owners)
+    heads = rows(query, (list(look.starts), list(look.starts.values())))
+    marks.of(mail).note(look, {owner: place for owner, place, _ in heads})
+    return {owner: waited for owner, _, waited in heads}
 
 
 def _release_after_failure(mail: Mail, batch: Sequence[Claimed]) -> None:

@@ -129,6 +129,7 @@ MAIL = Mail(
     on_claim=", status = 'running', started_at = coalesce(mail.started_at, now())",
     alone=f"kind IN ({', '.join(repr(name) for name, kind in KINDS.items() if kind.is_long)})",
     is_overtaken=True,
+    sequence="jobs_position",
 )
 # The most writes, of all workspaces together, that may be accepted after a part of bulk work and still be applied
 # before its next part. Without a limit, the bulk work of a workspace that writes without pause would never end.
@@ -262,8 +263,8 @@ def unknown(limit: int = 10_000) -> dict[str, int]:
 
 # Negative positions keep the order of such writes among themselves. A write that waits behind another about the same
 # resource keeps its place: the write that creates or continues a broadcast, say, was requested before.
-_COME_FIRST = """
-    UPDATE jobs SET position = position - (1::bigint << 62)
+_COME_FIRST = f"""
+    UPDATE jobs SET position = {MAIL.first}
     WHERE id = %s AND NOT EXISTS (
         SELECT FROM jobs other
         WHERE other.workspace_id = %s AND other.resource_id = %s AND other.due_at IS NOT NULL AND other.id <> %s)
