@@ -1186,7 +1186,8 @@ CREATE TRIGGER count_new AFTER INSERT ON conversations FOR EACH ROW EXECUTE FUNC
 -- False for most changes: a message that is not the first to wait for an answer, the conversation's pace.
 CREATE TRIGGER count_changed AFTER UPDATE ON conversations FOR EACH ROW
     WHEN ((OLD.status, OLD.assignee_id, OLD.snoozed_until IS NULL, OLD.waiting_since IS NULL, OLD.labels)
-        IS DISTINCT FROM (NEW.status, NEW.assignee_id, NEW.snoozed_until IS NULL, NEW.waiting_since IS NULL, NEW.labels))
+        IS DISTINCT FROM
+            (NEW.status, NEW.assignee_id, NEW.snoozed_until IS NULL, NEW.waiting_since IS NULL, NEW.labels))
     EXECUTE FUNCTION count_conversation();
 
 -- When conversations began, were closed and were opened again, until that is counted. `labels` and `assignee_id`: as
