@@ -29,7 +29,7 @@ class Bound:
     unit: str
 
     def reached(self) -> None:
-        """Counts in the metrics that somebody has reached the bound."""
+        """Increments the metric that counts how often the bound is reached."""
         metrics.BOUNDS_REACHED.labels(self.name).inc()
 
 
@@ -170,7 +170,7 @@ def reading_import(workspace_id: str) -> Iterator[None]:
 
 @contextmanager
 def _both(of_workspaces: Places, of_all: Places, workspace_id: str) -> Iterator[bool]:
-    """Takes a place of each. Yields False if either has none free."""
+    """Takes a place of both bounds for the block. Yields False if either has none free."""
     has_one = of_workspaces.take(workspace_id)
     has_both = has_one and of_all.take(None)
     try:
@@ -219,10 +219,10 @@ COMPUTING_PER_DEFINITION = Bound(
 COMPUTING_PER_IMPORT = Bound(
     "computing_per_import", 3_000_000, "elements and characters that are looked at to import an automation"
 )
-# Without it, five automations that each start all five would begin twelve million runs, ten levels deep.
+# Without this bound, five automations that each start all five would begin twelve million runs, ten levels deep.
 RUNS_OF_CHAIN = Bound("runs_of_chain", 1_000, "runs of a contact that follow from one cause")
-# One of the four threads. A second one would halve the speed of both, and all others would wait longer for the
-# interpreter.
+# Only one of the process's four threads: a second heavy one would halve the speed of both, and make all others wait
+# longer for the interpreter.
 RUNS_HEAVY = Bound(
     "runs_heavy", 1, "threads of an `automations` process for workspaces whose runs or broadcasts compute for long"
 )
@@ -238,7 +238,7 @@ PAGES_PER_WORKSPACE = Bound("pages_per_workspace", 12, "pages of a workspace und
 PAGES_PER_SESSION = Bound("pages_per_session", 1_200, "pages a minute")
 PAGES = Places(PAGES_PER_WORKSPACE)
 
-# Slow clients, in each `web` process. Half of its 16 threads never wait for a large body.
+# Bounds on slow clients, in each `web` process. Half of its 16 threads never wait for a large body.
 WEB_CONNECTIONS = Bound("web_connections", 1_000, "connections")
 WEB_UNFINISHED_PER_ADDRESS = Bound("web_unfinished_per_address", 100, "requests that have not arrived")
 WEB_UNFINISHED = Bound("web_unfinished", 500, "requests that have not arrived")

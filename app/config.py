@@ -1,4 +1,4 @@
-"""Settings: validated, typed, and read once. No other module reads the environment."""
+"""Settings: validated, typed, and read once. No other module reads them from the environment."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _database(text: str) -> str:
     try:
         # The address may name several hosts, each with a port.
         ports = parse_dsn(text).get("port", "")
-    except ProgrammingError as error:  # its message may contain the password
+    except ProgrammingError as error:  # the message of the error may contain the password
         raise ValueError("it cannot be read as an address of PostgreSQL") from error
     if not re.fullmatch("[0-9,]*", ports):
         raise ValueError("its port must be a number")
@@ -73,7 +73,7 @@ def _check_rabbitmq(server: str) -> None:
     _check_port(urlsplit(server))
     try:
         pika.URLParameters(server)
-    except Exception as error:  # its message may contain a password
+    except Exception as error:  # the message of the error may contain a password
         raise ValueError("its options (behind the question mark) cannot be read") from error
 
 
@@ -123,7 +123,7 @@ def _mail_from(text: str) -> str:
 def _check_port(parts: SplitResult) -> None:
     try:
         _ = parts.port
-    except ValueError as error:  # its message may contain a password
+    except ValueError as error:  # the message of the error may contain a password
         raise ValueError("its port must be a number from 0 to 65535") from error
 
 
@@ -195,7 +195,7 @@ def _keys(text: str) -> tuple[bytes, ...]:
 def _setting(
     name: str, parse: Callable[[str], Any], default: str | Callable[[Mapping[str, Any]], str] | None = None
 ) -> Any:
-    """Declares a setting. A callable `default` gets the settings before it; None: it is required."""
+    """Declares a setting, required if `default` is None. A callable gets the settings above it."""
     return field(metadata={"name": name, "parse": parse, "default": default})
 
 
@@ -295,7 +295,10 @@ def manager() -> str | None:
 
 
 def _is_safe(base: str, allowed: Sequence[Network]) -> bool:
-    """Whether the provider uses TLS or may be in a network of ours. A name is checked when dialled."""
+    """Whether the provider's address uses TLS, or its host may be in an `allowed` network.
+
+    For a host name, the answer is yes if there is such a network: its IP address is checked when it is dialled.
+    """
     if base.startswith("https://"):
         return True
     try:

@@ -1,4 +1,4 @@
-"""Bellhop's expected errors. Each has the slug of its problem; only edges know status codes."""
+"""Bellhop's expected errors. Each has the slug of its problem; `app/problems.py` has the status codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_FAULTS = 100
 
 
 class BellhopError(Exception):
-    """Any refusal that is expected. `slug` names an entry of the table of problems.
+    """An expected refusal of a request. `slug` names an entry of the table of problems.
 
     `detail` is a sentence for the caller: the given one, else the default of the class, else the default of the
     problem.
@@ -85,9 +85,9 @@ class IdempotencyKeyReused(BellhopError):
 
 
 class Throttled(BellhopError):
-    """Something was done too often.
+    """The caller did something too often, and may repeat it in `retry_after_seconds`.
 
-    It may be repeated in `retry_after_seconds`; `when` is that time in words.
+    `when` is that time in words.
     """
 
     slug = "rate-limited"
@@ -112,7 +112,7 @@ class TooManyPages(Throttled):
 
 
 class TooMuchStored(Throttled):
-    """Files of too many bytes were sent within an hour."""
+    """The files that were sent within an hour have too many bytes in total."""
 
     def __init__(self, retry_after_seconds: int) -> None:
         when = f"{math.ceil(retry_after_seconds / 60)} min"

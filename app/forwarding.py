@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app import presence
 
-# The process reports the median of this many requests, because anybody can send a false header in some of them.
+# The process reports the median of this many requests, because anybody can send some with a false header.
 LOOKED_AT = 20
 
 _numbers: list[int] = []

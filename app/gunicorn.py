@@ -25,7 +25,7 @@ bind = f"[{host}]:{configured.port}" if ":" in host else f"{host}:{configured.po
 
 
 def _directory() -> str:
-    """Creates a directory that stays locked while this process or a child lives.
+    """Creates a directory for metrics, which stays locked while this process or a child lives.
 
     Removes the directories of processes that have died.
     """
@@ -49,7 +49,7 @@ def _lock(directory: str | Path) -> None:
 # before prometheus_client is imported, so the functions below import it only when they are called.
 figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = _directory()
 
-# gunicorn also reads WEB_CONCURRENCY itself, before this file, and would start no worker for 0.
+# Set here because gunicorn, which reads WEB_CONCURRENCY itself before this file, would start no worker for 0.
 workers = configured.web_concurrency
 worker_class = PatientWorker
 threads = 16

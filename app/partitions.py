@@ -68,7 +68,7 @@ class Partitioned:
         ]
 
     def expired(self, at: datetime) -> str:
-        """Returns the lowest identifier to keep. Everything below it is past its retention, and counted."""
+        """Returns the lowest identifier to keep. All rows below are expired, and counted by `meter`."""
         counted = rows("SELECT counted_until FROM usage_progress WHERE meter = %s", (self.meter,))
         return ids.bound(self.prefix, min([at - self.kept_days(settings()) * _DAY, *(until for (until,) in counted)]))
 
@@ -84,7 +84,7 @@ class Piece:
 
 _UNFINISHED_JOB = "due_at IS NOT NULL OR unknown_since IS NOT NULL"
 RUN_STEPS = Partitioned("run_steps", "id", "stp", 30, 2, lambda settings: settings.history_retention_days)
-# Claims read every piece of deliveries, so the pieces are wide. Bodies are most of the volume, so events have daily
+# Claims read every piece of deliveries, so there should be few. Bodies are most of the volume, so events have daily
 # pieces. Attempts have the same pieces as their deliveries, and are dropped before them.
 TABLES = (
     Partitioned(

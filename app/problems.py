@@ -130,7 +130,8 @@ def problem_document(
 ) -> dict[str, Any]:
     """Returns the problem document of `slug`, with a `traceId` if one is given.
 
-    Raises KeyError if unknown. `detail` replaces the default text. `extensions` never replace a standard member.
+    `detail` replaces the default text. `extensions` never replace a standard member. Raises KeyError for an unknown
+    slug.
     """
     problem = PROBLEMS[slug]
     document: dict[str, Any] = {

@@ -51,12 +51,12 @@ def typing(
 
 
 def looking(workspace_id: str, conversation_id: str, author: dict[str, str], until: datetime) -> None:
-    """Shows the members that the author (`type` and `id`) looks at the conversation.
+    """Shows the members that the author (`type` and `id`) is viewing the conversation.
 
     Never waits long, never raises.
     """
     data = {"conversation_id": conversation_id, "author": author, "until": timestamp(until)}
-    # These members make it an ordinary presence too, for clients that only want to know who is online.
+    # With these fields, the sign also serves clients that only want to know who is online.
     there = {"member_ids": [author["id"]] if author["type"] == "member" else [], "online": True}
     show(Sign("presence", workspace_id, author["type"], author["id"], data | there))
 

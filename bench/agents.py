@@ -1,7 +1,7 @@
 """Agents at their inboxes: each opens a conversation or a list, reads it, and opens the next.
 
 `python -m bench.agents '<plan>'` runs them in a process of its own, until a line comes on its standard input. Then it
-prints the seconds of each request, by what was requested, as JSON.
+prints the seconds of each request, by the kind of request, as JSON.
 """
 
 import json
@@ -42,7 +42,7 @@ class Plan:
 class Agent(threading.Thread):
     """One agent with a connection for clicks and one for counts.
 
-    `asked`: the seconds of each request, by what was requested.
+    `asked`: the seconds of each request, by the kind of request.
     """
 
     def __init__(self, plan: Plan, number: int, ended: threading.Event) -> None:

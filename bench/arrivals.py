@@ -22,7 +22,7 @@ class Arrivals:
         self._news = threading.Event()
 
     def note(self, received: Received) -> None:
-        """Records a delivery, unless its contact has had one."""
+        """Records the delivery's time of arrival, unless its contact has had one."""
         number = number_in(received.body)
         if number is None or number in self.at:
             return

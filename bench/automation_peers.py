@@ -1,4 +1,4 @@
-"""The peers of the benchmark of runs, on a database of the service's own PostgreSQL."""
+"""The peers of the runs benchmark. They use another database on the service's PostgreSQL server."""
 
 import subprocess
 import time

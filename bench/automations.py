@@ -1,8 +1,9 @@
 """Runs of automations: their rate compared with peers, their latency, a burst, and waiting runs.
 
-A run takes five steps, each of which changes the contact's row. Ours go the whole way: claim, steps, log, counts, and
-the events of an endpoint that gets them all. One peer makes five updates in five transactions with psycopg2 and nothing
-else, with as many connections as an `automations` process has threads. The other takes five durable steps of DBOS.
+A run takes five steps, each of which changes the contact's row. Our runs include everything: claim, steps, log, counts,
+and events for an endpoint that gets all of them. One peer makes five updates in five transactions with psycopg2 and
+nothing else, with as many connections as an `automations` process has threads. The other takes five durable steps of
+DBOS.
 Targets: 60 % of the rate of the first and ten times that of the second, at most 2 statements and 2.5 ms of CPU for a
 run. `bench/starts.py` and `bench/sleepers.py` have the other targets.
 """
@@ -99,7 +100,10 @@ class Ours:
         self._seeds.close()
 
     def _seed(self, number: int) -> None:
-        """Creates runs, and returns when they are due, so that no process finds them earlier."""
+        """Creates runs that are all due at one time, and waits for that time.
+
+        So no process finds some of them earlier.
+        """
         due = time.time() + number / SEEDED_A_SECOND + 2
         for workspace, automation in self._made:
             contacts = self._seeds.ask(contacts=workspace, number=number // WORKSPACES)

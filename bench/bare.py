@@ -1,4 +1,4 @@
-"""The minimum that Flask and psycopg2 need: the peer for writes and for reads of a contact."""
+"""A bare Flask view with psycopg2: the peer for accepting writes and for reading a contact."""
 
 import json
 import os

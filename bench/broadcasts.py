@@ -161,9 +161,9 @@ def _paced(site: Site, size: Size, provider: Provider, channel_id: str) -> list[
 
 
 def _watch(site: Site, provider: Provider, seconds: int) -> tuple[int, list[Row]]:
-    """Returns how many contacts a broadcast reaches in that time.
+    """Returns how many contacts a broadcast reaches in `seconds`, and rows about the bytes written.
 
-    Also returns the bytes written for each of them, counted once all have been chosen.
+    The bytes, per contact, are counted after all contacts have been chosen.
     """
     caller, before = Caller(site.stack.base_url, site.workspace, site.token), provider.count()
     broadcast_id = _send(caller, REGULAR)

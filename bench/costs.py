@@ -53,9 +53,9 @@ def written(site: Site) -> tuple[int, int]:
 
 
 def _cpu_seconds(site: Site) -> dict[str, float]:
-    """Returns user and system time so far, with all children, even ended ones.
+    """Returns the user and system seconds of each process type so far, including ended children.
 
-    Finds the stack among the child processes of this one.
+    The stack's processes are child processes of this one.
     """
     kinds = {pid: kind for kind in TYPES for pid in site.stack.processes.pids(kind)}
     found: dict[str, float] = defaultdict(float)

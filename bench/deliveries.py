@@ -34,7 +34,7 @@ Contender = Ours | Rival
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """Runs rounds with all contenders in each, then counts statements.
+    """Runs rounds, then counts our statements.
 
     Each round has all contenders, so that other load affects them alike.
     """

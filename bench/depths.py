@@ -1,7 +1,8 @@
 """What the signals of a backlog cost PostgreSQL: `python -m bench.depths` prints a line per size.
 
 Fills its own server with jobs of few workspaces, deliveries of many endpoints, and arrivals that each have another
-sender. Then it measures the blocks and milliseconds of one call of each kind, and how many calls count everything.
+sender. Then it measures the blocks and milliseconds that one call of each signal takes, and how many calls cover
+everything.
 """
 
 import os
@@ -25,7 +26,7 @@ from tests.stack.postgres import Postgres
 
 SIZES = (10_000, 100_000, 1_000_000)
 _DUE = "now() - interval '1 hour' + n * interval '1 ms'"
-# Leaves out finished rows: they would only make the tables larger, because no look reads them.
+# Leaves out finished rows: they would only make the tables larger, because the signals never read them.
 FILL = {
     jobs.MAIL: f"""
         INSERT INTO jobs (id, workspace_id, kind, trace_id, due_at)

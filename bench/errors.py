@@ -2,4 +2,4 @@
 
 
 class BenchError(Exception):
-    """The figures of the run would mean nothing. The message says why, for people."""
+    """The figures of the run would mean nothing. The message tells people why."""

@@ -1,8 +1,8 @@
 """Listeners of live updates, in a process of their own: what each heard, and how late.
 
 `python -m bench.listeners PORT COOKIES COUNT WORKSPACE…` spreads COUNT listeners over the cookies (one per line), the
-workspaces, and addresses of this machine. It prints a line when all know their place. For each line on its standard
-input, it prints what was heard since the last one, as JSON.
+workspaces, and addresses of this machine. It prints a line once all have received a place. For each line on its
+standard input, it prints a report of what each listener heard, as JSON.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import uvloop
 TEXT = re.compile(rb'"text":"(\d+) ([\d.]+)"')
 PLACE = re.compile(rb"^id: (.+)$", re.MULTILINE)
 RETRY_SECONDS = 0.2
-ADDRESSES = 20  # an address may have a thousand streams
+ADDRESSES = 20  # each may have up to 1,000 streams
 
 
 class Listener(asyncio.Protocol):

@@ -30,7 +30,7 @@ LISTENERS, WORKSPACES, PER_SECOND, SECONDS = 2_000, 100, 200, 15
 PER_SECOND_TO_ALL = 10
 IDLE_WRITES, IDLE_PAUSE_SECONDS, IDLE_SECONDS = 100, 0.07, 10
 EMAIL = "bench@example.com"
-# So many that no member has more streams than allowed.
+# So many that no member has more streams than one may have.
 ACCOUNTS = 200
 MOST_SECONDS = 60
 Tell = Callable[[str], None]
@@ -44,7 +44,7 @@ class Ears:
         self.opened_seconds = float(self._read()["seconds"])
 
     def report(self) -> list[dict[str, Any]]:
-        """Returns what each listener has heard in all, and how late since the last report."""
+        """Returns how much each listener has heard in all, and the delays since the last report."""
         assert self._process.stdin
         self._process.stdin.write("\n")
         self._process.stdin.flush()

@@ -100,7 +100,7 @@ class Clients:
             client.result()
 
     def hold(self) -> None:
-        """Holds the clients back until `go_on`. Returns when no request is under way."""
+        """Holds the clients back until `go_on`. Returns when no request is in flight."""
         self._may_write.clear()
         wait_until(lambda: self._under_way == 0, 30, "no request is under way")
 

@@ -19,7 +19,7 @@ ORIGIN = "https://shop.example"
 # A visitor may send 120 requests a minute.
 VISITORS, PAUSE_SECONDS = 5, 0.2
 PATIENCE_SECONDS = 30
-# Each question gets an answer of its own, because the same text is not sent more than 20 times.
+# Each question gets a different answer, because the service does not send one text more than 20 times.
 ANSWERING = {
     "triggers": [{"event": "message.received"}],
     "steps": [{"id": "answer", "kind": "send_message", "text": "About: {{ trigger.event.data.message.text }}"}],

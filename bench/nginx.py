@@ -56,7 +56,7 @@ class Nginx:
         self._status_url = f"http://127.0.0.1:{status_port}/"
 
     def requests(self) -> int:
-        """Returns how many requests it has answered, including those for this status."""
+        """Returns how many requests nginx has answered, including those of this method."""
         with urllib.request.urlopen(self._status_url, timeout=5) as answer:
             return int(answer.read().split()[9])
 

@@ -78,7 +78,7 @@ class Ours:
 
     def _seed(self, number: int) -> None:
         self._mail.seed(self._workspaces, number)
-        # Autovacuum would have done this if they had been created over a day.
+        # Autovacuum would have done this if the rows had been created over a day.
         self._site.query("ANALYZE events, deliveries, attempts")
 
     def _ring(self) -> None:

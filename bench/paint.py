@@ -14,7 +14,7 @@ from bench.sites import Site
 
 MOST_MEDIAN_MS = 300
 LOADED = 30
-# When its first content was visible, and when the page was complete, in milliseconds after the request.
+# When the page's first content was visible, and when the page was complete, in milliseconds after the request.
 PAINTED = """() => new Promise((resolve) => {
     const done = () => resolve([
         performance.getEntriesByName("first-contentful-paint")[0].startTime,

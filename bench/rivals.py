@@ -1,4 +1,4 @@
-"""The peers of the benchmark of deliveries: installed on first use, fed, and run.
+"""The peers of the deliveries benchmark: installed on first use, fed, and run.
 
 They run with the service's own servers.
 """

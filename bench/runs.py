@@ -16,7 +16,7 @@ SHORTEST_LOOK_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class Run:
-    """The time that one run took. `spent`: CPU seconds by process type."""
+    """A run: its number of deliveries, and its duration. `spent`: CPU seconds by process type."""
 
     deliveries: int
     seconds: float

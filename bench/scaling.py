@@ -1,8 +1,8 @@
 """What a second process of a type adds, for deliveries and for writes of many workspaces.
 
-It does the same work on the same cores. PostgreSQL, Redis and the receiver share the cores with the processes, so the
-rows say how many cores were busy. If two processes keep all cores busy, further processes need further cores, and each
-further core adds what a core does here.
+One process and two do the same work on the same cores. PostgreSQL, Redis and the receiver share the cores with the
+processes, so the rows say how many cores were busy. If two processes keep all cores busy, more processes need more
+cores, and each added core adds as much as a core does here.
 """
 
 import time

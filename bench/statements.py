@@ -1,4 +1,4 @@
-"""SQL statements, counted in the server's log, which has all of them."""
+"""SQL statements: counts them in the server's log."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Visits to pages by somebody at a browser: how long a page takes, and how many statements."""
+"""Page visits as by a browser: how long each page takes, and how many statements."""
 
 import gzip
 import re

@@ -22,8 +22,8 @@ Ring = Callable[[Collection[str]], int | None]
 class Overdue:
     """A pass over the mailboxes of one kind of mail. Each call continues where the last one stopped.
 
-    `ring` is called with the owners of overdue mail, and may return for how many it did something. If None, the mail's
-    bell rings for each owner. `signal` is told the ages of the mail that the pass has seen.
+    `ring` is called with the owners of overdue mail; it may return how many of them it served. If `ring` is None, the
+    mail's bell rings for each owner. `signal` shows the ages of the mail that the pass has seen.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ N = TypeVar("N", int, float)
 
 
 class Signal:
-    """The signals of one kind of mail, or of the two kinds in one table."""
+    """The signals of one table's mail, which is of one kind or two."""
 
     def __init__(self, mail: Mail) -> None:
         self.mail = mail
@@ -38,7 +38,10 @@ class Signal:
         self._show_waiting({})
 
     def tell_oldest(self, seconds: Mapping[str, float], *, is_part: bool) -> None:
-        """Shows the ages. If they cover only part of the mail, shows only those above what is shown."""
+        """Shows the age, in seconds, of the oldest mail of each kind.
+
+        `is_part`: the ages cover only part of the mail, so they replace only lower ones.
+        """
         self.is_at_rest = False
         self._show_oldest(_highest(seconds, self.oldest_seconds) if is_part else seconds)
 
@@ -95,7 +98,7 @@ class Signals:
         return 0
 
     def sample(self) -> int:
-        """Records all signals for the pages. Returns for how many kinds mail waits."""
+        """Records all signals for the pages. Returns how many kinds have mail that waits."""
         return queues.note(
             queues.Queue(queues.NAMES[kind], waiting, signal.oldest_seconds[kind])
             for signal in self._signals.values()

@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Pass:
-    """A task that the scheduler repeats. If it fails, the next one still runs.
+    """A task that the scheduler repeats. If a pass fails, the next one still runs.
 
     `condition`: SQL that holds while there may be something to do. Otherwise, `rest` is called instead of `make`.
     """
@@ -61,7 +61,7 @@ class Pass:
     condition: str = "true"
     rest: Callable[[], object] = lambda: None
     due: float = field(default=0.0)
-    # What came of the last run.
+    # The outcome of the last run.
     made_at: datetime | None = field(default=None)
     seconds: float = field(default=0.0)
     found: int = field(default=0)
@@ -188,7 +188,7 @@ class Timetable:
     def _holding(self) -> set[str]:
         """Returns the conditions that hold.
 
-        Most passes have nothing to do, and one statement finds out for all of them.
+        One statement checks all conditions, because most passes have nothing to do.
         """
         conditions = sorted({each.condition for each in self.passes})
         try:

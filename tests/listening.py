@@ -56,8 +56,7 @@ class Ear:
         headers = {"Host": "bellhop.test", **self.headers, **({"Last-Event-ID": self.place} if self.place else {})}
         lines = [f"{method} {self.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
         self._socket.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
-        while b"\r\n\r\n" not in self._left and not self.is_over:
-            self._receive()
+        until(lambda: b"\r\n\r\n" in self._left or self.is_over or self._receive(), 60)
         head, _, self._left = self._left.partition(b"\r\n\r\n")
         first, *rest = head.decode().split("\r\n")
         self.status = int(first.split(" ")[1])

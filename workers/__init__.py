@@ -1,4 +1,4 @@
-"""The worker processes: a file with the actors of each.
+"""The worker processes: a module for each, which declares its actors.
 
-A bell says where to look; the domain does the work.
+A bell names the mailboxes to look into; the domain does the work.
 """

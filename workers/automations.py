@@ -1,6 +1,7 @@
 """The `automations` process: executes runs, sends their requests, and works on broadcasts.
 
-It also wakes them when their time comes. Its queues are `runs`, `run-requests` and `broadcasts`.
+It also wakes runs, requests and broadcasts that wait, when their time comes. Its queues are `runs`, `run-requests` and
+`broadcasts`.
 """
 
 from __future__ import annotations

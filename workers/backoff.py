@@ -17,8 +17,8 @@ class Faults:
     def pause(self) -> float:
         """Notes that a fault happened now. Returns how many seconds to wait.
 
-        Half a second at first, then as long as the faults have gone on, up to half a minute, so that pauses double. A
-        fault that comes more than a minute after the last one starts anew.
+        The first pause is FIRST_PAUSE_SECONDS. Later ones are as long as the faults have gone on, so that pauses
+        double, up to LONGEST_PAUSE_SECONDS. A fault more than twice that long after the last one starts anew.
         """
         now = time.monotonic()
         if now - self._last > 2 * LONGEST_PAUSE_SECONDS:

@@ -1,4 +1,4 @@
-"""Concurrency: how many requests each endpoint may have under way, by how it answered lately."""
+"""Concurrency: how many requests each endpoint may have in flight, by how it answered lately."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from workers import pacing
 
 
 class Window:
-    """The requests under way for one endpoint, and how many there may be.
+    """The requests in flight for one endpoint, and how many there may be.
 
     The window grows by one with each success while it is full. It halves for a failure, but only once for requests that
-    were under way together. In the fast lane, a slow answer counts as a failure, and no request begins while a slow
+    were in flight together. In the fast lane, a slow answer counts as a failure, and no request begins while a slow
     answer is awaited.
     """
 
@@ -23,7 +23,7 @@ class Window:
 
     def __init__(self, *, slow_lane: bool) -> None:
         self.answering = False  # whether the last attempt made here succeeded
-        self.started: dict[Hashable, float] = {}  # when each request under way began, by its claim; oldest first
+        self.started: dict[Hashable, float] = {}  # when each request in flight began, by its claim; oldest first
         self.waited = 0.0  # how many seconds the last mail had been due
         self._slow_lane = slow_lane
         self._size = 1
@@ -83,7 +83,7 @@ class Window:
         return pacing.MOST // 4 if is_quick else pacing.MOST_IN_SLOW_LANE
 
     def _shrink(self, began: float, now: float) -> None:
-        # Shrinks only once for requests that were under way together.
+        # Shrinks only once for requests that were in flight together.
         if began >= self._shrunk_at:
             self._size = max(1, self._size // 2)
             self._shrunk_at = now
@@ -108,9 +108,9 @@ class Windows:
         """Returns how many more requests may begin for each endpoint. Omits endpoints without room.
 
         `new` endpoints get one request each first, from half of the room, so that a backlog of the others delays no new
-        mail. `capacity` is how many requests the process can work on at once. The requests of an endpoint that has let
-        one wait for long do not count. Half of the capacity is for endpoints that are known to answer, so that any
-        number of hanging endpoints cannot take it all.
+        mail. `capacity` is how many requests the process can work on at once. Requests of an endpoint whose oldest
+        request has waited for SLOW_SECONDS do not count. Half of the capacity is for endpoints whose last attempt
+        succeeded, so that hanging endpoints, however many, cannot take it all.
         """
         now, busy = time.monotonic(), self._busy.values()
         working = [window for window in busy if not window.is_awaited(now)]
@@ -182,7 +182,7 @@ class Windows:
         return window
 
     def _forget(self) -> None:
-        # A forgotten window begins small again. So as many idle windows are kept as may ever be busy.
+        # A forgotten window begins small again. So idle windows are kept until there are more than can ever be busy.
         if len(self._windows) > pacing.MOST_UNDER_WAY + len(self._busy):
             self._windows = dict(self._busy)
 

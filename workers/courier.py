@@ -43,7 +43,7 @@ class Courier(Desk[Dispatch, Sending]):
         return sendings.claim(rooms)
 
     def begin(self, claimed: Claimed) -> None:
-        """Takes room in the channel's window."""
+        """Counts the message in the channel's window."""
         self._windows.begin(claimed.owner, claimed.key)
 
     def send(self, dispatch: Dispatch) -> None:
@@ -62,7 +62,7 @@ class Courier(Desk[Dispatch, Sending]):
         return replace(outcome, verdict=UNRECORDED)
 
     def end(self, outcome: Sending) -> None:
-        """Makes room for another message of the channel."""
+        """Frees the message's room in the channel's window."""
         succeeded = outcome.verdict.outcome in (Outcome.SENT, Outcome.FAILED)
         self._windows.end(outcome.claimed.owner, outcome.claimed.key, succeeded)
 

@@ -1,8 +1,8 @@
 """The desk of a worker process: a thread that does the database work for many requests.
 
-An event loop in another thread keeps the requests under way, and never waits for the database. The desk works in
-cycles. Each cycle records everything that has come back, then claims more for all owners whose bells rang, so that many
-requests share few statements.
+An event loop in another thread makes the requests, and never waits for the database. The desk works in cycles. Each
+cycle records everything that has come back, then claims more for all owners whose bells rang, so that many requests
+share few statements.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ log = structlog.get_logger(__name__)
 
 # Seconds to wait after a cycle, so that outcomes and bells share the statements of the next cycle.
 GATHERING_SECONDS = 0.005
-# How long requests under way may take once the process is to end. Requests that take longer fail as a fault of ours,
+# How long requests in flight may take once the process is to end. Requests that take longer fail as a fault of ours,
 # which spends no attempt.
 GRACE_SECONDS = 15.0
 AWAY_SECONDS = 1.0  # the pause before retrying while the database is unavailable
 BUSY_SECONDS = 0.02  # the pause before retrying to record a row that was locked
-MOST_REST_SECONDS = 3600.0  # the longest wait for news; threads can wait for no more than some years
+MOST_REST_SECONDS = 3600.0  # the longest wait for news; threads cannot wait for infinitely many seconds
 MOST_NEW = 100
 MOST_BUSY = 50  # the most tries to record a row that stays locked
 
@@ -60,7 +60,7 @@ class Desk(ABC, Generic[D, T]):
         self.loop = uvloop.new_event_loop()
         self.outbound: Outbound
         self._timeout_seconds = timeout_seconds
-        self._under_way: set[tuple[str, int]] = set()  # the claims whose requests are under way
+        self._under_way: set[tuple[str, int]] = set()  # the claims whose requests are in flight
         self._outcomes: deque[T] = deque()  # outcomes to record
         self._news = threading.Event()
         self._started = threading.Lock()
@@ -76,7 +76,7 @@ class Desk(ABC, Generic[D, T]):
 
     @abstractmethod
     def begin(self, claimed: Claimed) -> None:
-        """Takes room of the owner of a row that is about to be sent."""
+        """Occupies room of the row's owner. Called just before the row is sent."""
 
     @abstractmethod
     def send(self, dispatch: D) -> None:
@@ -95,7 +95,7 @@ class Desk(ABC, Generic[D, T]):
 
     @abstractmethod
     def end(self, outcome: T) -> None:
-        """Frees the owner's room when the outcome of a row has been recorded, or never will be."""
+        """Frees the owner's room. Called once the outcome is recorded, or if it never can be."""
 
     def gather(self, cycle_seconds: float) -> None:
         """Waits for outcomes and bells to gather, after a cycle of `cycle_seconds`."""
@@ -114,7 +114,7 @@ class Desk(ABC, Generic[D, T]):
     def wake(self, *owners: str) -> None:
         """Has the desk send the owners' mail soon, until none is left.
 
-        Waits a moment if many owners wait already.
+        Waits briefly first if more than `most_new` owners wait already.
         """
         self._start()
         self.owners.ring(owners)
@@ -122,14 +122,14 @@ class Desk(ABC, Generic[D, T]):
         self.owners.hold_back(self.most_new)
 
     def begin_to_stop(self) -> None:
-        """Claims nothing more. Requests under way have `grace_seconds` to end. Safe to repeat."""
+        """Claims nothing more. Requests in flight have `grace_seconds` to end. Safe to repeat."""
         self.is_stopping.set()
         self._news.set()
         if self._thread is not None:
             self.loop.call_soon_threadsafe(self.loop.call_later, self.grace_seconds, self._close)
 
     def stop(self) -> None:
-        """Claims nothing more. Returns when every request under way has ended and is recorded."""
+        """Claims nothing more. Returns when every request in flight has ended and is recorded."""
         self.begin_to_stop()
         if self._thread is not None:
             self._thread.join()
@@ -191,7 +191,7 @@ class Desk(ABC, Generic[D, T]):
         self.loop.call_soon_threadsafe(self._close)
 
     def _rest(self) -> None:
-        """Waits for news, or until something is due."""
+        """Waits until `wake` or `look_again` is called, or until something is due."""
         if self._outcomes:
             pause = BUSY_SECONDS
         else:
@@ -272,4 +272,4 @@ class Desk(ABC, Generic[D, T]):
             except Exception:
                 break
             time.sleep(BUSY_SECONDS)
-        log.error("desk.outcome_lost", desk=type(self).__name__)  # its lease expires on its own
+        log.error("desk.outcome_lost", desk=type(self).__name__)  # the row's lease expires on its own

@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Held)
 class Kind(Protocol[D_co, T]):
     """The module of a kind of mail.
 
-    A process has at most `MOST_UNDER_WAY` rows under way, and at most `MOST_EACH` of one owner. It reads at most
+    A process has at most `MOST_UNDER_WAY` rows in flight, and at most `MOST_EACH` of one owner. It reads at most
     `MOST_BYTES` of an answer.
     """
 
@@ -48,7 +48,7 @@ class FairDesk(Desk[D, T]):
         super().__init__(kind.MAIL, kind.TIMEOUT_SECONDS)
         self.faults = Faults()  # used by the loop's thread
         self._kind = kind
-        self._numbers: Counter[str] = Counter()  # how many rows each owner has under way
+        self._numbers: Counter[str] = Counter()  # how many rows each owner has in flight
 
     def claim(self, rooms: Mapping[str, int]) -> Found[D, T]:
         """Claims up to `rooms` rows of each owner."""
@@ -73,11 +73,11 @@ class FairDesk(Desk[D, T]):
         return rooms
 
     def begin(self, claimed: Claimed) -> None:
-        """Takes room of the row's owner."""
+        """Counts the row as in flight for its owner."""
         self._numbers[claimed.owner] += 1
 
     def end(self, outcome: T) -> None:
-        """Makes room for another request of the owner."""
+        """Counts one row less as in flight for the owner."""
         self._numbers -= Counter([outcome.claimed.owner])
 
     def ask_any(self, request: Request) -> asyncio.Future[Answer]:

@@ -12,7 +12,7 @@ from workers.sender import Sender
 def serve(lane: Mail) -> None:
     """Declares the lane's actor in this process."""
     serve_by(Sender(lane))
-    # Everything that exists now stays, and attempts leave hardly any cycles. By default, the collector would run five
-    # times a second for nothing.
+    # Objects that exist now live as long as the process, and attempts create hardly any reference cycles. By default,
+    # the collector would run five times a second and free nothing.
     gc.freeze()
     gc.set_threshold(10_000)

@@ -22,7 +22,7 @@ from workers.backoff import Faults
 
 log = structlog.get_logger(__name__)
 
-# How many messages with a file may be under way: each file is in memory as a whole.
+# How many messages with a file may be in flight: each file is in memory as a whole.
 MOST_FILES = 8
 FILES_PAUSE_SECONDS = 0.5
 
@@ -33,7 +33,7 @@ _NO_FILE = Verdict(Outcome.FAILED, code="no_file", detail="The file is not there
 
 
 class NotAsked(Exception):
-    """The message was not sent: no provider was asked to send it."""
+    """The provider cannot have got the message. `verdict` is the outcome to record."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.code)
@@ -46,7 +46,7 @@ class MessageRequests:
     def __init__(self, ask: Callable[[Request], asyncio.Future[Answer]], is_stopping: threading.Event) -> None:
         self._ask = ask
         self._is_stopping = is_stopping
-        self._files = 0  # how many messages with a file are under way
+        self._files = 0  # how many messages with a file are in flight
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="files")
         self._faults: defaultdict[str, Faults] = defaultdict(Faults)  # the faults of each channel's provider
 

@@ -1,4 +1,4 @@
-"""Which mailboxes a desk looks into, and when: owners with mail now, and owners with mail later."""
+"""Owners: decides which mailboxes a desk looks into now, and which it looks into later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Owners:
         self._bells: deque[str] = deque()  # owners whose bells rang since `listen`
         self._rung: set[str] = set()  # owners whose bells are not heard yet
         self._later: dict[str, float] = {}  # when to look again, on the monotonic clock
-        self._closed: set[str] = set()  # owners in `_later` that get nothing before their time
+        self._closed: set[str] = set()  # owners in `_later` that are not served before their time
 
     def ring(self, owners: Iterable[str]) -> None:
         """Notes that the bells of these owners have rung."""
@@ -73,7 +73,10 @@ class Owners:
             mailbox.hear(self._mail, *heard)
 
     def looked_into(self, owners: Iterable[str], more: Iterable[str], pauses: Mapping[str, Pause]) -> None:
-        """Puts owners that may have `more` behind all others; the rest sleep, for their pause if any."""
+        """Puts the owners that may have `more` mail behind all others. The rest sleep.
+
+        Owners in `pauses` are looked into again when their pause ends, others when their bell rings.
+        """
         for owner in owners:
             del self.awake[owner]
             self.new.pop(owner, None)

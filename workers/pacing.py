@@ -8,22 +8,22 @@ import time
 
 # How many requests a process may work on at once, at least, however busy it is.
 LEAST_CAPACITY = 128
-# How many requests a process may have under way, including requests of endpoints that hang.
+# How many requests a process may have in flight, including requests of endpoints that hang.
 MOST_UNDER_WAY = 1000
 # If requests wait longer than this for the event loop, the process works on too many.
 MOST_LAG_SECONDS = 0.015
-# How many cycle times the slow lane sleeps after each cycle. Cycles take long while processors are scarce, so late and
-# slow deliveries leave the processors to others.
+# After a cycle, the slow lane sleeps this many times as long as the cycle took. Cycles take long while processors are
+# scarce, so late and slow deliveries leave the processors to others.
 GIVING_WAY = 3
 # After so many cycles in a row in which a mailbox filled its window, its bell rings: other processes may have room.
 CALL_EVERY = 8
 
 # Bounds of an endpoint.
 
-# How many requests an endpoint may have under way if it has the process to itself. Among others, it gets a share of
-# these, at least a quarter. Larger shares would make the cycles longer, and all endpoints wait for them.
+# How many requests an endpoint may have in flight if it has the process to itself. If not, it gets a share of these, at
+# least a quarter. Larger shares would make the cycles longer, and every endpoint waits for the end of a cycle.
 MOST = 256
-# How many requests an endpoint in the slow lane may have under way while it answers slowly.
+# How many requests an endpoint in the slow lane may have in flight while it answers slowly.
 MOST_IN_SLOW_LANE = 16
 # An answer that takes at least this long is slow; any other is quick.
 SLOW_SECONDS = 2.0

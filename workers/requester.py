@@ -13,7 +13,7 @@ from workers.fair_desk import FairDesk
 
 
 class Requester(FairDesk[Dispatch, Outcome]):
-    """Sends a request once in each attempt, whose outcome is the answer."""
+    """A fair desk that sends the request of each row. The outcome is the answer, or the lack of one."""
 
     def send(self, dispatch: Dispatch) -> None:
         """Starts sending the request once."""
@@ -21,7 +21,7 @@ class Requester(FairDesk[Dispatch, Outcome]):
         answered.add_done_callback(lambda done: self._receive(dispatch, done.result()))
 
     def broken(self, outcome: Outcome) -> Outcome:
-        """Returns the outcome of a request that got no answer."""
+        """Returns the outcome with a failed answer in place of one that could not be recorded."""
         return replace(outcome, answer=failed(Reason.BAD_ADDRESS, "The response could not be recorded."))
 
     def _receive(self, dispatch: Dispatch, answer: Answer) -> None:

@@ -1,4 +1,4 @@
-"""The sender of a worker process: keeps a window of requests under way for each endpoint."""
+"""The sender of a worker process: keeps a window of requests in flight for each endpoint."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Sender(Desk[Dispatch, Outcome]):
             self.owners.hear(self.owners.awake)
         rooms = self._windows.rooms(self.owners.awake, self._pace.capacity, self.owners.new)
         if not rooms and self.owners.awake and self._windows.is_short and self._pace.can_grow:
-            # Only this shows whether the loop keeps up, because nothing else is handed to it now.
+            # Nothing else is handed to the loop now, so only this call measures whether it keeps up.
             self._keep_pace()
             self.loop.call_soon_threadsafe(self.look_again)
         return rooms
@@ -80,7 +80,7 @@ class Sender(Desk[Dispatch, Outcome]):
         return batch
 
     def begin(self, claimed: Claimed) -> None:
-        """Takes room in the endpoint's window."""
+        """Counts the request in the endpoint's window."""
         self._windows.begin(claimed.owner, claimed.key, claimed.waited)
 
     def send(self, dispatch: Dispatch) -> None:
@@ -97,7 +97,7 @@ class Sender(Desk[Dispatch, Outcome]):
         return attempts.record(outcomes)
 
     def broken(self, outcome: Outcome) -> Outcome:
-        """Returns the outcome of an attempt that was not sent.
+        """Returns the outcome as if the attempt had not been sent.
 
         The delivery is tried again after the length of a lease.
         """

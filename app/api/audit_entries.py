@@ -1,4 +1,4 @@
-"""The audit log: who did what, such as changes to endpoints and deliveries."""
+"""The audit log: who did what in the workspace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.domain.work.audit import AuditEntrySchema
 from app.lib.schemas import about
 from app.models.audit_entries import AuditEntry
 
-blueprint = Blueprint("audit log", __name__, description="Who changed endpoints and deliveries, and how.")
+blueprint = Blueprint("audit log", __name__, description="Who did what in the workspace.")
 
 ACTIONS = [name for name, kind in KINDS.items() if kind.restriction == "webhooks"]
 
@@ -32,6 +32,6 @@ class AuditEntryQuery(PageQuery):
 @blueprint.arguments(AuditEntryQuery)
 @blueprint.response(200, envelope(AuditEntrySchema, many=True))
 def list_audit_entries(query: dict[str, Any]) -> Response:
-    """List changes to endpoints and deliveries, newest first."""
+    """List the entries of the audit log, newest first."""
     found = AuditEntry.matching(caller().workspace_id, query)
     return respond(200, page(found, AuditEntry, query, audit.represent))

@@ -71,7 +71,7 @@ def require(restriction: str | None) -> None:
 
 
 def token_for(restriction: str | None, *others: str, quote: str = "") -> str:
-    """Describes the tokens that a restriction, or one of `others`, accepts. `quote`: around names."""
+    """Describes the tokens that have the restriction or one of `others`. `quote` encloses each name."""
     if restriction is None:
         return "any valid token"
     if restriction == UNRESTRICTED:

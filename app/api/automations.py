@@ -36,12 +36,12 @@ from app.models.automations import Automation, AutomationVersion
 
 blueprint = Blueprint("automations", __name__, description="Steps that are taken for a contact when something happens.")
 
-# A body of this size with as many templates as possible takes 25 ms to check, like other requests.
+# Checking a body of this size takes at most 25 ms, as long as other requests. Larger bodies are checked one at a time.
 _LARGE_BYTES = 4 * 1024
 
 
 class AutomationFields(RequestBody):
-    """An automation's fields. `name` and `definition` are required for creating one only."""
+    """An automation's fields. `name` and `definition` are required only in AutomationCreate."""
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **automations.ABOUT_NAME})
     definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": automations.EXAMPLE})
@@ -139,7 +139,7 @@ def show_automation(automation_id: str) -> Response:
 def update_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Change the given fields of an automation.
 
-    `definition` changes the draft, which counts once it is published; the other fields count at once.
+    `definition` changes the draft, which takes effect once it is published. The other fields take effect at once.
     """
     return act("automations.update", automation_id, body)
 
@@ -261,7 +261,7 @@ def move_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respons
     if automation.version is None:
         raise AutomationNotPublished
     if body.pop("dry_run", False):
-        idempotency_key()  # unused here, but an invalid one must be refused
+        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
         count, kept = moves.count(automation, body["from_version"], automation.version)
         return respond(200, {"data": {"count": count, "kept": kept}})
     return act("automations.move_runs", automation_id, body | {"to_version": automation.version})
@@ -283,6 +283,6 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     if "contact_id" in body:
         contacts.find_named(workspace_id, body["contact_id"])
     if body.pop("dry_run", False):
-        idempotency_key()  # unused here, but an invalid one must be refused
+        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
     return act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})

@@ -64,7 +64,7 @@ def create_broadcast(body: dict[str, Any]) -> Response:
     """
     workspace_id, is_dry_run = caller().workspace_id, body.pop("dry_run", False)
     if is_dry_run:
-        idempotency_key()  # unused here, but an invalid one must be refused
+        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
         condition = broadcast_checks.filter_of(workspace_id, body)
         broadcast_checks.check(workspace_id, body)
         with bounds.reading_segment(workspace_id):

@@ -1,7 +1,7 @@
 """Chats: the requests of a web chat's script, from other origins that the channel allows.
 
-They have no cookies: the Authorization header carries the visitor's token. It is created with the first message, or the
-first file for one; nothing is stored before.
+The requests have no cookies: the Authorization header carries the visitor's token. The first message, or the first file
+for one, creates the visitor; nothing is stored before.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CLIENT_ID = Regexp(r"^[A-Za-z0-9_-]{1,64}\Z", error="An id is 1 to 64 character
 
 
 class User(RequestBody):
-    """The visitor's user, with the workspace's signature."""
+    """The visitor's identity in the workspace's own system, signed by the workspace."""
 
     id = fields.String(required=True, validate=Length(1, visitors.LONGEST_USER))
     signature = fields.String(required=True, validate=Length(1, 128))
@@ -64,7 +64,7 @@ class MessageBody(RequestBody):
 
 
 class IdentifyBody(RequestBody):
-    """The visitor's user. `key` starts a session for a user who has written elsewhere."""
+    """Identifies the visitor. Without a token, `key` starts a session for a user who wrote before."""
 
     user = fields.Nested(User, required=True)
     key = fields.String()
@@ -122,7 +122,7 @@ def say() -> Response:
 def list_messages() -> Response:
     """Returns the latest messages that the visitor may see, in order; with `before`, earlier ones.
 
-    `unread`: how many of the visitor's messages no member has read.
+    `unread`: how many of the visitor's messages in the latest conversation no member has read.
     """
     visitor = _visitor()
     messages = chats.history(_channel(), visitor, request.args.get("before"))
@@ -181,7 +181,7 @@ def _channel() -> Channel:
 
 
 def _origin() -> str | None:
-    """Returns the page's origin. For a GET from our own pages, browsers send none."""
+    """Returns the origin of the page, also for a GET of our own pages, whose origin browsers omit."""
     origin = request.headers.get("Origin")
     if origin is None and request.headers.get("Sec-Fetch-Site") == "same-origin":
         own = urlsplit(settings().base_url)

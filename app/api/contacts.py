@@ -98,10 +98,10 @@ def list_contacts(query: dict[str, Any]) -> Response:
 def upsert_contact(body: dict[str, Any]) -> Response:
     """Create a contact, or change the one that external_id, email or phone (in that order) matches.
 
-    The first identifier that matches a contact decides. Those after it are changed on that contact; those before it are
-    filled in where it has none. If it has a different value for one before it, or if another contact has one of the
-    identifiers, the write fails with `conflict`: `conflicting_field` is that identifier, `conflicting_contact_id` that
-    contact. An identifier that is "" counts as not given.
+    The first identifier that matches selects the contact. Later identifiers replace the contact's own; earlier ones are
+    filled in if the contact has none. If the contact has a different value for an earlier one, or if another contact
+    has one of the identifiers, the write fails with `conflict`: `conflicting_field` names the identifier, and
+    `conflicting_contact_id` the contact that has it or a different value. An identifier that is "" counts as not given.
     """
     return accept("contacts.upsert", body)
 

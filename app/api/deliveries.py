@@ -60,9 +60,9 @@ def show_delivery(delivery_id: str) -> Response:
 def resend_delivery(delivery_id: str) -> Response:
     """Send a delivery now; a delivered one as a new delivery of the same event.
 
-    Any other keeps its identifier. A failed or held one starts its retries over. One that waits for its retry becomes
-    due, and keeps its schedule of retries; if it is due already, nothing changes. The write fails with `conflict` while
-    an attempt is in progress, and if the endpoint is stopped or deleted.
+    Any other delivery keeps its identifier. A failed or held delivery starts its retries over. A delivery that waits
+    for its retry becomes due, and keeps its schedule of retries; if it is due already, nothing changes. The write fails
+    with `conflict` while an attempt is in progress, and if the endpoint is stopped or deleted.
     """
     workspace_id = caller().workspace_id
     return accept(

@@ -158,7 +158,7 @@ def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
     """Resend many deliveries, oldest first, in a worker. Read the sweep again to follow its progress."""
     is_dry = body.pop("dry_run", False)
     if is_dry:
-        idempotency_key()  # unused here, but an invalid one must be refused
+        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
         must_exist("endpoint", endpoint_id)
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}

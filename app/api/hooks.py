@@ -1,6 +1,6 @@
 """Hooks: providers' webhooks arrive at `/hooks/<kind>/<channel>`.
 
-They are stored and answered at once.
+A webhook is only stored before it is answered; workers process it later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from app.errors import Malformed
 
 blueprint = Blueprint("hooks", __name__)
 
-# A webhook of this size has a few hundred items, and takes as long as other requests. Larger ones take turns.
+# A webhook of this size has a few hundred items, and takes no longer than other requests. Larger ones are processed one
+# at a time.
 _LARGE_BYTES = 64 * 1024
 
 

@@ -87,8 +87,8 @@ def show_job(job_id: str) -> Response:
 def replay_job(job_id: str) -> Response:
     """Replay a failed write as a new job of the same kind, if it failed because of a fault of ours.
 
-    A write that failed for its own reason is refused with 409. So are imports, and jobs that were replayed or
-    discarded before.
+    The request is refused with 409 if the write failed for any other cause, if it is an import, or if the job was
+    replayed or discarded before.
     """
     key, found = idempotency_key(), _find(job_id)
     return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))

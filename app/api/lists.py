@@ -83,9 +83,9 @@ def scanned_page(
     arguments: dict[str, Any],
     represent: Callable[[Any], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Like `page_of`, with `find(last_id, limit)`: returns rows, and the last identifier or None.
+    """Like `page_of`, with `find(last_id, limit)`, which may return fewer rows than a full page.
 
-    It may return fewer rows than the limit even if the list continues after the identifier.
+    It also returns the identifier after which the list continues; None at the end of the list.
     """
     scope = _scope(arguments)
     [last_id] = _last(arguments.get("cursor"), scope, ("id",))

@@ -14,7 +14,7 @@ blueprint = Blueprint("media", __name__)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",
-    # A web chat shows them on other sites' pages.
+    # A web chat shows these files on other sites' pages.
     "Cross-Origin-Resource-Policy": "cross-origin",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "private, max-age=31536000, immutable",

@@ -159,7 +159,7 @@ def resend_message(message_id: str) -> Response:
     In the latter case, the contact may get it twice.
     """
     payload = {}
-    with suppress(NotFound):  # a queued write may create it
+    with suppress(NotFound):  # a queued write may create the message
         payload["contact_id"] = Message.find(caller().workspace_id, message_id).contact_id
     return act("messages.resend", message_id, payload)
 
@@ -170,7 +170,7 @@ def _kind(body: dict[str, Any]) -> str:
 
 def _change_scheduled(kind: str, message_id: str, body: dict[str, Any]) -> Response:
     found, names = None, {}
-    with suppress(NotFound):  # a queued write may create it
+    with suppress(NotFound):  # a queued write may create the message
         found = Message.find(caller().workspace_id, message_id)
         names = {"contact_id": found.contact_id, "conversation_id": found.conversation_id}
 

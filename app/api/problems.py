@@ -94,7 +94,7 @@ def _note(document: Mapping[str, Any]) -> None:
 
 @lru_cache(1)
 def _words(rules: Map) -> frozenset[str]:
-    """Returns the segments of all routes that are not parameters."""
+    """Returns the literal segments of all routes, without parameters."""
     return frozenset(part for rule in rules.iter_rules() for part in rule.rule.split("/") if not part.startswith("<"))
 
 

@@ -50,7 +50,7 @@ def create_replay(body: dict[str, Any]) -> Response:
     """
     body["filter"] = chosen = ReplayFilter.as_text(body["filter"])
     if body.pop("dry_run", False):
-        idempotency_key()  # unused here, but an invalid one must be refused
+        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
         return respond(200, {"data": replays.preview(caller().workspace_id, chosen)})
     return accept("replays.create", body, ids.new("rpl"))
 

@@ -87,14 +87,14 @@ def _count(method: str, route: str | None, status: str, seconds: float) -> None:
 
 @cache
 def _time_series(method: str, route: str, status: str) -> tuple[Counter, Histogram]:
-    # Cached: looking them up by labels takes as long as counting.
+    # Cached, because looking metrics up by labels takes as long as counting.
     return metrics.REQUESTS.labels(method, route, status), metrics.REQUEST_SECONDS.labels(method, route)
 
 
 def _trace(
     spans: Spans, identifier: str, parent: Parent | None, method: str, route: str | None, status: int, seconds: float
 ) -> None:
-    """Adds the span of a request. Its identifier is known to the job that it made."""
+    """Adds the span of a request. If the request made a job, the span's id is derived from the job's."""
     trace_id, ended = tracing.trace_of(identifier), time()
     job_id = get_contextvars().get("job")
     method = method if method in _METHODS else "_OTHER"

@@ -52,7 +52,7 @@ class UploadQuery(Query):
 @blueprint.response(201, envelope(UploadSchema))
 def upload_file(query: dict[str, Any]) -> Response:
     """Upload a file for a message. The only write without a job: the file exists when this returns."""
-    idempotency_key(b"")  # refuses a malformed one; a file that is sent twice is stored twice, and one of them expires
+    idempotency_key(b"")  # only refuses a malformed key: a repeated upload is stored again, and expires if unused
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
     workspace_id = caller().workspace_id
@@ -76,7 +76,7 @@ def admitted_file(allowed: Mapping[str, Bound]) -> Iterator[Iterator[bytes]]:
             found = body.tell()
             body.seek(0)
             yield iter(partial(body.read, _PART_BYTES), b"")
-        if found < size:  # its length was not announced
+        if found < size:  # the length was not announced
             allowances.give_back(size - found, allowed)
     except RequestEntityTooLarge as error:
         raise RequestEntityTooLarge(f"The file is larger than {media.MOST_BYTES // 1024**2} MiB.") from error

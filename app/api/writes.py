@@ -67,9 +67,9 @@ def must_exist(resource_type: str, resource_id: str) -> None:
 
 
 def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
-    """Returns the response to a write: its result or its job.
+    """Returns the response to a write: its result if the caller waits and the job ends in time.
 
-    The result only if the caller waits for it and the job ends in time.
+    Otherwise, the response is the job (202).
     """
     response = None
     if seconds := _preferred_wait():
@@ -85,13 +85,13 @@ def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None
 
 
 def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
-    """Returns the response of a synchronous API.
+    """Returns the response with the job's result or problem.
 
     None if the job has not ended, or its resource has been deleted since.
     """
     if job.status == "failed":
         assert job.problem is not None
-        # The job stores the identifier of the accepted request; a response carries that of its own request.
+        # The stored problem has the identifier of the request that made the job, not the identifier of this request.
         return problem_response({**job.problem, "traceId": request_id()})
     if job.status != "succeeded":
         return None

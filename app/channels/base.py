@@ -1,4 +1,4 @@
-"""The interface of a kind of channel: requests to its provider, and the meaning of what it says.
+"""The interface of a kind of channel: requests to its provider, and the meaning of the answers.
 
 Nothing here opens connections, stores data or decides what to do. `app/domain` does that with the results.
 """
@@ -16,7 +16,7 @@ from app.channels.inbound import Arrival, Media
 from app.channels.said import Said, identifier_of, pause_of
 from app.outbound import Answer
 
-# Settings that every kind of channel has. They are never sent to the provider.
+# Settings that every kind of channel has, and that are never sent to the provider.
 OWN_SETTINGS: Mapping[str, Any] = {
     "reopen": {"type": "boolean"},
     "assignment": {"type": "string", "enum": ["none", "balanced"]},
@@ -79,7 +79,7 @@ class File:
 class Outgoing:
     """A message to send to `to`, with a text, a template or a file. `text` is the caption of a file.
 
-    Each of `buttons` has an `id` and a `label`. They are sent only with a text.
+    Each of `buttons` has an `id` and a `label`. Buttons are sent only with a text.
     """
 
     message_id: str
@@ -184,7 +184,7 @@ class ChannelKind(ABC):
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
         """Returns the meaning of the answers to `connecting` so far, and the provider's account.
 
-        The account is its identifier at the provider, or None.
+        The account: its identifier at the provider; None if the answers do not say it.
         """
         raise NotImplementedError
 
@@ -197,14 +197,14 @@ class ChannelKind(ABC):
         return None
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """Returns the sentence that says what the provider would refuse in the template.
-
-        None if nothing is known.
-        """
+        """Returns why the provider would refuse the template, as a sentence; None if nothing is known."""
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """Returns what `sending` needs from `preparing`'s answer, or why there is nothing; never UNKNOWN."""
+        """Returns what `sending` needs from the answer to `preparing`, or the verdict if that failed.
+
+        The verdict is never UNKNOWN.
+        """
         raise NotImplementedError
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
@@ -214,12 +214,15 @@ class ChannelKind(ABC):
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
         """Returns the meaning of the answer to `sending`.
 
-        LATER only if the message was surely not accepted.
+        This is LATER only if the provider has certainly not accepted the message.
         """
         raise NotImplementedError
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """The message to send instead of one that the answer refuses, without `preparing`; None if none."""
+        """Returns the message to send instead if the answer refuses this one; None if there is none.
+
+        Send the new message without `preparing`.
+        """
         return None
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
@@ -231,7 +234,7 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def arrivals(self, account: Account, body: bytes) -> Sequence[Arrival]:
-        """Returns the arrivals in a genuine webhook, in its order. Leaves out groups. Raises BadPayload."""
+        """Returns the arrivals in a genuine webhook, in order. Leaves out groups. Raises BadPayload."""
         raise NotImplementedError
 
     def locating(self, account: Account, media: Media) -> Request:

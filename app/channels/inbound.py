@@ -29,7 +29,7 @@ class BadPayload(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Media(Said):
-    """A file at the provider. `ref` is for `locate`; the other fields are claims of the sender."""
+    """A file at the provider. `locating` needs `ref`; the other fields are as the sender claims."""
 
     ref: str
     content_type: str | None = None
@@ -68,7 +68,7 @@ class _Arrived(Said):
 class Received(_Arrived):
     """A message from a contact.
 
-    `key` is unique in the channel among all that webhooks bring, so that a repeated webhook is recognized. `sender` is
+    `key` is unique among all arrivals of the channel, so that a repeated webhook is recognized. `sender` is
     the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
     `button_id`: the contact pressed that button, of the message that the provider knows by `pressed`; `text` is its
     label, None if the provider does not say it. `payload` is the provider's document; None if `text` and `media` show
@@ -124,7 +124,7 @@ class Echoed(_Arrived):
 
 @dataclass(frozen=True, slots=True)
 class Receipt(_Arrived):
-    """The fate of a sent message. `message_id` is our own, if the provider repeats it."""
+    """A report on a sent message. `message_id`: our own id of it, if the provider repeats that."""
 
     key: str
     recipient: str

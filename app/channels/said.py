@@ -30,7 +30,7 @@ class Said:
                 object.__setattr__(self, each.name, kept)
 
     def kept(self, name: str, value: Any) -> Any:
-        """Returns a storable value. Subclasses raise ValueError if it must not be changed."""
+        """Returns a storable value. A subclass may raise BadPayload if the value must not be changed."""
         if isinstance(value, str):
             return text_of(value)
         return time_of(value) if isinstance(value, datetime) else value

@@ -1,4 +1,4 @@
-"""The members of Telegram's messages that hold nothing a person says.
+"""The members of Telegram's message objects that hold no content written by a person.
 
 See https://core.telegram.org/bots/api#message.
 """

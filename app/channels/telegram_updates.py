@@ -91,7 +91,7 @@ def _pressed(key: str, query: Object, chat: Object) -> Received | None:
 def _edited(key: str, message: Object, chat: Object) -> Edited | None:
     sender = _object(message, "from")
     if "location" in message:
-        return None  # a shared live location moves on
+        return None  # an update of a shared live location
     text, _, kind = _content(message)
     if text is None and kind:
         text = reading(kind, message.get(kind))
@@ -141,7 +141,7 @@ def _identifier(message: Object, chat: Object) -> str:
 
 
 def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
-    """The text, the files, and the member with content that neither shows; None if there is none.
+    """Returns the text, the files, and the member whose content neither of them shows, if any.
 
     A part that differs from Telegram's documents, such as a file without an identifier, must not lose the message.
     """
@@ -161,7 +161,7 @@ def _text(message: Object) -> str | None:
 
 
 def _with_addresses(text: object, entities: object) -> object:
-    """Adds the address of each linked phrase behind the phrase."""
+    """Adds the address of each linked phrase after the phrase."""
     if not isinstance(text, str) or not isinstance(entities, list):
         return text
     links = [each for each in entities if isinstance(each, dict) and each.get("type") == "text_link"]

@@ -15,7 +15,7 @@ from app.channels.base import OWN_SETTINGS, Account, ChannelKind, File, Outcome,
 from app.channels.inbound import Arrival, Media
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
-from app.lib import json
+from app.lib import json, normalization
 from app.outbound import Answer
 
 # The types of files that the API shows as something other than a document.
@@ -31,8 +31,11 @@ _MOST_IMAGE_BYTES = 5 * 1024 * 1024
 _MOST_BUTTONS = 3
 _LIST_LABEL = "Options"
 _MOST_ABOVE_BUTTONS = 1024
-# Characters of a parameter of a template.
+# The most characters of a template's parameter: in most components, and in the header.
 _MOST_PARAMETER, _MOST_IN_HEADER = 1024, 60
+# The texts in parameters of templates. Meta refuses empty ones, and line breaks in those of _IN_A_LINE.
+_IN_A_LINE = ("text", "fallback_value", "link", "coupon_code")
+_FILLED = (*_IN_A_LINE, "payload")
 _SECRET = {
     "type": "string",
     "pattern": "^[!-~]{1,1000}$",
@@ -84,7 +87,7 @@ class WhatsApp(ChannelKind):
         raise ValueError("Give a phone number on WhatsApp with its country code, like +4930123456.")
 
     def most_text(self, files: int, buttons: int) -> int:
-        """Returns a lower limit with reply buttons than with a list, as Meta has it."""
+        """Returns the longest text: Meta allows less above reply buttons than above a list."""
         return _MOST_ABOVE_BUTTONS if 0 < buttons <= _MOST_BUTTONS else super().most_text(files, buttons)
 
     def list_label(self, buttons: int) -> str | None:
@@ -118,10 +121,10 @@ class WhatsApp(ChannelKind):
         components = template.get("components")
         for component in components if isinstance(components, list) else ():
             most = _MOST_IN_HEADER if _kind_of(component) == "header" else _MOST_PARAMETER
-            for each in _parameters(component):
-                if not each.split():
+            for name, text in _parameters(component):
+                if not normalization.bare(text):
                     return "A parameter of the template is empty."
-                if len(" ".join(each.split())) > most:
+                if name == "text" and len(" ".join(text.split())) > most:
                     return f"A parameter of the template has more than {most:,} characters."
         return None
 
@@ -130,14 +133,14 @@ class WhatsApp(ChannelKind):
         file = outgoing.file
         if file is None:
             return None
-        # Of texts Meta takes only plain ones, which tables and other lines of text are, too.
+        # Meta accepts no type of text except text/plain, so tables and other texts are sent as that.
         content_type = "text/plain" if file.content_type.startswith("text/") else file.content_type
         fields = {"messaging_product": "whatsapp", "type": content_type}
         kind, body = multipart.encode(fields, "file", file.name, content_type, file.content)
         return Request("POST", f"{_number(account)}/media", {**_authorization(account), "Content-Type": kind}, body)
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """Returns the file's identifier."""
+        """Returns the uploaded file's identifier, or the verdict if the upload failed."""
         verdict = judge(answer, False, _id_of)
         return verdict.provider_id if verdict.provider_id is not None else verdict
 
@@ -256,11 +259,10 @@ def _template(template: Mapping[str, Any]) -> dict[str, Any]:
     return {**taken, "language": {"code": language}} if isinstance(language, str) else taken
 
 
-def _parameters(part: Any) -> Iterator[str]:
-    """Yields the texts of the parameters in a part of a template."""
+def _parameters(part: Any) -> Iterator[tuple[str, str]]:
+    """Yields the texts that a part of a template is filled with, each with its name among _FILLED."""
     if isinstance(part, Mapping):
-        if _is_text(part):
-            yield part["text"]
+        yield from ((name, part[name]) for name in _FILLED if isinstance(part.get(name), str))
         part = list(part.values())
     if isinstance(part, list):
         for inner in part:
@@ -274,13 +276,12 @@ def _kind_of(component: Any) -> str:
 def _flat(part: Any) -> Any:
     """Puts parameters on one line with single spaces: Meta refuses templates with any others."""
     if isinstance(part, Mapping):
-        flat = {name: _flat(inner) for name, inner in part.items()}
-        return flat | {"text": " ".join(part["text"].split())} if _is_text(part) else flat
+        return {name: _in_a_line(each) if name in _IN_A_LINE else _flat(each) for name, each in part.items()}
     return [_flat(inner) for inner in part] if isinstance(part, list) else part
 
 
-def _is_text(part: Mapping[str, Any]) -> bool:
-    return part.get("type") == "text" and isinstance(part.get("text"), str)
+def _in_a_line(text: Any) -> Any:
+    return " ".join(text.split()) if isinstance(text, str) else text
 
 
 def _first_message(document: Mapping[str, Any]) -> str | None:

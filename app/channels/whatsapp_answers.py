@@ -60,7 +60,7 @@ class Problem:
 
     @property
     def code(self) -> str:
-        """Our own error code for it."""
+        """Our own code for the error."""
         return _CODES.get(self.number, "refused")
 
     @property
@@ -85,8 +85,8 @@ def problem_of(error: object) -> Problem | None:
 def judge(answer: Answer, is_unclear: bool, expect: Callable[[Mapping[str, Any]], str | None]) -> Verdict:
     """Returns the verdict on an answer. `expect` returns the identifier in a successful document.
 
-    If the request may have been accepted, the verdict is UNKNOWN with `is_unclear`; otherwise LATER, because the
-    request is safe to repeat.
+    A request that may have been accepted gets UNKNOWN with `is_unclear`. Without, it gets LATER, because it is safe to
+    repeat.
     """
     verdict = _verdict(answer, expect)
     return verdict if is_unclear else repeatable(verdict)

@@ -89,9 +89,9 @@ def _what_is_wrong(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Person:
-    """The sender of an item.
+    """The contact that an item is about.
 
-    `user_id`: the business's own identifier for people, who may hide their phone.
+    `user_id`: Meta's identifier of the contact, known even if the contact hides the phone number.
     """
 
     phone: str | None
@@ -215,9 +215,9 @@ def _preference(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | 
     return Blocked(f"preference {person.id} {at.timestamp():.0f} {wish}", person.id, at, wish == "stop")
 
 
-# Items that do not become messages. Every other item does.
+# The types of items that do not become messages. All other types do.
 _NO_MESSAGES = ("reaction", "request_welcome")
-# A revoked message is taken back.
+# The types of items that change an earlier message. `revoke` removes its text.
 _EDITS = ("edit", "revoke")
 # The parts of a webhook, in the order in which they are read.
 _READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival | None]] = {
@@ -252,7 +252,7 @@ def _text_and_media(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media
 
 
 def _part(item: Mapping[str, Any]) -> Any:
-    """What the message says, which has the name of its kind."""
+    """Returns the message's content, which is in the member named like its kind."""
     return item.get(str(item.get("type")))
 
 
@@ -277,7 +277,7 @@ def _choice(part: Mapping[str, Any]) -> str | None:
 
 
 def _answers(part: Any) -> dict[str, Any] | None:
-    """The answers in a Flow that was filled in; None if it is none, or if they are no JSON."""
+    """Returns the answers of a filled-in Flow; None if there are none, or not as a JSON object."""
     reply = _object((_object(part) or {}).get("nfm_reply")) or {}
     return answers_in(reply.get("response_json"))
 

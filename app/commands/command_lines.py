@@ -39,7 +39,7 @@ class Commands(click.Group):
     """A group of commands. Prints an expected error in a line, and exits with 1."""
 
     command_class = Command
-    group_class = type  # click: the class of subgroups is the same
+    group_class = type  # tells click to create subgroups of this class, too
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command. Prints an expected error and exits with 1."""

@@ -1,6 +1,6 @@
-"""`python -m app health`: asks a process on this machine whether it is well, and no other server.
+"""`python -m app health`: asks a process on this machine whether it is well.
 
-It imports little, because probes run it often.
+Asks no other server, and imports little, because probes run the command often.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from app.commands.nouns import Noun, Verb
 from app.commands.operating import NOUNS
 from app.errors import NotFound
 
-# How many rows are read together, and how many are changed together.
+# How many rows are read at a time, and how many are changed at a time.
 PAGE = 500
 PART = 50
 # How many reasons a verb prints.

@@ -35,7 +35,8 @@ class Verb:
 class Noun:
     """A kind of rows, named by its plural.
 
-    `newest` returns the rows of a workspace with a status (None: any) that come after a `position` (None: all).
+    `newest` returns the newest rows of a workspace: with a status (None: any), after a value of the column `position`
+    (None: from the first), and at most a number.
     """
 
     name: str

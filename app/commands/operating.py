@@ -36,7 +36,7 @@ from app.models.runs import Run, RunStep
 
 
 def _by_job(accept: Callable[[Any], Job]) -> Call:
-    """Makes a call that accepts a write for each row, and applies these writes."""
+    """Returns a Call that accepts a write for each row with `accept`, and applies these writes."""
 
     def call(found: Sequence[Any]) -> dict[str, str]:
         refused, accepted = {}, {}
@@ -71,7 +71,7 @@ def _at_once(end: Callable[[Sequence[str]], Collection[str]], why_not: str) -> C
 
 
 def _moves(name: str, states: Sequence[str]) -> dict[str, Verb]:
-    """The verbs that pause, continue and abort work that takes long."""
+    """Returns the verbs that pause, continue and abort replays or broadcasts."""
     unfinished = tuple(state for state in states if state not in ("done", "aborted"))
     pause, go_on, abort = (_by_write(f"{name}.{verb}") for verb in ("pause", "continue", "abort"))
     after = "Let them go on after a pause, or with the rest after the canary."

@@ -1,1 +1,1 @@
-"""The product: verbs on its nouns. They own the transactions; the edges only translate."""
+"""The product's rules, as verbs on its nouns. Verbs own transactions; the edges only translate."""

@@ -48,9 +48,10 @@ Represented = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ResourceType:
-    """A type of resource. `path`: of its collection, below a workspace; None for the workspace.
+    """A type of resource that a job can name.
 
-    `find` returns the representation for the identifiers of a workspace and a resource. Raises NotFound.
+    `path`: of its collection, below the workspace's address; None for the workspace itself. `find` takes the
+    identifiers of the workspace and the resource, returns the representation, and raises NotFound.
     """
 
     path: str | None
@@ -125,7 +126,7 @@ class JobSchema(ResponseBody):
 def represent_job(job: Job) -> Represented:
     """Returns the job as the API shows it.
 
-    Includes the progress of an import, and the AFTERMATH that has a value.
+    Includes the progress of an import, and the AFTERMATH columns that have a value.
     """
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
@@ -149,14 +150,14 @@ def find(job: Job) -> Represented | None:
 
 
 def url(job: Job) -> str:
-    """The address of the job's resource."""
+    """The API address of the job's resource. The job must have a resource type."""
     assert job.resource_type is not None
     path = TYPES[job.resource_type].path
     return _below(job.workspace_id, f"/{path}/{job.resource_id}" if path else "")
 
 
 def job_url(job: Job) -> str:
-    """The address of the job."""
+    """The API address of the job itself."""
     return _below(job.workspace_id, f"/jobs/{job.id}")
 
 

@@ -48,9 +48,9 @@ def work(workspace_id: str) -> None:
 
 
 def take_up_known(limit: int = 1_000) -> int:
-    """Makes up to `limit` jobs mail again whose kinds this version now knows. Returns how many.
+    """Queues up to `limit` jobs that were set aside and whose kinds this version knows.
 
-    Takes the oldest first. Then counts the jobs of unknown kinds for the metrics.
+    Takes the oldest first, rings for their workspaces and returns how many. Also updates JOBS_UNKNOWN.
     """
     known = rows(
         """
@@ -75,9 +75,9 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _apply_singly(batch: Sequence[Claimed]) -> bool:
-    """Applies the jobs one by one, so that a job that kills its worker can be told from the others.
+    """Applies the jobs one by one, so that a job that kills its worker can be identified.
 
-    For batches of which a worker has left no outcome. Returns False like `_apply`.
+    For batches that an earlier worker left without an outcome. Returns False like `_apply`.
     """
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):
@@ -131,7 +131,7 @@ def _trace(spans: Spans, ended: Sequence[Job], began: float) -> None:
             "CONSUMER",
             tracing.trace_of(job.trace_id),
             tracing.span_of(job.id),
-            tracing.accepting(job.id) if job.actor_id else None,  # a command, which sends no span
+            tracing.accepting(job.id) if job.actor_id else None,  # commands have no actor and send no span
             (start, now),
             {
                 "messaging.system": "bellhop",
@@ -186,7 +186,7 @@ def _record(job: Job) -> None:
 
 
 def _end(job: Job, result: Effect | Exception) -> None:
-    """Sets the outcome on the job."""
+    """Sets the job's outcome and calls its verb's `end`. Keeps the payload only if the job broke."""
     error = result.refusal if isinstance(result, Effect) else result
     job.status = "succeeded" if error is None else "failed"
     if isinstance(result, Effect):
@@ -195,7 +195,7 @@ def _end(job: Job, result: Effect | Exception) -> None:
         job.problem = problem_of_error(error, job.trace_id, base_url=settings().base_url)
     if error is None or isinstance(error, BellhopError):
         job.payload = None
-    else:  # kept for replay
+    else:  # the payload is kept for a replay
         job.broke = breakages.described(error)
         log.error("job.broke", request_id=job.trace_id, job=job.id, kind=job.kind, exc_info=error)
     if (end := VERBS[job.kind].end) is not None:
@@ -203,9 +203,9 @@ def _end(job: Job, result: Effect | Exception) -> None:
 
 
 def _put_back(job: Job) -> None:
-    """Releases the job for its next part: in its place, or behind other writes if it `gives_way`.
+    """Releases a long job for its next part, behind other writes if its kind `gives_way`.
 
-    Resets its deaths, because they are counted for each part.
+    Resets the job's deaths, because they are counted for each part.
     """
     rows("UPDATE jobs SET leased_until = NULL, deaths = 0 WHERE id = %s", (job.id,))
     if KINDS[job.kind].gives_way:

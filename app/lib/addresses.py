@@ -1,4 +1,4 @@
-"""Checks webhook addresses: which a customer may enter, and which IP addresses may be dialled."""
+"""Checks which webhook addresses a customer may enter, and which IP addresses may be dialled."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
 def is_public(ip: IP, allowed: Sequence[Network] = ()) -> bool:
-    """Whether `ip` may be dialled: it is in one of `allowed`, or in none of the networks above."""
+    """Whether `ip` may be dialled: it is in an `allowed` network, or in none that is NEVER_DIALLED."""
     if any(ip in network for network in allowed):
         return True
     if isinstance(ip, IPv4Address):
@@ -139,7 +139,7 @@ def client_address(peer: str, forwarded_for: str, proxies: int) -> str:
 def network_of(address: str) -> str:
     """Returns the network that counts as one address: for IPv6 the /64, which one host controls.
 
-    Accepts any text.
+    IPv4 addresses, and text that is no address, are returned unchanged.
     """
     try:
         parsed = ip_address(address)

@@ -1,4 +1,4 @@
-"""Breakages: describes unexpected exceptions in a few lines, to look into them later."""
+"""Breakages: describes an unexpected exception in a few lines, to store with the job it broke."""
 
 from __future__ import annotations
 

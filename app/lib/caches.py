@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Cache(Generic[K, V]):
-    """Keeps the values that were used most recently, up to a total weight of `most`."""
+    """Keeps the most recently used values, up to a total weight of `most`. Thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -11,11 +11,15 @@ from werkzeug.http import parse_options_header
 UTF_8 = "utf-8"
 WINDOWS = "cp1252"
 _PIECE_BYTES = 1024 * 1024
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+# The mark of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    *((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32")),
+    *((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")),
+)
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}")
 # Excludes Python's codecs that are slow, or not encodings of text.
 _KNOWN = re.compile(
-    r"utf-(8|16)(-[lb]e)?|iso8859-\d+|cp125\d|cp8\d\d|koi8-[ru]|mac-roman"
+    r"utf-(8|16|32)(-[lb]e)?|iso8859-\d+|cp125\d|cp8\d\d|koi8-[ru]|mac-roman"
     r"|gb2312|gbk|gb18030|big5|shift_jis|cp932|euc_(jp|kr)|cp949"
 )
 
@@ -38,14 +42,17 @@ def of_file(file: IO[bytes]) -> str:
 def text_of(body: bytes, content_type: str | None) -> str:
     """Decodes a response by its byte order mark, else by the type's `charset`, else by its bytes.
 
-    Replaces undecodable bytes with U+FFFD.
+    Many servers declare UTF-8 or Latin-1 and write the other, so that these two also depend on the bytes. Replaces
+    undecodable bytes with U+FFFD.
     """
     encoding = _marked(body) or _declared(content_type)
     if encoding is None:
         encoding = _unmarked(body[:4096])
-        # Text contains no NUL: a body with one is binary.
-        if encoding == UTF_8 and b"\0" not in body and _is_windows(body):
-            encoding = WINDOWS
+    # Text contains no NUL: a body with one is binary.
+    if encoding == UTF_8 and b"\0" not in body and _is_windows(body):
+        encoding = WINDOWS
+    elif encoding == WINDOWS and _is_utf_8(body):
+        encoding = UTF_8
     return body.decode(encoding, "replace")
 
 
@@ -91,6 +98,15 @@ def _of_pieces(file: IO[bytes]) -> str:
 def _is_windows(body: bytes) -> bool:
     good, bad = _counts(body.decode(UTF_8, "replace"))
     return bad > good
+
+
+def _is_utf_8(body: bytes) -> bool:
+    """Whether the body, whose last character may be incomplete, is valid UTF-8."""
+    try:
+        codecs.getincrementaldecoder(UTF_8)().decode(body)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _counts(text: str) -> tuple[int, int]:

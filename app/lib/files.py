@@ -43,7 +43,7 @@ def make_directory(path: Path) -> None:
 def raise_open_limit(enough: int) -> int:
     """Raises the soft limit on open files to `enough`, or to the hard limit if that is lower.
 
-    Never lowers it. Safe to repeat. Returns the limit that then holds.
+    Never lowers it. Safe to repeat. Returns the limit that then holds; `enough` if there is none.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

@@ -7,6 +7,11 @@ import regex
 _ONE = regex.compile(r"\X")
 
 
+def split(text: str) -> list[str]:
+    """Returns the graphemes of the text."""
+    return list(text) if text.isascii() else _ONE.findall(text)
+
+
 def cut(text: str, most: int) -> str:
     """Cuts the text to `most` characters without splitting a grapheme.
 

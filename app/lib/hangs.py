@@ -24,9 +24,9 @@ import structlog
 log = structlog.get_logger(__name__)
 
 CONNECT_SECONDS = 2  # libpq waits at least this long
-# How long a statement waits before the server is probed, and how long the probe waits for each answer. With one look in
-# between, this takes less time than two attempts to connect. So a request that waited for a thread during the first
-# attempt makes no third one, and is answered within 5 seconds.
+# How long a statement waits before the server is probed, and how long the probe waits for each answer. Together with
+# LOOKS_EVERY_SECONDS, this is less than two attempts to connect take. So even a request that first has to wait for a
+# thread is answered within 5 seconds.
 PATIENCE_SECONDS = 1.0
 PROBE_SECONDS = 2.0
 LOOKS_EVERY_SECONDS = 0.25
@@ -55,9 +55,9 @@ class Connection(psycopg2.extensions.connection):
         self._close_wire = weakref.finalize(self, self._wire.close)
 
     def _address(self) -> dict[str, Any]:
-        """Returns options that lead to the same server again.
+        """Returns the options that connect to the same server again.
 
-        A name may have several addresses, and the URL several names.
+        The URL may name several hosts, and a name may have several addresses.
         """
         options: dict[str, Any] = {"host": self.info.host, "port": self.info.port}
         if self._wire.family != socket.AF_UNIX:
@@ -102,7 +102,7 @@ class Cursor(psycopg2.extensions.cursor):
 
 
 class Watch:
-    """Knows since when each connection has been waiting for the server, and whether the server hangs."""
+    """Records since when each connection has waited for the server, and whether the server hangs."""
 
     def __init__(self) -> None:
         self.waiting: dict[object, float] = {}
@@ -158,7 +158,7 @@ class Watch:
             connection.cut()
         while not stopping.wait(LOOKS_EVERY_SECONDS):
             with suppress(psycopg2.Error):
-                connect(connect_timeout=CONNECT_SECONDS).close()  # whichever server answers now
+                connect(connect_timeout=CONNECT_SECONDS).close()  # to any server that answers
                 break
         self.is_hanging = False
         log.warning("database.answers", hung_seconds=round(time.monotonic() - began, 1))

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-# orjson writes at most 254 levels, and what was read must still fit inside an envelope.
+# orjson writes at most 254 levels. A value of MAX_DEPTH levels can still be nested in a response or an event.
 MAX_DEPTH = 128
 
 
@@ -31,12 +31,25 @@ def loads(raw: bytes | str) -> Any:
     """
     value = orjson.loads(raw)
     data = raw if isinstance(raw, bytes) else raw.encode()
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deep(value):
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_deep(value):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
     # With no more colons than distinct keys, no key can occur twice.
     if data.count(b":") > _count_keys(value):
         _KEYS.decode(data.decode())
     return value
+
+
+def is_deep(value: object) -> bool:
+    """Whether the value has more than MAX_DEPTH levels."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
 
 
 def timestamp(moment: datetime) -> str:
@@ -77,15 +90,3 @@ def _count_keys(value: object) -> int:
 
 # Finds duplicate keys, which orjson does not report.
 _KEYS = JSONDecoder(object_pairs_hook=_refuse_repeated, parse_int=str, parse_float=str)
-
-
-def _is_deep(value: object) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, (dict, list))
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return bool(level)

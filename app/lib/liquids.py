@@ -197,7 +197,7 @@ class _Tokens(TokenStream):
 
 
 class LimitedEnvironment(Environment):
-    """Offers only the tags and filters of Bellhop: no tag can read other templates."""
+    """An environment with only the tags and filters of Bellhop: no tag can read other templates."""
 
     output_stream_limit = MOST_OUTPUT_BYTES
 

@@ -1,4 +1,4 @@
-"""Nearest names: suggests the known name for an unknown one."""
+"""Nearest names: finds the known name that an unknown one probably misspells."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from app.lib import phones
 # Addresses are stored, not dialled, so shop.test and example.com are fine.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
-# The library would return these common addresses unchanged, but take as long as the rest of a contact takes.
+# Common addresses, which the library would return unchanged. It takes as long as validating the rest of a contact.
 _PLAIN_EMAIL = re.compile(
     r"(?=.{3,254}$)[A-Za-z0-9_+-]{1,20}(\.[A-Za-z0-9_+-]{1,20}){0,2}@([a-z0-9]{1,30}(-[a-z0-9]{1,30})?\.){1,3}[a-z]{2,30}",
     re.ASCII,
@@ -228,7 +228,7 @@ def is_visible(character: str) -> bool:
 
 @cache
 def _unseen() -> re.Pattern[str]:
-    """Matches format characters, and variation selectors."""
+    """Returns a pattern that matches format characters and variation selectors."""
     formatting = "".join(each for each in map(chr, range(sys.maxunicode + 1)) if not is_visible(each))
     return re.compile(f"[{formatting}\ufe00-\ufe0f]+")
 

@@ -44,7 +44,7 @@ def check(address: str) -> None:
 
 
 def client(address: str, **options: Any) -> redis.Redis:
-    """Returns a client for that address, which connects when it is used. Options in the address win.
+    """Returns a client, which connects when it is used. Options in the address override `options`.
 
     `redis+sentinel://user:password@host:26379,host:26379/name/0?…` means the server that the Sentinels call `name`. The
     client asks them for each new connection. With `rediss+sentinel://`, all connections use TLS.

@@ -123,8 +123,8 @@ class ResponseBody(Schema):
     def of(cls, row: Any, **members: Any) -> dict[str, Any]:
         """Returns the object for a row.
 
-        Members that are given are taken as they are, all others from the row's columns of their names. OPTIONAL members
-        are left out unless they are given.
+        The values of `members` are used unchanged. All other members are read from the row's columns with their names;
+        OPTIONAL ones are left out.
         """
         return {
             name: members[name] if name in members else getattr(row, name)
@@ -188,7 +188,7 @@ class OneOf(validate.OneOf):
     """Requires one of the choices. The error names the nearest one."""
 
     def __call__(self, value: Any) -> Any:
-        """Returns the value. Raises ValidationError."""
+        """Returns the value. Raises ValidationError if it is not a choice."""
         try:
             return super().__call__(value)
         except ValidationError as error:

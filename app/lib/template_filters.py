@@ -25,7 +25,7 @@ LARGEST_NUMBER = 2**63
 LONGEST_TIME = 100
 
 _DAY = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", re.ASCII)
-# Excludes '<' inside a tag: otherwise, text full of '<' would be searched to its end from each of them.
+# Excludes '<' inside a tag: otherwise, text full of '<' would be searched to its end from every '<'.
 _HTML_TAG = re.compile(r"<[^<>]*>")
 
 
@@ -200,6 +200,18 @@ def _truncate(value: str, num: Any = 50, end: Any = "...") -> str:
     return made if made in (value, ending) else graphemes.cut(value, len(made) - len(ending)) + ending
 
 
+def _split(value: str, separator: Any) -> list[str]:
+    """Like Liquid's `split`, but an empty separator never splits a grapheme."""
+    return list(_LIQUID["split"](value, separator)) if text_of(separator) else graphemes.split(value)
+
+
+def _slice(value: Any, start: Any, length: Any = 1) -> Any:
+    """Like Liquid's `slice`, but counts the graphemes of a text, so that it never splits one."""
+    if isinstance(value, list):
+        return _LIQUID["slice"](value, start, length)
+    return "".join(_LIQUID["slice"](graphemes.split(text_of(value)), start, length))
+
+
 def _refused(reason: str) -> FilterArgumentError:
     return FilterArgumentError(reason, token=None)
 
@@ -210,7 +222,7 @@ _OF_TEXT: Mapping[str, Callable[..., Any]] = {
         name: _LIQUID[name]
         for name in (
             *("base64_decode", "base64_encode", "capitalize", "downcase", "escape", "lstrip", "newline_to_br"),
-            *("rstrip", "split", "squish", "strip", "strip_newlines", "truncatewords", "upcase"),
+            *("rstrip", "squish", "strip", "strip_newlines", "truncatewords", "upcase"),
             *("url_decode", "url_encode"),
         )
     },
@@ -220,6 +232,7 @@ _OF_TEXT: Mapping[str, Callable[..., Any]] = {
     "remove_first": lambda value, text: value.replace(text_of(text), "", 1),
     "replace": _replace,
     "replace_first": lambda value, old, new="": value.replace(text_of(old), text_of(new), 1),
+    "split": _split,
     "strip_html": _strip_html,
     "truncate": _truncate,
 }
@@ -228,7 +241,7 @@ _OF_ANYTHING: Mapping[str, Callable[..., Any]] = {
         name: _LIQUID[name]
         for name in (
             *("abs", "at_least", "at_most", "ceil", "compact", "concat", "default", "divided_by", "first", "floor"),
-            *("last", "map", "minus", "modulo", "plus", "reverse", "round", "size", "slice", "sort", "sort_natural"),
+            *("last", "map", "minus", "modulo", "plus", "reverse", "round", "size", "sort", "sort_natural"),
             *("sum", "times", "where"),
         )
     },
@@ -238,6 +251,7 @@ _OF_ANYTHING: Mapping[str, Callable[..., Any]] = {
     "date": _date,
     "join": _join,
     "json": _json,
+    "slice": _slice,
     "uniq": _uniq,
 }
 FILTERS: Mapping[str, Callable[..., Any]] = {

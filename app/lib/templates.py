@@ -1,4 +1,4 @@
-"""Templates: renders texts in Liquid, which strangers write, within limits.
+"""Templates: renders Liquid templates, which strangers write, within limits.
 
 Every limit counts characters, elements or steps, never seconds, so whether a template renders does not depend on how
 busy the machine is. A template can reach only the members of plain JSON values, never attributes of objects.

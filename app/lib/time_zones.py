@@ -16,7 +16,8 @@ def first_known(*names: str | None) -> ZoneInfo:
 def moment(day: date, clock: time, zone: ZoneInfo) -> datetime:
     """Returns the moment, in UTC, at which the zone's clock shows this day and time.
 
-    The result is in UTC, because Python compares times of one zone by the clock. A time that the clock skips counts as
-    in RFC 5545 (3.3.5). Of a time that it shows twice, the first counts, or the second if `fold` is 1.
+    The result is in UTC, because Python compares two times of one zone by what the clock shows, whatever their offsets.
+    A time that the clock skips counts as in RFC 5545 (3.3.5). Of a time that it shows twice, the first counts, or the
+    second if `fold` is 1.
     """
     return datetime.combine(day, clock, zone).astimezone(UTC)

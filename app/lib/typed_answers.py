@@ -44,7 +44,7 @@ _KEYCAP = re.compile("[0-9#*]\ufe0f?\u20e3")
 
 
 class Ambiguous(ValueError):
-    """The text has several `readings`, as text, and the language does not decide between them."""
+    """The text can be read in several ways (`readings`), and the language does not decide."""
 
     def __init__(self, *readings: object) -> None:
         super().__init__(" / ".join(map(str, readings)))
@@ -114,7 +114,7 @@ def _value(whole: str, decimals: str) -> int | float:
 
 
 def _is_unit(text: str, locale: Locale | None) -> bool:
-    """Whether the text beside a number is a unit. "k" and the like are not: they may multiply it."""
+    """Whether the text beside a number is a unit. "k" is none, because it may multiply the number."""
     said = _as_unit(text)
     if not said:
         return not text.strip()
@@ -165,7 +165,10 @@ def date(text: str, language: str | None = None) -> str:
 
 
 def _in_order(first: int, second: int, year: int, mark: str, locale: Locale | None) -> str:
-    """Returns the date, given its day and month in either order. Points occur only after days."""
+    """Returns the date, given its day and month in either order.
+
+    A point or space as the separator (`mark`) means that the day comes first.
+    """
     if mark in ". " or first > 12 or first == second:
         return Date(year, second, first).isoformat()
     if second > 12:

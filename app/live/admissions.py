@@ -37,7 +37,10 @@ class Crowd:
         return max(self._descriptors * (100 - bounds.LIVE_DESCRIPTORS.most) // 200, 1)
 
     def enter(self) -> Callable[[], None]:
-        """Takes one of the process's places; returns a function that gives it back. Raises Unavailable."""
+        """Takes a place in the process for a request; returns a function that gives it back.
+
+        Raises Unavailable if none is free.
+        """
         for bound, most in (
             (bounds.LIVE_STREAMS, bounds.LIVE_STREAMS.most),
             (bounds.LIVE_DESCRIPTORS, self._descriptors * bounds.LIVE_DESCRIPTORS.most // 100),

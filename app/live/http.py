@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._hosts += name.lower() == b"host"
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        if key == "x-forwarded-for" and key in self._headers:  # a list, whatever lines it has (RFC 9110, 5.3)
+        if key == "x-forwarded-for" and key in self._headers:  # repeated lines are one list (RFC 9110, 5.3)
             text = f"{self._headers[key]}, {text}"
         self._headers[key] = text
 

@@ -1,4 +1,4 @@
-"""Places as listeners see them: signed, and valid only for the actor that they were sent to."""
+"""Seals places, so that a listener can name them later. Each is valid only for one actor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAC_BYTES = 12  # each guess costs a request, and requests are limited by addre
 
 
 def seal(place: Place, admitted: Pass) -> str:
-    """Returns the identifier of an event. The listener can resume from it on any `realtime` process."""
+    """Returns the place, signed for the listener, which can resume from it on any `realtime` process."""
     return f"{place}.{_mac(_keys()[0], str(place), admitted)}"
 
 

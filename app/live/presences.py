@@ -38,7 +38,7 @@ class Presences:
     def all(self) -> Sequence[Sign]:
         """Returns signs for everybody present.
 
-        Sent repeatedly, for listeners that are new or missed a sign.
+        The hub sends these signs repeatedly, for listeners that are new or missed a sign.
         """
         members: dict[str, list[str]] = defaultdict(list)
         for workspace_id, member_id in self._streams:

@@ -51,7 +51,7 @@ class Resumption:
 
 @dataclass(slots=True)
 class Queue:
-    """A workspace's reconnecting listeners: those that wait, by actor, and the resumption under way."""
+    """A workspace's reconnecting listeners: those that wait, by actor, and the current resumption."""
 
     waiting: dict[str, dict[Listener, Place]] = field(default_factory=dict)
     current: Resumption | None = None

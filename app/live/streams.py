@@ -26,7 +26,7 @@ class Parcel:
 
 
 def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listener]) -> list[Parcel]:
-    """Returns the parcels for these listeners. Listeners and updates must be of the same workspace.
+    """Returns the updates as parcels for these listeners, all of one workspace.
 
     `behind` is the place after the updates. A resource that changed several times is sent once, in its current state.
     """
@@ -44,13 +44,13 @@ def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listen
 
 
 def last_of_each(updates: Sequence[Update]) -> list[Update]:
-    """Returns the updates without those that a later update of the same resource follows."""
+    """Returns only the last update of each resource, in order."""
     last = {(update.kind, update.subject_id): number for number, update in enumerate(updates)}
     return [update for number, update in enumerate(updates) if last[update.kind, update.subject_id] == number]
 
 
 def signals(sign: Sign, listeners: Iterable[Listener]) -> list[Parcel]:
-    """Returns the parcels for these listeners. They must be of the workspace of the sign."""
+    """Returns the sign as parcels for the listeners that may see it, all of one workspace."""
     members, visitors = _apart(listeners)
     others = [each for each in members if each.admitted.actor_id != sign.author_id]
     made = [Parcel(frames.event(sign.kind, sign.data), others)] if others else []
@@ -79,7 +79,7 @@ def _by_actor(listeners: Iterable[Listener]) -> Iterable[list[Listener]]:
 
 def _text(update: Update, found: Documents) -> bytes:
     document = found.get((update.kind, update.subject_id))
-    if document is None and update.kind == "note":  # members can delete notes, and nothing else
+    if document is None and update.kind == "note":  # deleted: notes are the only resources that members can delete
         return frames.event("note", {"id": update.subject_id, "deleted": True})
     return frames.event(update.kind, document.shown) if document else b""
 

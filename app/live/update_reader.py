@@ -65,7 +65,7 @@ class Reader:
     def join(self, listeners: Sequence[Listener], begun: Begun) -> None:
         """Adds listeners. Calls `begun` with a place, then sends them all updates after that place.
 
-        The place is the present, or later.
+        The place is no earlier than this call.
         """
         self._call(lambda: self._joining.append((listeners, begun)))
 
@@ -150,7 +150,7 @@ class Reader:
         self._deliver(parcels, self._place)
 
     def _admit(self, place: Place) -> None:
-        """Adds the joining listeners at the place of all others."""
+        """Adds the joining listeners at `place`, which all other listeners have reached."""
         joining, self._joining = self._joining, []
         for listeners, begun in joining:
             for each in listeners:

@@ -10,11 +10,11 @@ Place = tuple[str, object]
 
 
 def count_waiting(mail: Mail, limit: int, after: Place | None = None) -> tuple[dict[str, int], Place | None]:
-    """Counts the mail that waits among the next `limit` rows or so, in the order of its index.
+    """Counts the mail that waits among about `limit` rows, in the order of the mail's index.
 
-    Begins behind `after`; None for the beginning. Returns the number by kind, and the place after which to continue;
-    None at the end. Mail waits if it is due, no worker has it, and its owner is not paused. Looks at all rows that
-    share the last place: they are of one transaction, so there are few.
+    Starts after the place `after`, or at the beginning if None. Returns the number by kind, and the place to continue
+    after; None at the end. Mail waits if it is due, no worker has it, and its owner is not paused. Looks at all rows
+    that share the last place: they are of one transaction, so there are few.
     """
     behind = f"AND (mail.{mail.owner}, mail.{mail.order}) > (%(owner)s, %(place)s)" if after else ""
     owner, place = after or ("", None)

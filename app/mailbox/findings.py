@@ -1,4 +1,4 @@
-"""What claims find, for workers that keep many rows in progress at once.
+"""The results of claims, for workers that keep many rows in progress at once.
 
 Such a worker looks into a mailbox again only when it may have more.
 """
@@ -14,11 +14,11 @@ from app.mailbox.mail import Claimed
 
 
 class Held(Protocol):
-    """Something made for a claimed row, such as a dispatch or an outcome."""
+    """An object that belongs to a claimed row, such as a dispatch or an outcome."""
 
     @property
     def claimed(self) -> Claimed:
-        """The row."""
+        """The claimed row."""
 
 
 D = TypeVar("D", bound=Held, covariant=True)
@@ -34,10 +34,10 @@ class Pause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[D, T]):
-    """What a claim for some owners found.
+    """The result of a claim for some owners.
 
     `dispatches`: what to send. `settled`: outcomes of rows that are not sent. `more`: the owners that may have more
-    now; `pauses`: those that may have more later. An owner in neither has no more until its bell rings.
+    now; `pauses`: owners that may have more later. An owner in neither has no more until its bell rings.
     """
 
     dispatches: Sequence[D]

@@ -32,7 +32,7 @@ class Mail:
     paced_until: str = "NULL::timestamptz"  # until when the owner gets no more, by its rate or order
     slow: str = ""  # condition: the owner is in the slow lane; '' if there is no such lane
     alone: str = "false"  # condition, of exclusive mail: the row is claimed without others
-    # Of exclusive mail: whether rows may be put before others, so that a leased row blocks only the rows behind it. Two
+    # For exclusive mail: whether rows may move before others, so that a leased row blocks only the rows behind it. Two
     # workers can then have leases in a mailbox, so each must work in a transaction that is `holding` its batch.
     is_overtaken: bool = False
     on_claim: str = ""  # further SQL assignments that a claim makes
@@ -55,7 +55,7 @@ class Mail:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names under which it is counted: its table's, and another for its slow lane."""
+        """The names under which the mail is counted: its table's, and another for its slow lane."""
         return (self.table, f"slow_{self.table}") if self.slow else (self.table,)
 
     @property
@@ -95,10 +95,10 @@ def ring(mail: Mail, owner: str) -> None:
 
 
 def ring_again(mail: Mail, owner: str) -> None:
-    """Like `ring`, for mail that a worker leaves: the bell takes a place among those that wait."""
+    """Like `ring`, for mail that a worker leaves. The bell takes a random place among waiting bells."""
     bells.ring(mail.queue, owner, bells.Turn.AGAIN)
 
 
 def hear(mail: Mail, *owners: str) -> None:
-    """Hears the owners' bells, just before a worker looks: mail that comes later rings again."""
+    """Clears the flags of the owners' bells, so that later mail rings again. Call it before claiming."""
     bells.hear(mail.queue, owners)

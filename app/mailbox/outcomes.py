@@ -34,7 +34,7 @@ class PutOff:
 
 
 def put_off(waiting: Waiting, batch: Sequence[PutOff]) -> None:
-    """Lets the rows wait until they are tried again. Leaves out rows that are no longer held."""
+    """Postpones the rows, or ends them if `seconds` is None. Leaves out rows that are no longer held."""
     if not batch:
         return
     values = _held([each.claimed for each in batch])
@@ -58,8 +58,8 @@ def put_off(waiting: Waiting, batch: Sequence[PutOff]) -> None:
 def release(mail: Mail, batch: Sequence[Claimed]) -> None:
     """Ends the leases, so that the rows can be claimed again at once.
 
-    In a shared mailbox, they move behind the due rows: otherwise, rows that cannot be worked on yet would be claimed
-    first again.
+    In a shared mailbox, the rows move behind the other due rows. Otherwise, rows that cannot be worked on yet would be
+    claimed first again.
     """
     behind = "" if mail.exclusive else ", due_at = now()"
     count(f"UPDATE {mail.table} mail SET leased_until = NULL{behind} FROM {_HELD} WHERE {_IS_HELD}", _held(batch))

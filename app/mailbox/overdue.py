@@ -8,12 +8,11 @@ from app.mailbox.mail import Mail
 
 
 def overdue(mail: Mail, seconds: float, limit: int, after: str = "") -> tuple[list[str], str, dict[str, float]]:
-    """Looks at the first free row of up to `limit` mailboxes, in the order of owners behind `after`.
+    """Looks at the first free row of up to `limit` mailboxes, by owner, after the owner `after`.
 
-    Returns the owners whose row has been due for more than `seconds`; the owner behind which to continue, "" at the
-    end; and for each kind, how many seconds the oldest row has been due since its owner's pause or rate last ended.
-    Steps through the index from owner to owner (a loose index scan), so the cost grows with the mailboxes, not with
-    the mail in them.
+    Returns the owners whose row has been due for more than `seconds`; the owner to continue after, "" at the end; and
+    for each kind, how many seconds the oldest row has been due since its owner's pause or rate last ended. Steps from
+    owner to owner in the index (a loose index scan), so the cost grows with the mailboxes, not with the mail in them.
     """
     first = f"""
         SELECT mail.{mail.owner}, mail.due_at FROM {mail.table} mail

@@ -1,6 +1,6 @@
 """The loops that empty mailboxes: claim, work, repeat.
 
-They yield to other mailboxes after a slice of time.
+The loops yield to other mailboxes after a slice of time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def serve_shared(mail: Mail, owners: Sequence[str], room: int, work: Callable[[S
         if not (batch := claim(mail, rooms, LEASE_SECONDS)):
             return
         owners = may_have_more(rooms, batch)
-        for owner in owners:  # another worker can help
+        for owner in owners:  # so that another worker can help
             ring_again(mail, owner)
         _work_on(mail, batch, work)
         if time.monotonic() > ends:

@@ -33,7 +33,7 @@ class Waiting:
 
 
 def wake(waiting: Waiting) -> list[str]:
-    """Makes up to BATCH rows due whose time has come, earliest first. Returns the owner of each.
+    """Makes rows due once their time has come, up to BATCH, earliest first. Returns their owners.
 
     The caller rings for the owners. One process at a time wakes the rows of a table: in any other, the call returns []
     at once. Leaves locked rows to the next call.

@@ -1,4 +1,4 @@
-"""Accounts: one per person's e-mail address, with a password, and links that set the password."""
+"""Accounts of people, one per e-mail address, and the links that set their passwords."""
 
 from __future__ import annotations
 

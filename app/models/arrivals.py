@@ -1,4 +1,4 @@
-"""Arrivals: messages and receipts from channels, the mail of each sender."""
+"""Arrivals: messages and receipts that came over channels, in a mailbox for each sender."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automations: definitions, their published versions, their subscriptions to events, and counts."""
+"""Automations, their published versions, changes to their counts, and enrolments of contacts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before
 
 
 class Automation(OwnedModel):
-    """An automation. `cancellations`: which runs are being cancelled; they take no further step."""
+    """An automation. Runs that match one of `cancellations` are being cancelled: they take no step."""
 
     PREFIX = "aut"
 
@@ -57,7 +57,7 @@ class AutomationVersion(OwnedModel):
 
     @classmethod
     def order(cls, filters: Mapping[str, Any]) -> tuple[str, ...]:
-        """Returns the column of the order: the newest version has the highest number."""
+        """Returns `number`: versions are sorted by it, because they have no `id`."""
         return ("number",)
 
 
@@ -98,7 +98,7 @@ class AutomationDelta(OwnedModel):
 
 
 class Enrolment(OwnedModel):
-    """A contact's entry into an automation, with the latest run and the number of unfinished ones."""
+    """A contact's entry into an automation: its latest run, and how many are unfinished."""
 
     FIXED: ClassVar[frozenset[str]] = frozenset({"contact_id", "automation_id"})
 

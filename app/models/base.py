@@ -45,7 +45,8 @@ class OwnedModel(BaseModel):
     PREFIX begins the identifiers by which callers find rows. FILTERS are columns. TIME names a time column and its
     filters: `occurred` stands for `occurred_at`, `occurred_since` and `occurred_until`. KEYS are the columns besides
     `id` that are unique in a workspace, each with the SQL form in which it is compared. COMPUTED are columns whose
-    value is an SQL expression of the row, `new`, when it is inserted. FIXED are columns that never change after that.
+    value is an SQL expression of the row, `new`, when it is inserted. FIXED are columns that never change after the
+    insert.
     """
 
     PREFIX: ClassVar[str]
@@ -66,7 +67,7 @@ class OwnedModel(BaseModel):
     def find(cls, workspace_id: str, identifier: str) -> Self:
         """Returns the row with that identifier.
 
-        Raises NotFound, also for an identifier without the PREFIX.
+        Raises NotFound if the workspace has no such row, or if the identifier lacks the PREFIX.
         """
         found: Self | None = None
         if ids.is_id(identifier, cls.PREFIX):
@@ -87,14 +88,14 @@ class OwnedModel(BaseModel):
         conditions = [getattr(cls, name) == filters[name] for name in cls.FILTERS if name in filters]
         if (since := f"{cls.TIME}_since") in filters:
             conditions.append(getattr(cls, f"{cls.TIME}_at") >= filters[since])
-        # Rows after a cursor are before that time anyway, and with this condition the index scan would start there.
+        # Rows after a cursor are before `until` anyway, and with this condition the index scan would start at `until`.
         if (until := f"{cls.TIME}_until") in filters and "cursor" not in filters:
             conditions.append(getattr(cls, f"{cls.TIME}_at") < filters[until])
         return cls.in_workspace(workspace_id).where(*conditions)
 
     @classmethod
     def order(cls, filters: Mapping[str, Any]) -> tuple[str, ...]:
-        """Returns the columns of the descending order: the time, if filtered by it, then the identifier."""
+        """Returns the columns to sort by, descending: the TIME column if it is filtered by, then `id`."""
         is_by_time = filters.keys() & {f"{cls.TIME}_since", f"{cls.TIME}_until"}
         return (f"{cls.TIME}_at", "id") if is_by_time else ("id",)
 

@@ -1,4 +1,4 @@
-"""Broadcasts, each a mailbox; the contacts still to be reached, and the outcomes of the others."""
+"""Broadcasts, each a mailbox, and the outcomes of the contacts that were handled."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class BroadcastRow(BaseModel):
     def newest(
         cls, broadcast_id: str, outcome: str | None, replied: bool | None, before: str | None, limit: int
     ) -> list[BroadcastRow]:
-        """Returns up to `limit` rows before number `before`, latest first, filtered by outcome or reply."""
+        """Returns up to `limit` rows before number `before`, latest first. A None filter matches all."""
         query = cls.select().where(cls.broadcast_id == broadcast_id)
         if outcome is not None:
             query = query.where(cls.outcome == outcome)

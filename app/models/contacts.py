@@ -19,7 +19,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before, text
 LOOKED_AT = 500
 # A segment with this many contacts is full. Larger ones take longer to read and sort; smaller ones cost more lookups.
 SEGMENT_SIZE = 16_000
-# On average, one of this many new contacts makes its unit count the contacts of the newest segment.
+# On average, one of this many new contacts makes its transaction count the contacts of the newest segment.
 COUNTED_EVERY = 250
 # The most tags that are suggested while a tag is typed.
 MOST_OFFERED = 200
@@ -71,7 +71,10 @@ class Contact(OwnedModel):
 
     @classmethod
     def one(cls, workspace_id: str, contact_id: str) -> Contact | None:
-        """Returns the contact. Building the query with peewee would take longer than the whole read."""
+        """Returns the contact; None if there is none.
+
+        Uses raw SQL, because building the query with peewee would take longer than the whole read.
+        """
         return next(iter(cls.raw(sql.load("find_contact"), workspace_id, contact_id)), None)
 
     @classmethod
@@ -119,8 +122,9 @@ class ContactSegment(OwnedModel):
     def open_before(cls, new: Sequence[Contact]) -> None:
         """Opens a segment for contacts about to be inserted if the newest one of their workspace is full.
 
-        It counts only now and then, and never while another transaction is creating contacts in the workspace: creators
-        share a lock (see `sets.reserve`) that this function takes exclusively. Each insert therefore sees all segments.
+        Counts only now and then (see COUNTED_EVERY), and never while another transaction is creating contacts in the
+        workspace: creators share a lock (see `sets.reserve`) that this function takes exclusively. Each insert
+        therefore sees all segments.
         """
         for workspace_id, first_id in _first_ids(new).items():
             lock = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -129,7 +133,7 @@ class ContactSegment(OwnedModel):
 
 
 def _first_ids(new: Sequence[Contact]) -> dict[str, str]:
-    """Returns the smallest new identifier of each workspace that is chosen at random."""
+    """Returns the smallest new identifier of each workspace whose contacts are to be counted now."""
     drawn = {contact.workspace_id for contact in new if random() < 1 / COUNTED_EVERY}
     return {each: min(contact.id for contact in new if contact.workspace_id == each) for each in drawn}
 
@@ -207,7 +211,7 @@ def _by_segment(given: Mapping[str, Any]) -> str:
     """
 
 
-# 'ß' has the key of all tags that may fold into ASCII.
+# Finds the tag's key and the key of 'ß', which all tags have whose non-ASCII letters may fold into ASCII.
 _HAS_TAG_KEY = """contact_keys(workspace_id, segment, search, tags)
     && contact_keys(%(workspace_id)s, segments.number, '', ARRAY[%(tag_key)s, 'ß'])"""
 

@@ -10,7 +10,7 @@ from peewee import SQL, BooleanField, CompositeKey, IntegerField, TextField, Tup
 
 from app.models.base import MailModel, OwnedModel, TimeField, json_field, page_before, text_array
 
-# The time of a position: as in a row, or as in a cursor.
+# The time of a position in a list: a datetime from a row, text from a cursor, or None for the beginning.
 At = datetime | str | None
 # The most conversations of a view that are searched for a label or a channel.
 MOST_LOOKED_AT = 5_000
@@ -101,8 +101,8 @@ class Conversation(OwnedModel):
     ) -> list[Conversation]:
         """Returns open conversations that are not snoozed, with `at`, after that position, latest first.
 
-        `at`: when the latest message was added, or the conversation was created. Filters: as for `newest`. Of an
-        assignee's conversations, or of all, at most MOST_LOOKED_AT are compared with the other filters.
+        `at`: when the latest message was added, or else the conversation was created. Filters: as for `newest`. All but
+        `assignee_id` are compared with at most MOST_LOOKED_AT conversations.
         """
         at = fn.COALESCE(cls.last_message_at, cls.created_at).alias("at")
         of_assignee = {"assignee_id": filters["assignee_id"]} if "assignee_id" in filters else {}
@@ -134,7 +134,10 @@ class Conversation(OwnedModel):
 
     @classmethod
     def latest_of_contacts(cls, workspace_id: str, contact_ids: Collection[str]) -> dict[str, Conversation]:
-        """Returns the conversation with the latest message of each contact, by contact, if there is one."""
+        """Returns each contact's conversation with the latest message, by contact.
+
+        Omits contacts without a conversation.
+        """
         if not contact_ids:
             return {}
         one = """
@@ -217,7 +220,10 @@ class Message(MailModel):
 
     @classmethod
     def last_of(cls, conversation_ids: Collection[str]) -> dict[str, Message]:
-        """Returns a few columns of the last unscheduled message per conversation, by `at` as in `latest`."""
+        """Returns a few columns of each conversation's last message, by conversation.
+
+        The last message is the one with the latest `at` (see `latest`). Scheduled messages do not count.
+        """
         if not conversation_ids:
             return {}
         one = """
@@ -233,9 +239,9 @@ class Message(MailModel):
     def latest(
         cls, conversation_id: str, last_at: At, last_id: str | None, limit: int, *, with_scheduled: bool = True
     ) -> list[Message]:
-        """Returns the conversation's messages after that position by `at`, newest first.
+        """Returns up to `limit` messages of the conversation after that position, newest first.
 
-        `at` is the provider's time, or else ours.
+        Sorts by `at`, the provider's time or, without one, the time of creation. `last_at` None: from the newest.
         """
         at = fn.COALESCE(cls.provider_time, cls.created_at)
         query = cls.select(cls, at.alias("at")).where(cls.conversation_id == conversation_id)
@@ -249,7 +255,7 @@ class Message(MailModel):
     def scheduled(cls, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int) -> list[Message]:
         """Returns the scheduled messages that match, after that position, by `send_at`, the next first.
 
-        `filters` name the workspace or the conversation.
+        `filters`: columns and values, such as `workspace_id` or `conversation_id`.
         """
         named = [getattr(cls, name) == value for name, value in filters.items()]
         query = cls.select().where(cls.send_at.is_null(False), *named)
@@ -289,5 +295,5 @@ def _labelled(workspace_id: str, filters: Mapping[str, Any], last_id: str | None
         query = query.where(listed.status == filters["status"])
     if filters.keys() & {"channel_id", "contact_id", "assignee_id", "snoozed"}:
         return query if last_id is None else query.where(listed.conversation_id < last_id)
-    # Otherwise the planner might read all conversations up to the first with the label.
+    # Without the limit, the planner might read all newer conversations until it finds some with the label.
     return page_before(query, listed, [last_id], limit, ("conversation_id",))

@@ -1,4 +1,4 @@
-"""Deliveries: one event for one endpoint, the endpoint's mail; and their attempts."""
+"""Deliveries of events to endpoints, in a mailbox for each endpoint, and their attempts."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Delivery(MailModel):
 
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
-        """Returns the list's query: the rows that match all given filters.
+        """Returns a query for the rows that match all given filters.
 
-        `error_code` and `status_code` are about the last attempt.
+        The filters `error_code` and `status_code` are about the last attempt.
         """
         query = super().matching(workspace_id, filters)
-        # Approximately by identifier, for the index, and exactly by time.
+        # Compares identifiers, which is approximate, to use the index, and then times, which is exact.
         if "since" in filters:
             query = query.where(cls.created_at >= filters["since"], cls.id >= ids.around("dlv", filters["since"], -1))
         if "until" in filters:

@@ -32,11 +32,11 @@ class Event(MailModel):
     ) -> list[Event]:
         """Returns the first `limit` matching events of these kinds after `last_id`, newest first.
 
-        Filters: `kind`, which is then the only one of `kinds`, `contact_id`, `since` and `until`.
+        Filters: `kind` (then pass only this kind as `kinds`), `contact_id`, `since` and `until`.
         """
         since, until = filters.get("since"), filters.get("until")
         by_contact = "contact_id" in filters
-        # Approximately by identifier, for the index, and exactly by time.
+        # The query compares identifiers, which is approximate, to use the index, and then times, which is exact.
         ends = [last_id or "evt_~"] + ([ids.around("evt", until, 1)] if until else [])
         parameters = {
             "workspace_id": workspace_id,
@@ -52,8 +52,8 @@ class Event(MailModel):
         return list(cls.select().where(cls.id.in_([id for (id,) in found])).order_by(cls.id.desc())) if found else []
 
 
-# The newest events of each kind, or of the contact, by an index. Whole index tuples are compared, so that the planner
-# reads the index in order.
+# Reads the newest events of each kind, or of the contact, from an index. Compares whole index tuples, so that the
+# planner reads the index in order.
 _NEWEST = """
     SELECT newest.id FROM unnest(%(values)s::text[]) AS wanted(value) CROSS JOIN LATERAL (
         SELECT id FROM events

@@ -1,4 +1,4 @@
-"""Identities: contacts' accounts by kind of channel, and contacts that are or may be one person."""
+"""Identities: contacts' accounts on channels. Also pending and suggested merges of contacts."""
 
 from __future__ import annotations
 

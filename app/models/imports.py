@@ -1,4 +1,4 @@
-"""Imports of contacts, their pending lines, and the errors of invalid lines."""
+"""Imports of contacts, and the errors of their invalid lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUPS = """
 
 
 class Group(NamedTuple):
-    """The lines of an import with the same fault: their number, and the first one."""
+    """The lines of an import with the same fault. `lines`: how many; `first`: the lowest number."""
 
     field: str
     detail: str
@@ -65,5 +65,5 @@ class LineError(BaseModel):
 
     @classmethod
     def groups(cls, import_id: str) -> list[Group]:
-        """Groups errors by fault: at most MOST_GROUPS, the most frequent first."""
+        """Returns the errors grouped by fault: at most MOST_GROUPS groups, the largest first."""
         return [Group(*each) for each in rows(_GROUPS, (import_id, MOST_GROUPS))]

@@ -1,4 +1,4 @@
-"""Invoices, their months, and workspaces that have no invoice yet for a closed month."""
+"""Invoices, and the workspaces that have no invoice yet for a closed month."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs: accepted writes, the mail of a workspace."""
+"""Jobs: accepted writes, in a mailbox for each workspace."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Job(MailModel):
     ) -> list[Job]:
         """Returns up to `limit` jobs of the kinds and status after `last_id`, newest first; None: any.
 
-        A status requires kinds, which may be all.
+        If a status is given, `kinds` must not be None; it may list all kinds.
         """
         if kinds is None:
             return list(page_before(cls.in_workspace(workspace_id), cls, [last_id], limit))
-        # The newest of each kind and status, by an index. Whole index tuples are compared, so that the planner reads
-        # the index in order.
+        # Reads the newest jobs of each kind and status from an index. Compares whole index tuples, so that the planner
+        # reads the index in order.
         found = rows(
             """
             SELECT newest.id
@@ -107,7 +107,7 @@ class Job(MailModel):
     def _few(cls, condition: str, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
         """Returns up to `limit` jobs after `last_id` that meet the condition of a partial index.
 
-        Sorts all that meet it, because the planner finds no better way.
+        Sorts all jobs that meet the condition: few do, and the planner finds no better way.
         """
         query = f"""
             WITH few AS MATERIALIZED (SELECT id FROM jobs WHERE workspace_id = %s AND {condition})

@@ -18,7 +18,7 @@ LONGEST_SEARCH = 200
 MOST_IN_STATEMENT = 20_000
 # A search first tries this many of the newest messages. If more than one in six matches, they fill a page.
 LOOKED_AT = 300
-# The most words of a search that are looked up: the longest. Each word costs one lookup per time.
+# How many words of a search are looked up: the longest ones. Each word costs a lookup in each step of time.
 MOST_WORDS = 10
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -26,8 +26,8 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Message]:
     """Returns the first `limit` messages after `last_id` that match every filter, the latest first.
 
-    Filters: `q` (words or beginnings of words, all of which the text has), `contact_id`, `conversation_id`, `since`,
-    `until` (when it was received or written, by its identifier).
+    Filters: `q` (words or beginnings of words, all of which the text has), `contact_id`, `conversation_id`. Also
+    `since` and `until`, which the time in the message's identifier is compared with.
     """
     values = {**filters, "workspace_id": workspace_id, "limit": limit, "last_id": _last(filters, last_id)}
     values["first_id"] = ids.bound("msg", filters["since"]) if "since" in filters else ""
@@ -79,16 +79,17 @@ def _words(text: str) -> list[str]:
 
 
 def _sought(words: Iterable[str], contact_ids: Sequence[str] = ()) -> str:
-    """Returns the `tsquery` for messages with these words, of any of the contacts; `#` is the prefix.
+    """Returns the `tsquery` for messages with all the words, of any of the contacts.
 
-    Without contacts, messages of all match. Words and identifiers have no characters with a meaning in a `tsquery`.
+    Without contacts, messages of all contacts match. The caller replaces each `#` by a prefix of keys. Words and
+    identifiers contain no characters with a meaning in a `tsquery`.
     """
     contacts = " | ".join(f"'#@{contact_id[-10:]}'" for contact_id in contact_ids)
     return " & ".join([*(f"'#{word}':*" for word in words), *([f"({contacts})"] if contacts else [])])
 
 
 def _times(first_id: str, last_id: str) -> list[str]:
-    """Returns the times between two messages as prefixes of keys, the latest first."""
+    """Returns the steps of time between two messages as prefixes of keys, the latest first."""
     numbers = range(_number(last_id), _number(first_id) - 1, -1)
     return ["".join(_DIGITS[each >> shift & 31] for shift in (13, 8, 3)) + str(each & 7) for each in numbers]
 
@@ -102,20 +103,20 @@ def _number(message_id: str) -> int:
 
 
 def _owner(filters: Mapping[str, Any]) -> str:
-    """Returns the narrowest given owner of messages, by whose index they are found."""
+    """Returns the column of the narrowest owner in the filters, whose index the search uses."""
     return next((each for each in ("conversation_id", "contact_id") if each in filters), "workspace_id")
 
 
 def _between(owner: str) -> str:
-    """Returns the condition for the owner's messages in a range; only the owner's index orders them.
+    """Returns the condition for the owner's messages in the range; only the owner's index fits it.
 
-    By the index of all identifiers, the planner might read everything that others have written since.
+    With the index of all identifiers, the planner might read everything that others have written since.
     """
     return f"({owner}, id) >= (%({owner})s, %(first_id)s) AND ({owner}, id) < (%({owner})s, %(last_id)s)"
 
 
 def _others(filters: Mapping[str, Any], owner: str | None = None) -> str:
-    """Returns all further conditions except the owner's, each after an AND."""
+    """Returns conditions on the workspace, conversation and contact, except `owner`, each with AND."""
     conditions = {
         "workspace_id": "workspace_id = %(workspace_id)s",
         "conversation_id": "conversation_id = %(conversation_id)s",
@@ -149,7 +150,10 @@ def _among_newest(filters: Mapping[str, Any]) -> str:
 
 
 def _bounds(filters: Mapping[str, Any]) -> str:
-    """Returns SQL for the first message and the contacts; after a merge, messages move a bit later."""
+    """Returns SQL for the range's first message, and its messages' contacts; NULL stands for all.
+
+    Soon after a merge, a conversation's messages may still have another contact than the conversation.
+    """
     owner, contact_ids = _owner(filters), "NULL::text[]"
     if "conversation_id" in filters:
         contact_ids = """ARRAY(
@@ -162,7 +166,7 @@ def _bounds(filters: Mapping[str, Any]) -> str:
 
 
 def _by_time(filters: Mapping[str, Any]) -> str:
-    """Returns SQL that looks each time up by index, the latest first, until the page is full."""
+    """Returns SQL that looks each step of time up by index, the latest first, until the page is full."""
     # OFFSET 0 keeps the planner from using any other index.
     return f"""
         SELECT found.id FROM unnest(%(times)s::text[]) WITH ORDINALITY AS times(time, number) CROSS JOIN LATERAL (

@@ -11,7 +11,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before, text
 
 
 class Note(OwnedModel):
-    """A note. Only its contact changes, when contacts are merged."""
+    """A note. Only its `contact_id` ever changes: a merge of contacts replaces it."""
 
     PREFIX = "nte"
     FIXED: ClassVar[frozenset[str]] = frozenset({"conversation_id", "author", "text", "mentions", "created_at"})

@@ -17,7 +17,7 @@ NEW = "new_conversation"
 class Notification(OwnedModel):
     """A notification. `member_id`: the recipient; None: all members.
 
-    `amount`: how often the same has happened since the notification was read.
+    `amount`: how often its subject has occurred since the member last read notifications.
     """
 
     member_id = TextField(null=True)
@@ -42,8 +42,8 @@ class Notification(OwnedModel):
     ) -> list[Notification]:
         """Returns the first `limit` notifications after `last_id`, newest first.
 
-        They are for all members or, if given, for the member. Notifications of one member, and NEW, only if they are
-        in `kinds`; all only after `since`.
+        Includes notifications for all members; those of the kind NEW only if `kinds` has it. If `member_id` is given,
+        also includes this member's own notifications of `kinds`. `since`: only notifications with a higher identifier.
         """
         of_all = cls.in_workspace(workspace_id).where(cls.id > since)
         queries = [of_all.where(cls.member_id.is_null(), cls.kind != NEW)]
@@ -58,7 +58,7 @@ class Notification(OwnedModel):
     def add(cls, new: Iterable[Notification]) -> None:
         """Stores the notifications in one statement.
 
-        Several about the same thing become one, which counts them and is the newest.
+        Several with one `kind` and `once` in a workspace become one: the newest, whose `amount` counts them.
         """
         gathered: dict[tuple[str, str, str], Notification] = {}
         for row in new:

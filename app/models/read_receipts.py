@@ -1,4 +1,4 @@
-"""Read receipts that providers still have to get."""
+"""Read receipts that are still to be sent to providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that the API refused, as far as they are kept."""
+"""Requests that the API refused: the latest of each problem in a workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays, each a mailbox; the deliveries still to be sent, and the outcomes of the others."""
+"""Replays, each a mailbox; their deliveries still to be sent, and the outcomes of the rest."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ReplayRow(BaseModel):
 
     @classmethod
     def first_sent(cls, replay_id: str) -> ReplayRow | None:
-        """Returns the first delivery that the replay has sent; None if there is none."""
+        """Returns the row of the first delivery that the replay has sent; None if it has sent none."""
         sent = cls.select().where(cls.replay_id == replay_id, cls.outcome == "sent")
         found: ReplayRow | None = sent.order_by(cls.number).first()
         return found

@@ -1,4 +1,4 @@
-"""Runs of automations, the mail of a workspace; their log, and the requests that they make."""
+"""Runs of automations, in a mailbox for each workspace; their logs, and their requests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.models.base import Count, MailModel, OwnedModel, TimeField, count_newes
 UNFINISHED = ("queued", "running", "waiting", "held")
 FINISHED = ("completed", "failed", "cancelled")
 STATUSES = (*UNFINISHED, *FINISHED)
-# The states of a run at its current step.
+# The values of the filter `at`: the run waits in its current step, or has failed in it.
 AT_STEP = ("waiting", "failed")
 FAILURE_CODES = ("limit", "no_channel", "opted_out", "template", "gone", "error")
 # The filters of the list, the most selective first.
 _FILTERS = ("contact_id", "failure", "automation_id", "status")
-# The index by codes has the same expressions.
+# The index by codes has the same expressions, so that PostgreSQL can use it.
 _FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
 
 
@@ -28,8 +28,8 @@ class Run(MailModel):
 
     `step` is the step to take next, or the one that waits. A wait ends when its `answer` arrives or at its time
     (`resume_at`); both make the run mail. `taken` counts steps, `unbroken` those since the last wait, `logged` entries
-    of the log. Until `goal_until`, an event may reach the goal; null if none may. `is_counted`: also counted by version
-    and step, from its beginning on.
+    of the log. Until `goal_until`, an event may reach the goal; null if none may. `is_counted`: the run is also counted
+    by version and step, not only by automation.
     """
 
     # What a run was started with. `contact_id` (changed by a merge) and `version` (changed by a move) are left out.
@@ -108,7 +108,7 @@ class Run(MailModel):
     def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
         """Returns how many runs match, among the newest `most` that match the most selective filter.
 
-        Besides the filters of `newest`, `since` and `until`: when a run was created, by its identifier.
+        Filters: as for `newest`, and `since` and `until`, which the time in the run's identifier is compared with.
         """
         if _is_at_step(filters):
             return count_newest(cls._at_step(workspace_id, filters), cls, [], most)
@@ -118,7 +118,7 @@ class Run(MailModel):
 
     @classmethod
     def _at_step(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
-        """Returns the query for the runs at a step, which its counts include."""
+        """Returns a query for the runs at a step, as the step's counts define them."""
         query = cls.in_workspace(workspace_id).where(
             cls.automation_id == filters["automation_id"],
             cls.version == filters["version"],
@@ -158,7 +158,7 @@ class RunStep(OwnedModel):
 
 
 class RunRequest(MailModel):
-    """A request that a run waits for. `wait`: the wait of the run that its response ends."""
+    """A request whose response a run waits for. `wait`: the number of the wait that it ends."""
 
     run_id = TextField()
     wait = IntegerField()

@@ -8,7 +8,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before
 
 
 class SavedReply(OwnedModel):
-    """A saved reply. `folded`: the shortcut without regard to case, unique in the workspace."""
+    """A saved reply. `folded`: the casefolded shortcut, unique in the workspace."""
 
     PREFIX = "srp"
 

@@ -1,4 +1,4 @@
-"""Saved views: named filters of a list of the inbox, of a member or of the workspace."""
+"""Saved views: named filters of an inbox list. A view belongs to a member or to the workspace."""
 
 from __future__ import annotations
 

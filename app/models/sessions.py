@@ -1,4 +1,4 @@
-"""Sessions of signed-in people, and failed attempts to sign in."""
+"""Sessions of signed-in people."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def insert(model: type[OwnedModel], new: Sequence[Any]) -> None:
 
 
 def update(model: type[OwnedModel], changed: Sequence[Any]) -> None:
-    """Updates the rows with these identifiers: every column that is not FIXED."""
+    """Updates the rows, found by `id`: every column that is neither FIXED nor COMPUTED."""
     rows(_update_statement(model), {"rows": _as_json(changed), "ids": sql.array(row.id for row in changed)})
 
 
@@ -95,7 +95,8 @@ def delete(model: type[OwnedModel], row_ids: Sequence[str]) -> None:
     rows(f"DELETE FROM {model._meta.table_name} WHERE id = ANY(%s)", (list(row_ids),))
 
 
-# Not prepared: while the table is small, any index that begins with the workspace looks as good as the unique one.
+# Not a prepared statement, which would keep its plan: while the table is small, any index that begins with the
+# workspace looks as good to the planner as the unique one.
 @cache
 def _lock_statement(model: type[OwnedModel], names: Sequence[str]) -> str:
     table, columns, forms = model._meta.table_name, _columns(model), {"id": "{}", **model.KEYS}

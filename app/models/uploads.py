@@ -1,4 +1,4 @@
-"""Files that are attached to messages, or will be."""
+"""Uploads: files that are, or will be, attached to messages or saved replies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.models.base import MailModel, TimeField, json_field
 
 
 class Upload(MailModel):
-    """A file of one message or saved reply. `was_sent`: messages use the saved reply's file, too."""
+    """A file of one message or saved reply. `was_sent`: a message has used the file of a saved reply."""
 
     channel_id = TextField(null=True)
     message_id = TextField(null=True)

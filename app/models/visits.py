@@ -1,4 +1,4 @@
-"""Visits: the hours in which support staff may act in a workspace."""
+"""Visits: periods in which a member of the support staff may act in a workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting starts: runs that time triggers will start."""
+"""Waiting starts: the states of time triggers, which will start runs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from app.models.base import OwnedModel, TimeField
 class WaitingStart(OwnedModel):
     """The state of a time trigger for a booking or a contact. `key`: the trigger.
 
-    `at`: when to check it; None: never. `fired_for`: the latest day, of the booking or the date, for which it has
-    started a run, or was published too late. `is_unreadable`: the contact's value is not a date.
+    `at`: when to check the trigger; None: never. `fired_for`: the latest day (of the booking or date) that is done
+    with: a run was started, or the trigger was published too late. `is_unreadable`: the contact's value is not a date.
     """
 
     FIXED: ClassVar[frozenset[str]] = frozenset({"automation_id", "key", "booking_id", "contact_id"})

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from http.client import responses as phrases
 from typing import Literal, get_args
+
+from app.lib import retry_after
 
 ErrorCode = Literal[
     "timeout",
@@ -93,6 +96,10 @@ class Answer:
     def is_ours(self) -> bool:
         """Whether the fault is on our side, so that the attempt says nothing about the server."""
         return self.error_code == "ours"
+
+    def asked_pause_seconds(self, at: datetime) -> float:
+        """Returns how many seconds after `at` the server accepts a next request, by a 429 or 503; 0 if unsaid."""
+        return retry_after.seconds(self.retry_after, at) if self.status in (429, 503) else 0.0
 
     @property
     def error_without_target(self) -> str | None:

@@ -1,4 +1,4 @@
-"""The only way to other people's servers: deadlines, size limits and address checks."""
+"""Sends requests to other people's servers, with deadlines, size limits and address checks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from app.outbound.wire_format import post_bytes, read_target, request_bytes
 
 log = structlog.get_logger(__name__)
 
-# Connections, including idle ones. Each takes 60 KiB of memory. They may also take at most half of the file
-# descriptors, so that resolver threads, databases and logs have enough.
+# The most open connections, including idle ones. Each takes 60 KiB of memory. Connections may also take at most half of
+# the file descriptors, so that resolver threads, databases and logs have enough.
 MOST_OPEN = 2000
 LOG_SECONDS = 10  # between two log lines about the same fault of our own
 
@@ -35,8 +35,8 @@ class Outbound:
     """Sends requests to other people's servers. Belongs to the event loop of its first request.
 
     Addresses in `allowed_networks` are never refused as private. `plain_addresses`: base addresses with http://, which
-    are connected to without TLS, only in these networks. `ca_file`: certificates trusted besides the system's. Raises
-    the process's limit of open files if it is too low.
+    are connected to without TLS, only in these networks. `ca_file`: certificates trusted besides the system's.
+    Increases the process's limit of open files if it is too low.
     """
 
     def __init__(

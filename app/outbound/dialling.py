@@ -18,11 +18,11 @@ HEAD_START_SECONDS = 0.25  # before the next address of a name is tried, too (RF
 
 
 class NotPublic(OSError):
-    """A name resolves to an address that must not be dialled: the first argument."""
+    """No address of a name may be dialled. The first argument is one of the addresses."""
 
 
 class NotAllowed(OSError):
-    """A name resolves to an address that may be dialled only with TLS: the first argument."""
+    """No address of a name may be dialled without TLS. The first argument is one of the addresses."""
 
 
 class Unreachable(OSError):

@@ -20,14 +20,14 @@ TLS_REASONS = {
     "UNSUPPORTED_PROTOCOL": Reason.OLD_TLS,
     "TLSV1_ALERT_PROTOCOL_VERSION": Reason.OLD_TLS,
 }
-# Errors in neither table count as ours: an error counts against the other side only if it is surely theirs.
+# Errors in neither table count as our faults: an error counts against a server only if the server surely caused it.
 REASONS = {
     errno.ECONNREFUSED: Reason.REFUSED,
     errno.ECONNRESET: Reason.CLOSED,
     errno.ECONNABORTED: Reason.CLOSED,
     errno.EPIPE: Reason.CLOSED,
     errno.ETIMEDOUT: Reason.LATE,
-    # Sent back by a router or firewall on the way, which knows the network: the host is down or filtered.
+    # Reported by a router or firewall on the path: the host is down or filtered.
     errno.EHOSTUNREACH: Reason.UNREACHABLE,
     errno.EHOSTDOWN: Reason.UNREACHABLE,
     errno.EACCES: Reason.UNREACHABLE,

@@ -67,7 +67,7 @@ class Response:
 
     @property
     def is_compressed(self) -> bool:
-        """Whether the body was sent compressed."""
+        """Whether the body was sent compressed, so that `kept_body` returns a note instead."""
         return bool(self.body and self.compression and self.compression.lower() != "identity")
 
     @property
@@ -221,8 +221,8 @@ class Connection(asyncio.Protocol):
         response = self._response
         if response is not None and response.status is not None:
             response.complete = True
-            # The parser takes data after a response to HEAD for its body. A server may also answer before it has read
-            # the whole request, and never read the rest.
+            # After a response to HEAD, the parser would read further data as a body. A server may also answer before it
+            # has read the whole request, and never read the rest.
             self._keep_alive = self._parser.should_keep_alive() and not self._is_clogged and not response.is_bodiless
 
     def _end(self, failure: Exception | None) -> None:

@@ -218,7 +218,7 @@ class _Server:
         return True
 
     def close(self) -> None:
-        """Lets all waiting requests go on. They fail when they dial, because the pool is closed."""
+        """Lets all waiting requests continue: they fail when they dial, because the pool is closed."""
         if self._timer is not None:
             self._timer.cancel()
         while self.pass_on(None):

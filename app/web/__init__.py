@@ -36,7 +36,7 @@ MOST_FORM_BYTES = 1024 * 1024
 
 
 def create_pages() -> Flask:
-    """Creates the WSGI application of the pages: every module here with a `blueprint`."""
+    """Creates the Flask application of the pages. Every module here with a `blueprint` is part of it."""
     pages = Flask("app.web", static_folder=None)
     pages.request_class = FormRequest
     # Do not redirect to normalized paths: the redirect would contain the host name that the request sent.

@@ -87,7 +87,7 @@ class Viewer:
 
 
 class _SessionToken:
-    """The token of the session, in the form that Flask-Login stores at sign-in."""
+    """Passes the session's token to Flask-Login, which stores `get_id` in the cookie at sign-in."""
 
     is_active = is_authenticated = True
 
@@ -158,7 +158,7 @@ def workspace_id() -> str:
 def sign_in(token: str) -> None:
     """Starts the browser's session.
 
-    Drops any session data that it sent, so that nobody can fix a session.
+    Drops the session data that the browser sent, which prevents session fixation.
     """
     session.clear()
     session.permanent = True
@@ -232,7 +232,7 @@ def _check() -> Response | None:
         g.viewer = _viewer_in(path_id)
         if not bounds.PAGES.take(path_id):
             raise Overloaded()
-        switching.begin_sharing()  # drawing a page with 500 steps takes long
+        switching.begin_sharing()  # rendering a page with 500 steps takes long
         g.place = path_id
     if access.get("public"):
         return None
@@ -242,14 +242,14 @@ def _check() -> Response | None:
         raise NotFound("There is no such page.")
     if action := access.get("action"):
         _must_be_allowed(action)
-        # The limit applies only to multipart forms: the cost of other large forms has no bound.
+        # The larger limit applies only to multipart forms: the cost of parsing other large forms has no bound.
         if access["most_bytes"] and request.mimetype == "multipart/form-data":
             request.max_content_length = access["most_bytes"]
     return None
 
 
 def _viewer_at(path: str) -> Viewer:
-    """Returns the viewer in the workspace of the path, or outside workspaces if it is not theirs."""
+    """Returns the viewer in the workspace of the path; outside workspaces without access to it."""
     parts = path.split("/")
     try:
         return _viewer_in(parts[2]) if len(parts) > 2 and parts[1] == "workspaces" else Viewer(current_user.signed)

@@ -1,4 +1,4 @@
-"""Filters: what an address asks of a list. Invalid filters are ignored, and the page says so."""
+"""Filters of lists, read from the address. Invalid filters are ignored, and the page says so."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def one_of(choices: Collection[str]) -> Reader:
 
 
 def choices(first_label: str, values: Collection[str]) -> list[tuple[str, str]]:
-    """Returns the options of a select that may be left open."""
+    """Returns the options of a select: an empty one with `first_label`, then the values."""
     return [("", first_label), *((value, value.replace("_", " ")) for value in values)]
 
 

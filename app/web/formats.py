@@ -11,6 +11,7 @@ import orjson
 from flask import Flask
 from markupsafe import Markup
 
+from app.lib import graphemes
 from app.lib.json import timestamp
 
 MOST_COUNTED = 10_000
@@ -31,6 +32,7 @@ def install(pages: Flask) -> None:
         day,
         field_time,
         size,
+        truncate,
         words,
         parted,
         indented,
@@ -49,6 +51,14 @@ def linked(text: str) -> Markup:
     """Escapes a text and turns its web addresses into links."""
     parts = _ADDRESS.split(text)
     return Markup().join(_LINK.format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
+def truncate(text: str, length: int, in_words: bool = False) -> str:
+    """Like Jinja's `truncate`, but never splits a grapheme. `in_words`: may end within a word."""
+    if len(text) <= length + 5:
+        return text
+    kept = graphemes.cut(text, length - 3)
+    return (kept if in_words else kept.rsplit(" ", 1)[0]) + "..."
 
 
 def number(value: float | None) -> str:

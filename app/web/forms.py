@@ -19,7 +19,7 @@ Answer = str | tuple[str, int] | Response
 
 
 class FormRequest(Request):
-    """A request whose form may arrive incomplete. This raises BadRequest, not an internal error."""
+    """A request that raises BadRequest, not an internal error, if its form arrives incomplete."""
 
     def _load_form_data(self) -> None:
         try:
@@ -50,7 +50,7 @@ def checked(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
 def errors_of(error: Invalid | Conflict) -> dict[str, str]:
     """Returns the error messages by field. Faults deeper in a field count as faults of the field.
 
-    The name "" holds what concerns no field.
+    Errors that concern no field are under "".
     """
     if isinstance(error, Conflict):
         return {error.facts.get("conflicting_field", ""): error.detail}

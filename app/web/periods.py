@@ -26,9 +26,9 @@ LABELS = {"since": "From", "until": "Before"}
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A window, and a time in its last step. `asked`: the parameters `since` and `until` as given.
+    """The time that a page covers: a `window` that ends at `until` (None: now).
 
-    `until`: its end; None for now.
+    `at`: a time in the window's last step. `asked`: the parameters `since` and `until` as given.
     """
 
     window: Window
@@ -52,7 +52,7 @@ def links() -> list[tuple[Window, str]]:
 
 
 def chosen_range() -> Range:
-    """Returns the range of the parameters `since` and `until`; without either, that of `chosen`.
+    """Returns the range of the parameters `since` and `until`; without either, the `chosen` window.
 
     `since` alone means up to now, and `until` alone the day before it. If either is invalid, both are ignored, and
     `errors` says why.
@@ -70,7 +70,7 @@ def chosen_range() -> Range:
 
 
 def presets(*names: str) -> list[Preset]:
-    """Returns (name, label, address, whether it is chosen) of this page for common ranges of time.
+    """Returns (name, label, address of this page, whether it is chosen) for common ranges of time.
 
     Without names, all of them. Days are UTC days; the script replaces them with days in the reader's time zone.
     """

@@ -28,10 +28,10 @@ def submit(
 ) -> Job:
     """Accepts a write by the viewer and waits for it.
 
-    Of repeated clicks on a form, only the first counts; the others get its job. `check` raises what refuses the write
-    at once, but does not apply to repeated clicks. Raises what the write raises: Invalid with pointers, Conflict,
-    NotFound. A job that has not ended after DELAYED_SECONDS is returned unfinished, and the next page says so; at once
-    if the workspace's writes are delayed already.
+    Of repeated clicks on a form, only the first counts; the others get its job. `check` may raise to refuse the write
+    at once, but a repeated click still gets its job. Raises what the write raises: Invalid with pointers, Conflict,
+    NotFound. A job that has not ended after DELAYED_SECONDS is returned unfinished, and the next page says so. If the
+    workspace's writes are delayed already, it is returned at once.
     """
     return submit_once(kind, payload, resource_id, check)[0]
 

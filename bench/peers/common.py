@@ -39,7 +39,7 @@ def record(delivery: str, seconds: float, status: int, response: str) -> None:
 
 
 def feed(enqueue: Callable[[str, str, str], object], release: Callable[[], object]) -> None:
-    """Reads lines: a number enqueues so many held messages, `release` releases them.
+    """Reads orders: a number enqueues that many held messages, `release` releases them.
 
     A message is a delivery, an address and a body. Prints a line after each order.
     """

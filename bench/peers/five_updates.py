@@ -29,7 +29,7 @@ def change(number: int, contact_id: str) -> None:
 
 
 def carry_out(run: Callable[[str], object]) -> None:
-    """Reads lines: `first number` runs so many contacts, THREADS at a time.
+    """Reads orders: `first number` runs that many contacts from `first` on, THREADS at a time.
 
     Prints a line after each order.
     """

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from itertools import count
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser, BrowserContext, expect
 
 from tests.browser.bots import TalkingBot
 from tests.browser.chromium import chromium
@@ -19,6 +19,9 @@ from tests.providers.telegram import Telegram
 Visit = Callable[..., Visitor]
 NewBrowser = Callable[..., BrowserContext]
 _numbers = count(1)
+
+# As long as Playwright waits for an action. A busy machine needs more than its five seconds for an expectation.
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="session")
@@ -82,9 +85,7 @@ def fresh(browser: Browser) -> Iterator[NewBrowser]:
     with ExitStack() as opened:
 
         def fresh(**options: object) -> BrowserContext:
-            context = opened.enter_context(browser.new_context(**options))
-            context.set_default_timeout(15_000)
-            return context
+            return opened.enter_context(browser.new_context(**options))
 
         yield fresh
 

@@ -41,7 +41,7 @@ STEPS = [{"id": "mark", "kind": "add_tag", "tag": "welcomed"}, {"id": "rest", "k
 
 
 def usual(service: Service) -> Workspace:
-    """A small shop with a receiver that failed for a while, an import with errors, automations and a sale."""
+    """A small shop with a receiver that failed for a while, an import with errors, a refused request and a sale."""
     workspace = service.open("Lovelace Flowers")
     caller = workspace.caller()
     for name in ("orders", "newsletter"):
@@ -62,6 +62,7 @@ def usual(service: Service) -> Workspace:
     # Refused when it runs: the address belongs to another contact.
     caller.call("PATCH", f"contacts/{contacts[3]}", {"email": "grace.hopper@example.com"})
     import_lines(workspace, service, [f"no address {number}" for number in range(2)])
+    be_refused(service, workspace)
     wait_for_failures(service, workspace, len(NAMES))
     make_invoice(service, workspace)
     return workspace
@@ -243,6 +244,14 @@ def make_invoice(service: Service, workspace: Workspace) -> None:
         number,
         json.dumps([line]),
     )
+
+
+def be_refused(service: Service, workspace: Workspace) -> None:
+    """A request that the API has refused for two of its fields, and noted."""
+    answer = workspace.caller().call("POST", "contacts", {"email": "ada", "phone": "1"})
+    assert answer.status == 422, answer
+    noted = "SELECT 1 FROM refused_requests WHERE workspace_id = %s"
+    wait_until(lambda: service.query(noted, workspace.id), 60, "the refused request is noted")
 
 
 def wait_for_failures(service: Service, workspace: Workspace, number: int) -> None:

@@ -152,11 +152,11 @@ class Widget:
 
     def expect(self, *texts: str) -> None:
         """Waits until the messages are these."""
-        expect(self.items()).to_have_text([re.compile(re.escape(text)) for text in texts], timeout=30_000)
+        expect(self.items()).to_have_text([re.compile(re.escape(text)) for text in texts])
 
     def expect_sent(self) -> None:
         """Waits until nothing waits to be sent."""
-        expect(self.log.locator(".waiting")).to_have_count(0, timeout=30_000)
+        expect(self.log.locator(".waiting")).to_have_count(0)
 
     def stored(self) -> str:
         return str(self.page.evaluate("JSON.stringify({...localStorage}) + document.cookie"))

@@ -148,7 +148,7 @@ def test_a_day_of_an_agent_by_keyboard_alone(
             if is_due(number):
                 getattr(desk, task)()
 
-    expect(inbox.page.locator("#rows > li:not(.left)")).to_have_count(0, timeout=30_000)
+    expect(inbox.page.locator("#rows > li:not(.left)")).to_have_count(0)
     wait_until(lambda: len(bot.said()) == len(PEOPLE), 120, "everybody has an answer")
     assert bot.said() == {person.id: [answer_of(number)] for number, person in enumerate(PEOPLE)}
     assert stored(service, workspace) == {number: expected(number) for number in range(len(PEOPLE))}
@@ -203,7 +203,6 @@ class Machine:
         self._context = self._browser.browser_type.launch_persistent_context(
             self.profile, base_url=self._service.base_url, **launching()
         )
-        self._context.set_default_timeout(15_000)
         self._context.clear_cookies()
         return Visitor(self._context, self._service.base_url).sign_in(email).page
 

@@ -116,7 +116,7 @@ def test_a_button_is_pressed_with_the_keyboard(widget: Widget, chat: Chat) -> No
     widget.open().say("Hello")
     widget.expect_sent()
     chat.answer("Tulips?", yes="Yes, please", no="No")
-    expect(widget.answers).to_be_visible(timeout=30_000)
+    expect(widget.answers).to_be_visible()
 
     widget.box.focus()
     keyboard.press("Shift+Tab")
@@ -135,10 +135,10 @@ def test_buttons_are_gone_after_an_answer_in_words_and_stay_over_a_reload(widget
     widget.open().say("Hello")
     widget.expect_sent()
     chat.answer("Tulips?", yes=HOSTILE[:20], no="No")
-    expect(widget.answers).to_be_visible(timeout=30_000)
+    expect(widget.answers).to_be_visible()
     widget.page.reload()
     widget.open()
-    expect(widget.answers.get_by_role("button")).to_have_text([HOSTILE[:20], "No"], timeout=30_000)
+    expect(widget.answers.get_by_role("button")).to_have_text([HOSTILE[:20], "No"])
 
     widget.say("Roses, please")
     widget.expect_sent()
@@ -156,7 +156,7 @@ def test_the_button_counts_what_was_not_read(widget: Widget, chat: Chat) -> None
 
     chat.answer("Good morning")
 
-    expect(widget.launcher).to_have_accessible_name("Open the chat, 1 unread", timeout=30_000)
+    expect(widget.launcher).to_have_accessible_name("Open the chat, 1 unread")
     widget.open()
     widget.expect("Hello", "Good morning")
 
@@ -312,7 +312,7 @@ def test_what_others_write_is_only_text(widget: Widget, chat: Chat) -> None:
     widget.expect_sent()
     chat.answer(f"{HOSTILE} https://shop.example/a?b=c")
 
-    expect(widget.items()).to_have_count(2, timeout=30_000)
+    expect(widget.items()).to_have_count(2)
 
     assert widget.page.evaluate("window.hasRun") is None
     assert widget.log.locator("img, script").count() == 0
@@ -327,14 +327,14 @@ def test_a_picture_is_uploaded_and_shown(widget: Widget, chat: Chat) -> None:
 
     widget.page.get_by_label("Attach a file").set_input_files(PICTURE)
 
-    expect(widget.log.get_by_role("img", name="tulip.png")).to_be_visible(timeout=30_000)
+    expect(widget.log.get_by_role("img", name="tulip.png")).to_be_visible()
     assert chat.count("messages") == 2
 
 
 def test_the_first_message_may_be_a_picture(widget: Widget, chat: Chat) -> None:
     widget.open().page.get_by_label("Attach a file").set_input_files(PICTURE)
 
-    expect(widget.log.get_by_role("img", name="tulip.png")).to_be_visible(timeout=30_000)
+    expect(widget.log.get_by_role("img", name="tulip.png")).to_be_visible()
     widget.say("Do you have these?")
     widget.expect_sent()
     assert chat.texts() == [None, "Do you have these?"]
@@ -384,13 +384,13 @@ def test_older_messages_come_at_the_top_and_nothing_jumps(widget: Widget, chat: 
     chat.fill(120)
     widget.page.reload()
     widget.open()
-    expect(widget.items()).to_have_count(50, timeout=30_000)
+    expect(widget.items()).to_have_count(50)
     expect(widget.items().first.locator("p")).to_have_text("Answer 72")
 
     widget.log.focus()
     widget.page.keyboard.press("Home")
 
-    expect(widget.items()).to_have_count(100, timeout=30_000)
+    expect(widget.items()).to_have_count(100)
     expect(widget.items().first.locator("p")).to_have_text("Answer 22")
     expect(widget.log.get_by_text("Answer 72", exact=True)).to_be_in_viewport()
 
@@ -399,7 +399,7 @@ def test_older_messages_come_at_the_top_and_nothing_jumps(widget: Widget, chat: 
     assert faults(widget) == []
     widget.page.keyboard.press("Enter")
 
-    expect(widget.items()).to_have_count(121, timeout=30_000)
+    expect(widget.items()).to_have_count(121)
     expect(widget.items().first.locator("p")).to_have_text("Answer 1")
     expect(older).to_be_hidden()
     expect(widget.log).to_be_focused()
@@ -432,7 +432,7 @@ def test_axe_finds_nothing_serious(
     widget.open().say("مرحبا, do you have tulips? https://shop.example/tulips")
     widget.expect_sent()
     chat.answer("Yes, at https://shop.example/red", red="Red, please", more="Anything else")
-    expect(widget.answers.get_by_role("button")).to_have_count(2, timeout=30_000)
+    expect(widget.answers.get_by_role("button")).to_have_count(2)
 
     assert faults(widget) == []
     box = widget.panel.bounding_box()

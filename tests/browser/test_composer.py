@@ -75,8 +75,8 @@ def test_an_answer_is_put_together_by_keyboard_and_goes_on_elsewhere(
     later.get_by_text("Change").click()
     later.get_by_label("Text", exact=True).fill("Has it arrived?")
     later.get_by_role("button", name="Send now").click()
-    expect(later).to_be_hidden(timeout=30_000)
-    expect(talk.thread.last).to_have_text("Has it arrived?", timeout=30_000)
+    expect(later).to_be_hidden()
+    expect(talk.thread.last).to_have_text("Has it arrived?")
 
 
 def test_who_is_slower_reads_the_other_answer_before_their_own_goes_out(
@@ -86,7 +86,7 @@ def test_who_is_slower_reads_the_other_answer_before_their_own_goes_out(
     talk.box.press_sequentially("Ask Ada.")
     other.answer("You get it back.")
     other.expect_sent()
-    expect(talk.thread.last).to_have_text("You get it back.", timeout=30_000)
+    expect(talk.thread.last).to_have_text("You get it back.")
 
     talk.box.press("Enter")
     question = talk.page.locator("#newer")
@@ -102,7 +102,7 @@ def test_who_is_slower_reads_the_other_answer_before_their_own_goes_out(
     other.answer("Three")
     other.expect_sent()
     talk.page.context.set_offline(False)
-    expect(question).to_contain_text("Three", timeout=30_000)
+    expect(question).to_contain_text("Three")
     assert len(chat.service.query("SELECT 1 FROM messages WHERE channel_id = %s", chat.id)) == 4
     question.get_by_role("button", name="Send anyway").click()
     talk.expect_sent()

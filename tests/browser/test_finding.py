@@ -40,7 +40,7 @@ def test_several_are_found_and_closed_by_keyboard_alone(page: Page, service: Ser
     page.locator("#selection").get_by_role("button", name="Close").press("Enter")
 
     expect(page.locator("#selection-said")).to_have_text("Closed 2 conversations.")
-    expect(rows).to_have_count(1, timeout=30_000)
+    expect(rows).to_have_count(1)
     closed = service.query(
         "SELECT count(*) FROM conversations WHERE status = 'closed' AND workspace_id = %s", workspace.id
     )

@@ -44,7 +44,7 @@ class Inbox:
 
     def expect_sent(self) -> None:
         """Waits until nothing waits to be sent."""
-        expect(self.page.locator("#thread [data-pending]")).to_have_count(0, timeout=30_000)
+        expect(self.page.locator("#thread [data-pending]")).to_have_count(0)
 
     def count(self, view: str) -> str:
         return str(self.page.locator(f"[data-count={view}]").inner_text())
@@ -61,7 +61,7 @@ def talk(inbox: Inbox, widget: Widget) -> Inbox:
     """The same, with a visitor who has written."""
     widget.open().say("Do you have tulips?")
     widget.expect_sent()
-    expect(inbox.rows).to_have_count(1, timeout=30_000)
+    expect(inbox.rows).to_have_count(1)
     return inbox.choose("Do you have tulips?")
 
 
@@ -70,13 +70,13 @@ def test_a_conversation_begins_and_goes_on_without_a_reload(inbox: Inbox, widget
     inbox.page.evaluate("window.isSame = true")
 
     widget.open().say("Do you have tulips?")
-    expect(inbox.rows).to_contain_text(["Do you have tulips?"], timeout=30_000)
+    expect(inbox.rows).to_contain_text(["Do you have tulips?"])
     inbox.choose("Do you have tulips?").answer("Yes, red ones.")
     widget.expect("Do you have tulips?", "Yes, red ones.")
-    expect(inbox.page.locator("#thread .status")).to_contain_text(re.compile("Sent|Delivered|Read"), timeout=30_000)
+    expect(inbox.page.locator("#thread .status")).to_contain_text(re.compile("Sent|Delivered|Read"))
     widget.say("Two bunches, please.")
 
-    expect(inbox.thread).to_have_text(["Do you have tulips?", "Yes, red ones.", "Two bunches, please."], timeout=30_000)
+    expect(inbox.thread).to_have_text(["Do you have tulips?", "Yes, red ones.", "Two bunches, please."])
     wait_until(lambda: chat.service.query("SELECT 1 FROM conversations WHERE unread = 0"), 30, "it is read")
     assert inbox.page.evaluate("window.isSame")
 
@@ -93,9 +93,9 @@ def test_colleagues_see_each_others_answers_and_notes(talk: Inbox, visit: Visit,
 
     said = ["Do you have tulips?", "Yes, red ones.", "@admin: are there yellow ones too?"]
     for each in (talk, other):
-        expect(each.thread).to_have_text(said, timeout=30_000)
+        expect(each.thread).to_have_text(said)
     expect(other.page.get_by_text("agent wrote a note: @admin: are there")).to_be_attached()
-    expect(other.page.get_by_role("link", name="Notifications: 1 unread")).to_be_visible(timeout=30_000)
+    expect(other.page.get_by_role("link", name="Notifications: 1 unread")).to_be_visible()
     drawn = other.page.locator("#thread .note")
     alive = drawn.inner_text()
     other.page.reload()
@@ -103,7 +103,7 @@ def test_colleagues_see_each_others_answers_and_notes(talk: Inbox, visit: Visit,
     assert drawn.inner_text() == alive
     expect(other.page.get_by_role("link", name="Notifications", exact=True)).to_be_visible()
     other.page.get_by_role("button", name="Delete this note").click()
-    expect(talk.thread).to_have_text(said[:2], timeout=30_000)
+    expect(talk.thread).to_have_text(said[:2])
 
 
 def test_an_hour_of_an_agent_by_keyboard_alone(talk: Inbox, chat: Chat) -> None:
@@ -178,8 +178,8 @@ def test_a_picture_is_sent_and_shown(talk: Inbox, widget: Widget) -> None:
     talk.page.locator("#f-files").set_input_files(FilePayload(name="tulip.png", mimeType="image/png", buffer=PICTURE))
     talk.answer("Like these?")
 
-    expect(talk.page.get_by_role("img", name="tulip.png")).to_be_visible(timeout=30_000)
-    expect(widget.log.get_by_role("img", name="tulip.png")).to_be_visible(timeout=30_000)
+    expect(talk.page.get_by_role("img", name="tulip.png")).to_be_visible()
+    expect(widget.log.get_by_role("img", name="tulip.png")).to_be_visible()
 
 
 def test_older_messages_come_at_the_top_and_nothing_moves(talk: Inbox, chat: Chat) -> None:
@@ -220,7 +220,7 @@ def test_days_stand_above_their_first_message_in_the_readers_zone(
     far.page.locator("#scrolled").evaluate("pane => { pane.scrollTop = 0; }")
     expect(tokyo.thread).to_have_count(121)
     widget.say("Two bunches, please.")
-    expect(tokyo.thread.last).to_have_text("Two bunches, please.", timeout=30_000)
+    expect(tokyo.thread.last).to_have_text("Two bunches, please.")
 
     assert far.page.locator("#thread > *:has(+ .day) .text, #thread .day + * .text").all_inner_texts() == [
         *("Answer 1", "Answer 59", "Answer 60"),

@@ -31,6 +31,10 @@ def _sound() -> bytes:
 SOUND = _sound()
 
 
+# What happens to a row when something in its conversation changes.
+REDRAW = "() => document.querySelectorAll('#rows > li').forEach((row) => row.replaceWith(row.cloneNode(true)))"
+
+
 class Desk:
     """The inbox of an agent with three conversations: Mary's first, then Grace's, then Ada's."""
 
@@ -127,6 +131,7 @@ def test_while_a_menu_is_open_no_other_key_acts_and_escape_gives_the_focus_back(
     for key, field in (("h", "#f-until"), ("l", "#f-label"), ("a", "#f-assignee")):
         desk.press(key)
         expect(desk.page.locator(field)).to_be_focused()
+        desk.page.evaluate(REDRAW)
         desk.press("Tab")  # to a button of the menu
         expect(desk.menu.locator("button:focus")).to_have_count(1)
         desk.press("e", "n", "j", "r")
@@ -192,7 +197,7 @@ def test_keys_in_quick_succession_are_about_one_row_after_the_other(desk: Desk) 
     desk.press("j", "e", "e", "e")
 
     wait_until(lambda: desk.count("status = 'closed'") == 3, 30, "all are closed")
-    expect(desk.page.locator("#rows > li")).to_have_count(0, timeout=30_000)
+    expect(desk.page.locator("#rows > li")).to_have_count(0)
 
 
 def test_an_answer_is_written_to_the_row_with_the_focus(desk: Desk) -> None:
@@ -295,8 +300,8 @@ def test_addresses_are_links_and_sounds_play(desk: Desk) -> None:
     sound = desk.page.locator("#thread audio[aria-label='hum.wav']")
 
     for _ in range(2):
-        expect(link).to_have_attribute("href", "https://shop.example/tulips?x=1", timeout=30_000)
-        expect(sound).to_be_visible(timeout=30_000)
+        expect(link).to_have_attribute("href", "https://shop.example/tulips?x=1")
+        expect(sound).to_be_visible()
         # As long as the file: the page's policy lets it be fetched.
         sound.evaluate("sound => { sound.preload = 'metadata'; sound.load(); }")
         desk.page.wait_for_function("sound => sound.duration === 0.25", arg=sound.element_handle())

@@ -55,7 +55,7 @@ def test_one_tab_shows_what_is_new_and_looking_at_it_reads_it_in_all(
     widget.say("Red ones?")
 
     for each in (page, other):
-        expect(each).to_have_title(re.compile(r"^\(2\) "), timeout=30_000)
+        expect(each).to_have_title(re.compile(r"^\(2\) "))
     wait_until(lambda: len(shown(page)) == 2, 30, "both are shown")
     assert [body for _, body in shown(page)] == ["Do you have tulips?", "Red ones?"]
     page.get_by_role("link", name="Notifications: 2 unread").click()
@@ -67,5 +67,5 @@ def test_one_tab_shows_what_is_new_and_looking_at_it_reads_it_in_all(
 
     expect(other.locator("#thread .text")).to_have_text(["Do you have tulips?", "Red ones?"])
     for each in (page, other):
-        expect(each).not_to_have_title(re.compile(r"^\("), timeout=30_000)
+        expect(each).not_to_have_title(re.compile(r"^\("))
     assert len(shown(page)) == 2

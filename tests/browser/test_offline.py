@@ -38,7 +38,7 @@ def test_the_inbox_says_that_it_is_offline_and_saves_the_draft_afterwards(desk: 
     assert page.url == address
 
     page.context.set_offline(False)
-    expect(page.locator("#offline")).to_be_hidden(timeout=30_000)
+    expect(page.locator("#offline")).to_be_hidden()
     desk.expect_open("Grace Hopper")
     drafts = "SELECT 1 FROM drafts WHERE text = 'Half an answer'"
     wait_until(lambda: desk.service.query(drafts), 30, "the draft is saved")
@@ -56,7 +56,7 @@ def test_the_editor_says_that_it_is_offline_and_saves_the_step_afterwards(visit:
     expect(page.get_by_label("Text", exact=True)).to_have_value("Hello again")
 
     page.context.set_offline(False)
-    expect(page.locator("#offline")).to_be_hidden(timeout=30_000)
+    expect(page.locator("#offline")).to_be_hidden()
     automation = f"automations/{made.data['id']}"
     wait_until(
         lambda: workspace.caller().get(automation)["definition"]["steps"][0]["text"] == "Hello again",

@@ -85,7 +85,7 @@ def begin_visit(page: Page) -> None:
 def see(page: Page, script: bool, text: str | re.Pattern[str]) -> None:
     """Waits for the text, which comes by itself with the script and by reloading without."""
     if script:
-        expect(page.get_by_role("main")).to_contain_text(text, timeout=30_000)
+        expect(page.get_by_role("main")).to_contain_text(text)
     else:
         reload_until(page, lambda: re.search(text, main_text(page)))
 

@@ -51,21 +51,21 @@ def test_a_snoozed_conversation_is_back_when_they_write_and_when_its_time_is_ove
         expect(agent.page.locator("#f-until")).to_be_focused()
         agent.page.keyboard.type("in 2 hours")
         agent.page.keyboard.press("Enter")
-        expect(snoozed).to_have_text("1", timeout=30_000)
+        expect(snoozed).to_have_text("1")
 
     snooze()
     bot.hear(PEOPLE[0], "Are you there?")
-    expect(snoozed).to_have_text("0", timeout=30_000)
+    expect(snoozed).to_have_text("0")
     expect(agent.thread).to_have_text(["Do you have tulips?", "Are you there?"])
-    expect(agent.page.locator("#talk > header")).not_to_contain_text("snoozed until", timeout=30_000)
+    expect(agent.page.locator("#talk > header")).not_to_contain_text("snoozed until")
     snooze()
     agent.open()
     expect(agent.rows).to_have_count(0)
 
     service.query("UPDATE conversations SET snoozed_until = now() WHERE workspace_id = %s", workspace.id)
 
-    expect(agent.rows.filter(has_text="Are you there?")).to_have_count(1, timeout=30_000)
-    expect(snoozed).to_have_text("0", timeout=30_000)
+    expect(agent.rows.filter(has_text="Are you there?")).to_have_count(1)
+    expect(snoozed).to_have_text("0")
 
 
 def test_who_is_mentioned_in_a_note_is_told_and_led_there(bot: TalkingBot, open_inbox: Open) -> None:
@@ -79,13 +79,13 @@ def test_who_is_mentioned_in_a_note_is_told_and_led_there(bot: TalkingBot, open_
     agent.page.keyboard.press("Enter")
     agent.expect_sent()
 
-    expect(other).to_have_title(re.compile(r"^\(1\) "), timeout=30_000)
+    expect(other).to_have_title(re.compile(r"^\(1\) "))
     other.get_by_role("link", name="Notifications: 1 unread").click()
     told = other.locator(".bell-list")
     expect(told).to_contain_text("You were mentioned")
     told.get_by_role("link").filter(has_text="You were mentioned").click()
     expect(other.locator("#thread .note")).to_contain_text("@admin may I refund this?")
-    expect(other).not_to_have_title(re.compile(r"^\("), timeout=30_000)
+    expect(other).not_to_have_title(re.compile(r"^\("))
     assert bot.said() == {}
 
 
@@ -96,7 +96,7 @@ def test_what_others_do_is_seen_but_not_under_somebodys_hands(
     one, other = (open_inbox(role, "").choose("My order is broken.") for role in ("agent", "admin"))
     [(talk,)] = service.query("SELECT id FROM conversations WHERE workspace_id = %s", workspace.id)
     for each in (one, other):
-        expect(each.page.locator("#viewers")).to_be_visible(timeout=30_000)
+        expect(each.page.locator("#viewers")).to_be_visible()
     one.page.keyboard.press("l")
     one.page.keyboard.type("bro")
 
@@ -104,9 +104,9 @@ def test_what_others_do_is_seen_but_not_under_somebodys_hands(
     workspace.caller().apply("PATCH", f"conversations/{talk}", changes)
 
     marks = "Assigned to admin"
-    expect(other.page.locator("#talk .marks")).to_contain_text(marks, timeout=30_000)
+    expect(other.page.locator("#talk .marks")).to_contain_text(marks)
     expect(other.page.locator("#talk .marks")).to_contain_text("refund")
-    expect(one.rows.first).to_contain_text("refund", timeout=30_000)
+    expect(one.rows.first).to_contain_text("refund")
     expect(one.page.locator("#f-label")).to_have_value("bro")
     expect(one.page.locator("#talk .marks")).to_have_count(0)
     one.page.locator("#talk summary", has_text="Label").click()
@@ -114,7 +114,7 @@ def test_what_others_do_is_seen_but_not_under_somebodys_hands(
 
     workspace.caller().apply("PATCH", f"conversations/{talk}", {"status": "closed"})
     for each in (one, other):
-        expect(each.page.get_by_role("button", name="Open again")).to_be_visible(timeout=30_000)
+        expect(each.page.get_by_role("button", name="Open again")).to_be_visible()
 
 
 def test_who_has_room_again_gets_the_one_who_waits(
@@ -132,8 +132,8 @@ def test_who_has_room_again_gets_the_one_who_waits(
         bot.hear(person, f"{person.first_name} waits.")
 
     for each in (agent, admin):
-        expect(each.rows).to_have_count(1, timeout=30_000)
-        expect(each.page.locator("[data-count=unassigned]")).to_have_text("1", timeout=30_000)
+        expect(each.rows).to_have_count(1)
+        expect(each.page.locator("[data-count=unassigned]")).to_have_text("1")
     [last] = service.query(
         "SELECT conversation_id FROM messages JOIN conversations ON conversations.id = conversation_id"
         " WHERE text = %s AND assignee_id IS NULL",
@@ -142,9 +142,9 @@ def test_who_has_room_again_gets_the_one_who_waits(
     agent.choose("waits.")
     agent.page.keyboard.press("e")
 
-    expect(agent.rows.filter(has_text=f"{PEOPLE[2].first_name} waits.")).to_have_count(1, timeout=30_000)
+    expect(agent.rows.filter(has_text=f"{PEOPLE[2].first_name} waits.")).to_have_count(1)
     for each in (agent, admin):
-        expect(each.page.locator("[data-count=unassigned]")).to_have_text("0", timeout=30_000)
+        expect(each.page.locator("[data-count=unassigned]")).to_have_text("0")
     assignee = "SELECT assignee_id FROM conversations WHERE id = %s"
     assert service.query(assignee, *last) == [(sharing[0],)]
 
@@ -165,7 +165,7 @@ def test_outside_the_window_only_a_template_goes_out(
 
     write("When does it arrive?", time.time() - DAY_SECONDS - 60)
     inbox = open_inbox("agent", "")
-    expect(inbox.rows).to_have_count(1, timeout=30_000)
+    expect(inbox.rows).to_have_count(1)
     inbox.choose("When does it arrive?")
     page = inbox.page
 
@@ -184,6 +184,6 @@ def test_outside_the_window_only_a_template_goes_out(
     inbox.expect_sent()
     inbox.box.fill("Anything else?")
     write("Thank you!", time.time())
-    expect(page.get_by_text("Free text until")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Free text until")).to_be_visible()
     expect(page.get_by_role("group", name="The window for free text is closed")).to_have_count(0)
     expect(inbox.box).to_have_value("Anything else?")

@@ -65,7 +65,7 @@ def test_columns_are_chosen_after_one_upload_and_the_import_is_watched(
     main.get_by_role("button", name="Import", exact=True).click()
 
     expect(page).to_have_url(re.compile(r"/contacts/imports/imp_"))
-    expect(main).to_contain_text("2 of 2", timeout=30_000)  # without a reload
+    expect(main).to_contain_text("2 of 2")  # without a reload
     expect(main.get_by_role("row", name=re.compile("3 email"))).to_be_visible()
     page.goto(workspace.path("contacts?tag=vip"))
     main.get_by_role("row", name=re.compile("ada@example.com")).get_by_role("link").click()

@@ -55,7 +55,6 @@ class Visitor:
 def visiting(browser: Browser, base_url: str, **options: Any) -> Iterator[Visitor]:
     """A visitor during the block; `options` are those of a Playwright context. Fails if a page did anything amiss."""
     context = browser.new_context(base_url=base_url, **options)
-    context.set_default_timeout(15_000)
     visitor = Visitor(context, base_url)
     try:
         yield visitor

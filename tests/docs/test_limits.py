@@ -19,11 +19,11 @@ from app.domain.broadcasts import broadcasts
 from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversation_counts, conversation_labels, notes, scheduled_messages, snoozes
-from app.domain.inbox import selections
+from app.domain.inbox import saved_views, selections
 from app.domain.insight import refused_requests
 from app.domain.lifecycle import import_lines
-from app.domain.macros import macros, saved_replies
-from app.domain.people import links, members, sign_ins
+from app.domain.macros import drafts, macros, saved_replies
+from app.domain.people import links, members, sessions, sign_ins
 from app.domain.reports import counting, periods
 from app.domain.segments import scans, segments
 from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
@@ -42,7 +42,7 @@ CONSTANTS = {
     "bytes of a request's body": objects.MAX_BODY_BYTES,
     "bytes of an upload": media.MOST_BYTES,
     "bytes of an import": import_lines.MOST_BYTES,
-    "bytes of a form of the pages, but for the file to import": web.MOST_FORM_BYTES,
+    "bytes of a form of the pages without files": web.MOST_FORM_BYTES,
     "lines of an import": import_lines.MOST_LINES,
     "rows on a page of a list": lists.MOST,
     "endpoints": endpoints.QUOTA.most,
@@ -56,7 +56,12 @@ CONSTANTS = {
     "members": members.MOST_MEMBERS,
     "members that a channel names for assignment": OWN_SETTINGS["member_ids"]["maxItems"],
     "open conversations that a `capacity` allows": member_changes.MOST_CAPACITY,
-    "invitations that are open": links.MOST_INVITATIONS,
+    "invitations that a workspace makes in a day": links.MOST_INVITATIONS,
+    "invitations of a person to a workspace in a day": links.MOST_TO_ONE,
+    "workspaces of a person": sessions.MOST_MEMBERSHIPS,
+    "sessions of an account": sessions.MOST_SESSIONS,
+    "saved views of a member, and of a workspace": saved_views.MOST_VIEWS,
+    "drafts of a member": drafts.MOST_OF_MEMBER,
     "tags of a contact": contacts.MOST_TAGS,
     "custom fields of a contact": contacts.MOST_FIELDS,
     "labels of a conversation": conversation_labels.MOST_LABELS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import pkgutil
 import sys
+import traceback
 from functools import partial
 from importlib import import_module
 
@@ -23,9 +24,13 @@ def main() -> int:
         print(f"{name}:", flush=True)
         try:
             import_module(f"tests.doors.{name}").measure(partial(print, "   ", flush=True))
-        except AssertionError as error:
-            print(f"    FAILED: {error}", flush=True)
+        except Exception as error:  # one that could not be made keeps none of the others from being made
+            if not isinstance(error, AssertionError):
+                traceback.print_exc()
+            print(f"    FAILED: {error!r}", flush=True)
             broken.append(name)
+    if broken:
+        print(f"FAILED: {', '.join(broken)}", flush=True)
     return 1 if broken else 0
 
 

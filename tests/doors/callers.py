@@ -11,8 +11,10 @@ from contextlib import suppress
 from functools import partial
 
 from tests.doors.services import Tenant, service, tenant
-from tests.doors.victims import victim
+from tests.doors.victims import attacking, victim
+from tests.journeys.audit import rows
 from tests.journeys.shops import NoAnswer
+from tests.journeys.waiting import wait_until
 
 Tell = Callable[[str], None]
 CONTACTS, SECONDS = 2_000, 8
@@ -26,24 +28,24 @@ def measure(tell: Tell) -> None:
             attacker, other = tenant(stack, "Attacker"), tenant(stack, "Victim").caller()
             lines = b"\n".join(json.dumps({"external_id": str(line)}).encode() for line in range(CONTACTS))
             attacker.caller().call("POST", "contacts/import", lines, {"Content-Type": "application/jsonl"})
-            while len(attacker.caller().get(PAGE)) < 100:
-                time.sleep(0.1)
-            is_over, statuses = threading.Event(), Counter[int]()
-            reading = [threading.Thread(target=read, args=(attacker, is_over, statuses)) for _ in range(number)]
-            for thread in reading:
-                thread.start()
-            with victim(partial(other.get, "contacts")) as felt:
+            # Not through the API, whose limit this might reach.
+            wait_until(lambda stack=stack: len(rows(stack, _SOME)) == 100, 120, "a page of contacts is there")
+            statuses = Counter[int]()
+            with (
+                attacking([partial(read, attacker, statuses)] * number),
+                victim(partial(other.get, "contacts")) as felt,
+            ):
                 time.sleep(SECONDS)
-            is_over.set()
-            for thread in reading:
-                thread.join()
             tell(f"{number} connections of one token: {dict(statuses)}; reads of another workspace: {felt}")
             felt.check()
 
 
-def read(attacker: Tenant, is_over: threading.Event, statuses: Counter[int]) -> None:
+def read(attacker: Tenant, statuses: Counter[int], is_over: threading.Event) -> None:
     """Reads a hundred contacts, again and again."""
     caller = attacker.caller()
     while not is_over.is_set():
         with suppress(NoAnswer):
             statuses[caller.call("GET", PAGE).status] += 1
+
+
+_SOME = "SELECT 1 FROM contacts LIMIT 100"

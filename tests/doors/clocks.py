@@ -1,11 +1,10 @@
 """The clock of the machine that runs the processes jumps hours ahead and back, under load; PostgreSQL's goes on.
 
-Needs libfaketime: `pip install libfaketime` anywhere, and LIBFAKETIME=<the path of its libfaketime.so.1>.
+Needs a C compiler.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -22,12 +21,14 @@ from tests.journeys.audit import rows, settle
 from tests.journeys.runs import publish
 from tests.journeys.shops import Shop, open_shop
 from tests.journeys.waiting import wait_until
+from tests.stack.clocks import Clock
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
 SECONDS_EACH = 10.0
-# In libfaketime's notation.
-JUMPS = ("+0", "+3h", "-2h", "+400d", "+0")
+HOUR = 3600
+# How far ahead of PostgreSQL's clock it is.
+JUMPS = (0, 3 * HOUR, -2 * HOUR, 400 * 24 * HOUR, 0)
 STEPS = [
     {"id": "first", "kind": "add_tag", "tag": "seen"},
     {"id": "pause", "kind": "wait", "seconds": 1},
@@ -37,34 +38,27 @@ STEPS = [
 
 def measure(tell: Callable[[str], None]) -> None:
     """The acts: a write is applied; a run that waits for a second is completed."""
-    library = os.environ.get("LIBFAKETIME", "")
-    assert Path(library).is_file(), "LIBFAKETIME does not name libfaketime.so.1"
     with TemporaryDirectory(prefix="bellhop-clock-") as directory:
-        clock = Path(directory) / "clock"
-        clock.write_text(JUMPS[0])
-        faked = {
-            "LD_PRELOAD": library,
-            "FAKETIME_TIMESTAMP_FILE": str(clock),
-            "FAKETIME_CACHE_DURATION": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
-        with service(settings=faked) as stack, Receiver(stack.certificates.ca_file.parent) as receiver:
+        clock = Clock(Path(directory) / "clock")
+        with (
+            service(settings=clock.environment) as stack,
+            Receiver(stack.certificates.ca_file.parent) as receiver,
+        ):
             _suffer(stack, receiver, clock, tell)
 
 
-def _suffer(stack: Stack, receiver: Receiver, clock: Path, tell: Callable[[str], None]) -> None:
+def _suffer(stack: Stack, receiver: Receiver, clock: Clock, tell: Callable[[str], None]) -> None:
     shop, owner = open_shop(stack, receiver), open_shop(stack, receiver, "Runs")
     automation = publish(owner, STEPS)
     contact = owner.caller().apply("POST", "contacts", {"external_id": "ada"}).data["id"]
     for jump in JUMPS:
-        clock.write_text(jump)
-        time.sleep(2)  # by then all processes have seen it
+        clock.move(jump - clock.seconds)
         with (
             victim(partial(_write, shop), every_seconds=0.1) as writes,
             victim(partial(_run, owner, automation, contact), every_seconds=0.1) as runs,
         ):
             time.sleep(SECONDS_EACH)
-        tell(f"the clock at {jump}: a write {writes}")
+        tell(f"the clock {jump // HOUR:+} h ahead: a write {writes}")
         tell(f"    a run that waits for a second: {runs}")
         writes.check()
         runs.check(3.0)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from tests.doors.services import Tenant, service, tenant
 from tests.doors.templates import CALL, LOOP
-from tests.doors.victims import victim
+from tests.doors.victims import attacking, victim
 from tests.journeys.shops import NoAnswer
 
 Tell = Callable[[str], None]
@@ -28,12 +28,19 @@ def measure(tell: Tell) -> None:
     with service({"web": 1, "writes": 1, "scheduler": 1}, {"RATE_LIMIT": "0"}) as stack:
         attackers, other = [tenant(stack, f"Attacker {n}") for n in range(ATTACKERS)], tenant(stack, "Victim").caller()
         drafts = [attacker.caller().apply("POST", "automations", draft(HEAVY)).data["id"] for attacker in attackers]
-        for name, calls in {
+        attacks: Mapping[str, list[tuple[str, Any]]] = {
             "simulate runs": [(f"automations/{automation_id}/simulate", {}) for automation_id in drafts],
             "send large definitions": [("automations", draft(LARGE))] * ATTACKERS,
             "send small definitions": [("automations", draft(SMALL))] * ATTACKERS,
-        }.items():
-            with attack(attackers, calls) as statuses, victim(partial(other.get, "contacts")) as felt:
+        }
+        for name, calls in attacks.items():
+            statuses = Counter[int]()
+            acts = [
+                partial(call, attacker, path, body, statuses)
+                for attacker, (path, body) in zip(attackers, calls, strict=True)
+                for _ in range(CONNECTIONS)
+            ]
+            with attacking(acts), victim(partial(other.get, "contacts")) as felt:
                 time.sleep(SECONDS)
             tell(f"{ATTACKERS * CONNECTIONS} connections {name}: {dict(statuses)}; reads of another: {felt}")
             felt.check()
@@ -43,24 +50,7 @@ def draft(steps: list[dict[str, Any]]) -> Mapping[str, Any]:
     return {"name": "Runs", "definition": {"steps": steps}}
 
 
-@contextmanager
-def attack(attackers: list[Tenant], calls: list[tuple[str, Any]]) -> Iterator[Counter[int]]:
-    """Each of them makes its call again and again within the block, over many connections."""
-    is_over, statuses = threading.Event(), Counter[int]()
-    attacking = [
-        threading.Thread(target=call, args=(attacker, *theirs, is_over, statuses))
-        for attacker, theirs in zip(attackers, calls, strict=True)
-        for _ in range(CONNECTIONS)
-    ]
-    for thread in attacking:
-        thread.start()
-    yield statuses
-    is_over.set()
-    for thread in attacking:
-        thread.join()
-
-
-def call(attacker: Tenant, path: str, body: Any, is_over: threading.Event, statuses: Counter[int]) -> None:
+def call(attacker: Tenant, path: str, body: Any, statuses: Counter[int], is_over: threading.Event) -> None:
     """Calls again and again, and waits for a tenth of a second when it may not."""
     caller = attacker.caller()
     while not is_over.is_set():

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def measure(tell: Tell) -> None:
         chat = f"{stack.base_url}/chat/{attacker.apply('POST', 'channels', document).data['id']}"
         files = Path(stack.environment["MEDIA_DIR"])
         for act in (store, begin):
-            statuses, ends = Counter[int](), time.monotonic() + SECONDS
+            statuses, ends = Counter[int | str](), time.monotonic() + SECONDS
             strangers = [threading.Thread(target=attack, args=(act, chat, ends, statuses)) for _ in range(ATTACKERS)]
             with victim(partial(other.get, "contacts")) as felt:
                 for stranger in strangers:
@@ -46,13 +47,16 @@ def measure(tell: Tell) -> None:
         tell(f"{stored / 1024**2:,.0f} MiB are stored")
 
 
-def attack(act: Callable[[requests.Session, str], int], chat: str, ends: float, statuses: Counter[int]) -> None:
+def attack(act: Callable[[requests.Session, str], int], chat: str, ends: float, statuses: Counter[int | str]) -> None:
     """Acts again and again, each time as somebody new."""
     with requests.Session() as session:
         session.mount("http://", _From(ATTACKERS_ADDRESS))
         session.headers.update({"Origin": ORIGIN})
         while time.monotonic() < ends:
-            statuses[act(session, chat)] += 1
+            outcome: int | str = "hung up"
+            with suppress(requests.RequestException):
+                outcome = act(session, chat)
+            statuses[outcome] += 1
 
 
 def store(session: requests.Session, chat: str) -> int:

@@ -6,12 +6,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import psutil
 
 from app.lib import ids
 from tests.doors.services import Tenant, service, tenant
 from tests.doors.templates import published
+from tests.doors.victims import attacking
 from tests.stack.stack import Stack
 
 SECONDS = float(os.environ.get("SECONDS_OF_LOAD", "600"))
@@ -21,26 +23,19 @@ STEPS = [{"id": "tag", "kind": "add_tag", "tag": "vip"}]
 
 def measure(tell: Callable[[str], None]) -> None:
     with service(settings={"RATE_LIMIT": "0"}) as stack:
-        is_over, done = threading.Event(), [0] * TENANTS
-        working = [
-            threading.Thread(target=work, args=(tenant(stack, f"Tenant {number}"), is_over, done, number))
-            for number in range(TENANTS)
-        ]
-        for thread in working:
-            thread.start()
-        time.sleep(SECONDS / 5)
-        early = sizes(stack)
-        time.sleep(SECONDS * 4 / 5)
-        late = sizes(stack)
-        is_over.set()
-        for thread in working:
-            thread.join()
+        done = [0] * TENANTS
+        acts = [partial(work, tenant(stack, f"Tenant {number}"), done, number) for number in range(TENANTS)]
+        with attacking(acts):
+            time.sleep(SECONDS / 5)
+            early = sizes(stack)
+            time.sleep(SECONDS * 4 / 5)
+            late = sizes(stack)
     tell(f"{sum(done):,} writes and as many runs and reads in {SECONDS:.0f} s")
     for name, size in early.items():
         tell(f"{name:16} {size:6.1f} MiB after {SECONDS / 5:.0f} s, {late[name]:6.1f} at the end")
 
 
-def work(owner: Tenant, is_over: threading.Event, done: list[int], number: int) -> None:
+def work(owner: Tenant, done: list[int], number: int, is_over: threading.Event) -> None:
     """Creates contacts, each of whom starts a run, and reads them."""
     caller, automation_id = owner.caller(), published(owner, STEPS)
     while not is_over.wait(PAUSE_SECONDS):

@@ -7,11 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from tests.doors.memory import sizes
 from tests.doors.services import PROCESSES, Tenant, service, tenant
 from tests.doors.templates import CALL, contact, runner, writer
-from tests.doors.victims import victim
+from tests.doors.victims import attacking, victim
 from tests.journeys.audit import rows
 from tests.journeys.shops import NoAnswer
 from tests.journeys.waiting import wait_until
@@ -30,18 +31,10 @@ def measure(tell: Tell) -> None:
         caller = attacker.caller()
         automation_id = caller.apply("POST", "automations", draft(0)).data["id"]
         caller.apply("POST", f"automations/{automation_id}/publish")
-        is_over, statuses, before = threading.Event(), Counter[str](), sizes(stack)
-        busy = [
-            threading.Thread(target=work, args=(attacker, automation_id, is_over, statuses))
-            for work in (publish, *[start] * STARTERS)
-        ]
-        for thread in busy:
-            thread.start()
-        with victim(run) as runs, victim(write) as writes:
+        statuses, before = Counter[str](), sizes(stack)
+        acts = [partial(work, attacker, automation_id, statuses) for work in (publish, *[start] * STARTERS)]
+        with attacking(acts), victim(run) as runs, victim(write) as writes:
             time.sleep(SECONDS)
-        is_over.set()
-        for thread in busy:
-            thread.join()
         tell(f"in {SECONDS} s: {dict(statuses)}")
         tell(f"    a run of another workspace: {runs}")
         tell(f"    a write of another workspace: {writes}")
@@ -61,7 +54,7 @@ def draft(number: int) -> dict[str, object]:
     return {"name": f"Version {number}", "definition": {"steps": [*small, large]}}
 
 
-def start(attacker: Tenant, automation_id: str, is_over: threading.Event, statuses: Counter[str]) -> None:
+def start(attacker: Tenant, automation_id: str, statuses: Counter[str], is_over: threading.Event) -> None:
     """Starts runs for new contacts."""
     caller = attacker.caller()
     while not is_over.is_set():
@@ -71,7 +64,7 @@ def start(attacker: Tenant, automation_id: str, is_over: threading.Event, status
             statuses[f"start {answer.status}"] += 1
 
 
-def publish(attacker: Tenant, automation_id: str, is_over: threading.Event, statuses: Counter[str]) -> None:
+def publish(attacker: Tenant, automation_id: str, statuses: Counter[str], is_over: threading.Event) -> None:
     """Changes the draft and publishes it, ten times a second; unpublishes it every tenth time."""
     caller, number = attacker.caller(), 0
     while not is_over.wait(EVERY_SECONDS):

@@ -27,7 +27,7 @@ def measure(tell: Callable[[str], None]) -> None:
         fill(stack, shop.workspace_id, CONVERSATIONS)
         write, read = writer(shop), partial(other.get, "contacts")
         with victim(write) as before:
-            wait_until(lambda: len(before.seconds) == 100, 60, "a hundred writes beside nothing")
+            wait_until(lambda: len(before.seconds) >= 100, 60, "a hundred writes beside nothing")
         tell(f"a write of the workspace, before: {before}")
         with victim(write) as writes, victim(read) as reads:
             begin(stack, shop)

@@ -17,7 +17,7 @@ import requests
 from tests.app.domain.automations.imports.flow_samples import entangled
 from tests.doors.services import service, tenant
 from tests.doors.streams import cookie
-from tests.doors.victims import victim
+from tests.doors.victims import attacking, victim
 
 Tell = Callable[[str], None]
 CONNECTIONS, IMPORTS, SECONDS = 36, 20, 10
@@ -40,16 +40,11 @@ def measure(tell: Tell) -> None:
             ("open pages of 500 steps", CONNECTIONS, partial(requests.get, f"{pages}/{made.data['id']}/edit")),
             ("import entangled files", IMPORTS, partial(requests.post, f"{pages}/import", data=fields)),
         ):
-            is_over, statuses = threading.Event(), Counter[Any]()
+            statuses = Counter[Any]()
             callers = [{"Cookie": f"{session}; more={each}", "Accept": "text/html"} for each in range(number)]
-            asking = [threading.Thread(target=call, args=(ask, each, is_over, statuses)) for each in callers]
-            for thread in asking:
-                thread.start()
-            with victim(partial(other.get, "contacts")) as felt:
+            acts = [partial(call, ask, each, statuses) for each in callers]
+            with attacking(acts), victim(partial(other.get, "contacts")) as felt:
                 time.sleep(SECONDS)
-            is_over.set()
-            for thread in asking:
-                thread.join()
             tell(f"{number} connections of one session {name}: {dict(statuses)}; reads of another: {felt}")
             felt.check()
 
@@ -57,8 +52,8 @@ def measure(tell: Tell) -> None:
 def call(
     ask: Callable[..., requests.Response],
     headers: Mapping[str, str],
-    is_over: threading.Event,
     statuses: Counter[Any],
+    is_over: threading.Event,
 ) -> None:
     """Asks again and again, and waits for a tenth of a second when it may not."""
     while not is_over.is_set():

@@ -11,7 +11,7 @@ from functools import partial
 from http.client import HTTPConnection
 
 from tests.doors.services import service, tenant
-from tests.doors.victims import victim
+from tests.doors.victims import attacking, victim
 from tests.stack.stack import Stack
 
 Tell = Callable[[str], None]
@@ -37,21 +37,15 @@ def measure(tell: Tell) -> None:
         felt = []
         for name, beginnings in ATTACKS.items():
             sent = [each.replace(b"{path}", path).replace(b"{token}", token) for each in beginnings]
-            is_over = threading.Event()
             # Of 50 addresses, so that what holds for one is not what helps.
-            attack = [
-                threading.Thread(target=trickle, args=(stack.port, f"127.0.0.{10 + number % 50}", each, is_over))
-                for number, each in enumerate(sent)
+            acts = [
+                partial(trickle, stack.port, f"127.0.0.{10 + number % 50}", each) for number, each in enumerate(sent)
             ]
-            for thread in attack:
-                thread.start()
-            time.sleep(1)
             write = partial(other.call, "POST", "contacts", {"external_id": "x"})
-            with victim(partial(check_health, stack)) as health, victim(write) as writes:
-                time.sleep(SECONDS)
-            is_over.set()
-            for thread in attack:
-                thread.join()
+            with attacking(acts):
+                time.sleep(1)
+                with victim(partial(check_health, stack)) as health, victim(write) as writes:
+                    time.sleep(SECONDS)
             tell(f"{name}: GET /healthz: {health}; writes of a workspace: {writes}")
             felt += [health, writes]
         for each in felt:

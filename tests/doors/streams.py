@@ -117,10 +117,12 @@ def attack(port: int, token: str) -> Counter[str]:
     attackers = [context.Process(target=open_many, args=(port, token, told)) for _ in range(ATTACKERS)]
     for each in attackers:
         each.start()
-    found = sum((told.get(timeout=300) for _ in attackers), Counter[str]())
-    for each in attackers:
-        each.join()
-    return found
+    try:
+        return sum((told.get(timeout=300) for _ in attackers), Counter[str]())
+    finally:
+        for each in attackers:
+            each.terminate()  # it has told, or takes too long
+            each.join()
 
 
 def open_many(port: int, token: str, told: multiprocessing.Queue[Counter[str]]) -> None:

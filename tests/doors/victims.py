@@ -1,14 +1,18 @@
-"""Victims: do something harmless again and again while somebody attacks, and note how long each time takes."""
+"""Victims: do something harmless again and again while somebody attacks, and note how long each time takes.
+
+`attacking` is the attack.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from statistics import quantiles
 
 MOST_SECONDS = 1.0  # for 99 % of what a victim does
+END_SECONDS = 120.0  # in which every attacker's last call must have ended
 
 
 class Victim:
@@ -74,3 +78,24 @@ def victim(act: Callable[[], object], every_seconds: float = 0.05) -> Iterator[V
     finally:
         living.stop()
         thread.join()
+
+
+@contextmanager
+def attacking(acts: Sequence[Callable[[threading.Event], object]]) -> Iterator[None]:
+    """Calls each of these in a thread of its own. The event is set when the block ends, and they must return then.
+
+    No thread outlives the process, whatever happens in the block. Raises AssertionError if one goes on.
+    """
+    is_over = threading.Event()
+    threads = [threading.Thread(target=act, args=(is_over,), name="attacker", daemon=True) for act in acts]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        ends = time.monotonic() + END_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, ends - time.monotonic()))
+    left = sum(thread.is_alive() for thread in threads)
+    assert not left, f"{left} of {len(threads)} attackers wait for an answer after {END_SECONDS:.0f} s"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from tests.doors.services import Tenant, service, tenant
-from tests.doors.victims import victim
+from tests.doors.victims import attacking, victim
 from tests.journeys.shops import NoAnswer
 
 Tell = Callable[[str], None]
@@ -25,20 +25,17 @@ def measure(tell: Tell) -> None:
             lines = b"\n".join(json.dumps({"external_id": str(line)}).encode() for line in range(LINES))
             for _ in range(3):
                 attacker.caller().call("POST", "contacts/import", lines, {"Content-Type": "application/jsonl"})
-            is_over, statuses = threading.Event(), Counter[int]()
-            waiting = [threading.Thread(target=wait, args=(attacker, is_over, statuses)) for _ in range(number)]
-            for thread in waiting:
-                thread.start()
-            with victim(partial(other.get, "contacts")) as felt:
+            statuses = Counter[int]()
+            with (
+                attacking([partial(wait, attacker, statuses)] * number),
+                victim(partial(other.get, "contacts")) as felt,
+            ):
                 time.sleep(SECONDS)
-            is_over.set()
-            for thread in waiting:
-                thread.join()
             tell(f"{number} requests that wait: {dict(statuses)}; reads of another workspace: {felt}")
             felt.check()
 
 
-def wait(attacker: Tenant, is_over: threading.Event, statuses: Counter[int]) -> None:
+def wait(attacker: Tenant, statuses: Counter[int], is_over: threading.Event) -> None:
     """Writes and waits for it, again and again."""
     caller = attacker.caller()
     while not is_over.is_set():

@@ -22,9 +22,9 @@ from tests.stack.stack import Stack
 PROCESSES = {"web": 1, "writes": 1, "deliveries": 4, "slow-deliveries": 1, "retries": 1, "scheduler": 1}
 SETTINGS = {"RETRY_SCHEDULE": "2,2,2,2,2,2", "WEBHOOK_TIMEOUT_SECONDS": "2", "PROBE_PAUSE_SECONDS": "0"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
-LIMIT = 40
-EVENTS = 2400  # enough that the moment which each killed process costs weighs little
-SECONDS = 5.0  # over which the rate is measured
+LIMIT = 20
+EVENTS = 1200  # enough that the moment which each killed process costs weighs little
+SECONDS = 10.0  # over which the rate is measured
 ORDERED_EVENTS = 1000
 FAILURES = 3  # of a delivery in the middle
 

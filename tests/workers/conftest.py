@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 
+from tests.cast import until
 from tests.conftest import Servers
 from tests.stack.receiver import Receiver
+
+
+@pytest.fixture(autouse=True)
+def loops(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ends the loops of a test's desks. Those of a real process end with it; here their descriptors would add up."""
+    made: list[asyncio.AbstractEventLoop] = []
+    make = uvloop.new_event_loop
+
+    def make_and_keep() -> asyncio.AbstractEventLoop:
+        made.append(make())
+        return made[-1]
+
+    monkeypatch.setattr(uvloop, "new_event_loop", make_and_keep)
+    yield
+    for loop in made:
+        if loop.is_running():
+            loop.call_soon_threadsafe(loop.stop)
+            until(lambda loop=loop: not loop.is_running())
+        loop.close()
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,8 @@ from workers.desk import Desk
 class Closing(Middleware):
     """Ends the process only after all requests of the desk have ended and are recorded.
 
-    All desks of a process are told to stop at once. If they stopped one after the other, the last would be killed.
+    All desks of a process begin to stop at once. If they stopped one after the other, the last would not end in time,
+    and would be killed.
     """
 
     def __init__(self, desk: Desk[Any, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Notes how far the workers have got in each queue, to tell lost bells from waiting ones."""
+"""Notes how far the workers have got in each queue. This tells lost bells from waiting ones."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
                 continue
             _add_recorded(operation)
             for content in contents(operation):
-                with suppress(examples.Lacking):  # a test reports it
+                with suppress(examples.Lacking):  # a test reports schemas without an example
                     content.setdefault("example", examples.of_schema(content["schema"], schemas))
             if method != "get":
                 _add_links(operation["responses"], path, shows)

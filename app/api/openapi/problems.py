@@ -24,7 +24,7 @@ _FACTS = {
     "conflicting_run_id": "The run that keeps the contact out of the automation.",
 }
 
-# Headers of a request that waits for its job and gets the job's problem as its response.
+# Headers of the response to a request that waits for its job, if the job fails.
 _OF_WAITING = ["Preference-Applied", "Idempotent-Replayed"]
 _OWN_HEADERS = {
     401: ["WWW-Authenticate"],

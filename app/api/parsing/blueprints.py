@@ -32,7 +32,7 @@ class Blueprint(flask_smorest.Blueprint):
     ) -> Callable[[View], View]:
         """Loads the query or body with `schema`, and passes it to the view.
 
-        It follows the view's other positional arguments. With `required=False`, a missing body counts as `{}`.
+        The loaded value is the view's last positional argument. With `required=False`, a missing body counts as `{}`.
         """
         is_query = issubclass(schema, Query)
         loader = schema()
@@ -59,7 +59,7 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def response(self, *args: Any, **described: Any) -> Callable[[View], View]:
-        """Documents a response. The view builds it itself, so it needs no wrapper (decision 18)."""
+        """Documents a response. Wraps no view, because views build their responses (decision 18)."""
         return _only_document(super().response(*args, **described))
 
     def alt_response(self, *args: Any, **described: Any) -> Callable[[View], View]:

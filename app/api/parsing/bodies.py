@@ -51,10 +51,10 @@ def whole_body(request: Request, most_bytes: int) -> bytes:
 
 @contextmanager
 def spooled_body(request: Request, most_bytes: int) -> Iterator[IO[bytes]]:
-    """Reads the raw body into a file, positioned at its end. Above MAX_BODY_BYTES, it is on disk.
+    """Reads the raw body into a file, positioned at its end.
 
-    So a slow upload does not take up memory. Raises RequestEntityTooLarge above `most_bytes`, BadRequest, and
-    Unavailable if the disk is full.
+    A body above MAX_BODY_BYTES is on disk, so that slow uploads take up no memory. Raises RequestEntityTooLarge above
+    `most_bytes`, BadRequest, and Unavailable if the disk is full.
     """
     request.max_content_length = _read_limit(most_bytes)
     with SpooledTemporaryFile(MAX_BODY_BYTES) as body:
@@ -62,7 +62,7 @@ def spooled_body(request: Request, most_bytes: int) -> Iterator[IO[bytes]]:
             while part := _read_to_end(partial(request.stream.read, _PART_BYTES)):
                 body.write(part)
             body.flush()
-        except OSError as error:  # from the file: errors of the connection have become a BadRequest
+        except OSError as error:  # an error of the file: errors of the connection have become BadRequest
             _log.error("body.not_kept", error=str(error))
             with suppress(OSError):
                 body.close()  # otherwise, leaving the `with` block would flush and fail again

@@ -35,7 +35,7 @@ def install(app: Flask) -> None:
 
 
 def shorten(app: Flask) -> None:
-    """Gives every route below a workspace a second address without it, for the token's own workspace."""
+    """Gives every route below a workspace a second path, without the workspace: the token names it."""
     for rule in list(app.url_map.iter_rules()):
         if rule.rule.startswith(_WORKSPACE):
             methods = (rule.methods or set()) - {"HEAD", "OPTIONS"}

@@ -13,7 +13,10 @@ from app.errors import Fault, Invalid, pointer_to
 
 
 def read_query(request: Request, schema: marshmallow.Schema) -> dict[str, Any]:
-    """Returns the parameters by name; lists for list fields. Raises Invalid for other repeated ones."""
+    """Returns the parameters by name, with a list for each list field.
+
+    Raises Invalid if any other parameter is repeated.
+    """
     if not request.query_string:
         return {}
     given = request.args.to_dict(flat=False)

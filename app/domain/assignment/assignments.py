@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 PART = 50
 # The most channels that one call examines.
 MOST_CHANNELS = 2_000
-# How long one call goes on if more is queued.
+# How long one call continues if more conversations are queued.
 SLICE_SECONDS = 0.25
 _IS_BALANCED = "settings->>'assignment' = 'balanced' AND deleted_at IS NULL"
 IS_ANY_BALANCED = f"EXISTS (SELECT FROM channels WHERE {_IS_BALANCED})"
@@ -48,7 +48,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def assign_some(after: str) -> tuple[str, int]:
-    """Assigns from the queues of the next channels, until they or the slice end.
+    """Assigns from the queues of the next channels, until nothing is left or the slice is over.
 
     Workspaces take turns. Returns the channel to continue after ("" to start over), and how many conversations were
     assigned. Call it twice a second, first with "". Safe to run concurrently.
@@ -174,7 +174,7 @@ _AVAILABLE = "SELECT id FROM members WHERE workspace_id = %s AND availability = 
 
 _LOAD = conversation_counts.OPEN_OF.format("members.workspace_id", "members.id")
 
-# Of the next channels with the rule, the ones with a queue and a member with room, by workspace.
+# Selects, by workspace, those of the next channels with the rule that have a queue and a member with room.
 _READY = f"""
     WITH looked_at AS MATERIALIZED (
         SELECT id, workspace_id, settings FROM channels

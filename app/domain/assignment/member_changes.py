@@ -56,9 +56,9 @@ def update(change: Change) -> Effect | None:
 
 
 def give_back(change: Change) -> Effect | None:
-    """Returns the member's conversations that wait for an answer to the queue, keeping their place.
+    """Unassigns the member's conversations with waiting contacts; they keep their place in the queue.
 
-    Only on channels with the rule. Runs in parts: returns None if more are left. Raises Busy.
+    Leaves out channels without the rule. Runs in parts: returns None if more are left. Raises Busy.
     """
     after = (change.progress or {}).get("after", "")
     values = {

@@ -115,7 +115,7 @@ def unpublish(change: Change) -> Effect:
     Raises NotFound, and Conflict if no version is published.
     """
     automation = Automation.find(change.workspace_id, change.target)
-    if automation.version is None and change.progress is None:  # an earlier release did it in parts
+    if automation.version is None and change.progress is None:  # progress: of a release that unpublished in parts
         raise Conflict("This automation is not published.")
     _end_publication(automation)
     return Effect("changed", "automation", automation.id)
@@ -182,7 +182,7 @@ def start(change: Change) -> Effect:
 
 
 def check_start(workspace_id: str, automation_id: str, contact_id: str) -> None:
-    """Refuses impossible starts, queued writes considered.
+    """Refuses a start that would be impossible even after the queued writes.
 
     Raises NotFound, Invalid, AutomationNotPublished.
     """
@@ -271,8 +271,8 @@ def represent_version(version: AutomationVersion) -> dict[str, Any]:
 def published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry, Mapping[str, Any] | None]:
     """Returns the published version of an automation, its `reentry` and its goal. Cached in the unit.
 
-    This is safe, because automations change only in writes of their workspace, and other writes of it are never in the
-    same unit. Raises NotFound, AutomationNotPublished.
+    This is safe, because writes that change automations never share the unit of a start or run beside it. Raises
+    NotFound, AutomationNotPublished.
     """
     published = "SELECT version, reentry, goal FROM automations WHERE id = %s AND workspace_id = %s"
     found = unit.noted(("automation", automation_id), lambda: rows(published, (automation_id, workspace_id)))

@@ -58,8 +58,8 @@ class Choice:
 def go_on(change: Change, choice: Choice, after: str, alter: Callable[[Unit, Run], object]) -> str | None:
     """Alters the next chosen runs after the identifier `after`.
 
-    Returns the identifier to continue after; None at the end. Locks each run's contact before the run. If another
-    transaction has locked one, the next part starts with its run. Raises Busy if no run could be altered.
+    Returns the identifier to continue after; None at the end. Locks each run's contact before the run. The next part
+    starts with the first run that another transaction has held up. Raises Busy if no run could be altered.
     """
     unit, found = change.unit, rows(choice.statement, _values(choice, after, PART))
     if not found:
@@ -81,7 +81,7 @@ def count(choice: Choice, most: int) -> int:
 
 
 def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) -> Iterator[Key]:
-    """Yields the keys to read once the contact is locked. Its runs must not be locked before it."""
+    """Yields further keys to read if the unit has locked the contact. Its runs are locked after it."""
     if unit.is_free(sets.key(Contact, choice.workspace_id, "id", contact_id)):
         yield sets.key(Run, choice.workspace_id, "id", run_id)
         yield sets.key(Enrolment, choice.workspace_id, "id", Enrolment.id_of(contact_id, choice.automation_id))

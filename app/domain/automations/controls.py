@@ -30,7 +30,7 @@ IS_ANY_HELD = "EXISTS (SELECT FROM runs WHERE reason = 'pause' AND due_at IS NUL
 def chosen(automation: Automation, filters: Mapping[str, Any]) -> Choice:
     """Returns the unfinished runs that match `contact_id`, `status`, `since` and `until`.
 
-    Only runs older than `before`.
+    `before`: the identifier of a run; only older runs match.
     """
     since, until = _bound(filters.get("since")), _bound(filters.get("until"))
     return Choice(
@@ -65,9 +65,10 @@ def is_cancelled(automation: Automation, run: Run) -> bool:
 
 
 def release_held(limit: int = 1_000) -> int:
-    """Makes runs due that a pause holds although their automation is not paused; returns how many.
+    """Makes runs due that a pause still holds, but whose automation is not paused; returns how many.
 
-    Takes up to `limit` of a workspace at a time. The next step of each run ends its hold. Skips locked runs.
+    Takes up to `limit` runs of one automation in each of up to ten workspaces. The next step of each run ends its hold.
+    Skips locked runs.
     """
     owners = [owner for (owner,) in rows(sql.prepared("release_held", _RELEASE), {"limit": limit})]
     for owner in set(owners):
@@ -76,7 +77,7 @@ def release_held(limit: int = 1_000) -> int:
 
 
 def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool:
-    """Puts the mark in the first part; cancels runs in the others."""
+    """Sets the mark in the first part, and cancels runs in the others; returns whether none are left."""
     if change.progress is None or "after" not in change.progress:
         _mark(automation, [*_others(change, automation), _mark_of(change, choice)])
         change.keep(after="")
@@ -119,8 +120,8 @@ def _bound(at: str | datetime | None) -> str | None:
 
 _MARKED = ("statuses", "contact_id", "first_id", "last_id")
 
-# Goes from one automation with such runs to the next, because paused ones may have many. Takes one automation of each
-# workspace, so that no workspace delays others, and only some workspaces, so that the statement stays short.
+# Goes from one automation with held runs to the next, because paused automations may have many. Takes one automation of
+# each workspace, so that no workspace delays others, and only some workspaces, so that the statement stays short.
 _RELEASE = """
     WITH RECURSIVE holding AS (
         SELECT min(automation_id) AS id FROM runs WHERE reason = 'pause' AND due_at IS NULL

@@ -21,7 +21,7 @@ from app.models.runs import STATUSES
 RunCountsSchema = ResponseBody.from_dict({status: fields.Integer() for status in STATUSES}, name="RunCountsSchema")
 # How many days runs of a version are counted by hour of creation. Older runs are counted by day.
 HOURS_KEPT_DAYS = 7
-# The key of the count of a step's log entries with warnings.
+# The key under which a step's log entries with warnings are counted.
 WARNED = "warned"
 IS_ANY_NEW = "EXISTS (SELECT FROM automation_deltas)"
 

@@ -68,7 +68,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
-    """Executes runs one at a time if their last worker recorded no outcome: it may have died of one."""
+    """Executes the runs one at a time, because a worker may have died while executing one of them."""
     busy = []
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):
@@ -77,7 +77,7 @@ def _carry_out_singly(batch: Sequence[Claimed]) -> list[Claimed]:
 
 
 def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
-    """Executes the runs in one transaction, each as far as possible; returns those that are locked."""
+    """Executes the runs in one transaction, each as far as possible; returns the claims to release."""
     batch, began = TURNS.ordered(batch), time.time()
     with transaction():
         light = {claimed.owner for claimed in batch if not TURNS.is_heavy(claimed.owner)}
@@ -95,7 +95,7 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
 
 
 def _give_up(claimed: Claimed, error: Exception) -> Interpreter | Exception | None:
-    """Fails a run whose changes cannot be written. None of them are kept."""
+    """Fails a run whose changes cannot be written. None of the changes are kept."""
     log.error("run.not_written", run=claimed.id, exc_info=error)
     [result] = batches.run([partial(_carry_on, claimed, is_hopeless=True)], [_contact(claimed)], in_order=False)
     return result
@@ -108,7 +108,7 @@ def _contact(claimed: Claimed) -> Key:
 def _read_runs(batch: Sequence[Claimed], unit: Unit) -> None:
     """Reads the runs whose contacts are locked, with enrolments and, if needed, conversations.
 
-    A run whose contact another transaction has locked must not be locked: that transaction may be waiting for it.
+    A run whose contact another transaction has locked must not be locked: that transaction may wait for the run.
     """
     ours = [claimed for claimed in batch if unit.is_free(_contact(claimed))]
     keys = [sets.key(Run, claimed.owner, "id", claimed.id) for claimed in ours]
@@ -139,8 +139,8 @@ def _carry_on(
 ) -> Interpreter | None:
     """Continues the run; returns None if it has changed since it was claimed.
 
-    Raises Busy if something is locked, or if the workspace has become heavy since the batch began, because the thread
-    is for others.
+    Raises Busy if something is locked. Also raises Busy if the workspace has become heavy since the batch began,
+    because the thread is for workspaces that are not heavy.
     """
     if was_light and TURNS.is_heavy(claimed.owner):
         raise Busy

@@ -23,7 +23,7 @@ from app.outbound import Answer
 
 
 class Carried(NamedTuple):
-    """What a claimed request brings along. `tries`: earlier attempts."""
+    """The columns of a request that are loaded with its claim. `tries`: earlier attempts."""
 
     run_id: str
     key: UUID
@@ -43,13 +43,13 @@ PAUSES_SECONDS = (1.0, 10.0)
 MOST_BYTES = 65_536
 # The most requests in progress: in a process, and of each workspace in it.
 MOST_UNDER_WAY, MOST_EACH = 400, 20
-# The run no longer waits for the request.
+# The condition of a request that its run no longer waits for.
 _UNWANTED = """NOT EXISTS (
     SELECT FROM runs WHERE runs.id = mail.run_id AND runs.wait = mail.wait AND runs.waits_for = 'response')"""
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
-    """Claims up to that many due requests of each workspace. Drops those that no run waits for."""
+    """Claims up to `rooms` due requests of each workspace. Drops requests that no run waits for."""
     claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
     dropped = mailbox.drop(MAIL, claimed, _UNWANTED)
     metrics.RUN_REQUESTS.labels("dropped").inc(len(dropped))
@@ -88,7 +88,7 @@ def _hand_over(outcomes: Sequence[Outcome]) -> set[str]:
 
 
 def answer_of(answer: Answer, attempts: int) -> dict[str, Any]:
-    """Returns the run's answer for a response."""
+    """Returns the answer that the run gets for a response, or for a request without one."""
     return {
         "status": answer.status,
         # PostgreSQL's text cannot hold NULs, which a server may send.

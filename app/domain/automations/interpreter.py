@@ -38,7 +38,7 @@ class Interpreter(Moment):
         super().__init__(unit, run, is_simulated=is_simulated)
         self.taken: list[tuple[str, str]] = []  # the kind and status of each log entry
         self.ended_as: str | None = None
-        self.has_begun = False  # in this transaction
+        self.has_begun = False  # whether the run began in this transaction
         self._automation_name = automation_name
 
     def go(self, program: Program) -> None:
@@ -136,7 +136,7 @@ class Interpreter(Moment):
         self._set(wait.run_fields)
         self.run.wait += 1
         self.run.unbroken = 0
-        self.run.deaths = 0  # it has passed the step that may have killed workers
+        self.run.deaths = 0  # the run has passed the step that may have killed workers
         self.run.waits_for, self.run.resume_at = wait.waits_for, wait.until
         status = {"response": "running", "member": "held"}.get(wait.waits_for, "waiting")
         self._put(status=status, due_at=None)

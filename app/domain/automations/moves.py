@@ -1,4 +1,4 @@
-"""Moves: runs of one version continue with another, where the step that they wait in is the same.
+"""Moves: lets waiting runs of one version continue with the published version.
 
 A run is moved while it waits in a step that the other version has, too, with the same identifier and kind. The wait
 continues, followed by the other version's steps. All other runs keep their version.
@@ -23,7 +23,7 @@ from app.models.runs import UNFINISHED, Run
 def move_runs(change: Change) -> Effect | None:
     """Moves waiting runs from version `from_version` to the published `to_version`, in parts.
 
-    Moves each run once; none takes a step by this. Raises NotFound, Busy, Invalid for equal versions, and Conflict if
+    Moves each run once, without taking a step. Raises NotFound, Busy, Invalid for equal versions, and Conflict if
     `to_version` is not published when the move begins.
     """
     automation = Automation.find(change.workspace_id, change.target)
@@ -45,7 +45,7 @@ def move_runs(change: Change) -> Effect | None:
 
 
 def common_steps(automation_id: str, one: int, other: int) -> list[str]:
-    """Returns the steps that two versions share, with the same kind, sorted. Raises NotFound."""
+    """Returns the steps, sorted, that are of the same kind in both versions. Raises NotFound."""
     theirs = programs.program_of(automation_id, other).steps
     return sorted(
         step.id
@@ -72,7 +72,7 @@ def _refuse_same(source: int, target: int) -> None:
 
 
 def _move(target: int, unit: Unit, run: Run) -> None:
-    """Moves the run to the version, also in the counts: it leaves the old and waits in the new one."""
+    """Moves the run to version `target`, which counts the run and its wait from now on."""
     run_states.count(unit, run, run.status, -1)
     run_states.count_step(unit, run, "waiting", -1)
     moved = unit.put(run.altered(version=target))

@@ -1,4 +1,4 @@
-"""Publications: an automation's versions, and the events that it listens to."""
+"""Publications: turns drafts into versions, and registers the events that automations listen to."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _TABLES = (
 def publish(automation: Automation, published_by: str | None) -> None:
     """Makes the draft the next version. A paused automation stays paused.
 
-    Raises Invalid if the draft names an automation, a channel or a segment that does not exist. Raises Conflict if it
-    closes a loop, or if the workspace has too many triggers by time.
+    Raises Invalid if the draft names an automation, a channel or a segment that does not exist. Raises Conflict if the
+    draft closes a loop of automations, or if the workspace has too many timed triggers.
     """
     _check_named(automation, Automation, definitions.started, NO_AUTOMATION)
     _check_named(automation, Channel, definitions.channels, NO_CHANNEL)

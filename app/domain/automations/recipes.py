@@ -30,7 +30,7 @@ class Recipe:
     body: Mapping[str, Any]
 
     def read(self) -> Imported:
-        """Returns the automation like an imported one."""
+        """Reads the automation like an imported file."""
         return automation_files.read(self.body)
 
 

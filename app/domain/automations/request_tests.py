@@ -35,7 +35,7 @@ _RATES = bounds.Rates()
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """The result. `saved`: what `steps.<id>` would contain; `error`: a sentence, None on success."""
+    """The result of a test. `saved`: the value of `steps.<id>`. `error`: a sentence; None on success."""
 
     error: str | None
     status: int | None = None
@@ -47,8 +47,8 @@ class Tested:
 def send(automation: Automation, definition: Mapping[str, Any], step_id: str, contact: Contact | None) -> Tested:
     """Sends the step's request for the contact (None: an empty one), with a sample event.
 
-    The draft must be able to run. The same addresses are allowed as for runs. Raises Overloaded, and Conflict, also
-    above the tests per minute of a workspace.
+    The draft must be able to run. The same addresses are allowed as for runs. Raises Overloaded, and Conflict if the
+    step sends no request or the workspace tests too many requests.
     """
     if seconds := _RATES.take(automation.workspace_id, bounds.TESTED_REQUESTS_PER_WORKSPACE):
         raise Conflict(f"Too many requests were tested in this workspace. Try again in {seconds} seconds.")

@@ -46,7 +46,8 @@ class Verdict:
 class Leaving:
     """Where runs leave a version: how many entered a step, failed in it, or went no further.
 
-    `late`: how many timed out there; `gone`: how many were cancelled in it, also by an exit.
+    `late`: how many continued with the step's `otherwise`, such as after a timeout; None if it has none. `gone`: how
+    many were cancelled in it, also by an exit.
     """
 
     step: str
@@ -58,7 +59,7 @@ class Leaving:
 
 @replica.may_read
 def by_version(automation: Automation) -> list[Arm]:
-    """Returns the latest MOST_VERSIONS versions, newest first, with all their runs."""
+    """Returns the latest MOST_VERSIONS versions, newest first. All their runs are counted."""
     latest = automation.latest_version
     numbers = list(range(latest, max(latest - MOST_VERSIONS, 0), -1))
     values = {"id": automation.id, "versions": numbers, "keys": [*STATUSES, "goals"]}
@@ -97,7 +98,7 @@ def compare(arms: Sequence[Arm]) -> Verdict:
 
 
 def leavings(counted: Mapping[str, Any]) -> list[Leaving]:
-    """Returns where runs leave a version, in the order of its counts."""
+    """Returns where runs leave a version, in the order of the steps in `counted`."""
     return [
         Leaving(
             step,

@@ -1,4 +1,4 @@
-"""The history of runs: what they store of a contact, and for how long."""
+"""The history of runs: exports and erases what runs store of a contact, and deletes old runs."""
 
 from __future__ import annotations
 

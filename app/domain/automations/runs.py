@@ -21,7 +21,7 @@ from app.models.jobs import Job
 from app.models.runs import Run, RunStep
 from app.models.sets import Key
 
-LONGEST_LOG = 1_000  # log entries that the API shows
+LONGEST_LOG = 1_000  # the most log entries that the API shows
 # The kinds of writes whose resource is the run that they start.
 _BEGINNINGS = ("automations.start", "runs.replay")
 

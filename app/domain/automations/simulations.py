@@ -1,4 +1,4 @@
-"""Simulations: what a run of a draft would do for a contact, without side effects."""
+"""Simulations: run a draft for a contact, without side effects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.models.runs import Run, RunStep
 from app.models.sets import Key
 from app.outbound import Reason, answered, failed
 
-# Limits of one simulation. A further path is started only while all paths have fewer log entries than this.
+# Limits of one simulation. Once its paths have MOST_ENTRIES log entries together, no further path is started.
 MOST_WAYS, MOST_ENTRIES = 16, 2_000
 TIMED_OUT = "timed_out"
 _OFFERING = ("send_message", "ask")
@@ -40,7 +40,7 @@ class Rehearsal(Unit):
 
     @property
     def is_long(self) -> bool:
-        """Whether its templates have used up the computing of one simulation."""
+        """Whether templates have used up COMPUTING_PER_SIMULATION."""
         return self.computed > bounds.COMPUTING_PER_SIMULATION.most
 
     @property
@@ -63,8 +63,8 @@ class Given:
 
     `event`: the body of the event that starts the run. Each wait for a reply takes the next of `replies` (a text, or
     the `button_id` of a press), and times out when none are left. `responses`: a `status` and a JSON `body`, by step;
-    `events`: bodies of events, by step. None makes a wait time out. If one is missing, the simulation takes
-    `both_ways`, or `stops` with a waiting run.
+    `events`: bodies of events, by step. None makes a wait time out, and so does missing input. With `both_ways`, a
+    wait for a missing response or event takes both outcomes. With `stops`, the simulation stops where input is missing.
     """
 
     variables: Mapping[str, Any] = field(default_factory=dict)
@@ -122,7 +122,7 @@ def _next(assumed: Sequence[Assumption]) -> list[str]:
 
 
 class _Simulation:
-    """A draft, its contact, and its input. `_computed`: computing of templates in all paths so far."""
+    """Simulates a draft for a contact. `_computed`: the steps of templates in all paths so far."""
 
     def __init__(self, automation: Automation, contact: Contact, given: Given) -> None:
         self._automation, self._contact, self._given = automation, contact, given
@@ -176,7 +176,7 @@ class _Simulation:
         return Way(run, unit.log(), assumed)
 
     def _is_open(self, run: Run, replies: Sequence[object]) -> bool:
-        """Whether the run waits for something without input."""
+        """Whether the run waits for a reply, response or event that is missing from the input."""
         of_steps = {"response": self._given.responses, "event": self._given.events}
         step = str(run.step)
         return (run.waits_for == "reply" and not replies) or step not in of_steps.get(str(run.waits_for), {step: None})
@@ -227,7 +227,7 @@ def _came_not(run: Run) -> Mapping[str, Any] | None:
 
 
 def _reply(log: Sequence[RunStep], given: str | Mapping[str, str]) -> dict[str, str | None]:
-    """Returns the reply. The text of a press is the button's label, or its identifier if not offered."""
+    """Returns the reply. The text of a press is the button's label; if not offered, its identifier."""
     if isinstance(given, str):
         return {"text": given, "button_id": None}
     pressed = given["button_id"]
@@ -247,10 +247,10 @@ def blank_contact(workspace_id: str) -> Contact:
     return Contact(id=ids.new("con"), workspace_id=workspace_id, **made)
 
 
-# Waits for something that may not happen, and the outcome if it does.
+# The kinds of waits for something that may not happen, and the outcome if it does happen.
 _FIRST = {"response": "answered", "event": "happened"}
 OUTCOMES = (*_FIRST.values(), TIMED_OUT)
-# Members of `Given` by step: the kind of step, and what it does.
+# For each member of `Given` that is by step: the kind of step that it is for, and what such a step does.
 _GIVEN = (
     ("responses", "http_request", "sends a request"),
     ("events", "wait_for_event", "waits for an event"),

@@ -1,7 +1,7 @@
-"""Counts of an automation's version: its runs by status, and how they passed each step.
+"""Counts of an automation's version: runs by status; entries, exits, waits and failures by step.
 
-Runs are selected by creation: recent ones by hour, older ones by day (UTC). Everything counted of a run belongs to that
-hour, whenever it happens. A read costs the same for any number of runs, and is exact.
+Runs are selected by creation: recent ones by hour, older ones by day (UTC). Everything that a run does is counted under
+the hour of its creation. A read costs the same for any number of runs, and is exact.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _check(since: datetime | None, until: datetime | None) -> None:
 
 
 def _from(name: str, amount: str) -> str:
-    """Returns SQL for the counts of runs created at that time or later; none if it is null."""
+    """Returns SQL for the counts of runs created at the time `name` or later; no rows if it is null."""
     at = f"%({name})s::timestamptz"
     day = f"date_trunc('day', {at} + interval '1 day' - interval '1 microsecond', 'UTC')"
     of_version = f"SELECT step, key, {amount} FROM run_counts WHERE automation_id = %(id)s AND version = %(version)s"

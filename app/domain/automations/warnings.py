@@ -1,4 +1,4 @@
-"""Warnings of an automation: what its draft may do once published, and what its runs have done."""
+"""Warnings of an automation: likely mistakes in its draft, and problems that its runs have had."""
 
 from __future__ import annotations
 

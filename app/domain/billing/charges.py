@@ -42,8 +42,8 @@ def money(description: str, **options: Any) -> fields.String:
 def lines(plan: Plan, used: Mapping[str, int], month: Month, made_at: datetime) -> list[Line]:
     """Returns a line for the plan's price, and one for each of its meters.
 
-    In the month in which the workspace was created, the price is prorated by days, the first day included; what the
-    plan includes is not prorated. Only lines are rounded: to the cent, half a cent up.
+    In the month in which the workspace was created, the price is prorated by days, the first day included. The plan's
+    allowances are not prorated. Only lines are rounded: to the cent, half a cent up.
     """
     days = month.days_since(made_at)
     part = "" if days == month.days else f", {days} of {month.days} days"

@@ -1,4 +1,4 @@
-"""Meters: what a workspace is billed for, and how it is counted from `since` to before `until`."""
+"""Meters: count what a workspace is billed for, from `since` (inclusive) to `until` (exclusive)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from app.lib import ids
 class Rows:
     """Counts the rows of a table for which the condition `billed` holds.
 
-    The table needs an index on workspace_id and `column`. `prefix`: of the ids in the column, which tell when each row
-    was made; None if the column is a time.
+    The table needs an index on workspace_id and `column`. `prefix`: of the ids in the column, which contain the time at
+    which each row was made; None if the column is a time.
     """
 
     table: str

@@ -1,6 +1,6 @@
 """Plans: their prices and what they include (`plans.toml`), and which one a workspace has.
 
-A plan is not a limit: nothing is refused because of it. Usage beyond what it includes costs money, or is free.
+A plan is not a limit: nothing is refused because of a plan. Usage beyond its allowances costs money, or is free.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Usage: what each workspace did, by meter and day, counted exactly once.
 
-The work itself writes nothing for it. The scheduler counts what was created since the last time, slice by slice. A
-slice, and the time up to which it counted, are stored in one transaction. Younger rows are counted on request.
+Verbs and workers record nothing for billing. The scheduler counts the rows that were created since its last pass, slice
+by slice. A slice, and the time up to which it counted, are stored in one transaction. Younger rows are counted on
+request.
 """
 
 from __future__ import annotations

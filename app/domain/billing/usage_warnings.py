@@ -1,4 +1,4 @@
-"""Warnings: a workspace has used most of what its plan includes."""
+"""Warns workspaces that have used most of what their plan includes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PERCENT = 80
 
 
 def warn(after: str = "", limit: int = 500) -> tuple[str, int]:
-    """Warns workspaces that have used PERCENT of a meter this month, once a month for each meter.
+    """Warns workspaces that have used PERCENT of a meter this month.
 
-    Examines the next `limit` workspaces after `after`. Returns the last one, to continue after ('' at the end), and how
-    many warnings it made.
+    Each workspace is warned once a month for each plan and meter. Examines the next `limit` workspaces after `after`.
+    Returns the last one, to continue after ('' at the end), and how many warnings were made.
     """
     workspace_ids = [
         id for (id,) in rows("SELECT id FROM workspaces WHERE id > %s ORDER BY id LIMIT %s", (after, limit))

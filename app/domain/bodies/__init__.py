@@ -1,1 +1,1 @@
-"""Request bodies: sent to the API, by the forms of pages, and in the lines of imports."""
+"""Request bodies that the API shares with the forms of pages and with imports."""

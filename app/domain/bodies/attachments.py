@@ -1,4 +1,4 @@
-"""Attachments in request bodies: files that were uploaded before."""
+"""Attachments in request bodies: they name files that are already uploaded."""
 
 from __future__ import annotations
 

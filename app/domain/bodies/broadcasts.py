@@ -102,12 +102,12 @@ class BroadcastCreate(BroadcastFields):
     dry_run = StrictBoolean(metadata=about("Only count the contacts that it would reach."))
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes the name required."""
+        """Makes `name` required, which BroadcastFields leaves optional."""
         field_obj.required = field_name == "name"
 
     @validates_schema
     def says_what_to_whom(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless one field of each pair in _PAIRS is given.
+        """Raises ValidationError if neither field of a pair in _PAIRS is given.
 
         Also if `time_zone` is `contact` and `send_at` is missing.
         """

@@ -10,7 +10,7 @@ from app.models.runs import UNFINISHED
 
 
 class MoveRunsBody(RequestBody):
-    """Moves the runs of `from_version` to the published version, or counts them with `dry_run`."""
+    """Moves unfinished runs of `from_version` to the published version, or counts them (`dry_run`)."""
 
     WIDENS = True
     from_version = StrictInteger(
@@ -20,7 +20,10 @@ class MoveRunsBody(RequestBody):
 
 
 def _automation_or(about_counts: str, **examples: int) -> fields.Raw:
-    """Returns the field for the automation, or for a dry run's counts: `examples`, by name."""
+    """Returns the field of a response: the automation, or the counts of a dry run.
+
+    `examples`: an example of each count, by its name.
+    """
     counts = {
         "type": "object",
         "description": about_counts,

@@ -30,7 +30,7 @@ class CustomValue(fields.Field[Any]):
 def tag_name(**options: Any) -> fields.String:
     """Returns the field for a tag: 1 to 100 characters, no control characters, not only spaces.
 
-    Removes spaces at its ends.
+    Removes leading and trailing spaces.
     """
     described = {"minLength": 1, "maxLength": 100, "pattern": f"^{normalization.TAG}$", "example": "vip"}
     return Formatted(normalization.tag, metadata=described, **options)
@@ -77,7 +77,7 @@ class ContactFields(RequestBody):
 class ContactUpsert(ContactFields):
     """A contact to create, or to change if one of its identifiers is known. `tags` are added."""
 
-    # At least one identifier is given. With the simpler anyOf, generated clients would lose the fields.
+    # Requires at least one identifier. With the simpler anyOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {
         "not": {
             "type": "object",

@@ -64,7 +64,7 @@ class EndpointCreate(EndpointFields):
     """An endpoint to create. `address` and `events` are required."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes two of the inherited fields required."""
+        """Makes `address` and `events` required, which EndpointFields leaves optional."""
         field_obj.required = field_name in ("address", "events")
 
 

@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from app.lib.schemas import RequestBody, about
 
-WHY_DISCARDED = "The customer corrected it."  # an example
+WHY_DISCARDED = "The customer corrected it."  # the example in the API's documentation
 
 
 class DiscardBody(RequestBody):

@@ -29,7 +29,7 @@ class MacroCreate(MacroFields):
     """A macro to create. Both fields are required."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes the inherited fields required."""
+        """Makes `name` and `actions` required, which MacroFields leaves optional."""
         field_obj.required = True
 
 
@@ -38,7 +38,7 @@ class MacroPatch(MacroFields):
 
 
 class MacroUse(RequestBody):
-    """Applies a macro. `member_id`: the member on whose behalf, if any."""
+    """The body that applies a macro. If `member_id` is given, on behalf of that member."""
 
     member_id = fields.String(
         metadata=about("On behalf of whom: `member` in its templates, and `me` of the action `assign`.")

@@ -10,7 +10,7 @@ from app.lib.schemas import RequestBody, StrictBoolean, StrictInteger, about
 
 
 class MemberPatch(RequestBody):
-    """A member's availability, and the most open conversations that the member is assigned."""
+    """A member's availability and capacity, which limit `balanced` assignment."""
 
     availability = fields.String(
         validate=validate.OneOf(AVAILABILITIES),

@@ -17,7 +17,7 @@ from app.lib.schemas import BLANK, NOT_BLANK, STORABLE, RequestBody, StrictBoole
 _LABEL = f"^{normalization.TAG}$"
 _LABEL_FORM = "Give a label without control characters that is more than spaces."
 _ABSENT: dict[str, Any] = {"not": {}}
-# Bodies that are refused.
+# JSON Schemas of bodies that the validators below refuse.
 _EMPTY = {
     "type": "object",
     "properties": {"text": {"pattern": BLANK}, "template": {"maxProperties": 0}, "attachments": {"maxItems": 0}},
@@ -131,7 +131,7 @@ class MessageCreate(MessageContent):
 
     @validates_schema
     def is_in_time(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError if the message expires before `send_at`.
+        """Raises ValidationError if the message expires at `send_at` or before.
 
         Also if `cancel_on_reply` is given without `send_at`.
         """
@@ -175,7 +175,10 @@ class MessageToContact(MessageCreate):
 
     @validates_schema
     def says_to_whom(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError unless it names a contact, or a channel and a recipient, and not both."""
+        """Raises ValidationError unless the recipient is `contact_id`, or `to` with `channel_id`.
+
+        Also if `channel_kind` is given without `contact_id` or together with `channel_id`.
+        """
         if "contact_id" in data and "to" in data:
             raise ValidationError("Give either `contact_id` or `to`.", "to")
         if "channel_kind" in data and "contact_id" not in data:

@@ -16,7 +16,8 @@ OBJECT_REQUIRED = Fault("", "A JSON object is required.")
 def object_in(raw: bytes) -> dict[str, Any]:
     """Parses the JSON object in `raw`.
 
-    Raises Malformed if it is not JSON, and Invalid if it is no object, or has text that cannot be stored.
+    Raises Malformed if `raw` is not JSON in UTF-8. Raises Invalid if the value is not an object, or contains text that
+    cannot be stored.
     """
     value = _read_json(raw)
     if not isinstance(value, dict):
@@ -49,7 +50,7 @@ def _is_utf8(raw: bytes) -> bool:
 def _refuse_lone_surrogates(raw: bytes) -> None:
     """Raises Invalid with pointers to the lone surrogates in `raw`, if it has any.
 
-    orjson does not say where they are.
+    They are searched for here, because orjson does not report their places.
     """
     try:
         value = loads_leniently(raw)

@@ -1,4 +1,4 @@
-"""Pointers: where a request is invalid, as RFC 6901 pointers."""
+"""Pointers: locates the faults of a request with RFC 6901 pointers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _BAD = re.compile("[\x00\ud800-\udfff]")
 _BAD_TEXT = "The text contains a character that cannot be stored (U+0000 or half of a surrogate pair)."
 
 
-# marshmallow takes ten times as long for an unknown field as for a known one.
+# In an object with more fields than this, unknown fields are refused before marshmallow sees them: it takes ten times
+# as long for an unknown field as for a known one.
 _MANY = 1_000
 # For more unknown fields than this in one object, the nearest known names are not looked up.
 _MOST_NAMED = 20
@@ -75,7 +76,7 @@ def _is_bad(text: str) -> bool:
 
 
 def _faults(messages: object, at: str, shape: object) -> Iterator[Fault]:
-    """Yields marshmallow's error messages as faults. `shape`: the schema or field that has them."""
+    """Yields marshmallow's error messages as faults. `shape`: the schema or field they are about."""
     if isinstance(messages, dict):
         for key, inner in messages.items():
             if key == "_schema":

@@ -46,7 +46,7 @@ class SavedReplyCreate(SavedReplyFields):
     """A saved reply to create. `shortcut` and `text` are required."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes two of the inherited fields required."""
+        """Makes `shortcut` and `text` required, which SavedReplyFields leaves optional."""
         field_obj.required = field_name in ("shortcut", "text")
 
 

@@ -1,7 +1,7 @@
 """Batches of broadcasts: each handles the next contacts and records an outcome for each.
 
-A batch is one transaction of bounded size: the messages or runs, a row for each contact, and the place in the part. So
-each contact is handled once, even if a worker dies. The outbox then sends each message once.
+A batch is one transaction of bounded size: the messages or runs, a row for each contact, and the position in the part.
+So each contact is handled once, even if a worker dies. The outbox then sends each message once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from app.models.broadcasts import Broadcast
 
 log = structlog.get_logger(__name__)
 
-# The contacts of a batch. With a rate limit, at least LEAST_LOOKED_AT are examined, because skipped contacts use none
-# of it.
+# The most contacts in a batch. Even if a rate limit allows fewer, LEAST_LOOKED_AT are examined: skipped contacts do not
+# count against the limit.
 BATCH, LEAST_LOOKED_AT = 250, 50
 # The pause if another transaction has locked the next contact.
 PAUSE_SECONDS = 0.01
@@ -53,7 +53,10 @@ class _Part:
 
 @dataclass(slots=True)
 class _Done:
-    """The results of a batch: the rows, in order, and the contacts to handle later, by time."""
+    """The results of a batch: the rows, in order, and the contacts to handle later, by time.
+
+    `reached`: how many contacts were reached. `seen`: how many are in `rows` or `later`.
+    """
 
     rows: list[tuple[str, str, str | None, str | None, str | None]] = field(default_factory=list)
     later: dict[datetime, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -61,7 +64,7 @@ class _Done:
     seen: int = 0
 
 
-# The threads of this process for each workspace's broadcasts, which take turns.
+# Caps the threads of this process that serve one workspace's broadcasts.
 _ROOM = Room(bounds.BROADCASTS_PER_WORKSPACE, most_rung=1)
 
 
@@ -83,7 +86,7 @@ def work(broadcast_id: str) -> None:
 def _go_on(claimed: Sequence[Claimed], *, is_light: bool = False) -> None:
     """Takes one step in one transaction: the start, a slice of the choice, or a batch of contacts.
 
-    `is_light`: the workspace was not heavy when its thread was taken. The batch ends when it becomes heavy.
+    `is_light`: the workspace was not heavy when its thread was taken. The batch ends if the workspace becomes heavy.
     """
     is_held_up = False
     with transaction():
@@ -132,7 +135,7 @@ def _do(broadcast: Broadcast, action: Action, part: _Part, room: int, is_light: 
     reached = set[str]()
 
     def reach(contact_id: str, unit: Unit) -> Reached:
-        # A batch that fails is redone contact by contact, so a contact may be here already.
+        # A batch that fails is redone contact by contact, so `reached` may have the contact already.
         if len(reached - {contact_id}) >= room or (reached and is_light and TURNS.is_heavy(broadcast.workspace_id)):
             raise Busy
         with TURNS.of(broadcast.workspace_id):
@@ -163,7 +166,7 @@ def _reason(broadcast: Broadcast, contact_id: str, error: Exception) -> str:
 
 
 def _move_on(broadcast: Broadcast, part: _Part, done: _Done) -> None:
-    """Records the outcomes, and moves the place in the part."""
+    """Records the outcomes, and advances the position in the part, which is deleted at its end."""
     if done.rows:
         contact_ids, outcomes, reasons, message_ids, run_ids = map(list, zip(*done.rows, strict=True))
         place = (broadcast.workspace_id, broadcast.id, broadcast.handled)
@@ -180,7 +183,7 @@ def _move_on(broadcast: Broadcast, part: _Part, done: _Done) -> None:
 
 
 def _save(broadcast: Broadcast, done: _Done, *, is_full: bool = False) -> None:
-    """Ends the broadcast, continues it at once, or lets it wait for a person, a time or room."""
+    """Ends the broadcast, or stores when it continues: now, at a time, or when a person says so."""
     [(next_in,)] = rows(_NEXT_IN, (broadcast.id,))
     waits = broadcast.state == "canary" and done.reached > 0
     if next_in is None and not waits and not (broadcast.message and under_way(broadcast.id)):

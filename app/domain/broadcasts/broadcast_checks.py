@@ -19,7 +19,7 @@ _NO_AUTOMATION = Fault("/automation_id", "There is no such automation in this wo
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Raises Invalid if a segment, channel, automation or file is missing or the message too long."""
+    """Raises Invalid if `send_at` is out of range, a resource missing, or the message too long."""
     broadcasts.check_time(payload.get("send_at"))
     faults = [
         fault

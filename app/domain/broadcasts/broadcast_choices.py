@@ -72,7 +72,7 @@ def condition_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, 
 def starts_at(send_at: datetime | None, time_zone: str, own_zone: str | None) -> datetime | None:
     """Returns when the broadcast starts; None for at once.
 
-    By contacts' clocks, it starts when the earliest time zone shows that time.
+    If it follows the contacts' clocks, the broadcast starts when the earliest time zone reaches that time.
     """
     if send_at is None or time_zone == "workspace":
         return send_at
@@ -83,7 +83,7 @@ def starts_at(send_at: datetime | None, time_zone: str, own_zone: str | None) ->
 def write_down(broadcast: Broadcast) -> tuple[int, str | None]:
     """Stores the next contacts as parts.
 
-    Returns how many, and the last one examined, None at the end.
+    Returns how many contacts it stored, and the last contact examined; None at the end.
     """
     scan = Scan(broadcast.workspace_id, broadcast.filter, is_newest_first=False, at=broadcast.started_at)
     found: list[str] = []
@@ -104,7 +104,10 @@ def add(broadcast: Broadcast, due_at: datetime, contact_ids: Sequence[str]) -> N
 
 
 def _by_time(broadcast: Broadcast, contact_ids: Sequence[str]) -> Mapping[datetime, list[str]]:
-    """Groups the contacts by when they are due: by their own clocks, but not before the start."""
+    """Groups the contacts by when they are due: by their own clocks if the broadcast follows these.
+
+    No contact is due before the start.
+    """
     if broadcast.send_at is None or broadcast.time_zone == "workspace":
         return {broadcast.started_at: list(contact_ids)}
     [(own_zone,)] = rows("SELECT timezone FROM workspaces WHERE id = %s", (broadcast.workspace_id,))

@@ -1,7 +1,7 @@
 """Broadcasts: a message to each contact of a segment, or an automation started for each.
 
-The contacts are chosen and stored when a broadcast starts (`broadcast_choices`), so nothing that happens later adds
-any. `broadcast_batches` then handles them in batches.
+The contacts are chosen and stored when a broadcast starts (`broadcast_choices`), so contacts that match only later are
+not added. `broadcast_batches` then handles the contacts in batches.
 """
 
 from __future__ import annotations
@@ -108,14 +108,14 @@ def begin(broadcast: Broadcast) -> None:
 
 
 def set_state(broadcast_id: str, state: str, problem: str | None = None) -> None:
-    """Moves the broadcast to `state`. A resumed one keeps its rate limit and does not catch up."""
+    """Moves the broadcast to `state`. A resumed broadcast waits until its rate limit allows more."""
     count(_SET_STATE, {"state": state, "problem": problem, "id": broadcast_id})
 
 
 def finish(broadcast_id: str, handled: int) -> None:
     """Ends a broadcast that has handled all contacts, and records its event.
 
-    `handled`: rows since the last count.
+    `handled`: the contacts of the last batch, which are added to the count.
     """
     count("UPDATE broadcasts SET handled = handled + %s, leased_until = NULL WHERE id = %s", (handled, broadcast_id))
     set_state(broadcast_id, "done")
@@ -249,7 +249,7 @@ def _move(change: Change, state: str) -> Effect:
             and (broadcast.state, state) == ("paused", "running")
             and not rows(_REACHED, (broadcast.id,))
         ):
-            set_state(broadcast.id, "canary")  # it has not reached its first contact yet
+            set_state(broadcast.id, "canary")  # the canary has not reached a contact yet
         else:
             set_state(broadcast.id, state)
         if state == "aborted":

@@ -1,4 +1,4 @@
-"""Actions: what a broadcast does for each contact, and the possible outcomes."""
+"""Actions: the interface by which a broadcast reaches contacts, and the possible outcomes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reached:
 
     @property
     def outcome(self) -> str:
-        """The outcome that the contact's row gets."""
+        """The outcome to store in the contact's row."""
         return "started" if self.message_id is None else "sent"
 
 
@@ -37,7 +37,7 @@ class Skipped(Exception):
 
 
 class TooEarly(Exception):
-    """The contact is in quiet hours, which last `until` then."""
+    """The contact cannot be reached yet. `until`: when the contact's quiet hours end."""
 
     def __init__(self, until: datetime) -> None:
         super().__init__(until)
@@ -45,7 +45,10 @@ class TooEarly(Exception):
 
 
 class Action(Protocol):
-    """What a broadcast does for each contact. One unit of work serves several contacts."""
+    """Sends the message, or starts the automation, for each contact of a broadcast.
+
+    One unit of work serves several contacts.
+    """
 
     def problem(self) -> str | None:
         """Returns a sentence for people if the broadcast cannot proceed; None if it can."""
@@ -57,7 +60,7 @@ class Action(Protocol):
         """Returns the keys to lock for the contacts."""
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
-        """Reads what else the contacts need, once their keys are locked."""
+        """Reads further rows that `reach` needs, once the keys are locked."""
 
     def reach(self, contact_id: str, unit: Unit) -> Reached:
         """Reaches the contact. Raises Skipped, TooEarly, Busy."""

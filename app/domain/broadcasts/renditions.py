@@ -1,6 +1,6 @@
 """Renditions: a broadcast's message as a contact would get it on each kind of channel.
 
-Making them locks nothing.
+They are computed without locking any rows.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class SendMessage:
         return Reached(message_id=message_id)
 
     def _way(self, unit: Unit, contact: Contact) -> Way:
-        """Returns the way to the contact. Raises Skipped if there is none, and Busy."""
+        """Returns the channel and address for the contact. Raises Skipped if there are none, and Busy."""
         chosen = self._broadcast.channel_id
         latest = recipients.latest(unit, contact, channel_id=chosen, kind=None)
         way = ways.find(contact, latest, recipients.offered(unit, contact.workspace_id, chosen))
@@ -114,7 +114,7 @@ class SendMessage:
             raise Skipped("duplicate")
 
     def _look_up(self, unit: Unit, addresses: Collection[Address]) -> None:
-        """Notes which of the addresses have got the message already, from whichever contact."""
+        """Notes in the unit which of the addresses already got the message, for any contact."""
         if not addresses:
             return
         listed = sorted(addresses)

@@ -1,4 +1,4 @@
-"""Ways: on which channel a message reaches a contact, and whether it may be sent there now."""
+"""Ways: finds the channel on which a message reaches a contact, and whether it may be sent now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.models.conversations import Conversation
 
 
 class Address(NamedTuple):
-    """Where a message arrives. Two contacts with the same address are one recipient."""
+    """A kind of channel, and a peer there. Two contacts with the same address are one recipient."""
 
     kind: str
     peer: str
@@ -32,12 +32,12 @@ class Way:
 
     @property
     def address(self) -> Address:
-        """Where the message arrives."""
+        """The address that a message to the contact goes to."""
         return Address(self.channel.kind, self.peer)
 
     @property
     def window_ends_at(self) -> datetime | None:
-        """Until when free text may be sent; None if there is no conversation or no such window."""
+        """When the window for free text closes; None if there is no conversation or no such window."""
         return self.conversation.window_ends_at if self.conversation else None
 
 

@@ -1,7 +1,7 @@
 """Allowances: how many bytes of files may be stored in an hour.
 
-They apply to each address, visitor, channel and workspace. Counting in PostgreSQL keeps the limits while Redis is away,
-and two files cannot both take the last bytes.
+Allowances apply per address, visitor, channel and workspace. Because they are counted in PostgreSQL, they hold while
+Redis is away, and two files cannot both take the last bytes.
 """
 
 from __future__ import annotations

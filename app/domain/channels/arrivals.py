@@ -1,8 +1,8 @@
 """Arrivals: messages and receipts over channels, stored before the webhook is answered.
 
-Each is stored once, and is then mail of its sender. A sender is a contact as a channel knows it. Everything about a
-sender, receipts and echoes included, is processed in the order in which it came, independently of the workspace's
-writes.
+Each arrival is stored once, and is then its sender's mail. A sender is a contact as a channel knows it. Everything
+about a sender, receipts and echoes included, is processed in the order in which it came, independently of the
+workspace's writes.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _NAMES = {of: name for name, of in _KINDS.items()}
 def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = None) -> int:
     """Stores the items in order and rings for them; returns how many are new.
 
-    Leaves out items whose key came in over the channel in the last eight days, and items about as old. One statement,
-    durable when the surrounding transaction commits.
+    Leaves out items that are almost eight days old, and items whose key came in over the channel within eight days.
+    Runs one statement, which is durable once the surrounding transaction commits.
     """
     since = clock.now() - _OLDEST
     young = [item for item in items if item.at > since]

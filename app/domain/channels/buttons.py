@@ -15,6 +15,8 @@ MOST_LABEL = 20
 # Telegram limits ids to 64 bytes; other providers allow more.
 ID = "^[!-~]([ -~]{0,62}[!-~])?$"
 ID_FORM = "an identifier of 1 to 64 ASCII characters, without spaces at its ends"
+# The latest messages among which our last one is looked for.
+_MOST_LOOKED_AT = 20
 
 
 class ButtonSchema(ResponseBody):
@@ -51,3 +53,20 @@ def label_of(channel_id: str, provider_id: str, button_id: str) -> str | None:
         (channel_id, provider_id, button_id),
     )
     return found[0][0] if found else None
+
+
+def is_offered(conversation_id: str, text: str) -> bool:
+    """Whether our last message in the conversation has a button with this label, if it is among the latest messages."""
+    found = rows(
+        """
+        SELECT button->>'label' FROM (
+            SELECT direction, buttons, at, id FROM (
+                SELECT direction, buttons, coalesce(provider_time, created_at) AS at, id FROM messages
+                WHERE conversation_id = %s AND send_at IS NULL
+                ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT %s) AS latest
+            WHERE direction = 'out' ORDER BY at DESC, id DESC LIMIT 1) AS ours
+        CROSS JOIN LATERAL json_array_elements(buttons) AS button
+        """,
+        (conversation_id, _MOST_LOOKED_AT),
+    )
+    return folded(text) in {folded(label) for (label,) in found}

@@ -32,8 +32,8 @@ TIMEOUT_SECONDS = 10.0
 LEASE_SECONDS = 90.0
 # Pauses before further attempts; the last one repeats.
 PAUSES_SECONDS = (1.0, 5.0, 15.0, 60.0, 300.0)
-# Attempts to connect go on for about a day. Attempts to disconnect go on for a few minutes, and the credentials are
-# kept for that long.
+# Attempts to connect go on for about a day. Attempts to disconnect go on for about two minutes, and the credentials are
+# kept until then.
 MOST_TRIES = {"connect": 290, "disconnect": 5}
 _UNREADABLE = "The stored credentials cannot be decrypted any more. Enter them again."
 _IN_USE = "Another channel was connected to this account, which receives its messages since."
@@ -99,7 +99,7 @@ def record(results: Sequence[Result]) -> list[Result]:
 
 def _connecting(dispatch: Dispatch) -> Asking:
     channel = dispatch.channel
-    if (kind := KINDS.get(channel.kind)) is None:  # a kind of a newer version, whose workers know it
+    if (kind := KINDS.get(channel.kind)) is None:  # left to workers of a newer version
         return Result(dispatch, Verdict(Outcome.LATER), is_ours=True)
     try:
         account = channels.account_of(channel)
@@ -181,7 +181,7 @@ def _put_off(result: Result) -> None:
 
 
 def _is_connected(channel_id: str) -> bool:
-    """Returns whether the channel stays connected while its provider is told of new settings."""
+    """Returns whether the channel is connected."""
     return bool(rows("SELECT 1 FROM channels WHERE id = %s AND state = 'connected'", (channel_id,)))
 
 

@@ -1,4 +1,4 @@
-"""Channel requests: what to ask providers about channels, as mail of the workspace."""
+"""Channel requests: ask providers to connect or disconnect channels; mail of the workspace."""
 
 from __future__ import annotations
 

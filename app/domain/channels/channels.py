@@ -1,4 +1,4 @@
-"""Channels: connections to providers, and what a channel's kind needs to know of it."""
+"""Channels: creates, changes and connects them, and records problems with their providers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def noted(unit: Unit, found: list[Channel]) -> list[Channel]:
 
 
 def kind_of(channel: Channel) -> ChannelKind:
-    """Returns the kind of the channel."""
+    """Returns the kind of the channel. Raises KeyError if only a newer version knows the kind."""
     return KINDS[channel.kind]
 
 
@@ -79,7 +79,7 @@ def hook_address(channel: Channel) -> str:
 
 
 def sealed(credentials: Mapping[str, str]) -> bytes:
-    """Returns the credentials, encrypted."""
+    """Returns the credentials encrypted for storage."""
     return vault.encrypt(settings().secret_keys, json.dumps(credentials).decode())
 
 
@@ -90,7 +90,7 @@ def unsealed(credentials: bytes) -> dict[str, str]:
 
 
 def settings_faults(kind: ChannelKind, given: Mapping[str, Any], *, is_patch: bool = False) -> list[Fault]:
-    """Returns what is wrong with the settings. `is_patch`: no setting is required."""
+    """Returns the faults in the settings. `is_patch`: no setting is required."""
     schema = {name: rule for name, rule in kind.settings_schema.items() if not (is_patch and name == "required")}
     return list(schema_checks.faults(given, schema, "/settings"))
 
@@ -105,7 +105,7 @@ def check_members(workspace_id: str, given: Mapping[str, Any]) -> None:
 
 
 def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> list[Fault]:
-    """Returns what is wrong with the credentials. Kinds without a schema accept none."""
+    """Returns the faults in the credentials. Kinds without a schema accept no credentials."""
     if kind.credentials_schema is None:
         return [Fault("/credentials", _NEEDS_NONE)] if given else []
     if given is None:
@@ -116,8 +116,8 @@ def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> li
 def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
     """Returns the sealed credentials to store: the given ones, and what Bellhop generates.
 
-    Also returns what is shown to the creator, once: the `secret` of a web chat. Nothing for kinds with a provider,
-    whose credentials are never shown.
+    Also returns the credentials that the creator is shown once: the `secret` of a web chat. Credentials for a provider
+    are never shown.
     """
     made = kind.fresh_credentials(given or {})
     return sealed(made).decode(), {} if kind.has_provider else {"secret": made["secret"]}
@@ -148,9 +148,10 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the name and the given settings. Asks the provider again if they concern it.
+    """Changes the name and the given settings.
 
-    Raises NotFound, and Invalid for unknown members and for settings that the channel's kind does not have.
+    Connects again if a setting that concerns the provider changes. Raises NotFound, and Invalid for unknown members and
+    for settings that the channel's kind does not have.
     """
     channel, given = Channel.find(change.workspace_id, change.target), change.payload.get("settings", {})
     kind = kind_of(channel)

@@ -16,10 +16,10 @@ from app.lib import time_zones
 _LIGHT, _DARK = "#ffffff", "#17191f"
 # WCAG 2.2, success criterion 1.4.3.
 _LEAST_CONTRAST = 4.5
-# More than a week, so that a day that opens once a week is always included.
+# More than a week, so that a chat that opens once a week always has a span.
 _DAYS_AHEAD = 9
-# The most spans that the script gets. On a page that stays open for longer, the script no longer says whether anybody
-# is there.
+# The most spans that the script gets. On a page that stays open beyond the last one, the script no longer says whether
+# anybody is there.
 _MOST_SPANS = 8
 
 

@@ -1,4 +1,4 @@
-"""Chats: what a web chat's visitor writes, uploads, sees and reads."""
+"""Chats: stores the messages and receipts of web chats' visitors, and shows visitors the chat."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message as the page sends it. `id`: the page's own, by which a repetition is recognized.
+    """A message as the page sends it. `id`: chosen by the page, to recognize a repeated message.
 
-    With `button_id`, it is a press of that button, and the button's label becomes the text.
+    With `button_id`, the message is a press of that button, and the button's label becomes the text.
     """
 
     id: str
@@ -48,8 +48,8 @@ class Said:
 def say(channel: Channel, visitor: Visitor, said: Said) -> None:
     """Stores a message of the visitor. Safe to repeat.
 
-    Raises Invalid if it has neither text nor file, for files that the visitor may not send, and for a button that the
-    visitor was not offered.
+    Raises Invalid for a message without text and files, for files that the visitor may not send, and for a button that
+    the visitor was not offered.
     """
     text = said.text if said.button_id is None else _label(visitor, said.button_id)
     if not text and not said.upload_ids:
@@ -165,7 +165,10 @@ def unread(channel: Channel, visitor: Visitor) -> int:
 
 
 def represent(visitor_id: str, message: Message) -> dict[str, Any]:
-    """Returns the message as the visitor sees it. `client_id`: the page's own id of a message."""
+    """Returns the message as the visitor sees it.
+
+    `client_id`: the id that the visitor's page gave the message; None for messages of others.
+    """
     own, key = _key(visitor_id, ""), message.provider_id or ""
     return {
         "id": message.id,
@@ -207,7 +210,7 @@ def _check_uploads(visitor: Visitor, said: Said) -> None:
         raise Invalid(Fault("/uploads", f"A message has at most {WebChat.most_files} files."))
     if len(set(said.upload_ids)) < len(said.upload_ids):
         raise Invalid(Fault("/uploads", "A file is given twice."))
-    # On a repetition, the message's own files are found too: they stay the visitor's.
+    # Also finds the files of a message that is repeated, because files keep their `visitor_id`.
     found = (
         rows(
             "SELECT id FROM uploads WHERE id = ANY(%s) AND workspace_id = %s AND visitor_id = %s AND file IS NOT NULL",
@@ -217,7 +220,7 @@ def _check_uploads(visitor: Visitor, said: Said) -> None:
         else []
     )
     if len(found) < len(said.upload_ids):
-        raise Invalid(Fault("/uploads", "There is no such file of this visitor. Files are kept for a day."))
+        raise Invalid(Fault("/uploads", "There is no such file of this visitor. Unsent files are kept for an hour."))
 
 
 def _key(visitor_id: str, client_id: str) -> str:

@@ -1,6 +1,6 @@
-"""Fetches: files of inbound messages, fetched at once: providers' links expire within minutes.
+"""Fetches the files of inbound messages, at once: providers' links expire within minutes.
 
-Also files from other servers, for messages that runs are about to send. `run_id` says which run waits for them.
+Also fetches files from other servers for messages that runs are about to send. `run_id` names the run that waits.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Dispatch:
 class Fetched:
     """The outcome for a claimed file: its content, or why there is none.
 
-    `is_ours`: spends no attempt.
+    `is_ours`: the fault is on our side, and the attempt does not count.
     """
 
     claimed: Claimed
@@ -102,7 +102,7 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
 
 
 def record(fetched: Sequence[Fetched]) -> list[Fetched]:
-    """Stores what was fetched, and retries or gives up the rest. Safe to repeat.
+    """Stores the fetched files, and retries or gives up the others. Safe to repeat.
 
     Returns [], as no outcome is left for later.
     """

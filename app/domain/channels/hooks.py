@@ -1,4 +1,4 @@
-"""Hooks: the addresses to which providers send what happens on a channel."""
+"""Hooks: checks the webhooks that providers send to a channel's address, and stores them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def take(channel: Channel, headers: Mapping[str, str], body: bytes, *, trace_id:
     """Stores the webhook's arrivals, to be processed later; returns how many are new.
 
     Names in `headers` are in lower case. Raises InsufficientScope, before reading anything, if the webhook is not from
-    the provider. Raises BadPayload if a part cannot be read. The rest is stored: the provider repeats the webhook,
-    perhaps for days, and keys show what came before. Raises TooManyArrivals, with nothing stored.
+    the provider. Raises BadPayload if a part cannot be read. The rest is stored even so: the provider may repeat the
+    webhook for days, and keys prevent duplicates. Raises TooManyArrivals, with nothing stored.
     """
     kind, account = channels.kind_of(channel), _account(channel)
     if not kind.is_genuine(account, headers, body):

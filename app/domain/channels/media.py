@@ -42,7 +42,7 @@ VISITORS_KEPT_HOURS = 1
 def store(
     workspace_id: str, name: str | None, content: bytes | Iterable[bytes], *, visitor_id: str | None = None
 ) -> Upload:
-    """Stores the file for a later message, and returns its row. Not safe to repeat: stores another.
+    """Stores the file for a later message, and returns its row. Each call stores another file.
 
     Stores nothing and raises TooLarge above MOST_BYTES, Invalid if empty, Unavailable, or what reading `content`
     raises.
@@ -71,7 +71,7 @@ def store(
 
 
 def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
-    """Raises Invalid, with a fault for each file that a message of the workspace cannot have now."""
+    """Raises Invalid, with a fault for each file that cannot be attached to a message now."""
     if not upload_ids:
         return
     is_free = (Upload.expires_at > fn.now()) & Upload.message_id.is_null() & Upload.visitor_id.is_null()
@@ -155,7 +155,7 @@ def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
         return
     content_type, length = _write(upload_id, found.name, content)
     with transaction():
-        awaited_files.hurry([found.run_id])  # first, because a worker that carries the run on locks it before its files
+        awaited_files.hurry([found.run_id])  # first: a worker that continues the run locks the run before its files
         stored = rows(
             """
             UPDATE uploads SET file = %s, content_type = %s, bytes = %s, source = NULL, due_at = NULL,
@@ -192,7 +192,7 @@ def find(upload_id: str, proof: str) -> Upload:
 
 
 def path_of(upload: Upload) -> Path:
-    """Returns the path of the content."""
+    """Returns the path of the upload's content under MEDIA_DIR."""
     return settings().media_dir / _relative(upload.id)
 
 

@@ -16,7 +16,7 @@ from app.domain.work.units import Unit
 from app.mailbox import Mail
 from app.models.conversations import Conversation
 
-# If a channel is not connected, or its provider has asked for a pause, its messages wait on purpose.
+# While a channel is not connected or is paused for its provider, its messages do not count as waiting.
 MAIL = Mail(
     table="messages",
     owner="channel_id",

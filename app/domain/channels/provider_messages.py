@@ -1,4 +1,4 @@
-"""Messages by the ids that providers give them."""
+"""Finds messages by the ids that providers gave them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Name(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a message is stored."""
+    """The ids of a message, and of its conversation, contact and workspace."""
 
     workspace_id: str
     message_id: str

@@ -1,4 +1,4 @@
-"""Files of saved replies: kept as long as the reply, or a message sent with them, has them."""
+"""Files of saved replies: kept while the reply, or a message that was sent with them, exists."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def keep(unit: Unit, workspace_id: str, upload_ids: Sequence[str], reply_id: str
 
 
 def let_go(unit: Unit, workspace_id: str, upload_ids: Iterable[str]) -> None:
-    """Takes the files from their saved reply. Files that no message was sent with expire at once.
+    """Detaches the files from their saved reply. Raises Busy.
 
-    Raises Busy.
+    Files that were never sent with a message expire at once.
     """
     for upload_id in upload_ids:
         if (found := media.seen_by(unit, workspace_id, upload_id)) is not None:

@@ -58,7 +58,7 @@ def find_channel(channel_id: str) -> Channel:
 def is_allowed(origins: list[str], origin: str | None) -> bool:
     """Returns whether a chat with these allowed origins may be shown on a page of `origin`.
 
-    Our own always may.
+    Bellhop's own origin is always allowed.
     """
     own = urlsplit(settings().base_url)
     return origin is not None and (origin in origins or origin == f"{own.scheme}://{own.netloc}")
@@ -85,7 +85,7 @@ def refreshed(visitor: Visitor) -> Visitor:
 def issue(channel: Channel, key: str) -> tuple[Visitor, str]:
     """Returns the visitor with this key, and its token.
 
-    Safe to repeat: the same key gives the same visitor. Raises Invalid if the key could be guessed, and NotFound if the
+    Safe to repeat: the same key gives the same visitor. Raises Invalid for a key of the wrong form, and NotFound if the
     channel was deleted.
     """
     if not _KEY.fullmatch(key):
@@ -124,7 +124,7 @@ def check_signature(channel: Channel, user: Mapping[str, Any]) -> str:
 
 
 def delete_expired(limit: int = 500) -> int:
-    """Deletes up to `limit` visitors who never wrote, a day after their upload.
+    """Examines up to `limit` visitors a day after their creation; deletes those who never wrote.
 
     Returns how many were examined. A visitor whose message or file still waits is examined again a day later.
     """

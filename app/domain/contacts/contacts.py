@@ -21,7 +21,7 @@ from app.models.sets import Key
 IDENTIFIERS = ("external_id", "email", "phone")
 MOST_TAGS = 100
 MOST_FIELDS = 100
-# The length of a search, in characters. Shorter ones would match almost everything.
+# The shortest and the longest search, in characters. A shorter one would match almost everything.
 SHORTEST_SEARCH, LONGEST_SEARCH = 2, 100
 NO_CONTACT = "There is no such contact in this workspace."
 _PLAIN = (*IDENTIFIERS, "first_name", "last_name", "locale", "timezone")

@@ -15,12 +15,12 @@ def key(workspace_id: str, kind: str, external_id: str) -> Key:
 
 
 def find(unit: Unit, workspace_id: str, kind: str, external_id: str) -> Identity | None:
-    """Returns the identity; None if no contact has had it. Raises Busy."""
+    """Returns the identity; None if no contact has it. Raises Busy."""
     return unit.get(Identity, *key(workspace_id, kind, external_id)[1:])
 
 
 def give(unit: Unit, workspace_id: str, kind: str, external_id: str, contact_id: str) -> None:
-    """Gives the contact the identity. Takes it over from a contact that was deleted. Raises Busy."""
+    """Gives the identity to the contact, even if another contact had it. Raises Busy."""
     identity = find(unit, workspace_id, kind, external_id) or Identity(
         id=ids.new("idn"),
         workspace_id=workspace_id,

@@ -49,9 +49,10 @@ def create(change: Change) -> Effect:
 
 
 def check(workspace_id: str, payload: Mapping[str, Any], unit: Unit | None = None) -> Contact:
-    """Checks that the sale may be recorded, and returns its contact. `unit`: locks what it reads.
+    """Checks that the sale may be recorded, and returns its contact.
 
-    Raises Invalid if there is no such contact, and Conflict if another sale has the reference.
+    With a `unit`, locks the rows that it reads. Raises Invalid if there is no such contact, and Conflict if another
+    sale has the reference.
     """
     contact = contacts.find_named(workspace_id, payload["contact_id"], unit)
     if (reference := payload.get("reference")) is not None:

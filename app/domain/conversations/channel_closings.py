@@ -77,7 +77,7 @@ def _begin(change: Change, channel: Channel) -> None:
 
 
 def _close_some(change: Change, after: str) -> str | None:
-    """Closes the next open conversations after `after`; returns the last one, None if none was left."""
+    """Closes up to PART open conversations after the id `after`; returns the last one, None if none."""
     found = rows(
         """
         SELECT id, contact_id FROM conversations
@@ -89,7 +89,7 @@ def _close_some(change: Change, after: str) -> str | None:
 
 
 def _end_messages(channel_id: str, limit: int) -> int:
-    """Ends the first messages of conversations: only those are mail; those behind fail with them."""
+    """Ends up to `limit` messages: the due ones, and those waiting behind them. Returns how many."""
     with transaction():
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (channel_id, limit))]
         if not talks:

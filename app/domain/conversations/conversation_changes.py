@@ -54,10 +54,10 @@ def update(change: Change) -> Effect:
 def change_some(
     change: Change, found: Sequence[tuple[str, str]], verb: Callable[[Change, Contact, Conversation], object]
 ) -> str | None:
-    """Applies the verb to these (conversation, contact) identifiers, up to one locked by others.
+    """Applies `verb` to the conversations in `found`, up to the first locked by another transaction.
 
-    For verbs without `needs`. Returns the last conversation that was changed; None if there are none. Raises Busy if
-    others have locked the first.
+    `found`: identifiers of conversations and their contacts. For verbs without `needs`. Returns the last conversation
+    that was handled; None if `found` is empty. Raises Busy if the first one is locked.
     """
     unit, workspace_id = change.unit, change.workspace_id
     unit.read(sets.key(Contact, workspace_id, "id", contact_id) for _, contact_id in found)
@@ -80,7 +80,7 @@ def change_some(
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Raises Invalid for an assignee outside the workspace, and for an impossible time of a snooze."""
+    """Raises Invalid for an assignee outside the workspace, or an impossible snooze time."""
     snoozes.check(payload.get("snoozed_until"))
     assignee_id = payload.get("assignee_id")
     if assignee_id is not None and not members.exists(workspace_id, assignee_id):

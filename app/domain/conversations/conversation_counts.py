@@ -33,7 +33,7 @@ def fold(limit: int = 10_000) -> int:
 
 
 def of(workspace_id: str) -> dict[str, Any]:
-    """Returns the counts as in the API, from one snapshot; the first MOST_LABELS labels by name."""
+    """Returns the counts as in the API, from one snapshot. Has the first MOST_LABELS labels by name."""
     found = _amounts(workspace_id)
     return {
         **{key: found.get(key, 0) for key in _PLAIN},
@@ -45,8 +45,8 @@ def of(workspace_id: str) -> dict[str, Any]:
 def of_views(workspace_id: str, member_id: str | None) -> dict[str, Any]:
     """Returns the counts of the inbox's views.
 
-    All but `snoozed` and `waiting` exclude snoozed conversations. With a member, `mine` is included. `labels` is as in
-    `of`.
+    `unassigned`, `all` and `mine` exclude snoozed conversations. `mine` is included only with a `member_id`. `labels`
+    is as in `of`.
     """
     found = _amounts(workspace_id)
     views = {

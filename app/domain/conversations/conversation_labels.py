@@ -18,9 +18,9 @@ TOO_MANY = f"A conversation has at most {MOST_LABELS} labels."
 
 
 def replace(change: Change, contact: Contact, conversation: Conversation, labels: Iterable[str]) -> Conversation:
-    """Replaces the conversation's labels. Does nothing if it has them already.
+    """Replaces the conversation's labels, and records an event if they change.
 
-    Raises Invalid for too many.
+    Raises Invalid for more than MOST_LABELS.
     """
     before, after = set(conversation.labels), set(labels)
     if len(after) > MOST_LABELS:

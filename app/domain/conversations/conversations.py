@@ -1,4 +1,4 @@
-"""Conversations: which one a contact uses, its assignee, and the runs that a member holds.
+"""Conversations: opens, closes and assigns them, finds a contact's latest one, and holds runs.
 
 Callers of functions that change a conversation have locked its contact.
 """
@@ -49,7 +49,7 @@ def prefetch_most_recent(unit: Unit, workspace_id: str, contact_ids: Collection[
 
 
 def of_run(unit: Unit, run: Run) -> Conversation | None:
-    """Returns the run's conversation: the one it has begun in, or else the contact's most recent one."""
+    """Returns the conversation that the run is tied to, or else the contact's most recent one."""
     own: Conversation | None = None
     if run.conversation_id is not None:
         own = unit.get(Conversation, run.workspace_id, "id", run.conversation_id)
@@ -166,7 +166,7 @@ def touch(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation
 
 
 def answer(unit: Unit, conversation: Conversation) -> Conversation:
-    """Records that somebody, not an automation, answered the contact, who no longer waits."""
+    """Records an answer that was not automated: the contact no longer waits."""
     if conversation.waiting_since is None:
         return conversation
     first_answered_at = conversation.first_answered_at or unit.now
@@ -174,7 +174,7 @@ def answer(unit: Unit, conversation: Conversation) -> Conversation:
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Gives the conversation to the contact, as the most recent one if it has the latest message."""
+    """Moves the conversation to the contact, as the most recent one if it has the latest message."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or is_later(conversation, latest):
         unit.notes[_latest_of(contact.id)] = conversation.id
@@ -182,7 +182,7 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def is_later(conversation: Conversation, than: Conversation) -> bool:
-    """Whether the conversation's latest message, or else its creation, is not before that of `than`."""
+    """Whether the conversation's latest message (or its creation) is at least as late as `than`'s."""
     one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
     return bool(one >= other)
 
@@ -195,7 +195,7 @@ def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation
 def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Run]:
     """Returns the contact's unfinished runs that meet the SQL condition, locked.
 
-    Also returns all runs that the unit has changed.
+    Also returns all runs that the unit has changed, so the caller has to check the condition again.
     """
     stored = rows(
         f"SELECT id FROM runs WHERE contact_id = %s AND finished_at IS NULL AND {condition}",
@@ -219,7 +219,7 @@ def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
 
 
 def hold_runs(unit: Unit, conversation: Conversation) -> Conversation:
-    """Holds the contact's runs until the conversation is closed, also runs released before."""
+    """Holds the contact's runs, including released ones, until the conversation is closed."""
     conversation = alter(unit, conversation, held_at=unit.now)
     for run in runs_that(unit, conversation, "is_released"):
         if run.contact_id == conversation.contact_id and run.is_released:

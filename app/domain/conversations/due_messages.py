@@ -64,7 +64,7 @@ def _queue_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
         tasks = [partial(_queue, due, number) for number, due in enumerate(batch)]
         needed = [key for due in batch for key in due.needs]
         results = batches.run(tasks, needed, then=partial(_read_further, batch), in_order=False)
-        # An error of Bellhop, which would occur again with another attempt.
+        # Such an error is Bellhop's own and would recur, so the message fails without another attempt.
         _give_up([due for due, result in zip(batch, results, strict=True) if _is_broken(due, result)])
     done = (due for due, result in zip(batch, results, strict=True) if result and not isinstance(result, Busy))
     return Counter(due.workspace_id for due in done)
@@ -76,9 +76,9 @@ def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
 
 
 def _queue(due: _Due, number: int, unit: Unit) -> bool:
-    """Queues the message as if it were written now; returns False if its time has not come.
+    """Queues the message as if it were written now.
 
-    Raises NotFound, Busy.
+    Returns False if the message is gone, no longer scheduled, or not due yet. Raises NotFound, Busy.
     """
     change = Change(due.workspace_id, {}, due.id, "messages.queue", None, Cause(None, uuid4().hex), unit)
     message = unit.get(Message, due.workspace_id, "id", due.id)
@@ -111,7 +111,7 @@ def _give_up(broken: Sequence[_Due]) -> None:
         sending_outcomes.tell([message_id for (message_id,) in ended])
 
 
-# Finds the workspaces with scheduled messages, one after the other.
+# Steps through the index from one workspace with scheduled messages to the next; returns those with a due message.
 _OWNERS = """
     WITH RECURSIVE owner(id, earliest) AS (
         (SELECT workspace_id, send_at FROM messages WHERE send_at IS NOT NULL

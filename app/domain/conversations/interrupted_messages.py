@@ -8,18 +8,18 @@ from app.domain.conversations.message_statuses import INTERRUPTED
 from app.domain.conversations.sendings import LEASE_SECONDS, Sending
 from app.mailbox import Claimed
 
-# Time for claims that had begun when the channel was stopped.
+# How long a claim that had begun when the channel was stopped may still take.
 GRACE_SECONDS = 20.0
 # The most channels, and the most messages per channel, that one pass handles.
 PART = 200
 
 
 def settle() -> int:
-    """Makes abandoned messages of channels that are not connected `unknown`; returns how many.
+    """Marks abandoned messages as `unknown` in channels that are not connected; returns how many.
 
-    Abandoned are messages that no worker sends any more. Claims do the same in connected channels. Each channel is
-    checked once after it was stopped, when all leases on its messages must have ended, because its backlog may be
-    large.
+    A message is abandoned if its lease ended without an outcome. In connected channels, claims settle such messages.
+    Because a channel's backlog may be large, it is checked only once after it was stopped: when all leases on its
+    messages must have ended.
     """
     stopped = rows(
         """

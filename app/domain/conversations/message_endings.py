@@ -1,6 +1,6 @@
-"""Ends waiting messages, by hand or with their channel.
+"""Ends waiting messages, for an operator or because their channel was deleted.
 
-The next message of their conversation becomes due.
+Then makes the next message of their conversation due.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ CANCELLED = {"code": "cancelled", "detail": "The operator cancelled the message 
 
 
 def cancel(message_ids: Sequence[str]) -> set[str]:
-    """Fails those of the messages that are queued; returns which.
+    """Fails the queued ones among the messages; returns their identifiers.
 
-    Their channel need not be connected. A message that a worker is sending is not queued. A message whose conversation
-    is locked is skipped, too.
+    Skips messages that a worker is sending, and messages whose conversation is locked. Their channel need not be
+    connected.
     """
     with transaction():
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (list(message_ids),))]
@@ -36,8 +36,8 @@ def end(
 ) -> list[tuple[str, str, str]]:
     """Ends the messages that the query `chosen` finds, if `only` holds once they are locked.
 
-    Messages that others have locked are skipped. They belong to the conversations `talks`, which the current
-    transaction has locked. Returns the identifier, workspace and new status of each.
+    Skips messages that other transactions have locked. `talks`: the conversations of the messages, which the current
+    transaction has locked. Returns the identifier, workspace and new status of each message.
     """
     ended = rows(_END.format(chosen=chosen, only=only), (json.dumps(failure).decode(), *parameters))
     rows(_BRING_UP, (list(talks),))
@@ -60,7 +60,7 @@ _END = f"""
     RETURNING id, workspace_id, status
 """
 
-# For when more messages were behind than one part ends.
+# Makes the first message behind due, in conversations without a due one.
 _BRING_UP = """
     UPDATE messages SET due_at = now(), is_behind = false
     FROM unnest(%s::text[]) AS talk(id) CROSS JOIN LATERAL (

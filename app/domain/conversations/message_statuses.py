@@ -45,7 +45,7 @@ INTERRUPTED = Verdict(
 )
 UNRECORDED = Verdict(Outcome.UNKNOWN, code="error", detail="Bellhop could not record what the provider answered.")
 
-# In an UPDATE: ends messages that no worker may send any more, with a new claim. Other messages keep their status.
+# Assignments of an UPDATE that ends messages. The new claim number voids outcomes that workers have yet to record.
 ENDING = """
     status = CASE WHEN status IN ('scheduled', 'queued') THEN 'failed' WHEN status = 'sending' THEN 'unknown'
         ELSE status END,
@@ -55,7 +55,7 @@ IS_ENDED_BY_IT = "status IN ('scheduled', 'queued', 'sending')"
 # The failure of messages whose contact was deleted.
 ERASED = '{"code": "erased", "detail": null}'
 
-# A delivered message has not failed; a failed one may have been delivered after all.
+# In ascending order. A delivered message can no longer fail, but a failed one may turn out to have been delivered.
 _RANKS = ("queued", "sending", "unknown", "sent", "failed", "delivered", "read")
 
 

@@ -51,14 +51,14 @@ def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
 
 
 def prefetch_for(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
-    """Reads the same for messages to these contacts, each in its most recent conversation."""
+    """Reads what messages to these contacts need, each in the contact's most recent conversation."""
     conversations.prefetch_most_recent(unit, workspace_id, contact_ids)
     recent_texts.prefetch(unit, contact_ids)
 
 
 def check(text: str) -> None:
     """Raises Invalid for a text that cannot be sent on any channel."""
-    # Telegram takes a text of signs that nobody sees for an empty one.
+    # Telegram refuses a text without visible characters as empty.
     if not any(not each.isspace() and normalization.is_visible(each) for each in text):
         raise Invalid(Fault("/text", "A message without text cannot be sent."))
     if len(text) > MOST_CHARACTERS:
@@ -81,8 +81,8 @@ def check_content(kind: ChannelKind, text: str | None, *, has_template: bool, fi
 def queue(change: Change, contact: Contact, conversation: Conversation, text: str | None, **content: Any) -> Message:
     """Queues a message to the contact, behind the conversation's other messages.
 
-    `content` is as in `draft`. The message is `failed` at once if it may not be sent, `sent` without a provider.
-    Raises Invalid.
+    `content` is as in `draft`. The message fails at once if it may not be sent. On a channel without a provider, it is
+    `sent` at once. Raises Invalid.
     """
     return queue_draft(change, contact, conversation, draft(change.unit, conversation, text, **content))
 
@@ -101,9 +101,9 @@ def draft(
     expires_at: datetime | None = None,
     broadcast_id: str | None = None,
 ) -> Message:
-    """Returns a message to the contact that is not stored yet.
+    """Returns a new message to the contact, without storing it.
 
-    Raises Invalid for content its channel refuses. `attachments` are files that the message `message_id` has claimed.
+    Raises Invalid for content that the channel refuses. `attachments`: files that the message `message_id` has claimed.
     """
     kind = channels.kind_of(channels.seen_by(unit, conversation.channel_id))
     check_content(kind, text, has_template=bool(template), files=len(attachments), buttons=len(buttons))
@@ -154,7 +154,7 @@ def drafted(change: Change, conversation: Conversation) -> Message:
 
 
 def resend(change: Change) -> Effect:
-    """Queues a failed message, or one of unknown outcome, again. Raises NotFound, Conflict, Busy."""
+    """Queues a failed or `unknown` message again. Raises NotFound, Busy, and Conflict for others."""
     unit = change.unit
     message = unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
@@ -189,7 +189,8 @@ def receive(
 ) -> Message:
     """Stores a message from the contact, and gives it to the run that waits for it, if any.
 
-    Raises Busy. Without a `conversation`, an open one on the channel is used. `fields` are columns of the message.
+    Without a `conversation`, reopens the contact's latest one on the channel, or opens a new one. `fields` are columns
+    of the message. Raises Busy.
     """
     unit = change.unit
     conversation = conversation or conversations.open_for(change, contact, channel_id)
@@ -206,7 +207,8 @@ def receive(
 def erase(message_ids: Sequence[str]) -> None:
     """Removes the content of these messages; their time, direction and author stay.
 
-    Messages that have not been sent fail. The outcome of one that is being sent is not recorded.
+    Messages that have not been sent fail. A message that is being sent becomes `unknown`, and its outcome is not
+    recorded.
     """
     rows(
         f"""
@@ -284,7 +286,7 @@ def represent(message: Message) -> dict[str, Any]:
 
 
 def _set_off(change: Change, contact: Contact, conversation: Conversation, message: Message) -> Message:
-    """Stores the message in its first status: queued, or finished if nothing is to be sent."""
+    """Stores the message as queued, failed (if refused) or sent (without a provider)."""
     unit = change.unit
     channel = channels.seen_by(unit, conversation.channel_id)
     kind = channels.kind_of(channel)

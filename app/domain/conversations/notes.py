@@ -1,6 +1,6 @@
 """Notes: what members and automations write about a conversation, visible to members only.
 
-They are part of no event, webhook or template, and only of members' live streams.
+Notes appear in no event, webhook or template. Of the live streams, only those of members show them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def has_room(unit: Unit, conversation: Conversation) -> bool:
 def check(conversation: Conversation, mentions: Sequence[str]) -> None:
     """Raises Invalid for a mention of a non-member, and Conflict if there is no room for a note.
 
-    A queued deletion counts as room.
+    A queued deletion of a note counts as room.
     """
     workspace_id = conversation.workspace_id
     known = members.existing(workspace_id, mentions)

@@ -56,12 +56,12 @@ _COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
 
 
 def wish_of(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool = False) -> Wish | None:
-    """Returns the wish that the text as a whole expresses; None for any other message.
+    """Returns "stop" or "start" if the whole text is one of their words; None for any other text.
 
-    A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button, or a run
-    waits for the reply. Everyday words are then ignored.
+    A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button or typed its
+    label, or a run waits for the reply. Everyday words are then ignored.
     """
-    # No list has a longer word, and most messages are longer.
+    # Every word is shorter than that, so a long text need not be folded.
     if not text or len(text) > 100:
         return None
     said = _plain(text)
@@ -104,7 +104,7 @@ def _is_of_word(character: str) -> bool:
     return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
-# Without accents it would be "đúng", which is yes.
+# Without its accents, this word would equal "đúng", which means yes.
 _EXACT = ("dừng",)
 _BUILT_IN_STOP = _plain_words(word for words in STOP.values() for word in words)
 _BUILT_IN_START = _plain_words(START)

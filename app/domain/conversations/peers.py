@@ -16,7 +16,7 @@ from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 
-# The most conversations that are continued with another address; older ones are rarely used.
+# The most conversations that `readdress` changes. Older ones are rarely used.
 LATEST = 500
 
 
@@ -61,7 +61,7 @@ def conversation_with(
         opened = conversations.alter(unit, opened, peer=peer)
         unit.notes |= {sought: opened.id, ("followed by", opened.id): latest and latest.id}
         if latest is not None and latest.broadcast_id is not None:
-            conversations.alter(unit, latest, broadcast_id=None)  # the message is a reply to it, though in a new one
+            conversations.alter(unit, latest, broadcast_id=None)  # answered, in the new conversation
         latest = opened
     elif latest.peer is None:
         latest = conversations.alter(unit, latest, peer=peer)
@@ -76,7 +76,7 @@ def followed_by(unit: Unit, conversation: Conversation) -> str | None:
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Gives the conversation to the contact, in order with the contact's others with the same peer."""
+    """Moves the conversation to the contact, as the latest with its peer unless another is later."""
     sought = Peer(contact.workspace_id, contact.id, conversation.channel_id, conversation.peer or "")
     if sought not in unit.notes:
         unit.notes |= _latest_with([sought])
@@ -88,7 +88,7 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def readdress(unit: Unit, contact: Contact, channel_id: str, formers: Collection[str], peer: str) -> None:
-    """Changes the peer of the contact's LATEST conversations with the former peers. Raises Busy."""
+    """Sets `peer` on the contact's latest conversations with `formers`, at most LATEST. Raises Busy."""
     found = rows(
         """
         SELECT id FROM conversations WHERE contact_id = %s AND channel_id = %s AND peer = ANY(%s)
@@ -104,7 +104,7 @@ def readdress(unit: Unit, contact: Contact, channel_id: str, formers: Collection
 
 
 def _latest_with(wanted: Sequence[Peer]) -> Mapping[Hashable, str | None]:
-    """Returns the stored latest conversation with each peer; one without a peer may be with any."""
+    """Returns the stored latest conversation with each peer. One without a peer matches any peer."""
     if not wanted:
         return {}
     found = rows(

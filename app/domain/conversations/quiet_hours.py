@@ -19,7 +19,7 @@ _KEEP = f"{_FIND} FOR SHARE SKIP LOCKED"
 def end_for(unit: Unit, contact: Contact) -> datetime | None:
     """Returns when the contact's current quiet hours end; None if it has none now.
 
-    Reads the workspace once per unit. The hours cannot change until the transaction ends, so that a change finds the
+    During quiet hours, locks the workspace until the transaction ends, so that a later change of the hours finds the
     runs that wait for their end. Raises Busy.
     """
     found = unit.noted(("quiet hours", contact.workspace_id), lambda: rows(_FIND, (contact.workspace_id,)))
@@ -35,7 +35,7 @@ def end_for(unit: Unit, contact: Contact) -> datetime | None:
 def end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datetime | None:
     """Returns when the quiet hours around `at` end; None if `at` is outside of them.
 
-    `hours` are `{"from": "21:00", "to": "08:00"}`; if both are equal, there are no quiet hours. They follow the local
+    `hours` are `{"from": "21:00", "to": "08:00"}`; if both are equal, there are no quiet hours. Both follow the local
     time of the first time zone that exists, or UTC. A local time that is skipped counts as in RFC 5545 (3.3.5). If a
     local time occurs twice, the hours begin at the first and end at the second.
     """

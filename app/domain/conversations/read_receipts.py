@@ -1,7 +1,7 @@
 """Read receipts: tell a contact, through the provider, that the latest message was read.
 
-They are best effort. With some providers the contact's app waits for one after a button was pressed. A row is mail of
-its channel until the provider has responded. A receipt that cannot be sent is dropped silently.
+Receipts are best effort: one that cannot be sent is dropped silently. With some providers, the contact's app waits for
+a receipt after a button press. A row is its channel's mail until the provider has responded.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from app.models.read_receipts import ReadReceipt
 
 
 class Carried(NamedTuple):
-    """The further fields of a claimed receipt.
+    """Columns that are loaded with a claimed receipt.
 
-    `provider_id` is that of the message that was read; `tries` counts earlier attempts.
+    `provider_id`: of the message that was read, or of the button press. `tries`: the attempts so far.
     """
 
     conversation_id: str
@@ -40,11 +40,11 @@ WAITING = Waiting(MAIL, "next_attempt_at")
 
 TIMEOUT_SECONDS = 10.0
 LEASE_SECONDS = TIMEOUT_SECONDS + 10
-# Before the second and the third attempt.
+# Pauses before the second and the third attempt, which is the last.
 PAUSES_SECONDS = (2.0, 30.0)
-# Of a provider's response.
+# The most bytes that are read of a provider's response.
 MOST_BYTES = 4_096
-# Per process, and per channel in a process.
+# The most requests in progress: in a process, and of one channel in a process.
 MOST_UNDER_WAY, MOST_EACH = 100, 10
 
 
@@ -63,7 +63,7 @@ def add(unit: Unit, conversation: Conversation) -> None:
 
 
 def queue(unit: Unit, conversation: Conversation, provider_id: str) -> None:
-    """Queues a receipt for this message, or for this press of a button."""
+    """Queues a receipt for the message, or the button press, with that `provider_id`."""
     receipt = ReadReceipt(
         id=ids.new("rdr"),
         workspace_id=conversation.workspace_id,
@@ -78,9 +78,10 @@ def queue(unit: Unit, conversation: Conversation, provider_id: str) -> None:
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
-    """Claims up to the given number of due receipts per channel.
+    """Claims due receipts, up to `rooms` of each channel.
 
-    Drops those that cannot be sent: of channels without such receipts, or that are not connected.
+    Drops receipts that cannot be sent, for example because the provider has no read receipts or the channel is not
+    connected.
     """
     claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
     requests = _requests(claimed) if claimed else {}
@@ -90,11 +91,9 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
 
 
 def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Drops the receipts that were sent or given up, and postpones the others.
+    """Drops the receipts that were sent or given up, and postpones the others. Safe to repeat.
 
-    Returns no outcome for later.
-
-    Safe to repeat.
+    Returns [], as no outcome is left for later.
     """
     final = request_attempts.put_off(WAITING, outcomes, PAUSES_SECONDS)
     mailbox.drop(MAIL, [outcome.claimed for outcome in final])
@@ -102,7 +101,7 @@ def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _requests(claimed: Sequence[Claimed]) -> dict[str, Request]:
-    """Returns the requests that send these receipts, by identifier, without those not sendable."""
+    """Returns the requests to send, by receipt. Leaves out receipts that cannot be sent."""
     wanted = {each.owner for each in claimed}
     is_connected = (Channel.state == "connected") & Channel.deleted_at.is_null()
     accounts = {

@@ -35,7 +35,10 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Raises Invalid for content that would be wrong even after all queued writes."""
+    """Raises Invalid for content that no queued write can make valid, and NotFound.
+
+    NotFound means that the workspace has no such conversation.
+    """
     media.check_uploads(workspace_id, upload_ids(payload))
     kind = _kind_for(workspace_id, payload)
     if kind is not None:
@@ -60,7 +63,7 @@ def find(change: Change) -> tuple[Contact, Conversation]:
 
 
 def latest(unit: Unit, contact: Contact, *, channel_id: str | None, kind: str | None) -> Conversation | None:
-    """Returns the contact's latest conversation on that channel or kind of channel, if connected."""
+    """Returns the contact's latest conversation on a connected channel with that id or kind, if any."""
     return conversations.on_channel(unit, contact, offered(unit, contact.workspace_id, channel_id, kind))
 
 
@@ -77,7 +80,7 @@ def open_first(
 
 
 def opening(contact: Contact, among: Iterable[Channel]) -> tuple[Channel, str] | None:
-    """Returns the first channel on which the contact may be written to first, and its address there."""
+    """Returns the first channel that may open a conversation, and the contact's address there."""
     for channel in among:
         kind = channels.kind_of(channel)
         if kind.may_open and contact.phone is not None:
@@ -88,7 +91,7 @@ def opening(contact: Contact, among: Iterable[Channel]) -> tuple[Channel, str] |
 def offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | None = None) -> Mapping[str, Channel]:
     """Returns the connected channels that match, newest first, by identifier.
 
-    All match if neither is given. They are read once per unit, and filtered once for all contacts.
+    With neither an id nor a kind, all match. The channels are read once per unit, and filtered once for all contacts.
     """
 
     def choose() -> dict[str, Channel]:
@@ -99,7 +102,7 @@ def offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | N
 
 
 def connected(workspace_id: str) -> list[Channel]:
-    """Returns the connected channels, newest first."""
+    """Returns the workspace's connected channels, newest first."""
     is_connected = (Channel.state == "connected") & Channel.deleted_at.is_null()
     return list(Channel.in_workspace(workspace_id).where(is_connected).order_by(Channel.id.desc()))
 
@@ -148,13 +151,13 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
         return contact, found
     opened = _open_on_one_of(change, contact, connected(change.workspace_id) if wanted is None else wanted)
     if opened is None:
-        # The request is valid; the contact's state may change.
+        # Conflict, not Invalid: the request may succeed once the contact's state has changed.
         raise Conflict(_NOT_FIRST if wanted else _NO_CONVERSATION)
     return contact, opened
 
 
 def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversation]:
-    """Returns the conversation with the recipient `to` on the channel."""
+    """Returns the contact at the address `to` and a conversation; creates both if the kind allows it."""
     unit, workspace_id, kind = change.unit, change.workspace_id, channels.kind_of(channel)
     recipient = _read(kind, to)
     identity = identities.find(unit, workspace_id, kind.name, recipient)
@@ -183,7 +186,7 @@ def _with_phone(change: Change, phone: str) -> Contact:
 
 
 def _read(kind: ChannelKind, to: str) -> str:
-    """Returns the provider's identifier of `to`. Raises Invalid."""
+    """Returns the provider's identifier for the address `to`. Raises Invalid."""
     try:
         return kind.recipient(to)
     except ValueError as error:

@@ -1,8 +1,8 @@
 """Replies: each inbound message reaches at most one run.
 
-At most one run per conversation waits for a reply. Callers of these functions have locked the contact. Of a reply and a
-timeout the first one therefore wins: both only make the run due, and the run is read again under the lock before it
-continues.
+At most one run per conversation waits for a reply. Callers of these functions have locked the contact. If a reply
+and a timeout compete, the first one wins: each only makes the run due, and the run is read again under the lock before
+it continues.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_awaited(unit: Unit, conversation: Conversation) -> bool:
 def expect(unit: Unit, conversation: Conversation, run: Run) -> None:
     """Makes the run wait for the next reply in the conversation.
 
-    An older run that waits for it becomes due instead, with an answer that names the newer run. Raises Busy.
+    If an older run waits for that reply, it becomes due, with an answer that names the newer run. Raises Busy.
     """
     older = _waiting(unit, conversation)
     if older is not None and older.id != run.id:
@@ -51,11 +51,11 @@ def expect(unit: Unit, conversation: Conversation, run: Run) -> None:
 
 
 def arrived(unit: Unit, conversation: Conversation, run: Run) -> Message | None:
-    """Gives the run the first message since its latest prompt that no run has taken; returns it."""
+    """Assigns the first unassigned message since the run's prompt to the run; returns it, or None."""
     # No message can have arrived since this unit queued the prompt, because it has locked the contact.
     if run.prompted is None or unit.is_new(Message, run.workspace_id, run.prompted):
         return None
-    # Identifiers come from the clocks of several machines; the times are the database's.
+    # The `id` only narrows the search: ids come from the clocks of several machines, `created_at` from the database.
     found = rows(
         """
         SELECT id FROM messages WHERE conversation_id = %s AND id > %s AND direction = 'in' AND run_id IS NULL
@@ -69,7 +69,7 @@ def arrived(unit: Unit, conversation: Conversation, run: Run) -> Message | None:
 
 
 def answer_of(message: Message) -> Mapping[str, Any]:
-    """Returns the answer that a run gets, from which its step makes its result."""
+    """Returns the answer from which the waiting step of a run makes its result."""
     at = timestamp(message.created_at)
     answer = {"text": message.text, "button_id": message.button_id, "message_id": message.id, "at": at}
     return answer if message.data is None else {**answer, "data": message.data}

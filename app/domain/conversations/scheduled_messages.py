@@ -1,4 +1,4 @@
-"""Scheduled messages: queued at their time, unless they are deleted or the contact writes before.
+"""Scheduled messages: queued at their time, unless deleted or cancelled by a reply before.
 
 A conversation counts its scheduled messages, so the lock on its contact covers them.
 """
@@ -31,9 +31,9 @@ REPLIED = {"code": "replied", "detail": "The contact wrote before this was sent.
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], message_id: str | None) -> list[Key]:
-    """Returns the keys, as far as known before, that `update` and `delete` read from their unit.
+    """Returns the keys that `update` and `delete` read from their unit, as far as known in advance.
 
-    The message, and the contact and the conversation if the payload names them.
+    These are the message, and the contact and the conversation if the payload names them.
     """
     return [*recipients.needs(workspace_id, payload, None), sets.key(Message, workspace_id, "id", str(message_id))]
 
@@ -76,7 +76,7 @@ def delete(change: Change) -> Effect:
     conversation, message = _hold(change)
     for each in message.attachments:
         if (upload := unit.get(Upload, change.workspace_id, "id", each["id"])) is not None:
-            unit.put(upload.altered(expires_at=unit.now))  # a pass deletes it
+            unit.put(upload.altered(expires_at=unit.now))  # `media.delete_expired` deletes it
     unit.drop(message)
     count(unit, conversation, -1)
     return Effect("deleted", "message", message.id)

@@ -1,6 +1,6 @@
-"""Whether a message may be sent.
+"""Checks whether a message may be sent: when it is queued, and again when it is claimed.
 
-Checked when it is queued, and again when it is claimed, which may be much later.
+The claim may come much later.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from app.errors import Fault, Invalid
 
 EXPIRED = Verdict(Outcome.FAILED, code="expired", detail="The message expired before it could be sent.")
 OPTED_OUT = Verdict(Outcome.FAILED, code="opted_out", detail="The contact has opted out of messages.")
-# How long members may answer a contact who has opted out and then writes: that contact expects an answer.
+# How long members may answer a contact who has opted out and then writes, because the contact expects an answer.
 ANSWERED_WITHIN = timedelta(hours=24)
 NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
 
 
 def check_size(kind: ChannelKind, text: str, files: int, buttons: int = 0) -> None:
-    """Raises Invalid for too long a text, or too many files or buttons, for the kind of channel."""
+    """Raises Invalid for more characters, files or buttons than this kind of channel allows."""
     if files > kind.most_files:
         raise Invalid(Fault("/attachments", f"On this channel a message has at most {_files(kind.most_files)}."))
     most_buttons = kind.most_buttons_beside_file
@@ -40,7 +40,7 @@ def check_template(kind: ChannelKind, template: Mapping[str, Any] | None) -> Non
 
 
 def is_answer(author: Mapping[str, str], asked_at: datetime | None, now: datetime) -> bool:
-    """Whether opting out does not stop the message: a member answers a contact who wrote recently.
+    """Whether the message may be sent despite an opt-out: a member answers a recent message.
 
     `asked_at`: when the contact last wrote; None if unknown or if that message opted out.
     """

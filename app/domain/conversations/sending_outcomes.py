@@ -1,4 +1,4 @@
-"""Records the outcomes of sendings under the claim they were made with, and their events."""
+"""Records the outcomes of sending messages, each under its claim, and the events that follow."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _PAUSING = (Outcome.LATER, Outcome.UNKNOWN)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
-    """Records the outcomes of messages, and makes the messages due that waited behind finished ones.
+    """Records the outcomes of messages. When one is finished, makes its conversation's next one due.
 
     Never waits for a row lock. Returns the sendings to record later, because another transaction has locked their
-    message or conversation; and for each other channel the seconds until a message is due. Safe to repeat: an outcome
-    counts once, under the claim that it was made with.
+    message or conversation. Also returns, by channel, the seconds until the next of its messages is due. Safe to
+    repeat: an outcome counts once, under the claim that it was made with.
     """
     if not sendings:
         return [], {}
@@ -63,7 +63,7 @@ def tell(sent_ids: Sequence[str]) -> None:
     sent = list(Message.select().where(Message.id.in_(sent_ids)))
     wanted = Conversation.id.in_({message.conversation_id for message in sent})
     talks = {each.id: each for each in Conversation.select().where(wanted)}
-    # A merge moves a conversation to its contact at once, the conversation's messages a little later.
+    # A merge moves a conversation to the other contact at once, but the conversation's messages a little later.
     their_ids = {each.contact_id for each in talks.values()}
     people = {each.id: each for each in Contact.select().where(Contact.id.in_(their_ids))}
     recorders: dict[str, Recorder] = {}
@@ -100,10 +100,10 @@ def _require_reauthorization(refused: Iterable[Sending]) -> None:
 
 
 def _lock_conversations(conversation_ids: Collection[str]) -> set[str]:
-    """Locks the free ones of these conversations; returns them, and those that no longer exist.
+    """Locks those conversations that no other transaction has locked; returns them and deleted ones.
 
-    A message that is queued meanwhile finds its place from the conversation's row. The next statement sees all messages
-    that were queued before the locks.
+    Queuing a message locks its conversation too. So no message is queued while these locks are held, and the next
+    statement sees all that were queued before.
     """
     wanted = list(conversation_ids)
     lock = "SELECT id FROM conversations WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
@@ -138,7 +138,7 @@ def _record(sendings: Sequence[Sending]) -> list[tuple[Any, ...]]:
 
 
 def _note_blocked(sendings: Iterable[Sending]) -> None:
-    """Records that contacts have blocked us, as if the provider had reported it by itself."""
+    """Stores an arrival for each contact who has blocked us, as if the provider had reported it."""
     for each in sendings:
         channel = Channel.get_or_none(Channel.id == each.claimed.owner)
         if channel is not None and each.to is not None:
@@ -156,7 +156,10 @@ _IDENTIFIERS = """
 
 
 def _failure(verdict: Verdict) -> str | None:
-    """Returns why the message failed or is unknown; for a postponed one, its failure in the end."""
+    """Returns the failure as JSON, or None.
+
+    The failure of a message that the provider postponed only applies after PUT_OFF_SECONDS.
+    """
     code, detail = verdict.code or "error", verdict.detail
     if verdict.outcome is Outcome.LATER:
         if verdict.code is None:  # Bellhop postponed it, not the provider

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 TIMEOUT_SECONDS = 15.0
 # Long enough for both requests, a wait for a connection before each, and recording the outcome.
 LEASE_SECONDS = 2 * TIMEOUT_SECONDS + 10
-# A rate is reached even with late clocks and busy processes: a delay up to these times is caught up.
+# How much delay is caught up, in seconds, so that late clocks and busy processes do not lower a rate.
 CHANNEL_SLACK_SECONDS, CONVERSATION_SLACK_SECONDS = 0.1, 0.02
 # A channel that has reached its rate is checked no more often than this; missed slots are claimed together.
 CLOSED_SECONDS = 0.05
@@ -56,8 +56,8 @@ class Dispatch:
 class Sending:
     """The outcome of a claimed message.
 
-    `at`: when it was claimed to be sent; None if no request was made. `rate` is that of the conversation; `to` and
-    `credentials` are those that were used.
+    `at`: the Unix time of the claim; None if no request was made. `rate`: the conversation's. `to`, `credentials`: as
+    used for the request.
     """
 
     claimed: Claimed
@@ -92,12 +92,12 @@ class _Row(NamedTuple):
 
 
 def slack_of(rate: Rate, least_seconds: float) -> float:
-    """Returns how many seconds of a rate may be caught up."""
+    """Returns how many seconds of delay a rate may catch up: `least_seconds`, or more for its burst."""
     return max(least_seconds, (rate.burst - 1) / rate.per_second)
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Sending]:
-    """Claims up to the given number of due messages per channel, as its state, pause and rate allow."""
+    """Claims due messages, up to `rooms` of each channel, as the channel's state and rate allow."""
     rates = {name: kind.channel_rate for name, kind in KINDS.items() if kind.channel_rate is not None}
     found = rows(
         sql.prepared("claim_messages"),

@@ -85,7 +85,7 @@ def wake_some() -> int:
 
 
 def _wake(workspace_id: str, conversation_id: str, unit: Unit) -> bool:
-    """Wakes the conversation if its time has come; returns whether.
+    """Wakes the conversation if its time has come; returns whether it did.
 
     Raises NotFound if its contact was deleted.
     """
@@ -97,7 +97,7 @@ def _wake(workspace_id: str, conversation_id: str, unit: Unit) -> bool:
     return True
 
 
-# Finds the workspaces with snoozed conversations, one after the other, and the first due ones of each.
+# Steps through the index from one workspace with snoozed conversations to the next; returns the first due ones of each.
 _DUE = """
     WITH RECURSIVE owner(id, earliest) AS (
         (SELECT workspace_id, snoozed_until FROM conversations WHERE snoozed_until IS NOT NULL

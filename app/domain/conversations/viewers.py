@@ -77,7 +77,7 @@ def look(conversation: Conversation, author: dict[str, str]) -> None:
 
 
 def of(conversation: Conversation) -> list[dict[str, Any]]:
-    """Returns the conversation's current viewers, by the time at which they expire.
+    """Returns the conversation's current viewers, in the order in which they expire.
 
     Returns none while Redis is unavailable.
     """

@@ -18,8 +18,8 @@ _WAITS = "workspace_id = %s AND waits_for = 'quiet_hours' AND resume_at IS NOT N
 def update(change: Change) -> Effect | None:
     """Changes the given fields of the workspace.
 
-    After a change of quiet hours, the runs that wait for their end check them again. In parts: returns None if more
-    such runs are left. Raises Busy.
+    After a change of quiet hours or time zone, makes runs that wait for the end of quiet hours due, so that they check
+    again. Works in parts: returns None if more such runs are left. Raises Busy.
     """
     if change.progress is None:
         workspaces.update(change)

@@ -16,7 +16,7 @@ from app.config import settings
 from app.database import count, rows, transaction
 from app.domain.deliveries import attempt_spans, lanes, stops
 from app.domain.deliveries.deliveries import BODY_GONE
-from app.lib import clock, retry_after, signatures, vault
+from app.lib import clock, signatures, vault
 from app.mailbox import Claimed, Found, Mail, Pause
 from app.models.endpoints import Endpoint
 from app.outbound import Answer
@@ -46,7 +46,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An outcome. After a fault of our own, the delivery is tried again in `pause_seconds`."""
+    """The outcome of an attempt. After a fault on our side, it is retried in `pause_seconds`."""
 
     dispatch: Dispatch
     at: datetime
@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Batch(Found[Dispatch, Outcome]):
-    """What a claim found. `restrained`: the endpoints that `claim_restrained` served or told to wait."""
+    """The result of a claim. `restrained`: endpoints that `claim_restrained` served or told to wait."""
 
     restrained: Collection[str] = ()
 
@@ -143,7 +143,7 @@ def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _record_failing(outcomes: Sequence[Outcome], failing: set[str]) -> tuple[Claims, set[str]]:
-    """Like `_record`, and counts the failures. Leaves out endpoints that somebody else has locked."""
+    """Like `_record`, and counts the failures. Leaves out endpoints locked by other transactions."""
     free = {endpoint.id: endpoint for endpoint in Endpoint.lock_free(failing)}
     # The endpoints that exist but could not be locked. Deleted ones have no row, and their outcomes are recorded.
     locked = {id for (id,) in rows("SELECT id FROM endpoints WHERE id = ANY(%s)", (list(failing - free.keys()),))}
@@ -252,8 +252,7 @@ def _next(outcome: Outcome) -> tuple[str, float | None]:
     schedule, tries = settings().retry_schedule_seconds, outcome.claimed.carried.tries
     if outcome.answer.status == 410 or tries >= len(schedule):
         return "failed", None
-    wished = retry_after.seconds(outcome.answer.retry_after, clock.now()) if outcome.answer.status in (429, 503) else 0
-    return "pending", max(schedule[tries], wished)
+    return "pending", max(schedule[tries], outcome.answer.asked_pause_seconds(clock.now()))
 
 
 def _columns(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:

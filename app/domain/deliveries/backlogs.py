@@ -1,4 +1,4 @@
-"""Backlogs: an endpoint's undelivered deliveries: how many wait, are held, or have failed."""
+"""Backlogs: counts an endpoint's deliveries that wait, are held, or have failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.models.deliveries import Delivery
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Counts of deliveries by state. `retrying`: those of the `waiting` that wait for a retry."""
+    """Counts of deliveries by state. `retrying`: how many of the `waiting` ones wait for a retry."""
 
     waiting: Count
     retrying: Count
@@ -34,7 +34,7 @@ def of(endpoint_id: str, most: int) -> Backlog:
 
 
 def newest(endpoint_id: str, limit: int) -> Sequence[Delivery]:
-    """Returns the endpoint's newest undelivered deliveries, without cancelled ones."""
+    """Returns the endpoint's newest pending, held and failed deliveries, newest first."""
     found = [id for (id,) in rows(_NEWEST, {"endpoint_id": endpoint_id, "limit": limit})]
     return list(Delivery.select().where(Delivery.id.in_(found)).order_by(Delivery.id.desc())) if found else []
 

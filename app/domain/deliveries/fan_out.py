@@ -1,7 +1,7 @@
 """Fan-out: writes events, and the deliveries that follow from them.
 
-A few deliveries are made in the transaction that records the events, unless runs were left to follow. Otherwise the
-events become mail for `fan_out_parts`.
+Deliveries are made in the transaction that records the events if they are few, no runs are left to the fan-out, and
+they overtake no earlier ones of an ordered endpoint. Otherwise the events become mail for `fan_out_parts`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PART = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """An endpoint, with what decides about its deliveries."""
+    """An endpoint, with the columns that decide which deliveries it gets."""
 
     id: str
     kinds: Collection[str]
@@ -36,7 +36,7 @@ class Subscriber:
     is_ordered: bool
 
     def wants(self, kind: str) -> bool:
-        """Whether it is subscribed to this kind of event."""
+        """Whether the endpoint is subscribed to this kind of event."""
         return "*" in self.kinds or kind in self.kinds
 
 
@@ -52,7 +52,7 @@ class Wanted:
 def write(recorder: Recorder, *, but: str | None = None) -> None:
     """Writes the recorded events in the current transaction. Bells ring when it commits.
 
-    Endpoint `but` gets none of the deliveries made at once.
+    `but`: an endpoint that gets none of the deliveries that are made in this transaction.
     """
     if not (happened := recorder.take()):
         return
@@ -76,7 +76,7 @@ def write(recorder: Recorder, *, but: str | None = None) -> None:
 
 
 def subscribers_of(workspace_id: str) -> list[Subscriber]:
-    """Returns the workspace's endpoints, ordered by identifier."""
+    """Returns the workspace's endpoints that are not deleted, ordered by identifier."""
     found = rows(
         """
         SELECT id, events, state, slow_until, created_at, ordered FROM endpoints
@@ -110,7 +110,7 @@ def _addressed(happened: Sequence[Happening], subscribers: Sequence[Subscriber])
 
 
 def wanted_by(subscribers: Iterable[Subscriber], event: Happening) -> list[Wanted]:
-    """Returns the deliveries of an event to those of the endpoints that are subscribed to it."""
+    """Returns the event's deliveries, one for each of the `subscribers` that wants it."""
     return [Wanted(ids.new("dlv"), event, subscriber) for subscriber in subscribers if subscriber.wants(event.kind)]
 
 

@@ -18,7 +18,7 @@ SLOW_SECONDS = 60.0  # how long an endpoint stays in the slow lane after a slow 
 
 
 class Carried(NamedTuple):
-    """What a claimed delivery brings along. `tries`: attempts made in the current schedule."""
+    """Columns that are loaded with a claimed delivery. `tries`: the attempts of its current schedule."""
 
     event_id: str
     kind: str
@@ -69,7 +69,7 @@ def of(slow_until: datetime | None) -> Mail:
 
 
 def ring(endpoint_ids: Collection[str]) -> None:
-    """Rings for those of the endpoints that may be served now, in their lanes.
+    """Rings for the endpoints that may be served now, each in its lane.
 
     Skips endpoints that are stopped, that wait for a probe or their rate limit, and ordered ones whose first delivery
     waits or is in progress.

@@ -1,7 +1,7 @@
 """Batches of replays: each sends some of a replay's deliveries, and records their outcomes.
 
 A batch is one transaction of bounded size. It writes the deliveries that it sends, a row for each delivery that it
-reached, and the replay's progress. The sum of `sent` and `skipped` is also its position.
+reached, and the replay's progress. The sum of the replay's `sent` and `skipped` is also its position.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from app.models.replays import Replay
 
 log = structlog.get_logger(__name__)
 
-# How many deliveries a batch looks at, even if it may send fewer: skipped ones do not count towards the limit.
+# A batch examines at least this many deliveries, even if it may send fewer: skipping does not count towards the limit.
 LEAST_LOOKED_AT = 50
 # The pause while another transaction has locked the next delivery.
 PAUSE_SECONDS = 0.01
@@ -33,7 +33,7 @@ PAUSE_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A locked delivery. `claim`: its current number of claims."""
+    """A locked delivery. `claim`: its current claim number."""
 
     id: str
     status: str
@@ -45,7 +45,7 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The outcome of a delivery: it is sent unless there is a `reason` not to."""
+    """The outcome for a delivery: sent if `reason` is None, otherwise skipped for that reason."""
 
     delivery_id: str
     status: str = ""
@@ -81,7 +81,7 @@ def _go_on(claimed: Sequence[Claimed]) -> None:
 def _next(replay: Replay, room: int) -> list[_Row]:
     """Locks the next deliveries, up to the first one that is locked or exceeds `room`.
 
-    Never waits: senders lock several deliveries, too, in another order.
+    Never waits for a lock: senders lock several deliveries in another order, so waiting could deadlock.
     """
     part, place = divmod(replay.sent + replay.skipped, PART)
     look_at = max(room, LEAST_LOOKED_AT)
@@ -172,7 +172,7 @@ def _save_rows(replay: Replay, batch: Sequence[_Row], sent_as: Mapping[str, str]
 
 
 def _save(replay: Replay, sent: int, skipped: int) -> None:
-    """Records progress. The replay ends, waits after its canary, or waits for its limit."""
+    """Records progress. Ends the replay, or makes it wait after its canary or for its rate limit."""
     done = replay.sent + replay.skipped + sent + skipped
     values: dict[str, Any] = {"id": replay.id, "sent": sent, "skipped": skipped, "catch_up": paces.CATCH_UP_SECONDS}
     values |= {"is_last": done == replay.count, "waits": replay.state == "canary" and sent > 0}

@@ -1,4 +1,4 @@
-"""Choices: selects the deliveries of a replay, counted for a preview or stored for the replay."""
+"""Selects the deliveries of a replay: counts them for a preview, or stores them for the replay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.database import rows, transaction
 from app.domain.work.exact_counts import LONGEST_SECONDS, be_alone, in_time
 from app.lib import ids
 
-# Without statuses, a filter selects deliveries that will not arrive without a replay.
+# The statuses of a filter that names none: such deliveries are not sent again automatically.
 DEFAULT_STATUSES = ("failed", "held")
 STATUSES = ("failed", "held", "pending", "delivered")
 # After one of these errors, the receiver may have got the delivery nevertheless.
@@ -26,7 +26,7 @@ REASONS: Mapping[str, str] = {
     "sent_meanwhile": "It was sent again since the replay began, by somebody else, and failed again.",
     "expired": "The delivery itself is gone: its retention period is over.",
 }
-# The number of deliveries in a part, and the most that one transaction of a replay reaches.
+# The number of deliveries in a stored part, and the most that one transaction of a replay handles.
 PART = 500
 SAMPLE = 10
 TOO_MANY = (
@@ -50,13 +50,13 @@ class Preview:
 
 
 def whole(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the filter with all its members; None for those not given."""
+    """Returns the filter with all its fields: None if not given, but DEFAULT_STATUSES for `statuses`."""
     filters = {name: given.get(name) for name in (*_CONDITIONS, "since", "until")}
     return filters | {"statuses": filters["statuses"] or list(DEFAULT_STATUSES)}
 
 
 def preview(workspace_id: str, given: Mapping[str, Any], enabling: Collection[str] = ()) -> Preview:
-    """Counts exactly what would be sent if the endpoints `enabling` were enabled first.
+    """Counts exactly the deliveries that would be sent if the endpoints `enabling` were enabled.
 
     Raises Conflict if counting takes too long, or while another preview of the workspace is running.
     """
@@ -85,8 +85,7 @@ def untried(workspace_id: str, given: Mapping[str, Any]) -> int:
 def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> int:
     """Stores the deliveries that a preview would count now, for the replay; returns how many.
 
-    One statement, so that concurrent changes cannot make it count a delivery twice or partly. Raises Conflict if it
-    takes too long.
+    Reads all deliveries in one statement, and so from one snapshot. Raises Conflict if that takes too long.
     """
     chosen, parameters = _chosen(workspace_id, given)
     with in_time(TOO_MANY):

@@ -1,4 +1,4 @@
-"""Replays: sends a workspace's deliveries again that a filter selects, and records each outcome.
+"""Replays: sends deliveries that a filter selects again, and records the outcome for each.
 
 `replay_choices` stores the selection at the start, so that later deliveries are not added. `replay_batches` works
 through it. A delivery that was claimed or sent in the meantime is skipped.
@@ -38,7 +38,7 @@ _FROM = {"paused": ("canary", "running"), "running": ("canary", "paused"), "abor
 def create(change: Change) -> Effect:
     """Starts a replay of the deliveries that `filter` selects now. The change's target is the replay.
 
-    With `canary`, it sends one delivery and waits. Raises Conflict if the matches cannot be counted in time.
+    With `canary`, the replay sends one delivery and waits. Raises Conflict if the matches cannot be counted in time.
     """
     payload = change.payload
     chosen = replay_choices.write_down(change.workspace_id, payload["filter"], change.target)
@@ -67,7 +67,7 @@ def pause(change: Change) -> Effect:
 
 
 def go_on(change: Change) -> Effect:
-    """Continues after a pause, or with the rest after the canary.
+    """Continues the replay after a pause or its canary.
 
     Raises NotFound, and Conflict if the replay has ended.
     """
@@ -152,7 +152,7 @@ class ReplayPreviewSchema(ResponseBody):
 
 
 class ChosenSchema(ResponseBody):
-    """A replay's filter, with all its members."""
+    """A replay's filter, with all its fields."""
 
     endpoint_ids = fields.List(fields.String(), allow_none=True)
     except_endpoint_ids = fields.List(fields.String(), allow_none=True)
@@ -208,7 +208,7 @@ represent_row = ReplayRowSchema.of
 
 
 def _move(change: Change, state: str) -> Effect:
-    """Changes the state. Waits for a batch in progress, which holds the lock until its commit."""
+    """Changes the replay's state. Waits for a batch in progress, which has locked the replay."""
     found = rows(
         "SELECT state FROM replays WHERE id = %s AND workspace_id = %s FOR NO KEY UPDATE",
         (change.target, change.workspace_id),

@@ -15,7 +15,7 @@ from app.outbound import wire_format
 
 # A placeholder: every attempt has its own signature.
 SIGNATURE = "t=<unix time>,v1=<signature>"
-# A longer body is not part of the command, which reads it from a file.
+# In bytes. The command reads a longer body from a file.
 LONGEST_INLINE = 16_000
 MEANINGS: Mapping[str, str] = {
     "Host": "The host of the endpoint's address.",
@@ -41,9 +41,9 @@ class Head:
 
 
 def head(delivery_id: str, address: str, body: bytes) -> Head | str:
-    """Returns everything sent before the body, or the sentence why the address is refused.
+    """Returns everything that is sent before the body, or the reason why the address is refused.
 
-    Uses the code that sends deliveries.
+    Calls the code that also sends deliveries, so that both agree.
     """
     target = wire_format.read_target(address, settings().webhook_allowed_networks)
     if isinstance(target, str):

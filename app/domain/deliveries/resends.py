@@ -1,4 +1,4 @@
-"""Resends: sends deliveries at once that have ended, are held, or wait for a retry."""
+"""Resends: makes ended, held and retrying deliveries due at once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Resent:
 def send_again(deliveries: Sequence[Resent]) -> list[str]:
     """Makes the deliveries due, in this order; returns the identifiers that they are sent under.
 
-    A failed or held delivery restarts its retry schedule; its attempts are numbered on. A delivery that waits for a
-    retry becomes due, with its schedule unchanged. A delivered one stays as it is, and a new delivery of its event is
+    A failed or held delivery restarts its retry schedule, but the numbers of its attempts continue. A delivery that
+    waits for a retry keeps its place in the schedule. A delivered one is unchanged, and a new delivery of its event is
     made.
     """
     new_ids = {each.id: ids.new("dlv") for each in deliveries if each.status == "delivered"}
@@ -56,7 +56,7 @@ def _again(again: Sequence[str], ranks: dict[str, int]) -> None:
 
 def _anew(new_ids: dict[str, str], ranks: dict[str, int]) -> None:
     if new_ids:
-        # The increased claim tells a replay that chose them earlier that they were sent in the meantime.
+        # A replay that chose these deliveries earlier sees from the new claim that they were sent meanwhile.
         count("UPDATE deliveries SET claim = claim + 1 WHERE id = ANY(%s)", (list(new_ids),))
         count(
             """

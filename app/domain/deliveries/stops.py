@@ -20,17 +20,17 @@ from app.outbound import Answer
 
 log = structlog.get_logger(__name__)
 
-# After so many consecutive failures, an endpoint is probed: one attempt at a time.
+# After this many consecutive failures, an endpoint is probed: it gets one attempt at a time.
 PROBED_AFTER = 5
 # The pause before the next probe: this share of the outage so far, but at least LEAST_PAUSE_SECONDS.
 PAUSE_PART = 0.2
 LEAST_PAUSE_SECONDS = 1.5
-# The desk, which serves all endpoints, waits while these are counted.
+# A limit, because the desk, which serves all endpoints, waits for this count.
 MOST_COUNTED = 10_000
 
 
 def count_outcomes(endpoint: Endpoint, outcomes: Sequence[tuple[Answer, bool]]) -> None:
-    """Counts completed attempts, (answer, whether it was a probe), in order.
+    """Counts the outcomes of attempts in order: pairs of an answer and whether it was for a probe.
 
     Probes or stops endpoints. Does not count faults on our side. Runs in the transaction that records the attempts and
     has locked `endpoint`. Does nothing if the endpoint is no longer active.
@@ -52,7 +52,8 @@ def count_outcomes(endpoint: Endpoint, outcomes: Sequence[tuple[Answer, bool]]) 
 def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
     is_gone = answer.status == 410
     if endpoint.probe_at is not None and not (is_probe or is_gone):
-        # It was in flight when probing began. Otherwise, a full window of these would stop an endpoint that restarts.
+        # The attempt was in flight when probing began. If such attempts counted, a full window of them would stop an
+        # endpoint that only restarts.
         return
     endpoint.consecutive_failures += 1
     if endpoint.consecutive_failures == 1 or endpoint.failing_since is None:
@@ -73,12 +74,12 @@ def _next_probe(endpoint: Endpoint) -> SQL | None:
     """Returns when the next probe may be sent to a failing endpoint; None if it is not being probed.
 
     The pause grows with the outage, not with the number of failures. So it takes hours until an endpoint is stopped,
-    however much is sent to it, and a short outage is found to be over soon.
+    however much is sent to it, and the end of a short outage is noticed soon.
     """
     longest = settings().probe_pause_seconds
     if endpoint.consecutive_failures < PROBED_AFTER or not longest:
         return None
-    # In the UPDATE that this becomes part of, `failing_since` has its old value.
+    # This becomes part of an UPDATE, in which `failing_since` still has its old value.
     since = "now()" if isinstance(endpoint.failing_since, SQL) else "failing_since"
     pause = f"least(%s, greatest(%s, %s * extract(epoch FROM now() - {since})))"
     return SQL(f"now() + {pause} * interval '1 second'", (longest, LEAST_PAUSE_SECONDS, PAUSE_PART))

@@ -32,7 +32,10 @@ def work(endpoint_id: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Locked deliveries, oldest first. `skipped`: how many more have no body; `position`: after them."""
+    """Locked deliveries, oldest first.
+
+    `skipped`: how many more were left out because they have no body. `position`: the sweep's new position.
+    """
 
     deliveries: Sequence[Resent]
     skipped: int
@@ -69,7 +72,7 @@ def _is_wanted(sweep: Sweep) -> bool:
 def _next(sweep: Sweep) -> _Batch:
     """Locks the next deliveries, up to the first one that another transaction has locked.
 
-    Never waits: senders lock several deliveries, too, in another order.
+    Never waits for a lock: senders lock several deliveries in another order, so waiting could deadlock.
     """
     looked_at = _look(sweep)
     matching = [id for id, matches in looked_at if matches]
@@ -107,9 +110,9 @@ def _look(sweep: Sweep) -> list[tuple[str, bool]]:
 
 
 def _walks(statuses: Collection[str]) -> list[tuple[str, str]]:
-    """Returns the index ranges of the statuses: columns between `endpoint_id` and `id`, and values."""
+    """Returns the index ranges of the statuses: columns after `endpoint_id`, and their values."""
     if "delivered" in statuses:
-        return [("", "")]  # deliveries_endpoint_page
+        return [("", "")]  # the index deliveries_endpoint_page
     return [(" (status = 'pending'),", f" {is_pending},") for is_pending in sorted({s == "pending" for s in statuses})]
 
 

@@ -51,8 +51,8 @@ def begin(
 ) -> str:
     """Stores a sweep in the current transaction; a worker starts it after the commit.
 
-    Returns its identifier. It covers the deliveries that this transaction sees now. `since` is inclusive, `until`
-    exclusive.
+    Returns the sweep's identifier. The sweep covers the deliveries that this transaction sees now. `since` is
+    inclusive, `until` exclusive.
     """
     sweep_id = sweep_id or ids.new("swp")
     # `clock_timestamp()`, because deliveries that this statement sees may be younger than the transaction. A range of
@@ -77,10 +77,10 @@ def begin(
 
 
 def begin_missing(endpoint_ids: Collection[str]) -> int:
-    """Starts a sweep for each stopped or deleted endpoint among these; returns how many.
+    """Starts a sweep for each stopped or deleted endpoint that needs one; returns how many.
 
-    All of them have mail, which was made or postponed while they were being stopped or deleted. Harmless if two
-    processes do it at once.
+    Pass endpoints with mail: it was made or postponed while the endpoint was being stopped or deleted. Safe to run
+    concurrently.
     """
     unserved = rows(
         """
@@ -119,7 +119,7 @@ def count_resendable(endpoint_id: str, **filters: Any) -> tuple[int, int]:
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` sweeps that ended before the retention period; returns how many."""
+    """Deletes up to `limit` ended sweeps past the history retention; returns how many."""
     is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
     return delete_some("sweeps", is_old, "finished_at", (days,), limit)
 

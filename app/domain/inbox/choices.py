@@ -51,7 +51,7 @@ class Choice:
         return self.view in AWAKE or (self.view in ("waiting", "snoozed") and not self.filters)
 
     def has(self, conversation: Conversation) -> bool:
-        """Returns whether the conversation, in its current state, is on the list. A search has every one."""
+        """Returns whether the conversation is on the list in its current state; True for a search."""
         if self.view == SEARCH:
             return True
         label, channel_id = self.filters.get("label"), self.filters.get("channel_id")

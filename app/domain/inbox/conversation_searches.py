@@ -46,9 +46,9 @@ class Found:
 def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found:
     """Finds conversations by their messages' words, the latest message first.
 
-    Up to `limit`, after the message `last_id`. Without `last_id`, conversations that the text identifies come first,
-    then those of contacts with all its words, or parts of words, in any order. Costs at most one search of messages and
-    two of contacts.
+    Examines up to `limit` messages after the message `last_id`. Without `last_id`, conversations that the text
+    identifies come first, then those of contacts with all its words, or parts of words, in any order. Costs at most one
+    search of messages and two of contacts.
     """
     text = text[:LONGEST].replace("\0", "")
     words = words_of(text)

@@ -1,7 +1,7 @@
 """Selections: bulk changes of conversations, in small transactions, each conversation once.
 
 A selection is fixed before its first change: the ticked conversations, or all that a view has when its job begins. A
-conversation that has left the view by its turn is passed over.
+conversation that has left the view when its part is changed is passed over.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def apply(change: Change) -> Effect | None:
     is_going_on = (Selection.id == selection.id) & Selection.finished_at.is_null()
     if selection.total is None and selection.finished_at is None:
         total = Choice.of(selection.choice).write_down(change.workspace_id, selection.id, PART)
-        if not Selection.update(total=total).where(is_going_on).execute():  # it was stopped meanwhile
+        if not Selection.update(total=total).where(is_going_on).execute():  # the selection was stopped meanwhile
             SelectionPart.delete().where(SelectionPart.selection_id == selection.id).execute()
         return None
     part = _next(selection.id)

@@ -1,6 +1,6 @@
 """Checks whether this installation has everything that it needs to work.
 
-Each check returns a few words about what it found, or raises SettingsError or the error of the server it asked.
+Each check returns a few words about what it found, or raises SettingsError or the error of the server that it asked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check_settings() -> str:
 def check_version() -> str:
     """Returns the version of this code.
 
-    Other versions running beside it are no fault; the checks of processes report them.
+    Processes of other versions are no fault. The checks of processes report them.
     """
     return versions.running()
 
@@ -196,7 +196,7 @@ def _check_base() -> None:
 def check_address() -> str:
     """Checks that `web` can be reached at BASE_URL from here."""
     try:
-        own_address.ask(timeout_seconds=2.0)  # the leading scheduler waits for it
+        own_address.ask(timeout_seconds=2.0)  # short, because the leading scheduler waits for it
     except own_address.Unreachable as error:
         raise SettingsError(f"BASE_URL ({settings().base_url}) does not lead to web from here: {error}") from error
     return f"BASE_URL is {settings().base_url}"

@@ -1,4 +1,4 @@
-"""Failures, grouped by cause: what fails and where, since when, how often, what is unsolved."""
+"""Groups failures by cause: which endpoints, jobs and runs fail, since when, and how often."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def groups(
 ) -> Groups:
     """Returns the groups of failures in a window, of a workspace or (None) of all.
 
-    Returns the MOST_GROUPS that failed last. `at` is in its last step; `is_past`: that step is over, or may be. Ongoing
-    groups come first; then the largest, or those that failed last. Takes a few statements, whose cost depends on the
-    groups, not on the number of failures.
+    Returns the MOST_GROUPS that failed last. `at`: a time in the window's last step. `is_past`: that step may be over.
+    Ongoing groups come first; then the largest, or those that failed last. Takes a few statements, whose cost depends
+    on the groups, not on the number of failures.
     """
     at = at or now()
     since, steps = window.since(at), window.steps(at)
@@ -143,7 +143,10 @@ def last_failure(workspace_id: str | None = None, kind: Kind | None = None) -> d
 
 
 def stopped(workspace_id: str | None = None, limit: int = 50) -> list[Stopped]:
-    """Returns up to `limit` stopped endpoints, of a workspace or (None) of all, last stopped first."""
+    """Returns the newest `limit` stopped endpoints, of a workspace or (None) of all.
+
+    The endpoint that stopped last comes first.
+    """
     of_workspace = "" if workspace_id is None else "AND endpoints.workspace_id = %(workspace_id)s"
     values = {"workspace_id": workspace_id, "limit": limit, "most": MOST_COUNTED + 1}
     found = [Stopped(*row) for row in rows(_STOPPED.format(of_workspace=of_workspace), values)]
@@ -196,7 +199,7 @@ def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, in
 
 _NEWEST = "SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s"
 
-# Of the MOST_LOOKED_AT groups that failed last, the groups that failed within the range.
+# Selects, among the MOST_LOOKED_AT groups that failed last, those that failed within the range.
 _NEWEST_IN = """
     SELECT * FROM (
         SELECT * FROM failure_groups WHERE {{conditions}} ORDER BY last_seen_at DESC LIMIT %(looked_at)s

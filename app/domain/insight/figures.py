@@ -39,7 +39,7 @@ _OUTCOMES, _WRITES = "outcomes", "writes"
 def count_outcomes() -> int:
     """Counts attempts, failed jobs and failed runs that were not counted yet; returns how many.
 
-    Bounded in time. Safe to run concurrently: one of the callers counts. It misses no late commits, because it never
+    Bounded in time. Safe to run concurrently: one of the callers counts. Misses no late commits, because it never
     counts beyond the start of a transaction that is still running.
     """
     _begin(_OUTCOMES)
@@ -126,7 +126,7 @@ def _count_writes_of(minute: datetime) -> int:
 
 
 # The time up to which everything is committed. Bellhop's transactions write soon after they begin and end within
-# minutes, by the limits of every session (`app/database`); others, like a backup, are not waited for.
+# minutes, by the limits of every session (`app/database`). Longer transactions, such as a backup, are ignored.
 _SETTLED = """
     SELECT least(now(), min(xact_start)) - %s * interval '1 second' FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()

@@ -42,9 +42,9 @@ KINDS: tuple[tuple[Mail, str | None, str], ...] = (
 class State:
     """The mail of a kind, by its queue.
 
-    Counts stop at MOST_COUNTED + 1, which means "more than MOST_COUNTED". `due`: may be claimed, or is;
-    `oldest_seconds`: for how long the first that no worker has could have been claimed. `claimed`: a worker has it.
-    `suspect`: its lease has ended without an outcome. `later`: it waits for its time, and is no mail yet.
+    Counts stop at MOST_COUNTED + 1, which means "more than MOST_COUNTED". `due`: rows that may be claimed or are.
+    `oldest_seconds`: how long the oldest unclaimed row could have been claimed. `claimed`: rows that a worker has.
+    `suspect`: rows whose lease ended without an outcome. `later`: rows that wait for their time, and are no mail yet.
     """
 
     queue: str

@@ -100,7 +100,7 @@ def samples(length: timedelta) -> dict[str, list[Sample]]:
 def of_workspace(workspace_id: str) -> list[Queue]:
     """Returns the workspace's current mail in the busiest queues.
 
-    Of its endpoints, the newest MOST_MAILBOXES are examined.
+    Examines the newest MOST_MAILBOXES of its endpoints, and of its connected channels.
     """
     counted = rows(_OF_WORKSPACE, {"workspace_id": workspace_id, "most": MOST_COUNTED + 1})
     found = {name: Queue(name, depth, seconds) for name, depth, seconds in counted}

@@ -1,6 +1,7 @@
-"""Refused requests: what the API refused and why, so that support can find it by request ID.
+"""Refused requests: records what the API refused and why, for support to find by request ID.
 
-They are kept for a week. Noting one costs the request no statement: a thread of the process stores it a little later.
+Refusals are kept for a week. Noting a refusal costs the request no statement: a thread of the process stores it a
+little later.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ KEPT = timedelta(days=7)
 # a million times thus costs next to nothing, and pushes out nothing but its own refusals of the same problem.
 MOST_A_MINUTE = 20
 MOST_KEPT = 1_000
-# The most that wait to be written; further ones are not kept.
+# The most refusals that wait to be written. Further ones are dropped.
 MOST_WAITING = 1_000
 BATCH = 200
 # Seconds in which refusals gather before they are written, and before another try while the database is away.
@@ -101,7 +102,7 @@ def shown_path(path: str, rule: str | None, known: Collection[str]) -> str:
             for place, part in enumerate(given)
         ]
     else:
-        # The last parameter may have slashes, which the rule has not.
+        # The last parameter may contain slashes, so the path may have more parts than the rule.
         given = given[: len(wanted := rule.split("/"))]
         kept = [not name.startswith("<") or _is_id(part) for part, name in zip(given, wanted, strict=False)]
     return "/".join(part if is_kept else "…" for part, is_kept in zip(given, kept, strict=True))
@@ -125,7 +126,7 @@ def keep_writing() -> None:
 
 
 def write_out() -> None:
-    """Writes the noted refusals. Raises DatabaseAway, and keeps the unwritten for the next call."""
+    """Writes the noted refusals. Raises DatabaseAway, and keeps unwritten refusals for the next call."""
     while _waiting:
         batch: list[Refusal] = []
         with suppress(IndexError):
@@ -144,7 +145,10 @@ def forget_old(limit: int = 10_000) -> int:
 
 
 def _write(batch: Sequence[Refusal]) -> None:
-    """Inserts the refusals, each once. Deletes a workspace's oldest of a problem beyond MOST_KEPT."""
+    """Inserts the refusals, each once.
+
+    Deletes the oldest refusals of the same workspace and problem beyond MOST_KEPT.
+    """
     columns = [list(column) for column in zip(*map(astuple, batch), strict=True)]
     pointers = ["\n".join(each.replace("\n", " ") for each in refusal.pointers) for refusal in batch]
     times: list[datetime] = [ids.time_of(refusal.id) for refusal in batch]

@@ -10,7 +10,7 @@ from app.lib import ids, normalization, phones
 
 MOST_FOUND = 20
 LONGEST = 255
-# Contacts are indexed per workspace, so a search over all of them queries one workspace after the other.
+# Contacts are indexed per workspace, so a search over all workspaces queries one after the other.
 MOST_WORKSPACES = 5_000
 
 
@@ -58,7 +58,7 @@ TYPES: Mapping[str, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something that the text names.
+    """A resource that the text names.
 
     `matched`: which attribute matched: `id`, `email`, `phone`, `external_id`, `reference` or `trace`. `parent`: the
     identifier of its parent, for types that have one; otherwise None.
@@ -86,9 +86,10 @@ class Findings:
 
 
 def find(text: str, workspace_id: str | None = None) -> Findings:
-    """Returns what the text identifies in a workspace, or in all if None: at most MOST_FOUND.
+    """Finds the resources that the text identifies, in a workspace or (None) all, up to MOST_FOUND.
 
-    Takes one statement for one of our own identifiers, otherwise up to seven. Never finds another workspace's things.
+    Takes one statement for one of our own identifiers, otherwise up to seven. With a `workspace_id`, never finds
+    resources of another workspace.
     """
     text = text.strip().strip("\"'").strip()[:LONGEST]
     if not text or "\0" in text:

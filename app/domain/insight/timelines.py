@@ -104,7 +104,7 @@ class _Reader:
         return [RunStep(**dict(zip(_STEP, row, strict=True))) for row in rows(_STEPS, self._values())]
 
     def writes(self, first_results: Mapping[str, str]) -> list[Entry]:
-        """Returns the jobs of these results, each below its own, and waiting and failed jobs."""
+        """Returns the jobs in `first_results`, placed below their results, and waiting and failed jobs."""
         found = rows(_JOBS, self._values() | {"job_ids": list(first_results)})
         jobs = [Job(**dict(zip(_JOB, row, strict=True))) for row in found]
         return [Entry(first_results.get(job.id) or _place(job.id), "write", job.created_at, job) for job in jobs]

@@ -18,7 +18,7 @@ _SUMS = ", ".join(f"sum(buckets[{number}])" for number in range(1, len(BOUNDS_MS
 class Window:
     """A span of time up to now, in steps.
 
-    `grain` names the figures that it reads, which begin where its steps do.
+    `grain`: the figures to read, `minutes` or `hours`. Every step begins where one of these figures begins.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Window:
     grain: str
 
     def since(self, at: datetime) -> datetime:
-        """Returns when the first step of a window that contains `at` begins."""
+        """Returns the start of the first step, for a window that contains `at` in its last step."""
         return at - (at - datetime(2000, 1, 1, tzinfo=at.tzinfo)) % self.step - self.length
 
     def steps(self, at: datetime) -> list[datetime]:

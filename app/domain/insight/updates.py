@@ -26,14 +26,14 @@ class Forgotten(Exception):
 
 
 class MissedTooMuch(Forgotten):
-    """There are more updates after this place than are read."""
+    """More updates follow this place than the caller wants to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in a stream: everything visible in the snapshot `since` was delivered.
 
-    If there is a snapshot `until`, the updates that it sees besides, up to `last`, were delivered, too. Snapshots
+    With `until`, updates that only this later snapshot sees were delivered too, up to the id `last`. Snapshots
     belong to a PostgreSQL timeline: after a failover to a standby that lagged behind, the same numbers mean other
     transactions.
     """
@@ -63,9 +63,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A changed resource. `place` is behind it.
+    """A changed resource. `place`: the place directly after this update.
 
-    `actor_id` is the only recipient, as for own jobs; None: all.
+    `actor_id`: the only recipient, as for a member's own jobs; None if all members get the update.
     """
 
     place: Place
@@ -77,15 +77,16 @@ class Update:
 
 
 def present() -> Place:
-    """Returns the place behind everything that is committed."""
+    """Returns the place after everything that is committed now."""
     return Place(*rows("SELECT cluster_timeline(), pg_current_snapshot()::text")[0])
 
 
 def read(place: Place, limit: int) -> tuple[Sequence[Update], Place]:
-    """Returns up to `limit` updates after the place, of all workspaces, and the place behind them.
+    """Returns up to `limit` updates after the place, of all workspaces, and the place after them.
 
     A place within a batch that became visible together reads to the end of the batch; any other reads up to the
-    present. An update follows those of transactions that had committed when it was recorded. Raises Forgotten.
+    present. An update comes after the updates of transactions that had committed when it was recorded. Raises
+    Forgotten.
     """
     return _read(sql.prepared("read_updates"), place, place.until, limit)
 

@@ -26,7 +26,7 @@ class Findings:
 
 
 def find(text: str, workspace_id: str, with_messages: bool) -> Findings:
-    """Returns contacts with each word in a name or identifier, and messages with words that begin so.
+    """Finds contacts by parts of names and identifiers, and messages by the beginnings of words.
 
     Costs as much as one search in the list of contacts and one in the list of messages.
     """

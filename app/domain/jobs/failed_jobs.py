@@ -66,7 +66,7 @@ def discard(change: Change) -> Effect:
 def give_up(job_ids: Sequence[str]) -> set[str]:
     """Fails the jobs among `job_ids` whose kind no worker knows; returns their ids.
 
-    They may be replayed.
+    Such a job may be replayed.
     """
     with transaction():
         problem = problem_document("unavailable", _UNKNOWN, base_url=settings().base_url)

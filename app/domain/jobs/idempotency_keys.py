@@ -66,7 +66,7 @@ def find(actor_id: str | None, key: RequestKey) -> Job | None:
 def find_taken(actor_id: str | None, key: RequestKey) -> Job:
     """Returns the job of a key that `jobs.accept` found taken.
 
-    Raises IdempotencyKeyReused like `find`.
+    Raises IdempotencyKeyReused like `find`, and NotFound if the key or its job has been deleted since.
     """
     job = _job_of(actor_id, key)
     if job is None:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 class Kind:
     """A kind of write. `restriction`: what a token needs; UNRESTRICTED, or None if any token will do.
 
-    `resource_type`: the type of the resource that it is about. `is_long`: it is claimed alone, because it takes long or
-    is done in parts. `is_audited`: its verb records the change in the audit log. `gives_way`: its next part comes after
-    waiting writes, and up to MOST_PASSING that are accepted later. `comes_first`: it stops other work, so it precedes
-    waiting writes, unless one is about the same resource.
+    `resource_type`: the type of the write's resource. `is_long`: the job is claimed alone, because it takes long or is
+    done in parts. `is_audited`: the verb records the change in the audit log. `gives_way`: the next part of the job
+    comes after waiting writes, and up to MOST_PASSING that are accepted later. `comes_first`: the write stops other
+    work, so it precedes waiting writes, unless one of them is about the same resource.
     """
 
     restriction: str | None
@@ -155,8 +155,8 @@ def accept(
     """Stores the write durably and rings for it. Returns its job, and whether the job existed before.
 
     Atomic: among equal requests with one key, one makes the job and the others get it. `store` is called with the job's
-    id in the same transaction, to store what the write needs besides its payload. `check` may raise what refuses the
-    write at once, such as NotFound; an equal request that was accepted before still gets its job. Raises
+    id in the same transaction, to store what the write needs besides its payload. `check` may raise an error to refuse
+    the write at once, such as NotFound; an equal request that was accepted before still gets its job. Raises
     IdempotencyKeyReused.
     """
     if check is not None:
@@ -229,8 +229,8 @@ def give_way(job_id: str) -> None:
 def wait(job: Job, seconds: float) -> Job:
     """Returns the job once it has ended, or after `seconds`.
 
-    Returns at once if the workspace or the process has no place left. A place is a thread of `web`, which other
-    requests need.
+    Returns at once if the workspace or the process has no thread left for waiting: other requests need the threads of
+    `web`.
     """
     if job.is_finished:
         return job

@@ -1,1 +1,1 @@
-"""Contacts as a whole: imported, exported, merged and erased."""
+"""Operations on whole contacts: import, export, merge and erasure."""

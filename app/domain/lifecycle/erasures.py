@@ -1,6 +1,6 @@
 """Erasures: remove a deleted contact's data from every table.
 
-They work in small transactions that never wait for a lock.
+Erasures work in small transactions that never wait for a lock.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def delete(change: Change) -> Effect | None:
 def erase_late(change: Change) -> bool:
     """Erases rows that the target got after its deletion, one part in each call.
 
-    Returns whether that was all. Raises Busy.
+    Returns whether nothing is left. Raises Busy.
     """
     if "after" not in (change.progress or {}):
         change.keep(table="events", after="")
@@ -113,7 +113,7 @@ def _erase_part(change: Change, table: str, after: str) -> _Part:
 
 
 def _erase_log(change: Change, after: str) -> _Part:
-    """Erases logs, which are found by their runs. `after`: the last run without a log."""
+    """Erases logs, which are found by their runs. `after`: the last run that is done."""
     run_ids = _next(change, "runs", after)
     erased = run_history.erase_log(run_ids, PART)
     if erased == PART:
@@ -122,7 +122,7 @@ def _erase_log(change: Change, after: str) -> _Part:
 
 
 def _erase_files(change: Change, after: str) -> _Part:
-    """Erases files, which are found by their messages. `after`: the last message without files."""
+    """Erases files, which are found by their messages. `after`: the last message that is done."""
     message_ids = _next(change, "messages", after)
     talk_erasures.erase_files(message_ids)
     return _Part(len(message_ids), message_ids[-1] if message_ids else after, len(message_ids) < PART)

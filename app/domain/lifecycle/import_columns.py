@@ -1,4 +1,4 @@
-"""Import columns: what the columns of a table are imported as, if their names do not say so."""
+"""Import columns: maps a table's columns to fields of contacts, if their names do not say so."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _GUESSED = {name: target for target, names in _GUESSES.items() for name in names
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, with its first values. `target`: what it is probably imported as."""
+    """A column of a table, with its first values. `target`: the guessed target, one of TARGETS."""
 
     header: str
     values: Sequence[str]
@@ -76,7 +76,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """What each column is imported as: one of TARGETS for each header."""
+    """The targets of a table's columns: one of TARGETS for each header."""
 
     headers: Sequence[str]
     targets: Sequence[str]

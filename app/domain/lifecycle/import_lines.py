@@ -23,7 +23,7 @@ MOST_BYTES = 16 * 1024 * 1024
 LONGEST_LINE_BYTES = MAX_BODY_BYTES  # as for a single contact
 PATIENCE_SECONDS = 5.0
 
-# Fields of an exported contact that only Bellhop sets. They are ignored.
+# Fields of an exported contact that are ignored, because only Bellhop sets them.
 WRITTEN_BY_US = ("created_at", "updated_at")
 
 T = TypeVar("T")
@@ -64,10 +64,11 @@ def sort_out(
     *,
     leave_out: bool = False,
 ) -> Lines:
-    """Sorts lines into good and bad. Each is its number, and a function that returns its contact.
+    """Sorts lines into good and bad.
 
-    A line whose function raises BellhopError is bad. With `leave_out`, a line with bad fields is imported without the
-    bad fields if it still identifies its contact.
+    `lines`: pairs of a line's number and a function that returns its contact. A line whose function raises BellhopError
+    is bad. With `leave_out`, a line with bad fields is imported without the bad fields if it still identifies its
+    contact.
     """
     sorted_out = Lines([], [], [])
     for number, contact in lines:

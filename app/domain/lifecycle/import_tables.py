@@ -13,7 +13,7 @@ from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.lifecycle import import_columns, imports
 from app.domain.lifecycle.import_columns import CUSTOM, PLAIN
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_LINES, sort_out
-from app.domain.lifecycle.import_texts import Lines, opened
+from app.domain.lifecycle.import_texts import LONGEST_ROW, Lines, opened
 from app.errors import Fault, Invalid, Malformed, TooLarge, pointer_to
 from app.lib import json
 from app.lib.cells import tags, unguarded
@@ -100,7 +100,9 @@ def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], st
             return
         if count == MOST_LINES:
             raise Invalid(Fault("", f"An import has at most {MOST_LINES:,} contacts."))
-        if lines.is_over or (len(lines.row) > 1 and (reason or not _is_strict(lines.row, delimiter))):
+        if lines.is_too_long:
+            reason = f"it is larger than {LONGEST_ROW // 1024} KiB"
+        elif lines.is_over or (len(lines.row) > 1 and (reason or not _is_strict(lines.row, delimiter))):
             # An unclosed quotation mark has swallowed the lines behind it. They are read again as separate rows.
             lines.go_back()
             reason = "a quotation mark is not closed"

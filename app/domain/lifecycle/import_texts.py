@@ -19,8 +19,8 @@ MOST_READ_AGAIN = 32 * 1024 * 1024
 class Lines:
     """An iterator over the lines of a text.
 
-    Keeps the lines of the current row, and can go back in it. A row of several lines that exceeds LONGEST_ROW ends
-    there, as at the end of the text.
+    Keeps the lines of the current row, and can go back in it. A row that exceeds LONGEST_ROW ends there, as at the end
+    of the text.
     """
 
     def __init__(self, text: IO[str]) -> None:
@@ -38,7 +38,7 @@ class Lines:
 
     def __next__(self) -> str:
         if self._length <= LONGEST_ROW and (line := self.read()):
-            return line
+            return line[: LONGEST_ROW + 1]  # parsing millions of cells would take seconds
         self.is_over = True
         raise StopIteration
 
@@ -54,6 +54,12 @@ class Lines:
     def begin_row(self) -> None:
         """Starts a new row with the next line."""
         self.row, self._length = [], 0
+        self.is_over = False
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the first line of the current row alone exceeds LONGEST_ROW."""
+        return len(self.row[0]) > LONGEST_ROW if self.row else False
 
     def go_back(self) -> None:
         """Goes back to the second line of the row, so that it is read next.

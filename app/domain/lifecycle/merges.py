@@ -65,7 +65,7 @@ def go_on(change: Change) -> Effect | None:
         _merge(change, kept, find_other(change.workspace_id, change.target, other_id, change.unit))
         change.keep(table=_TABLES[0])
         return None
-    # A merge that was undone has left its write behind.
+    # If the task that called `merge` was undone, the write that it queued remains.
     is_undone = bool(change.payload.get("is_merged")) and Contact.one(change.workspace_id, other_id) is not None
     is_through = is_undone or (_move(change, other_id) and (not _is_deleted(change) or erasures.erase_late(change)))
     return Effect("changed", "contact", change.target) if is_through else None
@@ -74,7 +74,7 @@ def go_on(change: Change) -> Effect | None:
 def find_other(workspace_id: str, kept_id: str, other_id: str, unit: Unit | None = None) -> Contact:
     """Returns the contact to merge into another.
 
-    Raises Invalid if it does not exist or is the same one.
+    Raises Invalid if there is no such contact, or if the two ids are equal.
     """
     if other_id == kept_id:
         raise Invalid(Fault("/contact_id", "A contact cannot be merged with itself."))
@@ -113,7 +113,7 @@ class ContactItemSchema(ContactSchema):
 
 
 def represent(contact: Contact) -> dict[str, Any]:
-    """Returns the contact as the API shows it by itself, with identities and suggested merges."""
+    """Returns the contact as the API shows a single one, with identities and suggested merges."""
     identities, suggested = rows(_DETAILS, {"id": contact.id})[0]
     return ContactItemSchema.of(contact, identities=identities or [], suggested_merges=suggested or [])
 

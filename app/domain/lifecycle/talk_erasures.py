@@ -21,7 +21,7 @@ def identifiers(contact: Contact) -> list[str]:
 
 
 def begin(contact: Contact) -> None:
-    """Ends messages that wait for the contact; erases its identities and visitors. Raises Busy."""
+    """Ends the contact's unsent messages; erases its arrivals, visitors and identities. Raises Busy."""
     _end_waiting(contact)
     _forget_arrivals(contact)
     _forget_visitors(contact)

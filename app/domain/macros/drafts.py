@@ -1,6 +1,6 @@
 """Drafts: texts that members have begun to write in conversations, kept until they are sent.
 
-Saving one makes no job: only its member sees it, and it has no effects.
+Saving a draft makes no job: only the member sees the draft, and it has no effects.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.models.conversations import Conversation
 
 KINDS = ("reply", "note")
 MOST_CHARACTERS = notes.MOST_CHARACTERS
-# How many drafts of a member are kept: the latest.
+# The most drafts of a member that are kept. The oldest are deleted.
 MOST_OF_MEMBER = 200
 # How many sent forms a draft remembers, so that a text that arrives after its message was sent is not kept.
 _SENT_KEYS = 8
@@ -39,7 +39,7 @@ def save(conversation: Conversation, member_id: str, kind: str, text: str, key: 
 def note_sent(conversation: Conversation, member_id: str, key: str) -> None:
     """Empties the member's draft if it was typed in the form with `key`, which is being sent.
 
-    Keeps the text of another form.
+    Keeps a draft that was typed in another form.
     """
     _store(_EMPTY, conversation, member_id, key)
 

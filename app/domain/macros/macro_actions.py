@@ -23,7 +23,10 @@ _NOBODY = "A token applies this macro, so `me` is no member. Give `member_id`."
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use of a macro. `change`: its write. `member_id`: for whom it is applied; None for nobody."""
+    """One application of a macro, by the write `change`.
+
+    `member_id`: the member on whose behalf; None if a token applies the macro for no member.
+    """
 
     change: Change
     rendering: Rendering
@@ -31,7 +34,7 @@ class Use:
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation, as changed by the actions before."""
+        """The conversation, as the earlier actions have left it."""
         found = self.change.unit.get(Conversation, self.change.workspace_id, "id", self.change.target)
         assert found is not None
         return found
@@ -41,7 +44,7 @@ class Use:
         conversation_changes.update(replace(self.change, payload=payload | {"member_id": self.member_id}))
 
     def as_new(self, prefix: str, **payload: Any) -> Change:
-        """Returns the change that creates something in the conversation. `prefix`: of its new id."""
+        """Returns the change for a verb that creates a row in the conversation. `prefix`: of its id."""
         named = {"conversation_id": self.change.target, "contact_id": self.conversation.contact_id}
         return replace(self.change, payload=named | payload, resource_id=ids.new(prefix))
 
@@ -50,8 +53,8 @@ class Use:
 class Kind:
     """A kind of action. `fields`: the JSON Schemas of its members besides `kind`.
 
-    All members in `required` and exactly one in `one_of` must be given. Those in `templates` hold templates. `apply`
-    raises a BellhopError to refuse the action. `code`: the code of a refusal, if the error has none of its own.
+    All members in `required` and exactly one in `one_of` must be given. The members in `templates` hold templates.
+    `apply` raises a BellhopError to refuse the action. `code`: the code of a refusal, if the error has none of its own.
     """
 
     description: str

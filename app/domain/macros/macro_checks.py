@@ -34,7 +34,7 @@ def _schema(name: str, kind: Kind) -> dict[str, Any]:
 def _choice(kind: Kind) -> dict[str, Any]:
     """Returns the part of the schema that requires exactly one member of `one_of`.
 
-    Only for the OpenAPI document: `_faults` checks it too, and says it in a sentence.
+    Only for the OpenAPI document: `_faults` checks the rule itself, and reports it in a sentence.
     """
     if not kind.one_of:
         return {}
@@ -71,8 +71,8 @@ def faults(actions: Actions, pointer: str) -> Iterator[Fault]:
 def unknown(workspace_id: str, actions: Actions, pointer: str, *, may_be_queued: bool) -> Iterator[Fault]:
     """Yields a fault for each member, saved reply or published automation that does not exist.
 
-    The actions must be valid. With `may_be_queued`, one that an unfinished write concerns is no fault: the write may
-    create or publish it.
+    The actions must be valid. With `may_be_queued`, a resource that an unfinished write concerns is no fault: the write
+    may create or publish it.
     """
 
     def is_queued(resource_type: str, resource_id: str) -> bool:

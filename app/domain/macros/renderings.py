@@ -1,6 +1,6 @@
 """Renderings: check and render the templates of saved replies and macros.
 
-They are checked when they are written, and rendered when they are used.
+Templates are checked when members write them, and rendered when members use them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def faults(template: str, pointer: str) -> Iterator[Fault]:
 
 
 class Rendering:
-    """Renders templates for a contact, on behalf of a member; None for nobody in particular.
+    """Renders templates for a contact, on behalf of the member `member_id` if given.
 
     All templates of one rendering share a budget. Raises Conflict if there is no such member.
     """
@@ -43,7 +43,7 @@ class Rendering:
 
     @property
     def missing(self) -> list[str]:
-        """The names that printed nothing."""
+        """The names in the rendered templates that had no value, so that nothing was printed."""
         return list(self._budget.missing)
 
     def render(self, template: str) -> str:

@@ -29,7 +29,7 @@ LONGEST_SHORTCUT = 32
 SHORTCUT = rf"^[^/\x00-\x1f\x7f-\x9f{SPACES}]+$"
 SHORTCUT_FORM = f"a shortcut of 1 to {LONGEST_SHORTCUT} characters, without spaces, control characters and '/'"
 LONGEST_TEXT = messages.MOST_CHARACTERS
-# Characters of a text that the audit log shows.
+# The most characters of a text that the audit log shows.
 _MOST_AUDITED = 200
 
 
@@ -95,7 +95,7 @@ def read_shortcut(text: str) -> str:
 def seen_by(unit: Unit, workspace_id: str, reply_id: str) -> SavedReply | None:
     """Returns the saved reply, read once per unit; None if there is none.
 
-    It stays current: saved replies change only in writes of the workspace, never while its other writes are in a unit.
+    The saved reply stays current, because writes that change saved replies never share the unit or run beside it.
     """
     of_id = SavedReply.in_workspace(workspace_id).where(SavedReply.id == reply_id)
     found: SavedReply | None = unit.noted(("saved reply", workspace_id, reply_id), of_id.first)

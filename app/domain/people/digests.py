@@ -11,7 +11,7 @@ from app.models.notifications import Notification
 
 # Somebody is away if no page of theirs has been in view for this long. Only then are conversations e-mailed.
 AWAY_AFTER = timedelta(minutes=5)
-# The age after which a notification is not e-mailed: a new owner must not be sent the past.
+# Older notifications are not e-mailed, so that a new owner is not sent the past.
 _TOLD_FOR = timedelta(days=1)
 
 
@@ -31,7 +31,7 @@ def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
 
 
 def next_at(account_id: str, now: datetime, *, is_sent: bool) -> datetime | None:
-    """Returns when the account's next e-mail is due; None if there is nothing to tell.
+    """Returns when the account's next e-mail is due; None if there is nothing to send.
 
     `is_sent`: whether an e-mail was just sent.
     """

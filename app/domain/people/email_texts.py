@@ -14,7 +14,7 @@ from app.models.accounts import Account
 from app.models.notifications import Notification
 from app.models.workspaces import Workspace
 
-# The most in one e-mail; the page lists all.
+# The most notifications in one e-mail. The page lists all of them.
 MOST_NOTIFICATIONS = 50
 
 

@@ -110,7 +110,7 @@ def _send(server: smtp.Connection, email: Email) -> bool:
 def _compose(email: Email) -> tuple[EmailMessage | None, str]:
     """Returns the message, and the last notification in it ("" if none).
 
-    The message is None if nothing is left to say.
+    The message is None if there is nothing left to send.
     """
     if email.kind == "invitation":
         made = links.renew(str(email.subject_id))
@@ -162,6 +162,6 @@ def _retry(email: Email) -> None:
 def _now() -> datetime:
     """Returns the database's time, on which all schedulers agree.
 
-    A scheduler whose clock is ahead must not claim what another is sending.
+    A scheduler whose clock is ahead must not claim e-mail that another is sending.
     """
     return clock.moved(database.now())

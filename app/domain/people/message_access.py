@@ -1,6 +1,6 @@
 """Message access: who may read the texts of messages.
 
-The API, pages, live updates and web chats all decide by this module. Texts occur in messages and in other documents:
+The API, pages, live updates and web chats all use this module. Texts occur in messages and in other documents:
 the bodies of events, runs that keep a reply, and exports.
 """
 

@@ -1,8 +1,8 @@
 """News of conversations: the notifications that a change to a conversation creates.
 
-Each member has at most one notification of a kind for a conversation, however often it happens; an unassigned
-conversation has one for all members. A database trigger deletes them when the conversation is closed or reassigned.
-Nobody is notified of their own actions.
+A mention creates a notification for each note. Of the other kinds, each member has at most one notification for a
+conversation, however often its event happens; an unassigned conversation has one for all members. A database trigger
+deletes these when the conversation is closed or reassigned. Nobody is notified of their own actions.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _HEADLINES = {
 def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> bool:
     """Notifies a workspace, in the caller's transaction. Returns whether the notification is new.
 
-    There is one notification for each `once` of a kind. `detail` is what `headline` needs, and must not contain data of
+    There is one notification for each `once` of a kind. `detail`: the facts that `headline` needs, without data of
     contacts.
     """
     made = count(
@@ -58,7 +58,7 @@ def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> 
 def headline(kind: str, detail: Mapping[str, Any], amount: int = 1) -> str:
     """Returns the notification as a sentence, without data of contacts.
 
-    `amount`: how often it has happened.
+    `amount`: how often the event has happened.
     """
     if kind == "endpoint_stopped":
         return f"The webhook endpoint {detail['address']} was stopped. {detail['reason']}"
@@ -148,8 +148,8 @@ def announce(limit: int = 5_000) -> int:
     """Queues e-mail about up to `limit` new notifications; returns how many.
 
     Safe to run concurrently. Owners get the notifications for all members. Every member gets personal notifications and
-    those of new conversations, if the member wants them by e-mail. Without SMTP_URL it queues none, and setting it
-    later sends nothing about earlier notifications.
+    those of new conversations, if the member wants them by e-mail. Without SMTP_URL, queues no e-mail; setting it later
+    sends nothing about earlier notifications.
     """
     now = clock.now()
     parameters = {

@@ -81,14 +81,14 @@ class _Share:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, quota: int) -> Standing | None:
-        """Takes a request; None if none is left."""
+        """Takes a request and returns the bucket's standing; None if no request is left."""
         if time.monotonic() < self.ends:
             with suppress(IndexError):
                 return Standing(True, quota, self.unused.pop(), self.seconds)
         return None
 
     def empty(self) -> int:
-        """Takes all that are left and returns how many: exact, even if other threads take some meanwhile."""
+        """Takes all requests that are left; returns how many. Exact, even if other threads take some."""
         taken = 0
         with suppress(IndexError):
             while True:
@@ -128,7 +128,7 @@ class Limiter:
         return share.take(quota) or self._ask_for_all(share, token_id, quota)
 
     def _ask_for_all(self, share: _Share, token_id: str, quota: int) -> Standing | None:
-        with share.lock:  # one thread asks for all that wait
+        with share.lock:  # one thread asks Redis for all that wait
             if standing := share.take(quota):
                 return standing
             now = time.monotonic()

@@ -86,8 +86,8 @@ def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) ->
     """Returns the person signed in with this token.
 
     None if the session ended, expired or never existed. `workspace_id`: the workspace being viewed, for
-    `delay_seconds`; not necessarily one of theirs. A session that is not used for IDLE ends. With `is_use` false, this
-    look-up does not count as use.
+    `delay_seconds`; the person need not belong to it. A session that is not used for IDLE ends. With `is_use` false,
+    this look-up does not count as use.
     """
     now = clock.now()
     asked = {"digest": token_format.digest(token), "workspace_id": workspace_id, "now": now, "idle_since": now - IDLE}

@@ -23,8 +23,8 @@ from app.models.members import Member
 class Supporter:
     """A support account. `seen_at`: when a live session was last used.
 
-    `disabled_at`: None if it can sign in. `member_of`: workspaces that it belonged to before it became a support
-    account. It has no rights there.
+    `disabled_at`: None if the account can sign in. `member_of`: workspaces that it belonged to before it became a
+    support account. It has no rights there.
     """
 
     id: str
@@ -75,7 +75,7 @@ def of_installation() -> list[Supporter]:
 def reset(email: str) -> str:
     """Creates a link that sets a new password, once and within an hour; returns its address.
 
-    Raises NotFound if it is not a support account, and Conflict if it is disabled.
+    Raises NotFound if there is no such support account, and Conflict if it is disabled.
     """
     with transaction():
         account = _lock(email)
@@ -87,7 +87,7 @@ def reset(email: str) -> str:
 def disable(email: str) -> Account:
     """Disables the account: ends its sessions and visits and voids its password and links.
 
-    Safe to repeat. Raises NotFound if it is not a support account.
+    Safe to repeat. Raises NotFound if there is no such support account.
     """
     hashed = _nobodys_password()
     with transaction():
@@ -103,7 +103,7 @@ def disable(email: str) -> Account:
 def enable(email: str) -> str:
     """Enables the account; returns the address of a link that sets a new password.
 
-    Raises NotFound if it is not a support account, and Conflict if it is not disabled.
+    Raises NotFound if there is no such support account, and Conflict if it is not disabled.
     """
     hashed = _nobodys_password()
     with transaction():
@@ -121,8 +121,8 @@ def enable(email: str) -> str:
 def remove(email: str) -> Account:
     """Turns the account into an ordinary one, whose memberships count again.
 
-    Ends the sessions and visits of the account. Raises NotFound if it is not a support account, and Conflict if it is
-    disabled.
+    Ends the sessions and visits of the account. Raises NotFound if there is no such support account, and Conflict if it
+    is disabled.
     """
     with transaction():
         account = _lock(email)

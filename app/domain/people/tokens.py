@@ -115,8 +115,8 @@ def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
 def authenticate(token: str, may_remember: bool = True) -> Caller:
     """Returns the caller with this token.
 
-    Raises Unauthenticated if it was never issued, expired or was revoked. Without `may_remember`, it skips the cache
-    and asks the database, so that a committed revocation always counts.
+    Raises Unauthenticated if the token was never issued, expired or was revoked. Without `may_remember`, skips the
+    cache and asks the database, so that a committed revocation always counts.
     """
     now, seen = time.monotonic(), _remembered.get(token)
     if may_remember and seen is not None and now - seen[0] < _REMEMBERED_SECONDS:

@@ -1,6 +1,6 @@
 """Effects of arrivals: what a message, an edit, an echo, a block or a new number changes.
 
-Receipts have their own module. Each function locks the contact first. All raise Busy.
+Receipts have their own module. Each function locks the contact first, and may raise Busy.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from app.domain.conversations import (
 )
 from app.domain.receiving import albums, receipts, senders
 from app.domain.work.changes import Change
+from app.domain.work.units import Unit
 from app.errors import Invalid, NotFound
 from app.lib import ids
 from app.lib.schemas import composed
@@ -69,8 +70,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         text = "\n".join(filter(None, (begun.text, item.text))) or None
         unit.put(begun.altered(attachments=[*begun.attachments, *more], text=text))
         return
-    is_answer = item.button_id is not None or replies.is_awaited(unit, conversation)
-    wish = opt_outs.wish_of(unit, channel.workspace_id, item.text, is_answer=is_answer)
+    wish = _wish(unit, conversation, item)
     if wish is not None:
         contact = contacts.set_fields(change, contact, opted_out=wish == "stop")
     asked_at = None if wish == "stop" else max(conversation.asked_at or item.at, item.at)
@@ -98,6 +98,16 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
     albums.begin(unit, conversation, message)
     for each in filter(None, (conversation.id, peers.followed_by(unit, conversation))):
         scheduled_messages.cancel(change, each)
+
+
+def _wish(unit: Unit, conversation: Conversation, item: Received) -> opt_outs.Wish | None:
+    """Returns the wish that the message expresses; None for any other, and for an everyday word in an answer."""
+    is_answer = item.button_id is not None or replies.is_awaited(unit, conversation)
+    wish = opt_outs.wish_of(unit, conversation.workspace_id, item.text, is_answer=is_answer)
+    if wish == "stop" and not is_answer and buttons.is_offered(conversation.id, item.text or ""):
+        # Many contacts type the label instead of pressing the button.
+        return opt_outs.wish_of(unit, conversation.workspace_id, item.text, is_answer=True)
+    return wish
 
 
 def _text(channel: Channel, item: Received) -> str | None:
@@ -161,7 +171,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
 def _block(change: Change, channel: Channel, item: Blocked) -> None:
     """Opts the contact out if they block us.
 
-    Unblocking changes nothing: it does not ask for messages.
+    Unblocking changes nothing: it does not opt in again.
     """
     contact: Contact | None = senders.known(change.unit, channel, item.sender)
     if contact is not None and item.is_blocked:

@@ -1,7 +1,7 @@
 """Arrival processing: many senders in one transaction, each sender's arrivals in order.
 
-An arrival's effects and its outcome are written together, so it takes effect once, even if its worker dies. It needs
-only its contact's lock: neither a workspace's queued writes nor an import holds it up.
+An arrival's effects and its outcome are written together, so it takes effect once, even if its worker dies. Processing
+needs only the contact's lock: neither a workspace's queued writes nor an import holds it up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from app.models.channels import Channel
 
 log = structlog.get_logger(__name__)
 
-# Like writes.BATCH.
+# As for writes.BATCH, a transaction should have fewer than 64 savepoints.
 BATCH = 50
 # The pause before retrying arrivals whose rows another transaction has locked.
 BUSY_SECONDS = 0.005
@@ -76,7 +76,7 @@ def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
     busy: list[Claimed] = []
     stuck: dict[str, str] = {}
     for number, claimed in enumerate(batch):
-        # Leave out the arrivals before: an arrival that has to be retried would keep its lease.
+        # Renews no leases of earlier arrivals: one that has to be retried would be leased again.
         with mailbox.in_progress(MAIL, claimed, batch[number:]):
             busy += _process([claimed], stuck)
     return busy

@@ -42,7 +42,7 @@ def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
 
 
 def _join_now(visitor: Visitor, user_id: str, trace_id: str) -> bool:
-    """Joins them. Returns False, with nothing done, if another transaction has locked a row."""
+    """Tries to join once. Returns False, with nothing done, if another transaction has locked a row."""
 
     def task(unit: Unit) -> None:
         payload = {"external_id": user_id}
@@ -84,7 +84,7 @@ def _join(change: Change, visitor: Visitor, user_id: str) -> None:
 def _share(visitor: Visitor, user_id: str) -> None:
     """Lets all visitors of the user see the same conversation.
 
-    The contact's lock ensures that only one visitor is the first.
+    The contact's lock serializes visitors who join at once, so that all of them get the first one's `peer`.
     """
     found = rows(
         """

@@ -67,9 +67,9 @@ def move(
 ) -> Contact | None:
     """Gives the contact of one of `formers` the identity `external_id`.
 
-    Returns it, or None if unknown. If another contact has that identity or the phone number, merges the two. If both
-    have an `external_id` of the workspace, only suggests the merge, leaves their identities and returns None. Raises
-    Busy.
+    Returns the contact; None if no contact has any of these identities. If another contact has that identity or the
+    phone number, merges the two. If both have an `external_id` of the workspace, only suggests the merge, leaves their
+    identities and returns None. Raises Busy.
     """
     unit = change.unit
     names = [each for each in (*formers, external_id) if known(unit, channel, each) is not None]

@@ -62,7 +62,10 @@ def forget_old(limit: int = 10_000) -> int:
 
 
 def _count_part(settled: datetime) -> int | None:
-    """Counts a part. None if nothing is left before `settled`, or another process is counting."""
+    """Counts a part; returns how many things.
+
+    None if nothing is left before `settled`, or another process is counting.
+    """
     with transaction():
         behind = rows("SELECT counted_until FROM inbox_figure_progress FOR UPDATE SKIP LOCKED")
         if not behind or settled <= behind[0][0]:
@@ -126,7 +129,7 @@ def _listed(figure: Figure) -> tuple[str, str, datetime, str]:
     return figure.workspace_id, figure.dimension, figure.hour.replace(day=1, hour=0), figure.value
 
 
-# The condition for messages that Bellhop did not send. The index is used only with exactly these words.
+# Selects messages that Bellhop did not send. PostgreSQL uses their partial index only for exactly this condition.
 _IS_NOTED = "(direction = 'in' OR author->>'type' = 'provider')"
 
 # The end of the part, so that it has about PART of each kind. Things at the same time are counted together.

@@ -19,9 +19,9 @@ def bucket_of(duration: timedelta) -> int:
 
 
 def quantile(histogram: Mapping[int, int], share: float) -> float | None:
-    """Returns the duration in seconds that `share` of them did not exceed; None if there are none.
+    """Returns the seconds that `share` of the durations did not exceed; None if there are none.
 
-    The smallest duration with at least this share at or below it, within 5 % or half a second.
+    This is the smallest duration with at least this share at or below it, within 5 % or half a second.
     """
     wanted, below = math.ceil(share * sum(histogram.values())), 0
     for bucket in sorted(histogram):

@@ -1,4 +1,4 @@
-"""Openings: what happens to a conversation between opening and closing, and the figures of it."""
+"""Openings: turns what happens to conversations, from opening to closing, into figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.domain.reports.histograms import bucket_of
 
-# The counts, and the durations, which are histograms.
+# The measures: counts, and durations, of which histograms are kept.
 COUNTS = ("received", "sent", "sent_by_programs", "opened", "reopened", "answered", "closed")
 DURATIONS = ("answer_time", "resolution_time")
 DIMENSIONS = ("channel", "member", "label")
@@ -43,7 +43,7 @@ class Happening(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """What an amount counts. `hour`: the start of the hour. `value`: '' for the whole workspace."""
+    """The key of an amount. `hour`: the start of the hour. `value`: '' for the whole workspace."""
 
     workspace_id: str
     dimension: str
@@ -72,8 +72,8 @@ Openings = MutableMapping[str, Opening | None]
 def count(happenings: Iterable[Happening], openings: Openings) -> Counter[Figure]:
     """Returns the figures of the happenings, and updates the openings of their conversations.
 
-    An opening is None if it is unknown, as of a conversation older than the figures. Later happenings can be counted by
-    a later call, with the same result.
+    An opening is None if it is unknown, for example because the conversation was opened before figures were counted.
+    Later happenings may be left to a later call: the figures are the same.
     """
     figures: Counter[Figure] = Counter()
     for each in sorted(happenings, key=lambda happening: (happening.at, _ORDER[happening.kind])):
@@ -118,7 +118,7 @@ def _measures(each: Happening, opening: Opening | None) -> Iterator[tuple[str, i
 
 
 def _is_first_answer(each: Happening, opening: Opening) -> bool:
-    """Returns whether it is a person's first answer to the contact, before the closing."""
+    """Returns whether `each` is the first answer by a person to the contact, before the closing."""
     began, written_at = opening.first_received_at, each.written_at
     if each.author not in _PEOPLE or opening.is_answered or began is None or written_at is None:
         return False

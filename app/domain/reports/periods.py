@@ -1,6 +1,7 @@
 """Periods: days of a time zone, their steps, and the UTC hours, days and months of their figures.
 
-A UTC hour belongs to the day in which it begins. In zones that are half an hour off, days are cut at that hour.
+A UTC hour belongs to the day in which it begins. So in a zone with half an hour in its offset, the figures of a day are
+from half past midnight to half past midnight.
 """
 
 from __future__ import annotations

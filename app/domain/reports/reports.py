@@ -24,13 +24,13 @@ OF_WEEK = ("received", "sent", "opened", "closed")
 
 @dataclass(slots=True)
 class Figures:
-    """Sums. `counts`: by the names in COUNTS. `histograms`: by the names in DURATIONS."""
+    """Sums of figures. `counts`: by the names in COUNTS. `histograms`: by the names in DURATIONS."""
 
     counts: Counter[str] = field(default_factory=Counter)
     histograms: Mapping[str, Counter[int]] = field(default_factory=lambda: {name: Counter() for name in DURATIONS})
 
     def count(self, measure: str, bucket: int, amount: int) -> None:
-        """Adds an amount of a measure. `bucket` counts only for durations."""
+        """Adds an amount to a measure. `bucket` matters only for durations."""
         if measure in self.histograms:
             self.histograms[measure][bucket] += amount
         else:
@@ -54,7 +54,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report. `steps`: the beginning of each step, with its figures, in order.
+    """The figures of a period. `steps`: the beginning of each step, with its figures, in order.
 
     `before`: the figures of the period before; None if figures do not reach back that far. `since`: when the
     installation's figures begin; None if there are none yet.

@@ -1,4 +1,4 @@
-"""Entries: which contacts are new in a segment, known from a roll of its former contacts."""
+"""Entries: finds contacts that are new in a segment, compared with the roll of the last look."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ class Entries(NamedTuple):
 
 
 def find(automation_id: str, segment_id: str, after: str, part: Part) -> Entries:
-    """Compares a part of a scan, oldest first, with the roll. `after`: the contact before the part."""
+    """Returns how a part of an oldest-first scan differs from the roll.
+
+    `after`: the last contact before the part.
+    """
     known = {id for (id,) in rows(_ROLL, (automation_id, segment_id, after, part.last_id, part.last_id))}
     return Entries([each for each in part.ids if each not in known], known.difference(part.ids))
 
 
 def keep(workspace_id: str, automation_id: str, segment_id: str, entries: Entries) -> None:
-    """Updates the roll with the entries."""
+    """Adds the contacts that entered to the roll, and removes the contacts that left."""
     about = {"workspace_id": workspace_id, "automation_id": automation_id, "segment_id": segment_id}
     if entries.entered:
         count(_ADD, {**about, "ids": list(entries.entered)})
@@ -42,7 +45,10 @@ def keep(workspace_id: str, automation_id: str, segment_id: str, entries: Entrie
 
 
 def drop_left() -> int:
-    """Removes parts of rolls whose schedules are gone; returns how many contacts were removed."""
+    """Removes up to PART contacts from each of up to ten rolls whose schedules are gone.
+
+    Returns how many contacts were removed.
+    """
     return sum(_drop_some(automation_id, segment_id) for automation_id, segment_id in rows(_LEFT))
 
 

@@ -1,4 +1,4 @@
-"""Occurrences: the times of a schedule, in a time zone."""
+"""Occurrences: computes the next time of a schedule, in a time zone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from zoneinfo import ZoneInfo
 from app.domain.triggers.timed_triggers import WEEKDAYS, Trigger
 from app.lib import time_zones
 
-# The most days between two occurrences, and one more.
+# One more than the most days between two occurrences, which are 31.
 _MOST_DAYS = 32
 
 
 def next_after(trigger: Trigger, zone: ZoneInfo, after: datetime) -> datetime:
     """Returns the first occurrence later than `after`.
 
-    A time that the clock skips occurs later by the length of the gap. A time that it shows twice occurs once, the first
-    time. In a month without the day, the last day is used.
+    A local time that the clock skips is moved later by the length of the gap. If a local time comes twice in a day, the
+    first is used. In a month without the trigger's day, the last day is used.
     """
     clock, first = time.fromisoformat(trigger["at"]), after.astimezone(zone).date()
     days = (first + timedelta(days=number) for number in range(_MOST_DAYS + 1))

@@ -1,7 +1,8 @@
 """Scans: find the contacts of a segment, part by part, in the order of their ids.
 
-SQL decides about most contacts, and `conditions.holds` about the rest. So a part costs the same, however many contacts
-it finds. If the condition needs a tag, only contacts with its search key are examined.
+A part examines a limited number of contacts, so its cost does not depend on how many it finds. SQL decides about most
+contacts, and `conditions.holds` about the rest. If the condition needs a tag, only contacts with the tag's search key
+are examined.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SAMPLE = 10
 _FIRST_ROWS, _LEAST_ROWS, _COMPARISONS = 5_000, 100, 25_000
 # The most tags that are looked up together: each costs an index lookup in every ContactSegment.
 _MOST_TAGS = 10
-# How many contacts are read together to be judged.
+# How many contacts are loaded at a time for `conditions.holds`.
 _TOGETHER = 100
 
 
@@ -53,8 +54,8 @@ class Part(NamedTuple):
 class Scan:
     """A pass through the contacts of a workspace, newest or oldest first.
 
-    `condition`: a valid filter. `filters`: further filters, of the list of contacts. `at`: the time from which
-    `days_ago` counts, None for now; contacts created later are left out.
+    `condition`: a valid filter. `filters`: filters of the list of contacts, which must match too. `at`: the time from
+    which `days_ago` counts back, None for now; contacts created later are left out.
     """
 
     workspace_id: str
@@ -95,8 +96,8 @@ def page(
 ) -> tuple[list[Contact], str | None]:
     """Returns up to `limit` contacts that meet the condition and the filters, newest first.
 
-    The page begins after `last_id`. Also returns after which contact the list continues; None at its end. A page may
-    have fewer contacts, even none, and still not be the last: the search stops after MOST_LISTED_SECONDS.
+    The page begins after `last_id`. Also returns the contact after which the list continues; None at its end. A page
+    may have fewer contacts, even none, and still not be the last: the search stops after MOST_LISTED_SECONDS.
     """
     found: list[str] = []
     scan = Scan(workspace_id, condition, filters=filters)
@@ -126,7 +127,7 @@ def further_fields(contact_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 class _Query:
-    """The statement for the parts of a scan, and the judging of contacts that SQL is unsure of."""
+    """Runs the statement for each part of a scan, and judges the contacts that SQL is unsure of."""
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
@@ -165,7 +166,7 @@ class _Query:
         return Part(found, last_id if looked_at == size else None)
 
     def _judge(self, unsure: Sequence[str], ends: float) -> tuple[list[str], str | None]:
-        """Returns the contacts that meet the condition, and the last one judged; None if all were."""
+        """Returns the contacts that meet the condition, and the last contact judged if time ran out."""
         found: list[str] = []
         reached: str | None = None
         for start in range(0, len(unsure), _TOGETHER):
@@ -211,8 +212,8 @@ _ALL = """
     SELECT * FROM contacts WHERE workspace_id = %(workspace_id)s AND id {beyond} %(after)s
     ORDER BY id {order} LIMIT %(size)s
 """
-# An index of keys has no order, but the segments of contacts have one. As in searches (Contact.newest), the OFFSET
-# keeps the planner from using any other index.
+# The index of keys returns contacts in no order, so they are read segment by segment. As in searches (Contact.newest),
+# the OFFSET keeps the planner from using any other index.
 _WITH_KEYS = """
     SELECT found.*
     FROM (
@@ -225,7 +226,7 @@ _WITH_KEYS = """
         ORDER BY id {order} LIMIT %(size)s) AS found
     LIMIT %(size)s
 """
-# 'ß' has the key of all tags that may fold into ASCII.
+# All tags with characters that may fold into ASCII have the key of 'ß', so contacts with that key are examined too.
 _HAS_KEY = (
     "contact_keys(workspace_id, segment, search, tags)"
     " && contact_keys(%(workspace_id)s, segments.number, '', ARRAY[%(tag_{place})s, 'ß'])"

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 KIND, ENTERED = "contact.scheduled", "segment.entered"
 # The most runs that one transaction begins.
 PART = 200
-# How long one call goes on if more is due, and how long one part looks for contacts.
+# Seconds after which `start_some` stops although more is due, and a part stops looking for contacts.
 SLICE_SECONDS = 0.25
 # The pause between two looks for entries: REST_TIMES the duration of the first look, within the limits.
 REST_TIMES, LEAST_REST, MOST_REST = 20, timedelta(seconds=30), timedelta(minutes=5)
@@ -66,7 +66,7 @@ class _Schedule(NamedTuple):
 
 
 def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) -> None:
-    """Replaces the automation's schedules. A schedule that stays keeps its progress."""
+    """Replaces the automation's schedules. An unchanged schedule keeps its progress."""
     by_key = {timed_triggers.key_of(trigger): trigger for trigger in triggers}
     count("DELETE FROM schedules WHERE automation_id = %s AND key <> ALL(%s)", (automation_id, list(by_key)))
     if not by_key:
@@ -84,7 +84,7 @@ def count_others(workspace_id: str, automation_id: str) -> int:
 
 
 def move(workspace_id: str) -> None:
-    """Moves future occurrences. Call it when the workspace's time zone has changed.
+    """Computes future occurrences again, because the workspace's time zone has changed.
 
     Leaves out due schedules, and schedules of entries.
     """
@@ -99,8 +99,8 @@ def move(workspace_id: str) -> None:
 def start_some() -> int:
     """Begins due runs until none is left or the slice is over; returns 0 if nothing was done.
 
-    Each round does one part for each workspace, so that none delays another. Safe to run concurrently: each run begins
-    once.
+    Each round does one part for each workspace, so that no workspace delays another. Safe to run concurrently: each run
+    begins once.
     """
     ends, done = time.monotonic() + SLICE_SECONDS, 0
     while due := rows(_DUE):
@@ -116,9 +116,9 @@ def start_some() -> int:
 
 
 def _do_part(automation_id: str, key: str) -> bool:
-    """Begins the next runs.
+    """Begins the runs of the schedule's next part.
 
-    Returns False, with nothing done, if the schedule or first contact is locked.
+    Returns False, with nothing done, if the schedule is locked or no longer due, or the first contact is locked.
     """
     with transaction():
         found = rows(_LOCK, (automation_id, key))
@@ -202,8 +202,8 @@ _ADD = """
     ON CONFLICT (automation_id, key) DO NOTHING
 """
 _COMING = "SELECT automation_id, key FROM schedules WHERE workspace_id = %s AND began_at IS NULL AND next_at > %s"
-# One schedule for each workspace, of up to ten workspaces at random, so that none waits for all of another's. Paused
-# automations keep their schedules waiting.
+# One schedule for each of up to ten workspaces at random, so that no workspace waits for all schedules of another. The
+# schedules of paused automations stay due.
 _DUE = """
     SELECT automation_id, key FROM (
         SELECT DISTINCT ON (schedule.workspace_id) automation_id, key

@@ -1,7 +1,7 @@
-"""Translations: conditions on contacts as SQL, which yields true, false or NULL.
+"""Translations: turns conditions on contacts into SQL, which yields true, false or NULL.
 
-NULL means that SQL cannot decide exactly, such as the case of letters beyond ASCII. Then `conditions.holds` decides,
-which defines what a condition means. AND, OR and NOT of SQL combine the three values correctly.
+NULL means that SQL cannot decide exactly, for example because of letters beyond ASCII. Then `conditions.holds` decides:
+it defines what a condition means. SQL's AND, OR and NOT combine the three values correctly.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Translation:
         return f"{has_others} AND {column} ~ {self._value(f'[{TURNING_ASCII}]')}"
 
     def _ascii(self, column: str, comparison: str, value: Any) -> str:
-        """SQL for text that is not empty and that SQL can compare with the value."""
+        """SQL for the comparison of text that is neither empty nor unknown, as in `_is_unknown`."""
         compared = f"""lower(btrim({column}, {_SPACES}) COLLATE "C")"""
         match comparison:
             case "exists":
@@ -209,7 +209,7 @@ class Translation:
             WHEN strpos(lower({joined} COLLATE "C"), {self._value(text(value))}) = 0 THEN false ELSE {some} END)"""
 
     def _channel_kinds(self, comparison: str, value: Any) -> str:
-        """Judges every combination of kinds beforehand: there are few."""
+        """Judges every combination of kinds in Python, because there are few. SQL only looks them up."""
         kinds = sorted(KINDS)
         sets = [list(some) for size in range(len(kinds) + 1) for some in combinations(kinds, size)]
         judged: dict[bool, list[str]] = {True: [], False: []}
@@ -249,7 +249,7 @@ def _may_be_typed(column: str) -> str:
 
 
 def _values(comparison: str, value: Any) -> list[Any]:
-    """Returns the values of which one must compare as equal."""
+    """Returns the values to compare a field with: for `one_of`, each that exists."""
     return [each for each in value if exists(each)] if comparison == "one_of" else [value]
 
 

@@ -22,7 +22,7 @@ from app.models.runs import Run
 # either: their contact is gone.
 UNHEARD = frozenset({"message.sent", "message.delivered", "message.read", "message.failed", "contact.deleted"})
 
-# The prefix of the keys for events that runs of an automation wait for.
+# The prefix of the keys under which automations listen for events that their runs wait for.
 _AWAITED = "awaited "
 
 Trigger = Mapping[str, Any]
@@ -70,9 +70,9 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """An automation that listens.
+    """An automation, and the parts of it that events are compared with.
 
-    `triggers`: of its published version; empty if it may not start runs.
+    `triggers`: the triggers of its published version; empty if it may not start runs.
     """
 
     id: str
@@ -84,8 +84,7 @@ class Listener:
     goal: Trigger | None
 
     def starts(self, heard: Heard) -> bool:
-        """Returns whether a trigger matches.
-
+        """Returns whether the event matches a trigger.
         Replies that a run waited for match only with `also_replies`.
         """
         return any(
@@ -98,9 +97,9 @@ class Listener:
         return bool(timed_triggers.concerned(self.triggers, heard.event.kind))
 
     def may_exit_on(self, heard: Heard) -> bool:
-        """Returns whether an exit matches, conditions on the run left aside.
+        """Returns whether an exit may match the event for some run.
 
-        Only `exits_on` decides those conditions.
+        A condition that names the run counts as true here. `exits_on` decides it.
         """
         return any(is_of(each, heard, {} if _names_run(each) else heard.variables) for each in self.exits)
 
@@ -113,9 +112,9 @@ class Listener:
         return any(is_of(each, heard, heard.variables | of_run(run)) for each in self.exits)
 
     def may_reach_goal_on(self, heard: Heard) -> bool:
-        """Returns whether the goal matches, conditions on the run left aside.
+        """Returns whether the event may be the goal for some run.
 
-        Only `reaches_goal_on` decides those conditions.
+        A condition that names the run counts as true here. `reaches_goal_on` decides it.
         """
         goal = self.goal
         return goal is not None and is_of(goal, heard, {} if _names_run(goal) else heard.variables)
@@ -123,7 +122,7 @@ class Listener:
     def reaches_goal_on(self, heard: Heard, run: Run) -> bool:
         """Returns whether the event is the goal for `run`.
 
-        False if the run has reached its goal before, or its time for the goal is over.
+        False if the run has already reached its goal, or the event came after the run's time for it.
         """
         if self.goal is None or run.goal_until is None or heard.event.at > run.goal_until:
             return False
@@ -189,7 +188,7 @@ def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None
 
 
 def awaited_key(kind: str) -> str:
-    """Returns the key for events of that kind that runs of an automation wait for."""
+    """Returns the key under which automations listen if their runs may wait for events of that kind."""
     return f"{_AWAITED}{kind}"
 
 

@@ -1,4 +1,4 @@
-"""Awaited events: which event a run waits for, and whether an event is that one.
+"""Awaited events: stores which event a run waits for, and recognizes it.
 
 While a run waits, its step keeps in `saved` what it waits for (`awaited`, a trigger), since when (`since`), and the
 events that its transaction had recorded by then (`before`). The run's own events do not count.
@@ -29,13 +29,13 @@ def expect(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_awaited(run: Run, heard: Heard) -> bool:
-    """Returns whether `run` waits for this event, and has not been given one yet."""
+    """Returns whether `run` waits for this event and has no answer yet."""
     if run.waits_for != "event" or run.answer is not None:
         return False
     waiting = run.saved[str(run.step)]
     if heard.event.id in waiting["before"]:
         return False
-    # An event of an earlier transaction may have been left to the fan-out before the run began to wait.
+    # The fan-out may pass on an event that was recorded before the run began to wait. Such an event does not count.
     if heard.recorded_at is not None and heard.recorded_at <= datetime.fromisoformat(waiting["since"]):
         return False
     return _is(run, heard, waiting["awaited"])
@@ -44,8 +44,8 @@ def is_awaited(run: Run, heard: Heard) -> bool:
 def missed(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Returns the first matching event since the run was triggered or started; None if there is none.
 
-    For a run that takes its first step. A later step runs in the same transaction as the step before it, so no event
-    can come between them. Looks through the contact's latest MOST_MISSED events.
+    Call it for the first step of a run only. A later step runs in the same transaction as the step before it, so no
+    event can come between them. Looks through the contact's latest MOST_MISSED events.
     """
     after = (run.event_id or run.id).partition("_")[2]
     lowest = ids.around("evt", ids.time_of(f"evt_{after}"), -1)

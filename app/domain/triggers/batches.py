@@ -1,4 +1,4 @@
-"""Batches: many tasks in one unit of work, each of which can fail alone."""
+"""Batches: runs many tasks in one unit of work. Each task can fail alone."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def run(
 
     Each task can fail alone. Returns what each task returned or raised. If a task needs a row that another transaction
     has locked, the task and all after it have no effect, and the list ends before it. Without `in_order`, only that
-    task has no effect, and its result is Busy. Tasks that are left when the unit has run too long are treated alike; at
-    least one task runs. The caller must commit, and retry the skipped tasks a little later. Raises DatabaseAway.
+    task has no effect, and its result is Busy. Once the unit has run too long, the remaining tasks are skipped in the
+    same way; at least one task runs. The caller must commit, and retry the skipped tasks later. Raises DatabaseAway.
 
     `needs`: the keys that the tasks will `get`, all read by the same few statements. `then`: reads further keys once
-    these are locked. If a statement fails, everything is rolled back and redone one task at a time. Within a task of
-    another `run`, give another `name`, which names the savepoint.
+    the `needs` are locked. `name`: of the savepoint; a `run` within a task of another needs a different one. If a
+    statement fails, everything is rolled back and redone one task at a time.
     """
     try:
         with savepoint(name):

@@ -52,7 +52,7 @@ _NOT_ORDERED = "Give a number or a time to compare with, such as 18, 2026-11-21 
 
 
 def fault_of_value(comparison: str, condition: Mapping[str, Any]) -> str | None:
-    """Returns what is wrong with the `value` of a condition without `other`; None if nothing is."""
+    """Returns the fault of the `value` of a condition without `other`, in a sentence; None if valid."""
     if "value" not in condition:
         return "Give the value to compare with, or name another field as 'other'."
     value = condition["value"]
@@ -89,8 +89,7 @@ def _fault_of_pattern(pattern: str) -> str | None:
 
 
 def work_of(comparison: str, found: Any, value: Any) -> int:
-    """Returns the cost of a comparison, in steps as long as a template's.
-
+    """Returns the cost of a comparison, in the steps that a template's Budget counts.
     Each element of one list is compared with each element of the other.
     """
     if comparison == "matches":
@@ -101,9 +100,9 @@ def work_of(comparison: str, found: Any, value: Any) -> int:
 
 
 def _length(value: Any) -> int:
-    """Returns the characters to be folded, weighted.
+    """Returns the cost of folding the value, in characters.
 
-    Short text costs 0, because it is cached; ASCII costs 1/50.
+    Short text costs 0, because its result is cached. ASCII text costs 1/50 of its length.
     """
     if not isinstance(value, str) or len(value) <= _LONGEST_REMEMBERED:
         return 0
@@ -116,7 +115,7 @@ def exists(found: Any) -> bool:
 
 
 def _some(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Extends `compare` to lists: it holds if it holds for one existing element."""
+    """Extends `compare` to lists: a list matches if at least one existing element does."""
 
     def compare_all(found: Any, value: Any) -> bool:
         return any(exists(each) and compare(each, value) for each in (found if isinstance(found, list) else [found]))
@@ -156,16 +155,16 @@ def _matches(found: Any, value: Any) -> bool:
 
 @lru_cache(256)
 def _compiled(pattern: str) -> Any:
-    """Returns the compiled pattern, which ignores case. Raises re2.error, also if it is too large."""
+    """Returns the compiled pattern, which ignores case. Raises re2.error if invalid or too large."""
     options = re2.Options()
     options.case_sensitive, options.log_errors, options.max_mem = False, False, MOST_PATTERN_BYTES
     return re2.compile(pattern, options)
 
 
 def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Returns a comparison by `holds` of two numbers or two times, also as people type them.
+    """Returns a function that applies `holds` to two numbers or two times, also as people type them.
 
-    The comparison is False for any other values.
+    It returns False for any other values.
     """
     readings: tuple[Callable[[Any], Any], ...] = (number, moment, typed_number, typed_moment)
 

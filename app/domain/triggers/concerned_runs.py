@@ -14,7 +14,10 @@ MOST_COMPARED = 100
 
 
 class Look(NamedTuple):
-    """A search for runs that an event may concern. `recorded_at`: None if it is of this transaction."""
+    """A search for runs that an event may concern.
+
+    `recorded_at`: when the event was recorded; None if this transaction recorded it.
+    """
 
     number: int
     contact_id: str
@@ -52,9 +55,9 @@ def _parameters(looks: Sequence[Look], limit: int) -> dict[str, object]:
     return {"limit": limit, **dict(zip(names, map(list, zip(*looks, strict=True)), strict=True))}
 
 
-# A run that an event started counts always: such runs start in the order of events, so this one is older than the event
-# at hand. Any other run counts only if it was created before the event was recorded. Runs of contacts that were merged
-# into this one may not have been moved yet, so `pending_merges` adds them.
+# A run that an event started always counts: such runs start in the order of events, so the run is older than the event
+# of the search. Any other run counts only if it was created before that event was recorded. Runs of contacts that were
+# merged into this one may not have been moved yet, so `pending_merges` adds them.
 _UNFINISHED = """
     SELECT exit.number, runs.id
     FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[])

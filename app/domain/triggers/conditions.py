@@ -101,7 +101,7 @@ def _value_at(field: str, variables: Mapping[str, Any]) -> Any:
 
 
 def faults(condition: Any) -> Iterator[tuple[str, str]]:
-    """Yields what is wrong with the condition: a pointer into it, and a sentence."""
+    """Yields the faults of the condition, each as (pointer into the condition, sentence)."""
     if sum(1 for _ in comparisons(condition)) > MOST_COMPARISONS:
         yield "", f"A condition has at most {MOST_COMPARISONS} comparisons."
     elif matches(condition) > MOST_MATCHES:

@@ -1,4 +1,4 @@
-"""Dates of contacts, and when they are next due: once or every year, in the contact's time zone."""
+"""Dates of contacts: when a date is due next, once or yearly, in the contact's time zone."""
 
 from __future__ import annotations
 

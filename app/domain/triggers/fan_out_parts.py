@@ -1,4 +1,4 @@
-"""Fan-out in parts: what follows from events that were left as mail, first runs, then deliveries.
+"""Fan-out in parts: makes the runs, then the deliveries, that follow from events left as mail.
 
 Each part is a transaction of bounded size. `fan_out_after` stores how far an event has been passed on, so each run
 begins and each delivery is made exactly once, even if a worker dies.
@@ -46,7 +46,7 @@ class _Waiting:
 
 
 def work(workspace_id: str) -> None:
-    """Makes what follows from the workspace's mail, until none is left or the slice is over."""
+    """Fans out the events of the workspace's mail, until none is left or the slice is over."""
     mailbox.serve(MAIL, workspace_id, ROOM, _make_part)
 
 
@@ -87,8 +87,8 @@ def _waiting(batch: Sequence[Claimed]) -> list[_Waiting]:
 def _follow(workspace_id: str, waiting: Sequence[_Waiting]) -> tuple[list[_Waiting], list[_Waiting], bool]:
     """Begins and ends the runs that follow from the events, until the limit or a locked contact.
 
-    Returns the events that are done with runs, the event that is done in part (or none), and whether a contact was
-    locked.
+    Returns the events that were passed to all automations, the event that was passed to some (in a list, which may be
+    empty), and whether a contact was locked.
     """
     heard = {
         each.event.id: Heard(workspace_id, each.event, each.after, each.due_at)

@@ -12,7 +12,7 @@ from typing import Any
 RATIO = 1.25
 AFTER, IN_ARM = "goal_after:", "goal_arm:"
 _LAST = 80
-MOST_ARMS = 20  # the most arms that are counted of a run
+MOST_ARMS = 20  # the most arms that are counted for one run
 _NAME = re.compile("[A-Za-z0-9_-]{1,64}")
 
 
@@ -47,7 +47,7 @@ def counted(saved: Mapping[str, Any], begun: datetime, reached: datetime) -> Ite
 def quantile(by_class: Mapping[int, int], share: float) -> float | None:
     """Returns the time in seconds within which `share` of the runs reached the goal.
 
-    None if no run reached it. At most a quarter too long, because it is the upper bound of a class.
+    None if no run reached it. The time may be up to a quarter too long, because it is the upper bound of a class.
     """
     wanted, reached = share * sum(by_class.values()), 0
     for number in sorted(by_class):

@@ -31,9 +31,9 @@ def finish(
     reason: Literal["request", "exit", "erased"] | None = None,
     failure: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Ends a run that has not ended, and records its event. Wakes the run that waits for it.
+    """Ends an unfinished run, and records `automation.<status>`. Wakes the run that waits for it.
 
-    With a `reason`, also cancels the run that this one waits for, if its step asks for that. Raises Busy.
+    With a `reason`, also cancels the run that this one waits for, if its step has `cancel_together`. Raises Busy.
     """
     run = adopted(unit, run)
     if run.waits_for is not None:
@@ -133,7 +133,8 @@ def move_next(workspace_id: str, contact_id: str, kept_id: str, limit: int) -> b
 def adopted(unit: Unit, run: Run) -> Run:
     """Returns the run, moved to the kept contact if its own has been merged. Raises Busy.
 
-    A merge moves some runs at once and the others in parts. This moves a run that is taken up or ends before its part.
+    A merge moves some runs at once and the others in parts. `adopted` moves a run that executes or ends before its
+    part.
     """
     while unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
         kept_id = kept(unit, run.contact_id)
@@ -144,7 +145,7 @@ def adopted(unit: Unit, run: Run) -> Run:
 
 
 def kept(unit: Unit, contact_id: str) -> str | None:
-    """Returns the contact that `contact_id` was merged into; None if all rows have been moved."""
+    """Returns the contact that `contact_id` was merged into; None if no merge of it is still pending."""
     pending = PendingMerge.select(PendingMerge.kept_id).where(PendingMerge.id == contact_id)
     kept_id: str | None = unit.noted(_handed_over(contact_id), pending.scalar)
     return kept_id

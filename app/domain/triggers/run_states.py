@@ -38,7 +38,7 @@ WAITING = Waiting(MAIL, "resume_at")
 
 # The longest chain of automations that start one another.
 MOST_DEPTH = 10
-# From this depth on, the runs of a chain are counted. Below it, there are never many.
+# From this depth on, the runs of a chain are counted. A chain that is less deep never has many.
 _NEVER_MANY = 3
 
 Reentry = Literal["every", "after_finish", "once"]
@@ -48,8 +48,9 @@ Reentry = Literal["every", "after_finish", "once"]
 class Start:
     """The columns that a run begins with.
 
-    `goal`: the automation's. `depth`: how many automations lie between this one and the outside. `step`: the step to
-    begin with; None for the first. With a `step`, `saved` and `own_variables` are what the earlier steps left.
+    `goal`: the automation's goal. `depth`: 0 if a request or a broadcast starts the run, 1 if a trigger does; each
+    automation down a chain adds 1. `step`: the step to begin with; None for the first. With a `step`, `saved` and
+    `own_variables` are what the earlier steps left.
     """
 
     workspace_id: str
@@ -75,7 +76,7 @@ _GIVEN = [each.name for each in dataclasses.fields(Start) if each.name not in ("
 
 
 def is_overgrown(unit: Unit, start: Start) -> bool:
-    """Returns whether the contact has RUNS_OF_CHAIN runs from this cause. Counts once in each unit."""
+    """Returns whether the contact has RUNS_OF_CHAIN runs of this `trace_id`. Counts once per unit."""
     if start.depth < _NEVER_MANY:
         return False
     most, chain = bounds.RUNS_OF_CHAIN.most, ("chain", start.contact_id, start.trace_id)
@@ -135,7 +136,7 @@ def begin(unit: Unit, start: Start) -> Run:
 
 def is_before(unit: Unit, run: Run, event_id: str) -> bool:
     """Returns whether the run was begun before the event, which this unit has recorded."""
-    # Ids do not tell: the run's start may have been accepted long before it took effect.
+    # Identifiers do not tell the order: the run's start may have been accepted long before it took effect.
     return run.event_id is not None or unit.notes.get(_begun(run.id), "") < event_id
 
 
@@ -156,7 +157,7 @@ def change(unit: Unit, run: Run, **fields: Any) -> Run:
 
 
 def reach_goal(unit: Unit, run: Run, at: datetime) -> Run:
-    """Records and counts that the run reached its goal at `at`. It must not have reached it before."""
+    """Records and counts that the run reached its goal at `at`. Call it once for a run."""
     count(unit, run, "goals")
     if run.is_counted:
         for step, key in goal_times.counted(run.saved, run.created_at, at):
@@ -192,7 +193,7 @@ def record(unit: Unit, run: Run, kind: str, automation_name: str) -> None:
     data = {
         "contact": contacts.represent(contact) if contact else {"id": run.contact_id},
         "automation": {"id": run.automation_id, "name": automation_name, "version": run.version},
-        # Until the contact's erasure reaches the run, it still has its variables: leave them out of the event.
+        # A run keeps its variables until the erasure of its contact reaches it. Leave them out of the event.
         "run": represent(run) | ({} if contact else {"variables": {}}),
     }
     recorder = unit.recorder(run.workspace_id)

@@ -1,4 +1,4 @@
-"""Start scans: find the existing bookings or contacts when a timed trigger is published.
+"""Start scans: plan starts for existing bookings or contacts when a timed trigger is published.
 
 They also remove the waiting starts of a trigger that has ended. Each part is a transaction of bounded size. Bookings
 and contacts that change during a scan are planned by their events too; planning twice changes nothing.
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 # The most rows that one transaction plans starts for, or removes.
 PART = 500
-# How long one call goes on if more is left to do.
+# Seconds after which `go_on` stops, although more is left to do.
 SLICE_SECONDS = 0.1
 # The most timed triggers of a workspace's published automations. Each booking may have a waiting start for each.
 MOST_TIMED = 50
@@ -50,7 +50,7 @@ def count_others(workspace_id: str, automation_id: str) -> int:
 
 
 def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) -> None:
-    """Replaces the automation's timed triggers. Waiting starts of a trigger that stays are kept."""
+    """Replaces the automation's timed triggers. An unchanged trigger keeps its waiting starts."""
     keys = {timed_triggers.key_of(trigger) for trigger in triggers}
     values = {"workspace_id": workspace_id, "automation_id": automation_id, "keys": sql.array(keys)}
     count(_END, values)
@@ -64,7 +64,7 @@ def begin_again(workspace_id: str) -> None:
 
 
 def go_on() -> int:
-    """Does the next parts of scans; returns how many rows they covered.
+    """Does the next parts of the scans; returns how many rows these parts covered.
 
     In each round, every workspace gets one part.
     """
@@ -157,7 +157,7 @@ _HOLD_BACK = """
     UPDATE timed_triggers SET begins_at = pg_snapshot_xmax(pg_current_snapshot())
     WHERE scanned_to IS NOT NULL AND (begins_at IS NULL OR begins_at > pg_snapshot_xmax(pg_current_snapshot()))
 """
-# One scan for each workspace, of up to ten workspaces at random, so that no workspace waits for all scans of another.
+# One scan for each of up to ten workspaces at random, so that no workspace waits for all scans of another.
 _UNDER_WAY = """
     SELECT automation_id, key FROM (
         SELECT DISTINCT ON (workspace_id) automation_id, key FROM timed_triggers

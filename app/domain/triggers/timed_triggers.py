@@ -45,12 +45,12 @@ def with_key(triggers: Iterable[Trigger], key: str) -> list[Trigger]:
 
 
 def key_of(trigger: Trigger) -> str:
-    """Identifies a timed trigger: its JSON without the condition, which is checked when it is due."""
+    """Returns a timed trigger's key: its JSON without the condition, which is judged when it is due."""
     return json.dumps({name: trigger[name] for name in sorted(trigger) if name != "if"}).decode()
 
 
 def trigger_of(key: str) -> Trigger:
-    """Returns the trigger that the key was made of, without its condition."""
+    """Returns the trigger that `key_of` made the key from, without its condition."""
     return dict(json.loads(key.encode()))
 
 
@@ -62,7 +62,7 @@ def listens_to(trigger: Trigger) -> str:
 
 
 def heard_by(event_kind: str) -> str | None:
-    """Returns the key whose timed triggers an event of that kind may plan; None if it plans none."""
+    """Returns the key of the timed triggers whose times an event of that kind may set; None if none."""
     if event_kind.startswith("booking."):
         return BEFORE
     return DATE if event_kind in ("contact.created", "contact.updated", "contact.merged") else None

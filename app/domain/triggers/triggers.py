@@ -83,7 +83,7 @@ class Plan:
     looked: Sequence[Position] = field(default_factory=list)
 
     def before(self, position: Position, heard: Heard) -> str:
-        """Returns the last automation that has the event once everything before `position` is done."""
+        """Returns the last automation that got the event, once everything before `position` is done."""
         place = bisect_left(self.looked, position)
         passed = place > 0 and self.looked[place - 1].event_id == position.event_id
         return self.looked[place - 1].automation_id if passed else heard.after
@@ -93,7 +93,7 @@ def follow(unit: Unit, recorder: Recorder) -> None:
     """Begins, ends and wakes the runs that follow from the recorder's pending events.
 
     Leaves events to the fan-out if they are too many for one transaction, or would overtake earlier events of a contact
-    that are still to be followed.
+    that the fan-out has not passed to automations yet.
     """
     followed = 0
     for _ in range(ROUNDS):
@@ -187,7 +187,7 @@ def _follow_at_once(unit: Unit, heard: Sequence[Heard]) -> bool:
 
 
 def _would_overtake(consequences: Sequence[Consequence]) -> bool:
-    """Returns whether earlier events of one of the contacts are still to be followed by runs."""
+    """Returns whether earlier events of one of the contacts still wait to be passed to automations."""
     contacts = {_contact_of(consequence) for consequence in consequences}
     return bool(contacts and rows(_UNFOLLOWED, {"contacts": sql.array(contacts)}))
 

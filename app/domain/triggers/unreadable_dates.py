@@ -1,4 +1,4 @@
-"""Unreadable dates: values that a trigger needs as a date and cannot read."""
+"""Unreadable dates: values of custom fields that a trigger cannot read as a date."""
 
 from __future__ import annotations
 

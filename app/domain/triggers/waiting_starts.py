@@ -65,8 +65,8 @@ def plan(
 ) -> None:
     """Creates, moves or drops the waiting start of `about`, which the unit has locked.
 
-    Safe to repeat. A booking whose time has passed starts at once, if nothing has started for it yet. It starts nothing
-    if `published_at` is given, no start was waiting, and the time had passed by then. A contact's date that has passed
+    Safe to repeat. If the time before a booking has passed, the run is due at once, unless one was started already. If
+    that time had passed at `published_at` and no start was waiting, no run is started. A contact's date that has passed
     is skipped. Raises Busy.
     """
     row_id = WaitingStart.id_of(automation_id, about.id, key)

@@ -25,7 +25,7 @@ from app.models.endpoints import Endpoint
 
 # How long deliveries are also signed with the previous secret after a rotation.
 OVERLAP = "24 hours"
-FILTERS = ("statuses", "kinds", "since", "until")  # of a resend
+FILTERS = ("statuses", "kinds", "since", "until")  # the fields that select a resend's deliveries
 QUOTA = Quota(Endpoint, 1_000, "endpoints")
 MOST_PER_SECOND = 1_000  # the highest limit that an endpoint may have, in deliveries
 STOPPED = "This endpoint is stopped. Enable it first; stop_reason says why it was stopped."
@@ -119,7 +119,7 @@ def enable(change: Change) -> Effect:
     release_held = change.payload.get("release_held", False)
     if release_held:
         _sweep(change, change.target, "release", ["held"])
-    # For deliveries that are not held: postponed ones, and ones that no sweep had held yet.
+    # Ring for the deliveries that are not held: postponed ones, and ones that no sweep had reached yet.
     database.after_commit(partial(mailbox.ring, lanes.FAST, change.target))
     audit.record(change, "endpoint", change.target, {"release_held": release_held})
     return Effect("changed", "endpoint", change.target)

@@ -1,4 +1,4 @@
-"""Verifications: compare a webhook that somebody received with what was sent."""
+"""Verifications: compare a webhook that somebody received with the delivery that was sent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The verdict on a part: good if it is as sent, bad if it differs, open if that cannot be told."""
+    """The verdict on a part of a webhook: good if it is as sent, bad if it differs, open if unknown."""
 
     part: str
     verdict: Literal["good", "bad", "open"]

@@ -1,4 +1,4 @@
-"""Sentences that say what an entry of the audit log means."""
+"""Describes entries of the audit log in words."""
 
 from __future__ import annotations
 

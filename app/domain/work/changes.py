@@ -1,4 +1,4 @@
-"""Changes: what a write asks of its verb, and the effect that the verb returns."""
+"""Changes: the input of a verb, and the effect that the verb returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal parts: does due work in equal parts for all owners, so that a large one delays no other."""
+"""Does due work in equal parts for all owners, so that an owner with much work delays no other."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-# How much one transaction does, and for how many owners at most.
+# The most rows that one transaction handles, and the most owners.
 PART, MOST_TOGETHER = 200, 20
-# How long one call goes on if more is due.
+# How long one call continues if more rows are due.
 SLICE_SECONDS = 0.25
 
 
 def serve(owners: Iterable[str], do: Callable[[Sequence[str], int], Counter[str]]) -> int:
-    """Does what is due for the owners, until none is left or the slice is over.
+    """Calls `do` for the owners in turn, until no due work is left or the slice is over.
 
     `do(owners, each)` handles up to `each` rows of each owner, and returns how many of each it handled. Returns the
     total.

@@ -30,7 +30,7 @@ PAST_AUTOMATIONS = "aut_~"
 class Cause:
     """The cause of an event: a job with the request that made it, or a run.
 
-    `depth`: how many automations lie between the event and the outside.
+    `depth`: how many automations started automatically, one after another, before the event; 0 for a job.
     """
 
     job_id: str | None
@@ -43,8 +43,8 @@ class Cause:
 class Happening:
     """An event that is recorded but not yet written.
 
-    `only`: the one endpoint that it is addressed to, and the id of its delivery; None if it is for all endpoints.
-    `tag`: the tag that it is about, if any. `is_left`: whether its runs are left to the fan-out.
+    `only`: the one endpoint that gets the event, and the id of its delivery; None if the event is for all endpoints.
+    `tag`: the tag that was added or removed, if any. `is_left`: whether the fan-out starts the event's runs.
     """
 
     id: str
@@ -102,7 +102,7 @@ class Recorder:
         return self._pending
 
     def leave_after(self, mark: int) -> None:
-        """Leaves the runs that follow from events since the mark to the fan-out after the commit."""
+        """Lets the fan-out start the runs that follow from events since the mark, after the commit."""
         self._pending[mark:] = [replace(event, is_left=True) for event in self._pending[mark:]]
 
     def take(self) -> list[Happening]:
@@ -173,9 +173,9 @@ def _trace(spans: Spans, happened: Sequence[Happening]) -> None:
 
 
 def find(workspace_id: str, event_id: str) -> Event:
-    """Returns the event; after its retention, what its deliveries know, with None as its body.
+    """Returns the event. After its retention, rebuilds it from a delivery, without the body.
 
-    Raises NotFound.
+    Raises NotFound if no delivery of the event is left either.
     """
     try:
         return Event.find(workspace_id, event_id)
@@ -217,7 +217,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
 def erase(event_ids: list[str]) -> set[str]:
     """Replaces the contact in the bodies by its id alone.
 
-    Returns the identifiers that they contained.
+    Returns the external ids, e-mail addresses and phone numbers that the bodies contained.
     """
     known: set[str] = set()
     erased = {}

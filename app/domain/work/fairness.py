@@ -1,7 +1,7 @@
 """Fairness: workspaces whose runs or broadcasts need much CPU time do not hold up the others.
 
-In a batch of several workspaces, those with the least recent CPU time go first. Workspaces with much of it share a few
-of a process's threads, for runs and broadcasts together.
+In a batch of several workspaces, those with the least recent CPU time go first. Workspaces that used much CPU time
+share a few of a process's threads, for runs and broadcasts together.
 """
 
 from __future__ import annotations

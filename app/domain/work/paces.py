@@ -11,9 +11,9 @@ CATCH_UP_SECONDS = 0.5
 
 
 def allowed(per_second: int | None, paced_until: datetime | None, most: int) -> int:
-    """Returns how many may be done now, up to `most`. `per_second`: None for no limit.
+    """Returns how many actions are allowed now, up to `most`. `per_second`: None for no limit.
 
-    `paced_until`: when the next one may be done; None if none has been done yet.
+    `paced_until`: when the next action is allowed; None if there was none yet.
     """
     if per_second is None:
         return most

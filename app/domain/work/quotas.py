@@ -13,7 +13,7 @@ from app.models.jobs import Job
 class Quota:
     """The most rows of a model in a workspace.
 
-    `noun`: its plural, with which the kinds of its jobs begin.
+    `noun`: the plural of the model's name, with which the kinds of its jobs begin.
     """
 
     model: type[OwnedModel]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app import mailbox
 from app.channels.base import Request
+from app.lib import clock
 from app.mailbox import Claimed, PutOff, Waiting
 from app.outbound import Answer
 
@@ -33,16 +34,18 @@ class Outcome:
         return self.dispatch.claimed
 
     def next_attempt_seconds(self, pauses_seconds: Sequence[float]) -> float | None:
-        """Returns the seconds until the next attempt, with `pauses_seconds` between attempts.
+        """Returns the seconds until the next attempt: from `pauses_seconds`, or longer if the server asks for it.
 
         None if the outcome is final.
         """
-        answer, tries = self.answer, self.claimed.carried.tries
+        answer, tries = self.answer, int(self.claimed.carried.tries)
         if answer.is_ours:
             return self.pause_seconds
         may_pass = answer.status is None or answer.status == 429 or answer.status >= 500
         is_final = not may_pass or answer.error_code == "private_address"
-        return None if is_final or tries >= len(pauses_seconds) else pauses_seconds[tries]
+        if is_final or tries >= len(pauses_seconds):
+            return None
+        return max(pauses_seconds[tries], answer.asked_pause_seconds(clock.now()))
 
 
 def put_off(waiting: Waiting, outcomes: Sequence[Outcome], pauses_seconds: Sequence[float]) -> list[Outcome]:

@@ -39,6 +39,6 @@ def add(outcomes: Collection[Outcome]) -> None:
 
 
 def traces_of(run_ids: Collection[str]) -> dict[str, str]:
-    """Returns the trace ids of the runs, by run id."""
+    """Returns the trace ids of the runs, by run id. Leaves out runs that do not exist."""
     found = rows("SELECT id, trace_id, event_id FROM runs WHERE id = ANY(%s)", (list(run_ids),)) if run_ids else []
     return {id: tracing.trace_of(trace_id or event_id or id) for id, trace_id, event_id in found}

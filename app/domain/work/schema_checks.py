@@ -26,7 +26,7 @@ _TYPES = {
 
 
 def faults(value: Any, schema: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what is wrong with the value. `pointer`: the JSON pointer to the value itself."""
+    """Yields a fault for each error in the value. `pointer`: the JSON pointer to the value itself."""
     for error in Draft202012Validator(schema).iter_errors(value):
         at = pointer + pointer_to(*error.absolute_path)
         if error.validator == "additionalProperties" and error.validator_value is False:

@@ -133,7 +133,7 @@ def _reencrypt(place: Place, row_id: str, found: Found) -> None:
 
 
 def _renewed(columns: Sequence[memoryview | None]) -> tuple[Sealed, Sealed]:
-    """Returns a row's ciphertexts, and the same re-encrypted; unreadable ones stay unchanged."""
+    """Returns a row's ciphertexts, and their re-encrypted forms. Unreadable ones stay unchanged."""
     sealed = [None if column is None else bytes(column) for column in columns]
     return sealed, [each and _renew(each) for each in sealed]
 

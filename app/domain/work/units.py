@@ -78,7 +78,7 @@ class Unit:
     def begin_tasks(self) -> None:
         """Starts the clock of `is_long`.
 
-        Reading for all tasks is slow if there are many, and not computing.
+        Call it after the reads for all tasks, which may take long but do not count as computing.
         """
         self._began = time.monotonic()
 
@@ -91,7 +91,7 @@ class Unit:
     def now(self) -> datetime:
         """The database's time at the unit's last read. Call it only after a read.
 
-        It is no earlier than any change that the unit has seen.
+        This time is no earlier than any change that the unit has seen.
         """
         assert self._now is not None
         return self._now
@@ -134,7 +134,7 @@ class Unit:
         return row
 
     def drop(self, row: Any) -> None:
-        """Schedules the row to be deleted. Its keys are free at once, for rows that this unit puts."""
+        """Schedules the row to be deleted. Rows that this unit puts may take its keys at once."""
         self._written |= dict.fromkeys(sets.keys_of(row))
 
     def is_new(self, model: type[OwnedModel], workspace_id: str, row_id: str) -> bool:
@@ -156,7 +156,7 @@ class Unit:
         return key not in self._busy
 
     def count(self, counted: Counted, amount: int) -> None:
-        """Adds to one of an automation's counts."""
+        """Adds `amount` to one of an automation's counts, when the unit is written."""
         self._counted.append((counted, amount))
 
     @property
@@ -193,7 +193,7 @@ class Unit:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Undoes what the block put, counted, noted and recorded if it raises."""
+        """Undoes everything that the block put, counted, noted and recorded if the block raises."""
         written, appended, counted = dict(self._written), len(self._appended), len(self._counted)
         notes = dict(self.notes)
         marks = {workspace_id: recorder.mark() for workspace_id, recorder in self._recorders.items()}

@@ -16,9 +16,10 @@ from app.models.segments import Segment
 from app.web.access import workspace_id
 from app.web.inbox import inbox_pages
 
-# If there are more, only the newest can be chosen.
+# The most options of a select. If there are more resources, only the newest can be chosen.
 MOST_CHOICES = 500
-# The newest contacts: their tags and custom fields complete what is typed.
+# How many of the newest contacts are read for completions, such as tags; how many completions an input has; and for how
+# many contacts a text can be previewed.
 MOST_CONTACTS, MOST_COMPLETIONS, MOST_PEOPLE = 200, 300, 20
 MOST_VARIABLES = 400
 _SETTABLE = ("email", "phone", "external_id", "first_name", "last_name", "locale", "timezone", "opted_out")
@@ -49,7 +50,7 @@ class Choices:
         return _COMPLETIONS[name](self)[:MOST_COMPLETIONS]
 
     def variables(self) -> list[str]:
-        """Names that templates and conditions of the steps can use, names of steps and the contact first."""
+        """Names for templates and conditions, up to MOST_VARIABLES; steps and the contact come first."""
         known = previews.paths(definitions.names(self._definition))
         named = {
             f"steps.{each.step['save_as']}" for each in step_trees.walk(self._definition) if each.step.get("save_as")

@@ -78,7 +78,7 @@ def columns_of(each: Input) -> Sequence[str]:
 
 
 def pressed(spec: Spec, fields: Fields, button: str) -> dict[str, list[str]] | None:
-    """Applies a button that adds, removes or moves a row; None if it is another button."""
+    """Returns the fields after a button that adds, removes or moves a row; None for other buttons."""
     found = _PRESSED.fullmatch(button)
     input_ = found and next((each for each in spec.inputs if each.name == found[2] and columns_of(each)), None)
     if not (found and input_):
@@ -148,7 +148,7 @@ def _plain(each: Input, value: Any) -> list[tuple[str, str]] | None:
         case "choice":
             return [(name, "null" if value is None else value)] if is_text or value is None else None
         case "options":
-            # Days of the month are numbers.
+            # A number, such as a day of the month, is none of the options: it is shown as JSON.
             return [(name, value)] if is_text else None
     return [(name, _lines(value))] if is_text else None
 

@@ -167,7 +167,7 @@ def sorts_of_triggers() -> Sequence[tuple[str, str]]:
 
 
 def sort_of(trigger: Mapping[str, Any]) -> str:
-    """Returns the schema of a trigger."""
+    """Returns the name of the trigger's schema."""
     if "before" in trigger:
         return "BeforeTrigger"
     if "date" in trigger:

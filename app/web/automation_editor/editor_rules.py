@@ -26,7 +26,7 @@ _SORTS = {"exits": "Trigger", "goal": "Goal"}
 @blueprint.get("/rules")
 @page("automations.manage")
 def index(automation_id: str) -> str:
-    """Shows what ends runs early, and the goal."""
+    """Shows the exits, which end runs early, and the goal."""
     copy = editor_scenes.find(automation_id)
     exits = editor_pages.listed(copy.automation.exits)
     return editor_scenes.render(copy, "rules", exits=exits, goal=copy.automation.goal)

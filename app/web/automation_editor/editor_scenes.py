@@ -1,4 +1,4 @@
-"""Scenes: what every page of the editor shows, whichever form is open."""
+"""Scenes: the parts that all pages of the editor share: the picture, its problems, and addresses."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Addresses:
 
         The place is named by its neighbours, because pointers may change.
         """
-        # Kept, because the picture and the list show the same places.
+        # Cached, because the picture and the list show the same places.
         if place not in self._added:
             self._added[place] = self.of("new", **place_fields(self._places[place]))
         return self._added[place]
@@ -177,7 +177,7 @@ def copy_faults(copy: Copy) -> Sequence[Fault]:
 
 
 def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
-    """Returns what keeps the draft from running, each with the form that can fix it."""
+    """Returns the faults that keep the draft from running, each with the form that can fix it."""
     return _told(copy, in_sentences(copy), addresses)
 
 
@@ -216,7 +216,7 @@ def names_of(actor_ids: Collection[str]) -> dict[str, str]:
 
 
 def clipboard() -> Any:
-    """Returns what the viewer copied last; None if nothing."""
+    """Returns the viewer's clipboard; None if the viewer has not copied or cut a step."""
     me = actor_id()
     return clipboards.of(workspace_id(), me) if me else None
 
@@ -256,7 +256,7 @@ def lead_to(endpoint: str, copy: Copy, anchor: str | None = None, **parameters: 
 def step_asked_for(copy: Copy) -> Mapping[str, Any]:
     """Returns the step that the address names, or the first one.
 
-    Raises Conflict if it is gone, or if there are no steps.
+    Raises Conflict if the step is gone, or if there are no steps.
     """
     asked = request.values.get("step") or next((each.step["id"] for each in step_trees.walk(copy.definition)), None)
     if asked is None:

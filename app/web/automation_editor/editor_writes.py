@@ -24,7 +24,7 @@ blueprint = Blueprint("editor_writes", __name__, url_prefix="/workspaces/<worksp
 @blueprint.post("/new")
 @page("automations.manage")
 def insert(automation_id: str) -> Response:
-    """Adds a step of a kind, or the copied or cut steps, and redirects to the step's form.
+    """Adds a step of a kind, or pastes the viewer's clipboard, and redirects to the step's form.
 
     If it is refused, redirects to the picture, which shows the error.
     """
@@ -251,9 +251,9 @@ def _go(automation_id: str, way: Any) -> Response:
 
 
 def _before(copy: Copy, step: Mapping[str, Any], base: str) -> Mapping[str, Any]:
-    """Returns the step as the form showed it, if it is known; otherwise as it is now.
+    """Returns the step as the form showed it, if that state is kept; otherwise the current step.
 
-    Only members that differ from it were changed in the form.
+    Only members of the form that differ from the returned step were changed by the user.
     """
     own = step_trees.own(step)
     if base in ("", step_trees.print_of(own)):

@@ -16,7 +16,7 @@ from app.web.forms import Answer, typed
 blueprint = Blueprint("trial_requests", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/edit")
 
 MOST_NAMES = 40
-# The longest part of an answer that the page shows, in characters.
+# The most characters of an answer that the page shows.
 EXCERPT = 4_000
 
 

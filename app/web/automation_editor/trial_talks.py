@@ -1,4 +1,4 @@
-"""Trials: the moves in the editor's chat so far, and what a run of the draft makes of them."""
+"""Trials: simulates the draft with the moves that the user has made in the editor's chat so far."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Talk:
 
 @dataclass
 class Told:
-    """The input of a trial. `moves`: what has happened so far; `variables`: JSON as typed."""
+    """The input of a trial. `moves`: the moves so far, in order. `variables`: JSON as typed."""
 
     contact_id: str = ""
     variables: str = ""

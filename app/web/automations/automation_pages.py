@@ -123,7 +123,7 @@ def name_of(typed_name: str) -> str:
 
 
 def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
-    """Renders the page of the automation; with `faults`, which point into the draft, the draft's."""
+    """Renders the automation's page: the draft with `faults`, if given; otherwise the chosen version."""
     version = None if faults else _chosen_version(automation)
     definition = automation.definition if version is None else version.definition
     since = step_figures.since()
@@ -169,7 +169,10 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
 
 
 def by_step(said: Any) -> dict[str, list[str]]:
-    """Groups sentences by the pointer of their step, from pointers into an automation or definition."""
+    """Groups (pointer, sentence) pairs by the pointer of the step that they lead into.
+
+    The given pointers lead into an automation or a definition; the returned ones, into its definition.
+    """
     found: dict[str, list[str]] = defaultdict(list)
     for pointer, sentence in said:
         found[layouts.owner_of(pointer.removeprefix("/definition"))].append(sentence)

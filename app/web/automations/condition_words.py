@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.lib import graphemes
+
 # Operators in words, to be followed by the value.
 COMPARISONS: Mapping[str, str] = {
     "equals": "is",
@@ -22,7 +24,7 @@ COMPARISONS: Mapping[str, str] = {
     "matches": "matches",
     "one_of": "is one of",
 }
-# Operators on the age of a time, which are reversed.
+# Operators in words for `days_ago`. They are reversed, because a later time is fewer days ago.
 _AGO: Mapping[str, str] = {
     "greater_than": "less than",
     "less_than": "more than",
@@ -74,7 +76,7 @@ def quoted(text: Any, longest: int = 40) -> str:
 def cut(text: str, longest: int) -> str:
     """Puts the text on one line, and truncates it with an ellipsis."""
     line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
+    return line if len(line) <= longest else f"{graphemes.cut(line, longest - 1).rstrip()}…"
 
 
 def _inner(given: Mapping[str, Any]) -> str:

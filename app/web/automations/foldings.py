@@ -1,4 +1,4 @@
-"""Foldings: which steps of a picture are folded, from the address of the page."""
+"""Foldings: reads from the address of the page which steps of a picture are folded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TURNED = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64})*")
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """`level`: the level from which steps are folded; None if none are. `turned`: the exceptions."""
+    """The folded steps: those from `level` on (None: no steps), with the exceptions in `turned`."""
 
     level: int | None
     turned: frozenset[str]
@@ -28,7 +28,7 @@ class Folding:
         return (self.level is not None and level >= self.level) != (step_id in self.turned)
 
     def turn(self, step_id: str) -> str:
-        """Returns the address of this page with the step folded or unfolded."""
+        """Returns the address of this page with the folding of the step toggled."""
         turned = sorted(self.turned ^ {step_id})[:MOST_TURNED]
         return address(turn=".".join(turned) or None) + f"#step-{step_id}"
 

@@ -28,7 +28,7 @@ def line_of(text: str, value: Any, pointer: str) -> int | None:
 
 
 def _marked(value: Any, parts: list[str]) -> Any:
-    """Returns the value with a mark in place of what the pointer names; None if it names nothing."""
+    """Returns the value with a mark at the path `parts`; None if there is nothing at that path."""
     if not parts:
         return _MARK
     name, rest = parts[0], parts[1:]

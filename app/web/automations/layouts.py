@@ -45,7 +45,7 @@ def draw(
     has_figures: bool = False,
     has_marks: bool = False,
 ) -> Picture:
-    """Draws a definition, even one with faults. `names`: the names of identifiers in it.
+    """Draws a definition, even one with faults. `names`: the names of resources, by identifier.
 
     `is_folded(step_id, level)`: whether the steps inside are hidden; levels count from 0. `has_figures`, `has_marks`:
     reserve room for counts in boxes, and for a word beside titles.
@@ -98,7 +98,7 @@ class _Steps:
 
 
 class _Drawing:
-    """A picture being drawn."""
+    """Draws one definition. `picture` holds the boxes, lines and labels so far."""
 
     def __init__(self, names: Names, is_folded: Callable[[str, int], bool], has_figures: bool, has_marks: bool) -> None:
         self.picture = Picture()
@@ -182,7 +182,7 @@ class _Drawing:
         return node
 
     def _step(self, node: Node, given: Given, x: float, y: float, level: int) -> _Reached:
-        """Draws a step and its branches."""
+        """Draws a step at x, from y downwards, and its branches below; returns their extent."""
         lines = min(2, -(-len(node.detail) // _CHARACTERS))
         room = _TITLE_CHARACTERS - _MARK_CHARACTERS * self._has_marks - 3 * (node.inside > 0)
         titles = 2 if len(node.title) > room else 1
@@ -244,7 +244,7 @@ class _Drawing:
         return max([WIDTH / 2, *(self._left(each, level) for each in steps)])
 
     def _left(self, step: Given, level: int) -> float:
-        """Like `_left_of`, for a step and what is below it on its line."""
+        """Like `_left_of`, for one step and its first branch, which is drawn on the step's line."""
         ways = self._steps.ways(step)
         if not ways or (self._steps.inside(step) and self._is_folded(str(step.get("id")), level)):
             return 0

@@ -21,7 +21,7 @@ MOST_NAMED = 200
 def names_of(workspace_id: str, *definitions: Any) -> dict[str, str]:
     """Returns the names of this workspace's resources in the definitions, by identifier.
 
-    Takes one statement for each type of resource.
+    Finds up to MOST_NAMED of each type, with one statement for each type.
     """
     wanted: dict[str, set[str]] = {}
     for identifier in _identifiers(list(definitions)):

@@ -1,4 +1,4 @@
-"""Showings: what a picture shows besides the definition: counts, marks, problems, links to forms."""
+"""Showings: the counts, marks, problems and links to forms that a picture shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Edit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The counts of a step. `waiting_at`, `failed_at`: links to exactly these runs; None for none."""
+    """The counts of a step. `waiting_at`, `failed_at`: links to these runs; None if there are none."""
 
     entered: int
     left: int
@@ -38,7 +38,7 @@ class Figure:
 class Mark:
     """A word on a step ("" for none). `tone`: `good`, `bad`, `busy`, `warn` or "".
 
-    `at`: a link to more.
+    `at`: a link to details.
     """
 
     word: str
@@ -67,7 +67,7 @@ class Trail:
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """What is shown on a picture. `problems`, `warnings`: sentences by the pointer of their step.
+    """The data shown on a picture. `problems`, `warnings`: sentences by the pointer of their step.
 
     `figures` and `marks` are by step. `shares`: for each branch, its share of the runs that left the step.
     """

@@ -37,7 +37,10 @@ def periods() -> list[tuple[str, str, bool]]:
 
 
 def figures_of(automation: Automation, counted: Mapping[str, Any], begins: datetime | None) -> dict[str, Figure]:
-    """Returns the figures of each step, from a version's counts. `begins`: of the period, if any."""
+    """Returns the figures of each step, from a version's counts.
+
+    `begins`: when the period of the counts begins; None for all time.
+    """
     path = {"automation_id": automation.id, "version": counted["version"], "since": begins and begins.isoformat()}
     found = {}
     for step_id, of_step in counted["steps"].items():

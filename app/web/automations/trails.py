@@ -42,7 +42,7 @@ def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
 
 
 def sent_again(log: Sequence[RunStep], from_step: str | None) -> int:
-    """Counts the messages that were sent in or after `from_step`; all of them for None."""
+    """Counts the messages that were sent in or after `from_step`; if None, in the whole log."""
     first = next((number for number, entry in enumerate(log) if entry.step == from_step), 0)
     return len([entry for entry in log[first:] if entry.kind in _SENDS and _has_sent(entry)])
 

@@ -1,4 +1,4 @@
-"""Versions: their history and differences, restoring one, and moving runs to the newest."""
+"""Versions: their history and differences, restoring one, and moving runs to the published one."""
 
 from __future__ import annotations
 

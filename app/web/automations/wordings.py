@@ -26,7 +26,7 @@ class Words:
 
     @property
     def sentence(self) -> str:
-        """Joins everything in one line."""
+        """The title, the detail and the buttons in one line."""
         buttons = f" Buttons: {', '.join(self.chips)}." if self.chips else ""
         return (f"{self.title}: {self.detail}" if self.detail else self.title) + buttons
 
@@ -56,7 +56,7 @@ def step(given: Given, names: Names) -> Words:
 
 
 def ways(given: Given) -> list[Way]:
-    """Returns the branches of a step; none if it has no steps inside, or they have faults."""
+    """Returns the branches of a step; [] if its kind has no steps inside, or the step has faults."""
     try:
         kind = KINDS[given["kind"]]
         inside = [(key, place, steps) for key, place, steps in kind.inside(given) if isinstance(steps, list)]

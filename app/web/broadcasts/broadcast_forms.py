@@ -57,7 +57,7 @@ class Given:
 
     @property
     def digest(self) -> str:
-        """Changes whenever a field that affects the broadcast changes."""
+        """A hash of the fields that affect the broadcast, to detect changes since its preview."""
         counts = [*(self.fields[name].strip() for name in FIELDS), *sorted(self.kept)]
         return hashlib.sha256(json.dumps(counts)).hexdigest()
 

@@ -19,7 +19,7 @@ from app.lib.templates import TemplateError
 from app.models.contacts import Contact
 from app.web.access import workspace_id
 
-# For so many names in the text, the preview says how many contacts lack them.
+# For how many names in the text the preview counts the contacts that lack them. Each count scans contacts.
 MOST_NAMES = 3
 # An output with a default for contacts that lack the name.
 _WITH_DEFAULT = re.compile(r"\{\{[^{}|]*\|\s*default\s*:[^{}]*\}\}")
@@ -38,7 +38,7 @@ class Rendered:
 class Preview:
     """What a broadcast would do. `lacking`: how many contacts lack a name that the text uses.
 
-    `refusal`: why there is no preview. `is_due`: it would start at once, even if it has a time.
+    `refusal`: why there is no preview. `is_due`: the broadcast would start at once, without a time or with a past one.
     """
 
     count: int = 0

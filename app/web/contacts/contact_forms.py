@@ -54,7 +54,7 @@ def of_contact(contact: Contact, most_fields: int = MOST_FIELDS, blank_rows: int
 
 
 def sent(contact: Contact | None = None) -> dict[str, Any]:
-    """Reads the submitted form."""
+    """Reads the submitted form. A custom field that the contact lacks is new."""
     known = contact.custom_fields if contact else {}
     columns = (typed_all(f"custom_{column}") for column in ("name", "kind", "value"))
     rows = [
@@ -66,7 +66,10 @@ def sent(contact: Contact | None = None) -> dict[str, Any]:
 
 
 def again(given: Mapping[str, Any], contact: Contact, error: Invalid | Conflict) -> dict[str, Any]:
-    """Returns a refused form for correction. After a Conflict, it accepts the contact's new state."""
+    """Returns a refused form for correction.
+
+    After a Conflict, its `seen` is the contact's new state, so that the form can be sent again.
+    """
     return {**given, "seen": contact.updated_at.isoformat()} if isinstance(error, Conflict) else dict(given)
 
 

@@ -18,7 +18,7 @@ MOST_MESSAGES, MOST_CONVERSATIONS = 8, 10
 
 @dataclass(frozen=True, slots=True)
 class Talks:
-    """`conversations`: newest first. `messages`: the last ones of the newest conversation, in order.
+    """A contact's conversations, newest first, and the last `messages` of the newest one, in order.
 
     `channels` and `people`: names of channels and members, by identifier.
     """

@@ -58,7 +58,10 @@ def given() -> Given:
 
 
 def given_of(name: str, condition: Mapping[str, Any]) -> Given:
-    """Returns the form of a segment. Comparisons beside groups become a group of their own."""
+    """Returns the form of a segment: as rows, or as JSON if rows cannot show its filter.
+
+    Neighbouring comparisons beside groups become a group.
+    """
     join = next((each for each in ("all", "any") if each in condition), "all")
     groups: list[tuple[str, list[Any]]] = []
     is_loose = False

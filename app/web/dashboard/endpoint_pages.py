@@ -47,7 +47,7 @@ def index() -> str | Response:
         attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
         chosen=chosen,
         chips=chosen.chips({"q": "Part of the address", "state": "State"}),
-        count=found.count(),  # the quota of endpoints bounds it
+        count=found.count(),  # the quota of endpoints bounds the count
         states=filters.choices("Any state", STATES),
         address=address,
     )

@@ -29,7 +29,7 @@ MOST_DELIVERIES = 50
 @blueprint.get("/<event_id>")
 @page(message_access.SEE)
 def show(event_id: str) -> str:
-    """Shows an event with its deliveries, even if only these are still kept."""
+    """Shows an event with its deliveries; if the event has been deleted, shows only the deliveries."""
     return _page(event_id, {})
 
 

@@ -39,10 +39,10 @@ _KINDS: Mapping[Kind | None, str] = {None: "Everything", "delivery": "Deliveries
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A group as the page shows it. `cause`: in a few words; `meaning`: a sentence on it, or None.
+    """A group as the page shows it. `cause` is a few words; `meaning`, a sentence about it, or None.
 
-    The addresses of `contents` (what failed), `held` (its held deliveries), `untried` (what its endpoint holds without
-    an attempt) and `replay`; None if there is none.
+    `path` is a small chart. The other fields are addresses, the last three perhaps None: `contents` lists what failed,
+    `held` its held deliveries, `untried` deliveries that its endpoint holds without an attempt; `replay` is a form.
     """
 
     group: Group

@@ -16,7 +16,7 @@ blueprint = Blueprint("refused_request_pages", __name__, url_prefix="/workspaces
 @blueprint.get("/refused-requests/<refused_request_id>")
 @page("dashboard.see")
 def show(refused_request_id: str) -> str:
-    """Shows a refused request: which it was, why it was refused, and what to do."""
+    """Shows a refused request: its method and path, its problem, and the remedy."""
     refused = RefusedRequest.find(workspace_id(), refused_request_id)
     return render_template(
         "refused_requests/show.html",

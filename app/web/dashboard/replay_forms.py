@@ -15,7 +15,7 @@ from app.errors import Invalid
 from app.web import filters
 from app.web.forms import checked, errors_of
 
-# Names in addresses (the same as in the list of deliveries), and in the filter. A name may occur several times.
+# Maps names in addresses (as in the list of deliveries) to names in the filter. An address may repeat a name.
 NAMES: Mapping[str, str] = {
     "endpoint_id": "endpoint_ids",
     "status": "statuses",
@@ -25,7 +25,7 @@ NAMES: Mapping[str, str] = {
     "since": "since",
     "until": "until",
 }
-# The value that excludes the endpoints instead.
+# The value of the field `endpoints` with which the named endpoints are excluded instead of selected.
 WITHOUT = "without"
 _SINGLE = ("since", "until")
 _SEPARATED = ("endpoint_id",)  # fields that hold several values, separated by spaces or commas

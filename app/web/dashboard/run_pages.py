@@ -182,7 +182,10 @@ def _page(run_id: str, errors: Mapping[str, str]) -> str:
 
 
 def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> tuple[Picture | None, Showing]:
-    """Draws the run's version with the run's path, if the version still exists."""
+    """Returns the picture of the run's version, and the run's path in it.
+
+    There is no picture (None) if the version has been deleted.
+    """
     version = automations.find_version(automation, run.version) if automation and run.version else None
     if version is None:
         return None, Showing()

@@ -18,7 +18,7 @@ from app.web.access import page, staff, viewer, workspace_id
 blueprint = Blueprint("searches", __name__)
 
 BEFORE_WORD, LONGEST_EXCERPT = 30, 200
-# By type: the path below that of the workspace; None if there is no page.
+# The path of each type's page, below the path of the workspace; None if there is no page.
 _PAGES: Mapping[str, str | None] = {
     "delivery": "dashboard/deliveries/{id}",
     "event": "dashboard/events/{id}",
@@ -56,14 +56,20 @@ def path_of(found: Found) -> str | None:
 @blueprint.get("/workspaces/<workspace>/dashboard/search")
 @page("dashboard.see")
 def show() -> str | Response:
-    """Shows the resources of this workspace that the text names."""
+    """Shows the resources of this workspace that `q` names.
+
+    If `q` is the identifier of one, redirects to its page.
+    """
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/search")
 @staff
 def show_all() -> str | Response:
-    """Shows the resources of all workspaces that the text names."""
+    """Shows the resources of all workspaces that `q` names.
+
+    If `q` is the identifier of one, redirects to its page.
+    """
     return _show(None)
 
 

@@ -35,7 +35,7 @@ _CHOICES = [
 @blueprint.get("/<contact_id>")
 @page("dashboard.see")
 def show(contact_id: str) -> str | Response:
-    """Shows the timeline of the contact, newest first; for a deleted contact, what is still kept."""
+    """Shows the contact's timeline, newest first; for a deleted contact, the remaining entries."""
     if not ids.is_id(contact_id, "con"):
         raise NotFound()
     contact = Contact.one(workspace_id(), contact_id)

@@ -16,7 +16,7 @@ LATER_CHOICES = ("in 1 hour", "tomorrow 9:00", "monday 9:00")
 
 
 def shown(conversation: Conversation) -> dict[str, Any]:
-    """Returns the composer's template variables: the viewer's draft, macros, saved replies and such."""
+    """Returns the composer's template variables: draft, macros, saved replies, scheduled messages."""
     macros = Macro.newest(workspace_id(), None, None, MOST_MACROS)
     replies = SavedReply.newest(workspace_id(), None, None, MOST_REPLIES)
     member_id = _member_id()

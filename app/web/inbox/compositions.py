@@ -128,8 +128,12 @@ def _send_at(given: Mapping[str, str]) -> datetime | None:
 
 
 def _template(given: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the template in the provider's format, with a text parameter for each line."""
-    parameters = [{"type": "text", "text": line} for line in given["parameters"].split("\n") if line.strip()]
+    """Returns the template in the provider's format, with a text parameter for each line.
+
+    A blank line is an empty parameter, unless only blank lines follow.
+    """
+    lines = given["parameters"].rstrip()
+    parameters = [{"type": "text", "text": line.strip()} for line in lines.split("\n")] if lines else []
     components = [{"type": "body", "parameters": parameters}] if parameters else []
     language = {"code": given["language"].strip() or "en"}
     return {"name": given["template"].strip(), "language": language, "components": components}

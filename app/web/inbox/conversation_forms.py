@@ -113,7 +113,10 @@ def tell_typing(conversation_id: str) -> Answer:
 @blueprint.post("/look")
 @page(ANSWER)
 def look(conversation_id: str) -> Answer:
-    """Shows other members for half a minute that the viewer is here. Returns who else is, as JSON."""
+    """Shows other members for half a minute that the viewer sees the conversation.
+
+    Returns the other viewers as JSON.
+    """
     conversation = Conversation.find(workspace_id(), conversation_id)
     me = {"type": "member", "id": viewer().actor_id}
     viewers.look(conversation, me)

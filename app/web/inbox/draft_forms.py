@@ -20,7 +20,7 @@ blueprint = Blueprint("draft_forms", __name__, url_prefix="/workspaces/<workspac
 def save(conversation_id: str) -> Response:
     """Saves the draft under the form's key. Returns `is_kept`, as JSON: whether it was saved.
 
-    It is not saved for support staff, who have no drafts.
+    Support staff have no drafts, so nothing is saved for them.
     """
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed("kind", "text", "key")

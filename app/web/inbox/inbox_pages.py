@@ -30,7 +30,7 @@ blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspac
 @blueprint.get("")
 @page(message_access.SEE)
 def index() -> str:
-    """Shows the list in the address."""
+    """Shows the list that the address selects, with no conversation open."""
     return page_of(None)
 
 
@@ -85,7 +85,7 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
         labels_of_views={name: views.LABELS[name] for name in views.names()},
         saved=_saved(view),
         counts=counts,
-        # If all are on this page, ticking them is enough.
+        # The change of the whole list is offered only if it has several pages: otherwise, ticking all rows is enough.
         whole=view.number(counts) if shown.next_address or shown.first_address else None,
         channels=channels,
         channel_kinds={each.id: words(each.kind) for each in channels},

@@ -24,7 +24,7 @@ from app.web.inbox.form_answers import back, is_script, refused
 blueprint = Blueprint("later_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
 
 ANSWER = "conversations.answer"
-# Must still be in the future when the write is accepted. The scheduler checks every second.
+# The delay of a message that is sent "now": its time must still be in the future when the write is accepted.
 _AT_ONCE = timedelta(seconds=2)
 _DONE = {"change": "It is changed.", "now": "It is being sent.", "delete": "It is deleted, and will not be sent."}
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from app.errors import Conflict
 from app.models.conversations import Conversation, Message
 
-# How many messages on its page the composer names, and how many of the latest messages are compared with them.
+# How many messages the form lists as seen, and how many of the conversation's latest are compared with that list.
 LOOKED_AT = 20
 LONGEST_SEEN = LOOKED_AT * 31
 _PEOPLE = ("member", "api", "provider")
@@ -30,6 +30,6 @@ def check(conversation: Conversation, seen: Collection[str], me: str) -> None:
 
 
 def _is_anothers(message: Message, me: str) -> bool:
-    """Whether another person, not an automation, wrote it to the contact."""
+    """Whether a person other than `me`, and not an automation, wrote the message to the contact."""
     is_sent = message.direction == "out" and message.status != "failed"
     return is_sent and message.author["type"] in _PEOPLE and message.author["id"] != me

@@ -1,4 +1,4 @@
-"""Positions in lists that are ordered by time and identifier, as they are written in addresses."""
+"""Positions in lists that are ordered by time and identifier: how addresses encode them."""
 
 from __future__ import annotations
 

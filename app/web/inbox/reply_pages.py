@@ -13,7 +13,7 @@ from app import bounds
 from app.domain.contacts import contacts
 from app.domain.macros import saved_replies
 from app.errors import Conflict
-from app.lib import ids, json
+from app.lib import graphemes, ids, json
 from app.models.conversations import Conversation
 from app.models.saved_replies import SavedReply
 from app.models.uploads import Upload
@@ -32,13 +32,14 @@ _LONGEST_SEARCH = 100
 @blueprint.get("/saved-replies")
 @page(ANSWER)
 def index(conversation_id: str) -> Response:
-    """Lists saved replies whose shortcut or text matches, as JSON, the best shortcuts first."""
+    """Lists saved replies that match `q`, as JSON. Those whose shortcut begins with `q` come first."""
     Conversation.find(workspace_id(), conversation_id)
     q = request.args.get("q", "").replace("\0", "")[:_LONGEST_SEARCH] or None
     found = SavedReply.newest(workspace_id(), q, None, MOST_FOUND)
     found.sort(key=lambda reply: (not reply.folded.startswith((q or "").casefold()), reply.folded))
     shown = [
-        {"id": each.id, "shortcut": each.shortcut, "text": each.text[:200], "files": len(each.attachments)}
+        {"id": each.id, "shortcut": each.shortcut, "files": len(each.attachments)}
+        | {"text": graphemes.cut(each.text, 200)}
         for each in found[:MOST_SHOWN]
     ]
     return _json({"data": shown, "has_more": len(found) > MOST_SHOWN})

@@ -59,7 +59,7 @@ def rename(saved_view_id: str) -> Response:
 @blueprint.post("/<saved_view_id>/delete")
 @page("conversations.answer")
 def delete(saved_view_id: str) -> Response:
-    """Deletes the view, and redirects to the list. The conversations stay as they are."""
+    """Deletes the view, not its conversations, and redirects to the list."""
     found = SavedView.find(workspace_id(), saved_view_id)
     if not may_change(found):
         flash(_NOT_YOURS, "error")

@@ -79,7 +79,7 @@ def show(selection_id: str) -> str:
 @blueprint.post("/<selection_id>/stop")
 @page("conversations.answer")
 def stop(selection_id: str) -> Answer:
-    """Ends the change where it is, and redirects to its progress. Safe to repeat."""
+    """Stops the change after the finished part, and redirects to its progress. Safe to repeat."""
     selection = Selection.find(workspace_id(), selection_id)
     selections.stop(selection)
     return redirect(views.asked_for().address("selection_pages.show", selection_id=selection.id), 303)

@@ -38,7 +38,7 @@ class Thread:
 
     @property
     def latest(self) -> list[str]:
-        """The identifiers of the latest messages shown."""
+        """The identifiers of the last messages shown, which the form sends back as `seen`."""
         shown = [entry.id for entry in self.entries if entry.message is not None]
         return shown[-newer_replies.LOOKED_AT :]
 

@@ -82,7 +82,7 @@ class View:
 
     @property
     def choice(self) -> Choice:
-        """The same list, for a change of all its conversations."""
+        """The list in the form that a change of all its conversations needs."""
         if self.search:
             return Choice(SEARCH)
         membership = viewer().membership

@@ -28,7 +28,7 @@ NAMES = [f"{{{{ {noun}.{name} }}}}" for noun, names in renderings.NAMES.items() 
 
 @dataclass
 class Given:
-    """The form's fields. `kept`: the files that the saved reply keeps; `contact_id`: of the preview."""
+    """The form's fields. `kept`: the files to keep; `contact_id`: the contact of the preview."""
 
     shortcut: str = ""
     text: str = ""

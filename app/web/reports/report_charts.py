@@ -22,7 +22,7 @@ OF_WEEK = {
     "opened": "Conversations opened",
     "closed": "Conversations closed",
 }
-# How many shades cells have, besides none.
+# How many shades cells have, besides that of 0.
 SHADES = 7
 _LABELS = {"hour": "%a %H:%M", "day": "%d %b", "week": "%d %b", "month": "%b %Y"}
 

@@ -55,7 +55,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A value of the dimension: its identifier or label, its name, and a link to its inbox or None."""
+    """A value of the dimension: its identifier or label, its name, and its figures.
+
+    `link`: the inbox with the value's conversations, or None.
+    """
 
     value: str
     name: str

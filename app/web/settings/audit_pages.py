@@ -53,7 +53,7 @@ def _fetch(values: Mapping[str, Any], after: str | None, limit: int) -> list[Aud
 
 
 def _names(entries: Sequence[AuditEntry]) -> dict[str, str]:
-    """Returns the names of actors. Customers do not see which of the staff acted, but the ticket."""
+    """Returns the names of actors. Customers see the ticket, not which member of staff acted."""
     if viewer().signed.is_support:
         return audit.names_everywhere(entries)
     return audit.names_of(workspace_id(), [each.actor_id for each in entries if each.actor_id])

@@ -58,7 +58,10 @@ def people() -> list[tuple[str, str]]:
 
 
 def outlook_of(channel: Channel) -> dict[str, Any]:
-    """Describes the assignment: `chosen` (None for all), `next` or the `reason`, and the queue."""
+    """Describes the assignment for the template: who is `next`, or the `reason` why nobody is.
+
+    `chosen`: the addresses of the members to choose from; None for all. `load`: the open conversations of `next`.
+    """
     found = outlooks.of(channel)
     if found is None:
         return {"is_balanced": False}

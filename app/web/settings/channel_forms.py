@@ -152,7 +152,7 @@ def offered() -> list[tuple[str, Form]]:
 
 
 def given(form: Form, *parts: str) -> dict[str, str]:
-    """Reads the form's fields that belong to these parts."""
+    """Reads the form's fields whose `belongs_to` is one of the parts."""
     return typed(*(field.name for field in form.fields if field.belongs_to in parts))
 
 
@@ -175,7 +175,7 @@ def _value(field: Field, text: str) -> str | int | list[str]:
 
 
 def errors_of(form: Form, error: Invalid | Conflict) -> dict[str, str]:
-    """Returns the error messages by field; "" for what concerns none."""
+    """Returns the error messages by field. Errors that concern no field are under ""."""
     if isinstance(error, Conflict):
         return {"": error.detail}
     fields = {field.name: field for field in form.fields}

@@ -1,4 +1,4 @@
-"""Settings → Members: who belongs to the workspace, their roles, and their capacities."""
+"""Members: who belongs to the workspace, their roles, and their capacities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifications in lists. If about a conversation, they show the contact and last message."""
+"""Entries of lists of notifications. One about a conversation shows its contact and last message."""
 
 from __future__ import annotations
 

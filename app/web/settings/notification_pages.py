@@ -50,7 +50,7 @@ def show_bell() -> str:
     wanted = {way: notification_kinds.wanted_by(member, way) for way in ("page", "browser")}
     kinds = {*wanted["page"], *wanted["browser"]}
     found = Notification.newest(workspace_id(), member.id, None, MOST_LOOKED_AT, kinds=kinds, since=member.read_until)
-    # Notifications about the workspace are shown only on the page.
+    # A kind that is not in `kinds` is about the workspace. Members cannot turn it off on the page.
     shown = [each for each in found if each.kind not in kinds or each.kind in wanted["page"]][:MOST_SHOWN]
     told = [each for each in found if each.kind in wanted["browser"]][:MOST_SHOWN]
     entries = {each.notification.id: each for each in entries_of({each.id: each for each in shown + told}.values())}

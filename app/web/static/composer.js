@@ -141,7 +141,7 @@ const isSentAnyway = (entry, replies) =>
       return element;
     };
     byId("newer").replaceChildren(
-      made("p", {}, made("bdi", {}, author(latest.author)), " has answered since you began to write: ", made("bdi", {}, (latest.text ?? "a file").slice(0, 200))),
+      made("p", {}, made("bdi", {}, author(latest.author)), " has answered since you began to write: ", made("bdi", {}, cut(latest.text ?? "a file", 200))),
       made("p", { class: "actions" }, button("Send anyway", true), " ", button("Edit", false)));
     byId("newer").hidden = false;
     decide = (isAnyway) => {

@@ -12,6 +12,16 @@ const made = (tag, attributes, ...children) => {
   element.append(...children.filter((each) => each !== null));
   return element;
 };
+// Splits no emoji and no accented letter.
+const cut = (text, most) => {
+  if (text.length <= most) return text;
+  let end = 0;
+  for (const { index, segment } of new Intl.Segmenter().segment(text)) {
+    if (index + segment.length > most) break;
+    end = index + segment.length;
+  }
+  return text.slice(0, end);
+};
 const page = async (address) => {
   const response = await fetch(address, { headers: { Accept: "text/html" } });
   if (!response.ok || response.redirected) throw new Error(`${response.status}`);
@@ -221,7 +231,7 @@ const isByLatest = ["mine", "unassigned", "all"].includes(view.view);
 // The last messages of conversations that the list does not show, as they arrived.
 const MOST_TOLD = 500;
 const told = new Map();
-const gistOf = (message) => (message.direction === "out" ? "↩ " : "") + (message.text ?? "…").slice(0, 140);
+const gistOf = (message) => (message.direction === "out" ? "↩ " : "") + cut(message.text ?? "…", 140);
 // A row, as rows.html renders it.
 const row = (shown, gist, isDraft) => {
   const short = clock(shown.last_message_at ?? shown.created_at);
@@ -235,7 +245,7 @@ const row = (shown, gist, isDraft) => {
     shown.assignee_id ? mark("assignee", people[shown.assignee_id] ?? "a former member") : null,
     shown.snoozed_until ? mark("state warn", "snoozed") : null,
     shown.waiting_since && !shown.snoozed_until ? mark("state busy waits", "waits") : null,
-    ...shown.labels.slice(0, 3).map((label) => made("bdi", { class: "state" }, label.length > 20 ? `${label.slice(0, 17)}...` : label)),
+    ...shown.labels.slice(0, 3).map((label) => made("bdi", { class: "state" }, label.length > 20 ? `${cut(label, 17)}...` : label)),
     shown.labels.length > 3 ? mark("muted", `+${shown.labels.length - 3}`) : null,
   ].filter(Boolean);
   const item = made("li", { class: shown.unread ? "entry unread" : "entry", id: `row-${shown.id}`, "data-contact": name, "data-channel": shown.channel_id },

@@ -89,7 +89,8 @@ const keys = (() => {
     if (run(name, event)) event.preventDefault();
   });
 
-  // Clicks the element that a key stands for. The text field of an opened menu gets the focus; the opener gets it back.
+  // Clicks the element that a key stands for. The text field of an opened menu gets the focus; the opener gets it back,
+  // or the row that it was in, if that was drawn anew meanwhile.
   const openers = new WeakMap();
   const enter = (menu) =>
     (menu.querySelector(`:scope > div :is(${TYPED}):not(select)`) ?? menu.querySelector(`:scope > div :is(${TYPED}, button)`))?.focus();
@@ -98,14 +99,15 @@ const keys = (() => {
     found.click();
     const menu = found.matches("summary") && found.parentElement;
     if (!menu?.open) return;
-    openers.set(menu, opener);
+    openers.set(menu, { opener, row: opener.closest("li[id], tr[id]")?.id });
     enter(menu);
   };
   const close = (menu) => {
     menu.open = false;
-    const opener = openers.get(menu);
+    const { opener, row } = openers.get(menu) ?? {};
     openers.delete(menu);
-    (opener?.isConnected && opener !== document.body ? opener : menu.querySelector("summary")).focus();
+    const back = opener?.isConnected ? opener : row && document.getElementById(row)?.querySelector("a, button");
+    (back && back !== document.body ? back : menu.querySelector("summary")).focus();
   };
   // For menus opened by their summary. Not on phones, where the on-screen keyboard would cover the menu.
   document.addEventListener("toggle", ({ target }) => {

@@ -224,6 +224,31 @@ def test_a_parameter_that_is_empty_or_too_long_is_known_to_be_refused(
     assert (KIND.template_fault(template) is not None) is is_refused
 
 
+@pytest.mark.parametrize("text", ["", " \n", "\u200b"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("currency", "fallback_value"), ("image", "link"), ("coupon_code", "coupon_code"), ("payload", "payload")),
+        ("text", "text"),
+    ],
+)
+def test_no_part_of_a_parameter_may_be_empty(kind: str, name: str, text: str) -> None:
+    parameter = {"type": kind, name: text} if kind == name else {"type": kind, kind: {name: text}}
+    component = {"type": "button", "parameters": [parameter]}
+    template = {"name": "autumn", "components": [{"type": "carousel", "cards": [{"components": [component]}]}]}
+    assert KIND.template_fault(template) == "A parameter of the template is empty."
+
+
+def test_addresses_and_amounts_in_a_template_are_in_one_line() -> None:
+    image = {"type": "image", "image": {"link": "https://shop.example/a.png\n"}}
+    price = {"type": "currency", "currency": {"fallback_value": "5\u00a0\n €", "code": "EUR", "amount_1000": 5000}}
+    template = {"name": "autumn", "language": "de", "components": [{"type": "body", "parameters": [image, price]}]}
+    document = json.loads(KIND.sending(ACCOUNT, outgoing(None, template=template), None).body)
+    image["image"]["link"] = "https://shop.example/a.png"
+    price["currency"]["fallback_value"] = "5 €"
+    assert document["template"]["components"] == [{"type": "body", "parameters": [image, price]}]
+
+
 @pytest.mark.parametrize("components", [None, 7, "a", {"type": "body"}, [7, None]])
 def test_components_that_are_none_are_no_fault(components: object) -> None:
     assert KIND.template_fault({"name": "autumn", "components": components}) is None

@@ -20,6 +20,9 @@ JSON = '{"name": "Müller"}'
         (JSON.encode("utf-8-sig"), "text/html; charset=iso-8859-1"),
         (JSON.encode("latin-1"), 'application/json; charset="ISO-8859-1"'),
         (JSON.encode("latin-1"), "application/json"),
+        (JSON.encode("latin-1"), "application/json; charset=utf-8"),
+        (JSON.encode(), "text/html; charset=iso-8859-1"),
+        (JSON.encode("utf-32"), "application/json"),
         (JSON.encode("utf-16"), "application/json; charset=utf-16"),
         (JSON.encode("utf-16-be"), "application/json; charset=UTF-16BE"),
         (JSON.encode("utf-16-le"), None),
@@ -37,7 +40,8 @@ def test_the_text_of_a_response_is_read_as_it_was_written(body: bytes, content_t
         (b"\x80", "text/plain; charset=latin-1", "€"),
         ("größer".encode() + b"\xff", None, "größer\ufffd"),
         ("größe".encode()[:-1] + b"\xc3", None, "größ\ufffd"),
-        (b"\xff", "text/plain; charset=utf-8", "\ufffd"),
+        ("größer".encode() + b"\xff", "text/plain; charset=utf-8", "größer\ufffd"),
+        ("größe".encode()[:-2], "text/plain; charset=latin-1", "grö\ufffd"),
     ],
 )
 def test_what_cannot_be_decoded_is_replaced(body: bytes, content_type: str | None, text: str) -> None:

@@ -55,6 +55,12 @@ def rendered(template: str) -> str:
         ("{% raw %}{{ contact }}{% endraw %}", "{{ contact }}"),
         ('{"name": {{ contact.first_name | json }}, "tags": {{ contact.tags | json }}}', None),
         ("{{ 'abc👨\u200d👩\u200d👧' | truncate: 8 }}|{{ 'abc👨\u200d👩' | truncate: 4, '' }}", "abc...|abc"),
+        ("{{ '👨\u200d👩\u200d👧e\u0301x' | slice: 0 }}|{{ 'e\u0301🇦🇹' | slice: -1 }}", "👨\u200d👩\u200d👧|🇦🇹"),
+        (
+            "{{ 'Ada' | slice: 1, 2 }}|{{ contact.tags | slice: 1, 2 | join: '-' }}|{{ nothing | slice: 0 }}",
+            "da|vip-a|",
+        ),
+        ("{{ 'a🇦🇹e\u0301' | split: '' | join: '-' }}|{{ 'a,b' | split: ',' | join: '-' }}", "a-🇦🇹-e\u0301|a-b"),
         ("{{ steps.ask }} {{ contact.opted_out }}", '{"text":"Yes"} false'),
         ("{ } }} %}", "{ } }} %}"),
     ],

@@ -7,7 +7,6 @@ import os
 import resource
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain, repeat
 
 import pytest
 
@@ -59,17 +58,22 @@ def test_a_server_that_is_slow_to_connect_delays_nobody_in_our_queue(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first connection is quick, all others are slow, and each is closed after its answer."""
-    monkeypatch.setattr(door, "MOST_QUEUED_SECONDS", 10)  # it takes less than 2 where the processors are free
+    monkeypatch.setattr(door, "MOST_QUEUED_SECONDS", 120)
     number = 700
+    connecting: list[int] = []
+
+    def delay() -> float:
+        connecting.append(len(connecting) + 1 - world.receiver.accepted)
+        return 0.35 if len(connecting) > 1 else 0.14
 
     async def story() -> list[Answer]:
-        delays = chain([0.14], repeat(0.35))
         talk = world.says_and_closes(OK.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
-        async with world.meeting(talk, delay=lambda: next(delays), timeout_seconds=10) as (outbound, port):
+        async with world.meeting(talk, delay=delay, timeout_seconds=120) as (outbound, port):
             return await asyncio.gather(*together(outbound, port, number))
 
     answers = world.runner.run(story())
     assert Counter(answer.error for answer in answers) == {None: number}
+    assert max(connecting) > 10 * pool.OPENING
 
 
 def test_what_waits_too_long_in_our_queue_is_our_fault(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,23 @@ def test_a_duration_has_the_unit_in_which_it_is_read_best(milliseconds: float | 
     assert formats.duration(milliseconds) == text
 
 
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+
+
+@pytest.mark.parametrize(
+    ("text", "in_words", "shown"),
+    [
+        ("a" * 15, True, "a" * 15),
+        ("a" * 16, True, "a" * 7 + "..."),
+        ("aa bb cc dd ee ff", False, "aa bb..."),
+        (f"aaaaa{FAMILY}bbbbbb", True, "aaaaa..."),
+        (f"aa{FAMILY}bbbbbbbbb", True, f"aa{FAMILY}..."),
+    ],
+)
+def test_a_long_text_is_cut_between_signs(text: str, *, in_words: bool, shown: str) -> None:
+    assert formats.truncate(text, 10, in_words) == shown
+
+
 def test_a_count_stops_where_counting_stops() -> None:
     assert formats.capped(10_000) == "10,000"
     assert formats.capped(10_001) == "10,000+"

@@ -19,7 +19,7 @@ def listened_keys(
 ) -> set[str]:
     """Returns the keys that an automation listens to: a kind of event, plus ":" and a tag if named.
 
-    What its steps wait for has keys of its own.
+    The events that its steps wait for have separate keys (`awaited_key`).
     """
     listed = [*definition.get("triggers", []), *exits, *([goal] if goal else [])]
     steps = compile(definition).steps.values() if definition else ()

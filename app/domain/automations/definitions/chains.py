@@ -1,4 +1,4 @@
-"""Chains: automations that start each other by events, and in the end the first one again."""
+"""Chains: finds automations that start each other by events and lead back to the first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEMPLATE = object()
 
 
 class Cause(NamedTuple):
-    """What starts automations: an event of a run or step, or a step that starts an automation.
+    """A reason why automations start: an event of a run or step, or a step that starts one.
 
     `what`: the event's tag, or the automation; None if there is none, or only a run can tell.
     """
@@ -43,7 +43,7 @@ class Chain:
 
 
 def caused(definitions: Iterable[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
-    """Returns what runs of the definitions may start: listeners' keys, prefixes of keys, automations."""
+    """Returns what runs of the definitions may start: listener keys, key prefixes, automation ids."""
     causes = [cause for definition in definitions for cause in _causes(compile(definition))]
     keys = {key for each in causes if each.event for key in (each.event, f"{each.event}:{each.what or ''}")}
     any_tag = {f"{each.event}:" for each in causes if each.event and each.field == "tag" and each.what is None}
@@ -68,11 +68,11 @@ def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[st
 
 
 class _Among:
-    """Programs by automation, and which of them start each other repeatedly."""
+    """The programs of several automations, by the events that start them and the values they set."""
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
         self.programs = programs
-        # By event and tag; None for any tag.
+        # Which automations listen, by event and tag; None for any tag.
         self._listening: dict[tuple[str, str | None], set[str]] = defaultdict(set)
         self._listening_to_any: dict[str, set[str]] = defaultdict(set)
         # The values that steps set, by kind and field.
@@ -81,7 +81,7 @@ class _Among:
             for trigger in program.triggers:
                 if timed_triggers.is_timed(trigger):
                     continue  # time passes in between, so this is no tight chain
-                # A condition may select which automation's run is meant, so this is left out.
+                # The condition may exclude runs of the chain's automations, so such a trigger is left out.
                 if not (trigger["event"] in _OF_RUNS and "if" in trigger):
                     self._listening[trigger["event"], trigger.get("tag")].add(id)
                     self._listening_to_any[trigger["event"]].add(id)
@@ -90,7 +90,7 @@ class _Among:
                     self._values[cause.step.kind, _set_by(cause.step)].add(_value(cause))
 
     def causes(self, automation_id: str) -> list[Cause]:
-        """Returns what may happen in each run of the automation."""
+        """Returns the causes that may occur in each run of the automation, however often it runs."""
         return [each for each in _causes(self.programs[automation_id]) if self._repeats(each)]
 
     def started(self, cause: Cause) -> set[str]:
@@ -102,7 +102,7 @@ class _Among:
         return self._listening[cause.event, None] | self._listening[cause.event, cause.what]
 
     def _repeats(self, cause: Cause) -> bool:
-        """Whether it may happen again: in every run, by a template, or because a step sets another value."""
+        """Whether the cause may recur: in every run, by a template, or because steps set two values."""
         if cause.step is None or cause.event is None:
             return True
         kind, value = cause.step.kind, _value(cause)

@@ -14,7 +14,7 @@ from app.domain.triggers import conditions
 from app.domain.triggers.comparisons import COMPARISONS, text
 from app.lib.nearest_names import nearest
 
-# By the path of an answer, such as `steps.size.value`, and by the text that comparisons see: what each button returns
+# By the path of an answer, such as `steps.size.value`, and by the answer as folded text: the answer that a button gives
 # there, and the button's other name (its identifier or label).
 Answers: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 
@@ -26,7 +26,7 @@ _CHECKED = {
 
 
 def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
-    """Returns the answers that only buttons of the steps give. Leaves out labels with templates."""
+    """Returns the answers at paths that only buttons can set. Leaves out labels with templates."""
     found: dict[str, dict[str, tuple[str, str]]] = {}
     open_names: set[str] = set()
     for step in steps:

@@ -1,4 +1,4 @@
-"""Names: what templates and conditions of a definition can name, and faults of unknown names.
+"""Names: lists the names that templates and conditions can use, and finds unknown names.
 
 Names are paths, such as `contact.first_name`. Where only a run knows the names (custom fields, variables, the body of a
 response), every name is accepted.
@@ -34,7 +34,7 @@ _ENVELOPE = ("id", "kind", "created_at", "workspace_id")
 
 
 def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str]) -> Names:
-    """Returns the names for steps. `results`: the members of each name in `steps`.
+    """Returns the names that steps can use. `results`: the members of each name in `steps`.
 
     `events`: the kinds of events that start the runs.
     """
@@ -45,7 +45,7 @@ def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str
 
 
 def of_events(events: Iterable[str]) -> Names:
-    """Returns the names that a condition knows when an event of one of the kinds happens."""
+    """Returns the names that a condition on an event of one of the kinds can use."""
     return {"contact": CONTACT, "conversation": _CONVERSATION, "trigger": {"event": _event(frozenset(events))}}
 
 

@@ -1,4 +1,4 @@
-"""Loops: automations that would start each other forever, without a wait in between."""
+"""Loops: finds automations that would start each other forever, without a wait in between."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def loop(
 ) -> Fault | None:
     """Returns the fault of the step that leads back to the automation via others; None if none does.
 
-    `definition` is the automation's own, at `pointer`. No definition may have faults. Considers only steps that start
-    automations: chains of triggers depend on what changes, and end at the tenth automation.
+    `definition` is the automation's own, at `pointer`. All definitions must be free of faults. Considers only steps
+    that start automations: chains of triggers depend on what changes, and end at the tenth automation.
     """
 
     # Automations that do not lead back: each is followed once, however many steps start it.

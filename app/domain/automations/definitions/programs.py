@@ -13,7 +13,7 @@ from app.lib import json
 from app.lib.caches import Cache
 from app.models.automations import AutomationVersion
 
-# The number of steps and triggers, in all programs, that a process caches.
+# The most steps and triggers, in all programs together, that a process caches.
 MOST_KEPT = 20_000
 
 
@@ -45,7 +45,7 @@ def program_of(automation_id: str, version: int) -> Program:
 
 
 def compile(definition: Mapping[str, Any]) -> Program:
-    """Compiles a definition without faults."""
+    """Compiles a definition, which must be free of faults."""
     steps: dict[str, Step] = {}
     first = _add(definition["steps"], None, steps)
     talks = any(KINDS[step.kind].talks for step in steps.values()) or b"conversation" in json.dumps(definition["steps"])

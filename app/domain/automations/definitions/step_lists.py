@@ -30,7 +30,7 @@ def faults(steps: Any, at: str, depth: int, check: Check) -> Iterator[Fault]:
 
 
 def id_fault(step: Mapping[str, Any], at: str, pointers: dict[str, str]) -> Fault | None:
-    """Returns the fault of the step's identifier; otherwise None, and adds it to `pointers`."""
+    """Returns the fault of the step's identifier. If it has none, adds it to `pointers`."""
     identifier = step.get("id")
     if not isinstance(identifier, str) or not re.fullmatch(ID, identifier):
         return Fault(f"{at}/id", "Give the step an identifier of 1 to 64 letters, digits, '_' and '-'.")

@@ -75,15 +75,16 @@ def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
 
 
 def names(definition: Mapping[str, Any]) -> Names:
-    """Returns the names for the definition's templates and conditions. It may have faults."""
+    """Returns the names for templates and conditions of the definition, which may have faults."""
     return known_names.of_steps(dict(_results(definition.get("steps", []))), _events(definition.get("triggers")))
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What validation has read of the definition so far.
+    """The state of a validation.
 
-    `names`: what its steps can name; `answers`: what its buttons can return; `work`: what reading its templates costs.
+    `names`: the names that steps can use; `answers`: the answers that buttons can give; `pointers`: of the steps read
+    so far, by identifier; `work`: the cost of reading templates so far.
     """
 
     names: Names
@@ -177,7 +178,7 @@ def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iter
     for each in kind.paths:
         if isinstance(step.get(each), str) and (detail := known_names.fault(step[each].split("."), seen.names)):
             yield Fault(f"{at}/{each}", detail)
-    if not (kind.arms and wrong):  # otherwise the arms may not be arms
+    if not (kind.arms and wrong):  # faulty arms may not have lists of steps
         for _, place, listed in kind.inside(step):
             if listed != []:
                 yield from _list_faults(listed, f"{at}{place}", seen, depth + 1)

@@ -1,4 +1,4 @@
-"""Editors: who has an automation open in the editor now. Kept only in Redis."""
+"""Editors: records who has an automation open in the editor. Kept only in Redis."""
 
 from __future__ import annotations
 

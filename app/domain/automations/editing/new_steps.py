@@ -40,14 +40,14 @@ _BEGINNINGS: Mapping[str, Mapping[str, Any]] = {
 
 
 def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a new step, which may lack what only its author can know. Raises KeyError for no kind."""
+    """Returns a new step, without members that only its author can fill in. Raises KeyError."""
     lists: dict[str, list[Any]] = {name: [] for name in KINDS[kind].lists}
     identifier = fresh(_NAMES.get(kind, kind), taken(definition))
     return {"id": identifier, "kind": kind, **deepcopy(dict(_BEGINNINGS.get(kind, {}))), **lists}
 
 
 def taken(definition: Mapping[str, Any]) -> set[str]:
-    """Returns the names of the definition's steps."""
+    """Returns the identifiers and `save_as` names of the definition's steps."""
     return {name for placed in step_trees.walk(definition) for name in references.names_of(placed.step)}
 
 

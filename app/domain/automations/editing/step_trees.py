@@ -43,7 +43,7 @@ class Placed:
 
 
 def walk(definition: Mapping[str, Any]) -> Iterator[Placed]:
-    """Yields every step, each before those nested in it."""
+    """Yields every step, each before its nested steps."""
     # The unfinished lists, the deepest last. Nested generators would take ten times as long.
     begun = [_walk(definition.get("steps", []), None, "steps", "/steps")]
     while begun:
@@ -60,7 +60,7 @@ def walk(definition: Mapping[str, Any]) -> Iterator[Placed]:
 
 
 def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Placed]:
-    """The steps of one list."""
+    """Yields the steps of one list, without nested ones."""
     after = None
     for index, step in enumerate(steps):
         yield Placed(step, At(owner, name, after), f"{pointer}/{index}")

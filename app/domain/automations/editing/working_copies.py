@@ -1,8 +1,8 @@
 """Working copies: drafts shared by an automation's editors, with undo and redo.
 
-A working copy may be incomplete. Whenever it can run, it becomes the automation's `definition`; otherwise, it is kept
-beside it. If the `definition` changes elsewhere, through the API or by restoring a version, that becomes the copy's
-next state.
+A working copy may be incomplete. Whenever the copy can run, it becomes the automation's `definition`; until then, it is
+kept beside the definition. If the definition changes elsewhere, through the API or by restoring a version, the new
+definition becomes the copy's next state.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from app.models.working_copies import WorkingCopy, WorkingCopyState
 MOST_STATES = 100
 # The limit for all states of an automation. The current state is always kept.
 MOST_STATE_BYTES = 8 * 1024 * 1024
-# Typing in a form within this time is one state.
+# Typing within this time after the last state extends that state.
 TYPING_SECONDS = 120
 CHANGED_ELSEWHERE = "changed the draft over the API, or restored a version"
 _LARGE_BYTES = 4 * 1024
-# By the fingerprint of a definition: every form of the editor is opened beside what is wrong in all of it.
+# By the fingerprint of a definition. Cached, because each form of the editor shows the faults of the whole definition.
 _FAULTS: Cache[str, list[Fault]] = Cache(10_000)
 Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -49,7 +49,7 @@ class Copy:
 
     @property
     def faults(self) -> list[Fault]:
-        """The faults that keep it from running, with pointers into the definition. Raises Overloaded."""
+        """The faults that keep the copy from running, with pointers. Raises Overloaded."""
         key = step_trees.print_of(self.definition)
         if (kept := _FAULTS.get(key)) is not None:
             return kept
@@ -124,7 +124,7 @@ def last_change(automation: Automation, step_id: str) -> WorkingCopyState | None
 
 
 def step_with(automation: Automation, step_id: str, its_print: str) -> Mapping[str, Any] | None:
-    """Returns the step's own members when it had this fingerprint; None if no longer known."""
+    """Returns the step, without nested ones, as it had this fingerprint; None if no state has it."""
     for state in _states(automation.id).order_by(WorkingCopyState.number.desc()):
         for placed in step_trees.walk(state.definition):
             if placed.step["id"] == step_id:

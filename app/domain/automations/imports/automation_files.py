@@ -1,4 +1,4 @@
-"""Files of automations: our own format, from one workspace to another."""
+"""Files of automations in our own format, which carry them to other workspaces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 5  # how many faults a sentence lists
 
 
 def file_of(automation: Automation, names: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the automation's draft as a file. `names`: the names of identifiers in it."""
+    """Returns the automation's draft as a file. `names`: the names of resources, by identifier."""
     return {
         "bellhop": "automation",
         "format": FORMAT,
@@ -33,7 +33,7 @@ def file_of(automation: Automation, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_file(document: Mapping[str, Any]) -> bool:
-    """Whether this looks like one of our files, or like the API body of an automation."""
+    """Whether `document` looks like one of our files, or like the API body of an automation."""
     return document.get("bellhop") == "automation" or "definition" in document
 
 
@@ -61,7 +61,7 @@ def read(document: Mapping[str, Any]) -> Imported:
 
 
 def names_in(document: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the names of identifiers in the file."""
+    """Returns the names of the resources that the file mentions, by identifier."""
     return {key: text(name)[:200] for key, name in mapping(document.get("names")).items() if isinstance(name, str)}
 
 

@@ -12,7 +12,10 @@ from app.lib.addresses import LONGEST_ADDRESS, check_address
 
 
 def buttons_of(labels: Sequence[str], lose: Callable[[str], None]) -> list[dict[str, str]]:
-    """Returns buttons with these labels. Identifiers are the untruncated labels, where possible."""
+    """Returns buttons with these labels. Identifiers are the untruncated labels, where possible.
+
+    Calls `lose` with a sentence for each label that is cut or left out.
+    """
     made: list[dict[str, str]] = []
     seen: set[str] = set()
     for number, label in enumerate(labels, 1):
@@ -37,7 +40,10 @@ def buttons_of(labels: Sequence[str], lose: Callable[[str], None]) -> list[dict[
 
 
 def files_of(addresses: Sequence[str], lose: Callable[[str], None]) -> list[dict[str, str]]:
-    """Returns files to fetch from these addresses, which are templates."""
+    """Returns files to fetch from these addresses, which are templates.
+
+    Calls `lose` with a sentence for each file that is left out.
+    """
     made: list[dict[str, str]] = []
     for address in addresses:
         refusal = None if "{" in address else check_address(address, settings().webhook_allowed_networks)

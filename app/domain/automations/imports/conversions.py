@@ -29,10 +29,10 @@ def convert(
     triggers: Sequence[Mapping[str, Any]] = (),
     kept: Iterable[str] = (),
 ) -> Imported:
-    """Converts the graph to an automation. `parts`: where each part of the source is.
+    """Converts the graph to an automation. `parts`: where each part of the source is, in words.
 
-    `kept`: parts that are kept elsewhere. Every part is kept or noted in the ledger, including those that nothing leads
-    to. Raises Unreadable.
+    `kept`: parts that are accounted for outside the graph. Every part is kept or noted as lost in the ledger, even if
+    nothing leads to the part. Raises Unreadable.
     """
     nesting = nest(graph, names, ledger)
     definition = {"triggers": list(triggers), "steps": nesting.steps}
@@ -70,15 +70,15 @@ def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger
 
 
 def _faults(definition: Mapping[str, Any], work: Work) -> list[Fault]:
-    # Checked again after every removal: each step may name the one before it, so that every removal makes one more
-    # fault.
+    # Counted as work, because every removal needs another check: if each step names the step before it, removing one
+    # makes the next one faulty.
     written = json.dumps(definition)
     work.spend(len(written) + _CHECKED * written.count(b'"kind"'))
     return definitions.faults(definition)
 
 
 def _outermost(faults: Sequence[Fault]) -> list[Fault]:
-    """Returns the first fault of each step, later steps first, so that pointers stay valid."""
+    """Returns a fault of each outermost faulty step, later steps first, so that pointers stay valid."""
     by_owner: dict[tuple[Any, ...], Fault] = {}
     for fault in faults:
         by_owner.setdefault(_owner(fault.pointer), fault)

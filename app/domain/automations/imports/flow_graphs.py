@@ -17,7 +17,7 @@ SOURCE = "_source"
 class Way:
     """A connection from an element. `source`: its identifier in the source; `to`: an element or None.
 
-    `condition`: None for the connection taken if no other condition holds. `steps`: taken first on the way.
+    `condition`: None for the connection taken if no other condition holds. `steps`: taken before the next element.
     """
 
     to: str | None
@@ -35,7 +35,7 @@ class Element:
 
     `shape`: `go`: at most one connection; `cases`: the first connection whose condition holds, the last has none;
     `split`; `otherwise`: the first connection is the last step's `otherwise`, the second continues. `sources`: the
-    source parts that it stands for. `is_exclusive`: at most one condition can hold.
+    source parts that the element stands for. `is_exclusive`: at most one condition can hold.
     """
 
     key: str
@@ -73,7 +73,7 @@ class Graph:
                     way.to = None
         self.order: list[str] = []  # reverse postorder: each element before those that it leads to, except backwards
         self.place: dict[str, int] = {}
-        self.jumps: set[tuple[str, str]] = set()  # backwards, but not to the head of a loop
+        self.jumps: set[tuple[str, str]] = set()  # backward connections, except to the head of a loop
         self.back: set[tuple[str, str]] = set()
         self.loops: dict[str, Loop] = {}
         self._forward: dict[str, list[str]] = {}
@@ -82,7 +82,7 @@ class Graph:
             self._find_loops(self.first)
 
     def forward(self, key: str) -> list[str]:
-        """Returns the elements that one leads to, without going back."""
+        """Returns the elements that `key` leads to, without backward connections."""
         if key not in self._forward:
             found = dict.fromkeys(way.to for way in self.elements[key].ways if way.to is not None)
             self._forward[key] = [to for to in found if (key, to) not in self.back and (key, to) not in self.jumps]

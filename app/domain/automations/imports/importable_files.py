@@ -20,7 +20,7 @@ KINDS: Mapping[str, str] = {
 class File:
     """A file that can be imported.
 
-    `flows`: the names of its flows; `names`: names of identifiers in it.
+    `flows`: the names of its flows. `names`: the names of the resources that it mentions, by identifier.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class File:
 
 
 def recognize(raw: bytes | str) -> File:
-    """Recognizes the file. Raises Unreadable if it is of no known kind."""
+    """Recognizes the kind of the file. Raises Unreadable if the kind is not known."""
     document = sources.load(raw)
     if typebot_flows.is_export(document):
         return File(typebot_flows.KIND, document)

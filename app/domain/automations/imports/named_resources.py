@@ -33,7 +33,7 @@ class Named:
 
 
 def named(imported: Imported) -> list[Named]:
-    """Returns the resources that it names, in order of occurrence."""
+    """Returns the resources that the automation names, in order of occurrence."""
     times: dict[tuple[str, str], int] = {}
     for holder, field in _places(imported):
         key = (holder[field], SORTS[field])
@@ -42,9 +42,10 @@ def named(imported: Imported) -> list[Named]:
 
 
 def replaced(imported: Imported, chosen: Mapping[str, str], name_of: Callable[[str], str]) -> Imported:
-    """Replaces named resources with the chosen ones; removes steps whose resource has no replacement.
+    """Replaces the named resources with the `chosen` ones, and adds what is lost to `lost`.
 
-    `name_of`: returns the former name of an identifier. What is removed is added to `lost`.
+    Without a choice, a step loses its assignee or channel; a step or trigger that names another resource is removed.
+    `name_of`: returns the former name of an identifier. Raises Unreadable.
     """
     made = replace(imported, definition=copy.deepcopy(imported.definition))
     lost = [*imported.lost]

@@ -1,4 +1,4 @@
-"""Nestings: converts a graph's elements to steps within steps, as our definitions have them.
+"""Nestings: converts a graph's elements to nested steps, the form of our definitions.
 
 Branches that join again continue below the step that splits them. A loop becomes a `repeat`, which a variable ends.
 """
@@ -17,8 +17,8 @@ from app.domain.automations.imports.sources import Ledger, NameTable, Unreadable
 from app.domain.automations.steps.repeat import MOST_ROUNDS
 
 _AGAIN = "again"
-_TRIED = 8  # how many places to try as a join of branches
-_NESTED = 4  # conditions nested in the `else` of each other
+_TRIED = 8  # the most elements to try as a join of branches
+_NESTED = 4  # the most conditions nested in the `else` of each other
 _TOO_DEEP = f"What follows is nested more than {DEEPEST} levels deep."
 _LOOK = 10  # cost of visiting an element again, and of each connection from it
 _CHARACTERS = 20  # characters of text that are searched at the cost of one element
@@ -27,7 +27,7 @@ _NAMED = re.compile(r"\bsteps\.([A-Za-z0-9_]+)")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where steps are placed. `falls`: the element after the last of them; None for the end.
+    """Where steps are placed. `falls`: the element after the last of these steps; None for the end.
 
     `exits`: the elements after the loop, by the value of the loop's variable.
     """
@@ -41,7 +41,10 @@ class _Place:
 
 @dataclass(slots=True)
 class Nesting:
-    """The steps of a graph. `sources`: by the step's identifier; `kept`: other source parts followed."""
+    """The steps of a graph. `kept`: the source parts of all elements and connections followed.
+
+    `sources`: the source parts of each step, and where these are, by the step's identifier.
+    """
 
     steps: list[Step] = field(default_factory=list)
     sources: dict[str, tuple[Sequence[str], str]] = field(default_factory=dict)
@@ -49,7 +52,7 @@ class Nesting:
 
 
 def nest(graph: Graph, names: NameTable, ledger: Ledger) -> Nesting:
-    """Converts the graph to nested steps. Notes elements without a place in the ledger.
+    """Converts the graph to nested steps. Notes in the ledger what cannot be nested.
 
     Raises Unreadable above MOST_STEPS, and if it takes more work than COMPUTING_PER_IMPORT.
     """
@@ -60,7 +63,7 @@ def nest(graph: Graph, names: NameTable, ledger: Ledger) -> Nesting:
 
 
 class _Making:
-    """A nesting being made."""
+    """Converts one graph. Keeps the nesting so far, and the identifiers that its steps were given."""
 
     def __init__(self, graph: Graph, names: NameTable, ledger: Ledger) -> None:
         self.nesting = Nesting()
@@ -70,7 +73,7 @@ class _Making:
         self._reached: dict[tuple[str | None, str | None], set[str]] = {}
 
     def sequence(self, to: str | None, place: _Place, *, is_head: bool = False) -> list[Step]:
-        """Returns the steps from an element on, up to the end or to the steps after the place."""
+        """Returns the steps from the element `to` on, until the end or the `falls` of the place."""
         steps: list[Step] = []
         while True:
             self._graph.work.spend(_LOOK)
@@ -173,7 +176,7 @@ class _Making:
         return steps
 
     def _arm(self, way: Way, place: _Place, levels: int, element: Element) -> list[Step]:
-        """Returns the steps of a connection nested `levels` deeper; below DEEPEST none, which is noted."""
+        """Returns the steps of a connection, `levels` deeper. Below DEEPEST, notes the loss; returns []."""
         level = place.level + levels
         if level > DEEPEST:
             self._ledger.lose(way.source or element.key, way.where or element.where, _TOO_DEEP)
@@ -181,7 +184,7 @@ class _Making:
         return [*self._fresh(way.steps, element), *self.sequence(way.to, replace(place, level=level))]
 
     def _followed(self, element: Element, way: Way) -> Way:
-        """Returns the connection; cuts off its end if that is a jump, for which there is no step."""
+        """Returns the connection. A jump, for which there is no step, leads nowhere instead."""
         if way.source is not None:
             self.nesting.kept.add(way.source)
         if way.to is None or (element.key, way.to) not in self._graph.jumps:
@@ -208,7 +211,7 @@ class _Making:
         return None
 
     def _is_clean(self, ways: Iterable[Way], joint: str | None, place: _Place) -> bool:
-        """Whether the rest may follow after the branches: each leads to the join, or to an end."""
+        """Whether steps may follow below the branches: each leads to `joint`, or to an end."""
         begins = list(dict.fromkeys(way.to for way in ways if way.to is not None))
         region = set[str]()
         for to in begins:

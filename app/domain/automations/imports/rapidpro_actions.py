@@ -43,7 +43,7 @@ class Reading:
 
 
 def steps_of(action: Action, reading: Reading) -> list[Step]:
-    """Converts an action to steps. Without an equivalent, notes that and returns none."""
+    """Converts an action to steps. If there is no equivalent, notes the loss and returns []."""
     kind = text(action.get("type"))
     if kind in _STEPS:
         return _STEPS[kind](action, reading)

@@ -45,9 +45,9 @@ _DEFAULT = re.compile(r"default\((?P<inner>[a-z_.0-9A-Z]+), *(?:\"[^\"]*\"|[0-9.
 
 
 def path_of(expression: str, reply: str | None = None) -> str | None:
-    """Returns the path of a router's expression; None if there is none.
+    """Returns the path that a router's expression becomes; None if it has no equivalent.
 
-    `reply`: the step that waited for the reply in question, if any.
+    `reply`: the step that waits for a reply before the router; None if none does.
     """
     found = expression.strip()
     if found.startswith("@(") and found.endswith(")"):
@@ -92,7 +92,7 @@ def _path(name: str, reply: str | None) -> str | None:
 
 
 def _variable(top: str, rest: str) -> str | None:
-    """Returns the path of a run's value: results, locals and the last response."""
+    """Returns the path of a result, a local or the last response; None for any other value."""
     first, _, last = rest.partition(".")
     if top == "results" and first:
         endings: Mapping[str, str] = {"": "", "value": "", "input": "", "category": "_category"}
@@ -109,7 +109,7 @@ def _variable(top: str, rest: str) -> str | None:
 
 
 def result_name(name: str) -> str:
-    """Returns the variable that holds a result."""
+    """Returns the name of the variable that holds the result `name`."""
     made = name_of(name, "result")
     return made if made[0].isalpha() else f"r_{made}"
 
@@ -126,7 +126,7 @@ def _template(name: str) -> str | None:
 
 
 def _code(code: str) -> str | None:
-    """Converts an expression in brackets to a template: a name, or one function of a name."""
+    """Converts an expression in parentheses: a name, or one function of a name. None for any other."""
     code = code.strip()
     if _PLAIN.fullmatch(code):
         return _template(code)

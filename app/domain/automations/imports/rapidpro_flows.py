@@ -33,7 +33,7 @@ _INPUT = re.compile(rb'(?<![A-Za-z0-9_."])input\b(?!["_])')
 
 
 def is_export(document: Mapping[str, Any]) -> bool:
-    """Whether this looks like an export of RapidPro."""
+    """Whether `document` looks like an export of RapidPro."""
     return isinstance(document.get("flows"), list)
 
 
@@ -58,7 +58,7 @@ def _flows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 class _Flow:
-    """A flow being read. `parts`: where each node, action, exit and other part is."""
+    """Reads one flow. `parts`: where each node, action, exit and other part is, in words."""
 
     def __init__(self, document: Mapping[str, Any], flow: Mapping[str, Any]) -> None:
         self._document, self._flow = document, flow
@@ -127,7 +127,7 @@ class _Flow:
         self._reading.source, self._reading.where = source, where
 
     def _route(self, element: Element, router: Mapping[str, Any], exits: Mapping[str, Way]) -> None:
-        """Adds the router's work as further elements after the element."""
+        """Adds an element for the router after `element`, which waits for the reply if one is needed."""
         key, where = element.key, element.where
         self._at(key, f"{where}, router")
         categories = {}
@@ -221,7 +221,7 @@ class _Flow:
         yield from self._taken
 
     def _around(self) -> None:
-        """Converts the parts of the export around this flow: keywords start it, others are noted."""
+        """Converts the flow's keyword triggers. Notes other triggers, campaigns, translations as lost."""
         flow, self._taken = text(self._flow.get("uuid")), list[str]()
         for language in mapping(self._flow.get("localization")):
             self._ledger.lose(f"localization/{language}", "The flow", f"Its texts in '{language[:20]}' are left out.")

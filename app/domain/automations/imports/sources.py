@@ -14,7 +14,7 @@ from app.lib.templates import Budget, Overspent
 
 MOST_BYTES = 1_000_000
 MOST_PARTS = 1_500  # nodes, blocks and actions in a file; they become at most 500 steps
-MOST_WAYS = 5_000  # connections between them
+MOST_WAYS = 5_000  # entries of any list in a file, such as connections
 LONGEST_TEXT = 10_000  # the most characters of a text that are kept
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
@@ -70,17 +70,17 @@ class Imported:
 
 @dataclass(slots=True)
 class Ledger:
-    """What is noted while a source is read."""
+    """Collects the parts of a source that are lost, while the source is read."""
 
     lost: dict[Lost, None] = field(default_factory=dict)
 
     def lose(self, source: str, where: str, why: str) -> None:
-        """Notes, once, that something has no equivalent."""
+        """Notes that a part has no equivalent. The same note is kept only once."""
         self.lost[Lost(source, where[:200], why[:300])] = None
 
 
 def load(raw: bytes | str) -> Mapping[str, Any]:
-    """Parses a JSON file as an object. Raises Unreadable."""
+    """Parses a file of at most MOST_BYTES that holds a JSON object. Raises Unreadable."""
     size = len(raw) if isinstance(raw, bytes) else len(raw.encode(errors="surrogatepass"))
     if size > MOST_BYTES:
         raise Unreadable(f"The file is larger than {MOST_BYTES // 1_000_000} MB.")
@@ -138,7 +138,7 @@ def name_of(label: str, otherwise: str = "value") -> str:
 
 
 class NameTable:
-    """Names by key, all of them different."""
+    """Maps keys to names, no two of which are the same."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

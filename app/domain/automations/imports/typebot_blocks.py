@@ -44,7 +44,7 @@ class Reading:
 
 
 def steps_of(block: Block, reading: Reading) -> list[Step]:
-    """Converts a block to steps. Without an equivalent, notes that and returns none."""
+    """Converts a block to steps. If there is no equivalent, notes the loss and returns []."""
     kind = text(block.get("type"))
     if kind in _STEPS:
         return _STEPS[kind](block, reading)

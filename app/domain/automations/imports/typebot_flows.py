@@ -26,7 +26,7 @@ _START = "start"
 
 
 def is_export(document: Mapping[str, Any]) -> bool:
-    """Whether this looks like an export of Typebot."""
+    """Whether `document` looks like an export of Typebot."""
     return isinstance(document.get("groups"), list) and isinstance(document.get("edges"), list)
 
 
@@ -36,7 +36,7 @@ def read(document: Mapping[str, Any]) -> Imported:
 
 
 class _Bot:
-    """A typebot being read. `parts`: where each block, item, event and edge is."""
+    """Reads one typebot. `parts`: where each block, item, event and edge is, in words."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -103,7 +103,7 @@ class _Bot:
         return Way(self._targets[key], key, self.parts[key]) if key in self._targets else None
 
     def _start(self) -> str | None:
-        """Returns the first block. Notes events other than the start."""
+        """Returns the first block; None if there is none. Notes events other than the start as lost."""
         first: str | None = None
         for event in listed(self._document.get("events"), "'events'"):
             key, kind = text(event.get("id")), text(event.get("type"))

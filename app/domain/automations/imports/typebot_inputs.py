@@ -28,7 +28,7 @@ _UNCHECKED = {"url input": "an address", "time input": "a time of day"}
 
 
 def is_input(block: Block) -> bool:
-    """Whether the block asks something that a step can ask."""
+    """Whether the block is an input that has an equivalent step."""
     return text(block.get("type")) in FORMATS
 
 
@@ -116,7 +116,7 @@ def _lead(chosen: Element, step: Step, labels: Mapping[str, str], ways: Mapping[
             way.condition = {"field": f"{at}.button_id", "is": "equals", "value": known}
         chosen.ways.append(way)
     if is_choice and len(chosen.ways) == len(step["buttons"]):
-        chosen.ways[-1].condition = None  # one of them is always pressed
+        chosen.ways[-1].condition = None  # one of the buttons is always pressed
     else:
         chosen.ways.append(last)
 

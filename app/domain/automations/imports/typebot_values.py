@@ -29,7 +29,7 @@ _OPERATORS = {
 
 
 class Variables:
-    """A typebot's variables, by identifier and label, as variables of runs."""
+    """Maps a typebot's variables, by identifier or label, to the names of run variables."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._names = NameTable()

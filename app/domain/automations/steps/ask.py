@@ -20,7 +20,10 @@ CHOICE = "choice"
 
 
 def begin(moment: Moment) -> Outcome:
-    """Asks, unless the message has to wait or is skipped. Then waits for the reply."""
+    """Sends the question, and waits for the reply.
+
+    If the message must wait first, returns that wait. If it is skipped or has expired, continues with `otherwise`.
+    """
     sent = send_message.begin(moment)
     if not isinstance(sent, Done):
         return sent
@@ -83,7 +86,7 @@ def _wait(moment: Moment, sent: Done, attempts: int) -> Wait:
     if not moment.is_simulated:
         moment.run.conversation_id = sent.run_fields["conversation_id"]
         conversation = conversations.of_run(moment.unit, moment.run)
-        assert conversation is not None  # the message was just sent in it
+        assert conversation is not None  # the question was just sent in this conversation
         replies.expect(moment.unit, conversation, moment.run)
     return Wait("reply", text, until, input=sent.input, run_fields=run_fields)
 
@@ -118,9 +121,9 @@ def _read(moment: Moment, answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(offered: Sequence[Mapping[str, str]], pressed: str | None, text: str) -> Mapping[str, str]:
-    """Returns the button that was pressed, or whose label, identifier or number the text is.
+    """Returns the button that was pressed, or that the text names.
 
-    Raises ValueError if there is no such button.
+    The text may be the button's label, identifier, number or emoji. Raises ValueError if there is no such button.
     """
     by_id = {each["id"]: each for each in offered}
     if pressed in by_id:
@@ -138,7 +141,7 @@ def _text(reply: str, _: str | None) -> str:
     return reply
 
 
-# Read a reply, stripped of spaces, in the contact's language. Raise ValueError if it is not of the format.
+# Functions that read a reply, stripped of spaces, in the contact's language. They raise ValueError for another format.
 READERS: Mapping[str, Callable[[str, str | None], Any]] = {
     "text": _text,
     "number": typed_answers.number,

@@ -66,7 +66,7 @@ class Moment:
 
     def __init__(self, unit: Unit, run: Run, *, is_simulated: bool = False) -> None:
         self.unit = unit
-        self.run = run.altered()  # modified by the steps; its status is modified last
+        self.run = run.altered()  # a copy, which the steps modify; the status changes last
         self.is_simulated = is_simulated
         self.step: Step
         self.answer: Mapping[str, Any] | None = None
@@ -123,7 +123,7 @@ class Moment:
         return Change(self.run.workspace_id, payload, resource_id, "runs", None, cause, self.unit)
 
     def _workspace(self, template: str) -> Mapping[str, Any]:
-        """Returns what a template can name of the workspace. Queries it only if the template may need it."""
+        """Returns the workspace's values for a template; {} without a query if it cannot need them."""
         if not _OF_WORKSPACE.search(template):
             return {}
         workspace_id = self.run.workspace_id
@@ -170,7 +170,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The run is completed. `result` is for the run that started it and waits for it."""
+    """The run is completed. `result`: for the run that started this one and waits for it."""
 
     text: str
     result: Any = None

@@ -26,13 +26,13 @@ FIELD: Mapping[str, Any] = {
         },
     },
     "description": f"Answers to pick from, each with an `id` and a `label` of {MOST_LABEL} characters; a longer one"
-    " that a template makes is cut.",
+    " that a template makes is cut, and numbered if another would be the same.",
 }
 _GAP = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 
 
 def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
-    """Yields faults of repeated identifiers, and of labels that are known before a run."""
+    """Yields faults of repeated buttons, and of labels without templates that are empty or too long."""
     for index, button in enumerate(given):
         label = button["label"]
         if "{" not in label and not 0 < len(_in_a_line(label)) <= MOST_LABEL:
@@ -44,18 +44,34 @@ def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
 def rendered(moment: Moment) -> list[dict[str, str]]:
     """Returns the step's buttons with one-line labels, cut to MOST_LABEL. Raises StepFailed."""
     given = moment.step.fields.get("buttons", ())
-    made = [{"id": each["id"], "label": _cut(_in_a_line(moment.render(each["label"])))} for each in given]
+    made = [{"id": each["id"], "label": _in_a_line(moment.render(each["label"]))} for each in given]
     for each in made:
         if not each["label"]:
             raise StepFailed("template", f"The label of the button '{each['id']}' is empty.")
     for fault in buttons.repeated(made):
-        raise StepFailed("template", f"Two buttons have the label '{made[int(fault.pointer.split('/')[1])]['label']}'.")
-    return made
+        label = _cut(made[int(fault.pointer.split("/")[1])]["label"])
+        raise StepFailed("template", f"Two buttons have the label '{label}'.")
+    labels = _all_cut([each["label"] for each in made])
+    return [each | {"label": label} for each, label in zip(made, labels, strict=True)]
 
 
 def _in_a_line(text: str) -> str:
     return _GAP.sub(" ", text).strip()
 
 
-def _cut(label: str) -> str:
-    return label if len(label) <= MOST_LABEL else f"{graphemes.cut(label, MOST_LABEL - 1).rstrip()}…"
+def _all_cut(labels: Sequence[str]) -> list[str]:
+    """Cuts long labels to MOST_LABEL, and numbers those that would become equal."""
+    taken = {buttons.folded(label) for label in labels if len(label) <= MOST_LABEL}
+    made = []
+    for label in labels:
+        cut, number = _cut(label), 1
+        while len(label) > MOST_LABEL and buttons.folded(cut) in taken:
+            number += 1
+            cut = _cut(label, f" {number}")
+        taken.add(buttons.folded(cut))
+        made.append(cut)
+    return made
+
+
+def _cut(label: str, mark: str = "") -> str:
+    return label if len(label) <= MOST_LABEL else f"{graphemes.cut(label, MOST_LABEL - 1 - len(mark)).rstrip()}…{mark}"

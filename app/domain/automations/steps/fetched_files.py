@@ -58,7 +58,7 @@ def rendered(moment: Moment) -> list[str]:
 def awaited(moment: Moment, conversation: Conversation) -> Wait | None:
     """Requests the step's files on the first call.
 
-    Returns the wait for them; None once all are here, or if it has none. Raises StepFailed and Busy.
+    Returns the wait for them; None once all are here, or if the step has none. Raises StepFailed and Busy.
     """
     if "attachments" not in moment.step.fields:
         return None

@@ -9,7 +9,7 @@ from app.config import settings
 from app.domain.automations.steps.base import NAME as STEP_NAME
 from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait, saved
 from app.errors import Fault, pointer_to
-from app.lib import json, templates
+from app.lib import foreign_json, json, templates
 from app.lib.addresses import LONGEST_ADDRESS, check_address
 from app.lib.templates import TooLong
 from app.outbound.wire_format import NAME, RESERVED, VALUE
@@ -97,7 +97,7 @@ def _rendered_body(moment: Moment, headers: dict[str, str]) -> str:
 def _check(request: Mapping[str, Any]) -> None:
     """Raises _Unsendable for a request that cannot or must not be sent.
 
-    A host name may still resolve to a private address.
+    Does not resolve the host name, which may still lead to a private address.
     """
     if refusal := check_address(request["address"], settings().webhook_allowed_networks):
         raise _Unsendable("private_address", refusal)
@@ -124,18 +124,9 @@ def _saved(moment: Moment, status: int | None, body: Any, error: Mapping[str, An
 def _read(text: str) -> Any:
     """Parses the text as JSON; returns the text itself if it is not."""
     try:
-        return _without_nul(json.loads(text))
+        return foreign_json.loads(text)
     except ValueError:
         return text
-
-
-def _without_nul(value: Any) -> Any:
-    """Removes NULs, which JSON can escape but PostgreSQL cannot store."""
-    if isinstance(value, str):
-        return value.replace("\0", "")
-    if isinstance(value, dict):
-        return {name.replace("\0", ""): _without_nul(inner) for name, inner in value.items()}
-    return [_without_nul(inner) for inner in value] if isinstance(value, list) else value
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
@@ -158,8 +149,9 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 KIND = Kind(
     description=(
         "Sends a request to another server and waits for the response: three attempts of at most 30 seconds, all with"
-        " the same `Idempotency-Key`. `steps.<id>` then has `status`, `body` (parsed if it is JSON) and `error`, null"
-        " or `code` and `detail`; the run continues in either case. At most 64 KiB of a response are kept."
+        " the same `Idempotency-Key`, and not before the time that a 429 or 503 names in `Retry-After` (up to an hour)."
+        " `steps.<id>` then has `status`, `body` (parsed if it is JSON) and `error`, null or `code` and `detail`; the"
+        " run continues in either case. At most 64 KiB of a response are kept."
     ),
     fields={
         "method": {"type": "string", "enum": list(METHODS)},

@@ -1,4 +1,4 @@
-"""`send_message`: queues a message in the run's conversation, and opens one if necessary."""
+"""`send_message`: queues a message in the run's conversation; opens a conversation if necessary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.lib.json import timestamp
 from app.lib.templates import TooLong
 from app.models.conversations import Conversation
 
-# Matches the tags of a template. Their length is known only in a run.
+# Matches the tags of a template. The length of their output is known only in a run.
 _TAG = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
 
@@ -25,7 +25,8 @@ _NOWHERE = "The contact has not written yet, and no connected channel can reach 
 def begin(moment: Moment) -> Outcome:
     """Queues the message.
 
-    Raises StepFailed if the contact has opted out. Waits for a member who is writing, or until quiet hours end.
+    Waits first while a member's message holds the run, during quiet hours, and for the step's files. Raises StepFailed
+    if the contact has opted out or no channel reaches the contact.
     """
     if moment.contact.opted_out:
         raise StepFailed("opted_out", "The contact has opted out of messages.")
@@ -78,7 +79,7 @@ def send(
             expires_at=expires_at,
         )
     except Invalid as error:
-        # This channel's limit is lower than others'.
+        # The text passed the general limits, but this channel has lower ones.
         raise StepFailed("template", error.faults[0].detail) from error
     return Done(
         "The message was queued.",
@@ -97,7 +98,7 @@ def rehearsed(moment: Moment, template: str) -> dict[str, Any]:
 
 
 def held(moment: Moment, conversation: Conversation) -> Wait | None:
-    """Returns the wait for a member who has written in the conversation; None if there is none."""
+    """Returns the wait for a member who has written in the conversation; None if no wait is needed."""
     if conversation.held_at is None or moment.run.is_released:
         return None
     text = "A member has written in the conversation. The run goes on when it is closed or the run is resumed."

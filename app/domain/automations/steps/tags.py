@@ -13,7 +13,7 @@ from app.lib import normalization
 
 
 def add(moment: Moment) -> Outcome:
-    """Adds the tag. Raises StepFailed."""
+    """Adds the tag. Raises StepFailed if it is invalid, or the contact is gone."""
     tag, contact = templated_values.read(moment, "tag", normalization.tag), moment.contact
     if tag in contact.tags:
         return Done(f"The contact had the tag '{tag}' already.", {"tag": tag})
@@ -22,7 +22,7 @@ def add(moment: Moment) -> Outcome:
 
 
 def remove(moment: Moment) -> Outcome:
-    """Removes the tag. Raises StepFailed."""
+    """Removes the tag. Raises StepFailed if it is invalid, or the contact is gone."""
     tag, contact = templated_values.read(moment, "tag", normalization.tag), moment.contact
     if tag not in contact.tags:
         return Done(f"The contact did not have the tag '{tag}'.", {"tag": tag})

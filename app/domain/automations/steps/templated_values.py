@@ -25,7 +25,7 @@ def kept(moment: Moment, value: Any, most_bytes: int, too_long: str) -> Any:
 
 
 def read(moment: Moment, name: str, reader: Callable[[str], T]) -> T:
-    """Renders the field and passes the text to `reader`. Raises StepFailed if that raises ValueError."""
+    """Renders the field, and returns what `reader` makes of it. Raises StepFailed if it is invalid."""
     try:
         return reader(moment.render(moment.step.fields[name]))
     except ValueError as error:
@@ -33,7 +33,7 @@ def read(moment: Moment, name: str, reader: Callable[[str], T]) -> T:
 
 
 def check(name: str, reader: Callable[[str], object], step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields what `reader` finds wrong with the field, if it is not a template."""
+    """Yields the fault that `reader` finds in the field, if the field is not a template."""
     text = step.get(name)
     if isinstance(text, str) and "{" not in text:
         try:

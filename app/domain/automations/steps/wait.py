@@ -1,4 +1,4 @@
-"""`wait`: waits for some time."""
+"""`wait`: waits for a number of seconds, or until a time."""
 
 from __future__ import annotations
 

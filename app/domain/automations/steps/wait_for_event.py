@@ -13,7 +13,10 @@ from app.lib.json import timestamp
 
 
 def begin(moment: Moment) -> Outcome:
-    """Takes an event that happened after the previous step, or waits for one."""
+    """Waits for the event.
+
+    As the first step of a run, continues at once if the event has happened since the run was triggered or started.
+    """
     fields = moment.step.fields
     awaited = {name: fields[name] for name in KIND.trigger if name in fields}
     is_first = moment.run.logged == 0 and not moment.is_simulated

@@ -14,7 +14,7 @@ LONGEST_SECONDS = 90 * 24 * 60 * 60
 
 
 def begin(moment: Moment) -> Outcome:
-    """Takes a reply that came before the wait was stored, or waits for one."""
+    """Continues at once with a reply that has already arrived; otherwise waits for one."""
     until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", LONGEST_SECONDS))
     waiting = f"The run waits for a reply until {timestamp(until)}."
     if moment.is_simulated:

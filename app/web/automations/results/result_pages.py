@@ -34,7 +34,7 @@ class Row:
 
     @classmethod
     def of(cls, arm: Arm) -> Row:
-        """Returns the row of an arm."""
+        """Returns the row of an arm, with the interval at 95 % confidence."""
         low, high = arm.goals.interval()
         share = _percent(arm.goals.share) if arm.goals.whole else NOTHING
         return cls(arm.name, arm.goals.whole, arm.goals.part, share, round(100 * low, 1), round(100 * high, 1))
@@ -115,7 +115,7 @@ def _titles(automation: Automation, number: int | None) -> dict[str, str]:
 
 
 def _stages(counted: Mapping[str, Any], titles: Mapping[str, str]) -> Iterator[Stage]:
-    """Yields the steps in the order of the picture."""
+    """Yields the steps with the runs that leave there, in the order of the picture."""
     runs = sum(counted["runs"].values())
     by_step = {each.step: each for each in results.leavings(counted)}
     for step in [*(each for each in titles if each in by_step), *(each for each in by_step if each not in titles)]:

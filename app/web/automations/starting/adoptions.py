@@ -14,7 +14,7 @@ from app.domain.automations.imports import named_resources
 from app.domain.automations.imports.named_resources import Named
 from app.domain.automations.imports.sources import Imported, Unreadable
 from app.domain.people import members
-from app.lib import ids, normalization
+from app.lib import graphemes, ids, normalization
 from app.models.automations import Automation
 from app.models.channels import Channel
 from app.models.segments import Segment
@@ -53,12 +53,12 @@ class Adoption:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every resource that it names has a replacement in this workspace."""
+        """Whether every resource that the automation names has a replacement in this workspace."""
         return all(choice.chosen for choice in self.choices)
 
 
 def adopt(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> Adoption:
-    """Returns the adoption of an automation. `names`: the names of identifiers at its origin.
+    """Returns the adoption of an automation. `names`: its resources' former names, by identifier.
 
     With `is_chosen`, takes the replacements from the form's fields `use`; otherwise resources with the same identifier
     or name. Raises Unreadable.
@@ -103,7 +103,7 @@ def create(adoption: Adoption, name: str) -> Response:
 def named_like(name: str) -> str:
     """Returns the automation's name, shortened, or a default if it is not valid."""
     try:
-        return normalization.name(name[:200])
+        return normalization.name(graphemes.cut(name, 200))
     except ValueError:
         return "Imported automation"
 

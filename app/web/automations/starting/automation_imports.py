@@ -1,6 +1,6 @@
 """Imports of automations: shows what a file would become, and creates the draft.
 
-Also exports one.
+Also sends an automation's draft as such a file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_LISTED = 1_000  # the most listed parts without an equivalent
 @blueprint.get("/import")
 @page("automations.manage")
 def new() -> str:
-    """Shows the form that takes a file or its text."""
+    """Shows the form for a file or its text."""
     return _form("")
 
 
@@ -47,7 +47,7 @@ def create() -> Answer:
     given = typed("text", "flow", "shown", "name", "create")
     raw = next((each.stream.read(MOST_BYTES + 1) for each in uploads.given("file")), given["text"])
     number = _number(given["flow"])
-    # The name and choices were entered for the flow that the page showed.
+    # The typed name and choices are for the flow that the page showed. Ignore them if another flow was selected.
     is_same = given["shown"] in ("", str(number))
     try:
         with bounds.alone(workspace_id()):

@@ -87,3 +87,18 @@ def test_a_row_ends_where_no_contact_can_be_so_large(monkeypatch: pytest.MonkeyP
 
     assert found.splitlines() == [*lines[:2], lines[-1]]
     assert len(taken) < len(lines) + 100
+
+
+@pytest.mark.parametrize("long", ["," * 300_000, "x" * 300_000, '"' + "x" * 300_000, '"' + "x" * 300_000 + '"'])
+@pytest.mark.usefixtures("empty")
+def test_a_line_that_is_too_long_is_refused_unread_and_the_others_are_imported(long: str) -> None:
+    text = f"email\nann@example.com\n{long}\nbob@example.com\n"
+
+    rows = import_tables.read(io.BytesIO(text.encode()), None)
+
+    assert [json.loads(line.content)["email"] for line in rows.good] == ["ann@example.com", "bob@example.com"]
+    [bad] = rows.bad
+    assert (bad.number, json.loads(bad.content)["detail"]) == (
+        3,
+        "The line cannot be read: it is larger than 256 KiB.",
+    )

@@ -500,6 +500,20 @@ def test_a_pressed_button_opts_nobody_out_by_an_everyday_word(channel: Channel) 
     assert all_of("SELECT opted_out FROM contacts") == [True]
 
 
+@pytest.mark.parametrize(
+    ("label", "reply", "opted_out"), [("Alto", " ALTO", False), ("Bajo", "Alto", True), ("STOP", "STOP", True)]
+)
+def test_nor_does_the_label_of_a_button_that_is_typed(
+    channel: Channel, label: str, reply: str, *, opted_out: bool
+) -> None:
+    arrive(channel, received("Hola", "1"))
+    offer(channel, label)
+
+    arrive(channel, received("¿Cuál?", "2"), received(reply, "3"))
+
+    assert all_of("SELECT opted_out FROM contacts") == [opted_out]
+
+
 @pytest.mark.parametrize(("reply", "opted_out"), [("Alto", False), ("STOP", True)])
 def test_nor_does_the_reply_that_a_run_waits_for(channel: Channel, reply: str, *, opted_out: bool) -> None:
     steps = [{"id": "size", "kind": "ask", "text": "Alto o bajo?"}, {"id": "end", "kind": "stop"}]

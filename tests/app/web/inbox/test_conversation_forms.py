@@ -243,3 +243,13 @@ def test_beyond_the_window_a_template_goes_out(
         "language": {"code": "de"},
         "components": [{"type": "body", "parameters": parameters}],
     }
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"), [("", []), (" \r\n", []), ("Ada\r\n\r\n", ["Ada"]), ("Ada\r\n\r\n42", ["Ada", "", "42"])]
+)
+def test_a_blank_line_between_parameters_is_an_empty_one(agent: Person, talk: str, typed: str, said: list[str]) -> None:
+    agent.post(f"inbox/{talk}/write", {"kind": "reply", "text": "", "template": "order", "parameters": typed})
+
+    template = one("SELECT template FROM messages WHERE direction = 'out'")
+    assert [each["text"] for part in template["components"] for each in part["parameters"]] == said

@@ -77,14 +77,19 @@ def test_a_change_is_stopped_before_it_begins_and_midway(
 
     agent.post(first.replace("?", "/stop?"))
     apply_until(api.workspace_id, "SELECT 1 FROM selections WHERE changed > 0")
-    pages = [agent.page(agent.post(second.replace("?", "/stop?")).location) for _ in range(2)]
+    pages = [main(agent.page(agent.post(second.replace("?", "/stop?")).location)) for _ in range(2)]
     api.apply()
 
     assert "Added the label to 0 conversations. It was stopped before it began." in agent.page(first)
-    assert pages[0] == pages[1] == agent.page(second)
+    assert pages[0] == pages[1] == main(agent.page(second))
     assert "Added the label to 1 conversation. It was stopped; 2 stay as they are." in pages[0]
     assert "data-refresh" not in pages[0]
     assert sorted(all_of("SELECT labels FROM conversations")) == [[], [], ["second"]]
+
+
+def main(page: str) -> str:
+    """Without what stands above it: that changes are delayed, if the machine is busy."""
+    return page.partition("<h1>")[2]
 
 
 def test_a_second_click_changes_nothing_again(agent: Person, talks: list[str]) -> None:
