@@ -14,6 +14,7 @@ import psycopg2
 
 from app import partitions
 from app.database import count, database, rows, servers
+from app.errors import SettingsError
 from app.migrations import running, scripts
 from app.sql import schema
 
@@ -27,7 +28,7 @@ def upgrade() -> list[str]:
     Safe to repeat and to run concurrently. After an interruption, goes on with the step that was interrupted. Finally
     creates the partitions of the near future, as the scheduler does from then on.
 
-    Raises SettingsError before the very first migration if Bellhop cannot use the database.
+    Raises SettingsError before the very first migration if Bellhop cannot use the database, and like `pending`.
     """
     with _alone():
         if not rows("SELECT 1 WHERE to_regclass('migrations') IS NOT NULL"):
@@ -42,7 +43,12 @@ def upgrade() -> list[str]:
 
 
 def pending() -> list[str]:
-    """Returns the names of the migrations that have not been run on this database."""
+    """Returns the names of the migrations that have not been run on this database.
+
+    Raises SettingsError if it is older than release 0.1.0.
+    """
+    if schema.is_too_old(rows):
+        raise SettingsError("this database is older than release 0.1.0: run `db upgrade` of that release first")
     return schema.pending(rows)
 
 

@@ -18,7 +18,7 @@ REASONS = (
 
 
 class Broadcast(MailModel):
-    """A broadcast. `app/migrations/0078_broadcasts.sql` describes the columns."""
+    """A broadcast. `app/migrations/0087_baseline.sql` describes the columns."""
 
     PREFIX = "bct"
 

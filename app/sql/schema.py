@@ -22,6 +22,8 @@ from app.lib import hangs, versions
 log = structlog.get_logger(__name__)
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
+# The schema of release 0.1.0, in place of the files of that release, whose names come before it.
+BASELINE, REPLACED = "0087_baseline.sql", 68
 UPGRADE = "python -m app db upgrade"
 LOOKS_EVERY_SECONDS = 1.0
 
@@ -29,10 +31,28 @@ Rows = Callable[[str], list[tuple[Any, ...]]]
 
 
 def pending(rows: Rows) -> list[str]:
-    """Returns the names of the migrations that have not run on the database that `rows` queries."""
-    has_table = rows("SELECT to_regclass('migrations') IS NOT NULL")[0][0]
-    done = {name for (name,) in rows("SELECT name FROM migrations")} if has_table else set()
+    """Returns the names of the migrations that have not run on the database that `rows` queries.
+
+    A database on which all files of release 0.1.0 have run does not need the baseline.
+    """
+    done = _done(rows)
+    if _replaced(done) == REPLACED:
+        done.add(BASELINE)
     return [path.name for path in sorted(MIGRATIONS.glob("*.sql")) if path.name not in done]
+
+
+def is_too_old(rows: Rows) -> bool:
+    """Returns whether only some of the files of release 0.1.0 have run, so that the baseline cannot."""
+    return _replaced(_done(rows)) not in (0, REPLACED)
+
+
+def _done(rows: Rows) -> set[str]:
+    has_table = rows("SELECT to_regclass('migrations') IS NOT NULL")[0][0]
+    return {name for (name,) in rows("SELECT name FROM migrations")} if has_table else set()
+
+
+def _replaced(done: set[str]) -> int:
+    return sum(name < BASELINE for name in done)
 
 
 def wait() -> None:

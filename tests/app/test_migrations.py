@@ -8,10 +8,13 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from app import migrations, partitions
+from app import migrations
 from app.database import rows
+from app.domain.insight import checks
+from app.errors import SettingsError
 from app.migrations import running
 from app.migrations.scripts import Index
+from app.sql.schema import REPLACED, pending
 from tests.conftest import Servers
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +72,7 @@ def test_four_machines_at_once_migrate_once(bare: str) -> None:
     said = [process.communicate(timeout=240)[0].decode() for process in running]
 
     assert [process.returncode for process in running] == [0] * 4, said
-    assert "".join(said).count("ran 0001_foundation.sql") == 1
+    assert "".join(said).count("ran 0087_baseline.sql") == 1
     assert migrations.pending() == []
 
 
@@ -92,73 +95,46 @@ def test_a_database_that_is_away_is_one_line() -> None:
 def upgrade_before(name: str, patch: pytest.MonkeyPatch) -> None:
     """Makes the schema of an earlier version, without the migration of that name and those behind it."""
     patch.setattr(migrations, "pending", lambda: [each for each in every_file() if each < name])
-    patch.setattr(partitions, "TABLES", [each for each in partitions.TABLES if each.table != "run_steps"])
     migrations.upgrade()
 
 
-def test_retries_that_wait_when_the_service_is_upgraded_go_on_waiting(
-    bare: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as before:
-        upgrade_before("0007", before)
-    states = {"dlv_waiting": ("1 hour", 1), "dlv_due": ("-1 hour", 1), "dlv_new": ("0", 0)}
-    for delivery_id, (due_in, step) in states.items():
-        rows(
-            "INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, due_at, step)"
-            " VALUES (%s, 'ws_1', 'evt_1', 'whe_1', 'tag.added', now() + %s::interval, %s)",
-            (delivery_id, due_in, step),
-        )
-    [(at,)] = rows("SELECT due_at FROM deliveries WHERE id = 'dlv_waiting'")
-
-    migrations.upgrade()
-
-    assert rows("SELECT id, next_attempt_at FROM deliveries WHERE due_at IS NULL") == [("dlv_waiting", at)]
-    assert rows("SELECT count(*) FROM deliveries WHERE next_attempt_at IS NULL") == [(2,)]
-
-
-def test_what_was_resent_before_the_upgrade_has_had_its_attempt_or_is_still_to_have_it(
-    bare: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as before:
-        upgrade_before("0012", before)
-    for delivery_id, tries in {"dlv_asked_for": 0, "dlv_retried": 1}.items():
-        rows(
-            "INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, tries, trigger)"
-            " VALUES (%s, 'ws_1', 'evt_1', 'whe_1', 'tag.added', %s, 'resend')",
-            (delivery_id, tries),
-        )
-
-    migrations.upgrade()
-
-    assert rows("SELECT id, trigger FROM deliveries ORDER BY id") == [
-        ("dlv_asked_for", "resend"),
-        ("dlv_retried", "automatic"),
-    ]
-
-
-def test_members_with_one_address_get_one_account_with_the_newest_password(
-    bare: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(migrations, "pending", lambda: [name for name in every_file() if name < "0016"])
-        migrations.upgrade()
-    rows("INSERT INTO workspaces (id, name) VALUES ('ws_1', 'Shop'), ('ws_2', 'Bakery')")
+def make_with_files(number: int, patch: pytest.MonkeyPatch) -> None:
+    """Makes a database on which that many of the files that the baseline replaces are noted, not the baseline."""
+    with patch.context() as before:
+        upgrade_before("0088", before)
+    rows("DELETE FROM migrations")
     rows(
-        "INSERT INTO members (id, workspace_id, email, password_hash, role, is_support) VALUES"
-        " ('mem_1', 'ws_1', 'Ada@example.com', 'old', 'owner', true),"
-        " ('mem_2', 'ws_2', 'ada@example.com', 'new', 'agent', false),"
-        " ('mem_3', 'ws_2', 'bob@example.com', 'his', 'owner', false)"
+        "INSERT INTO migrations (name) SELECT lpad(n::text, 4, '0') || '_old.sql' FROM generate_series(1, %s) n",
+        (number,),
     )
 
-    assert migrations.upgrade()[0] == "0016_people.sql"
 
-    accounts = rows("SELECT id, email, password_hash, is_support FROM accounts ORDER BY id")
-    assert accounts == [("acc_2", "ada@example.com", "new", True), ("acc_3", "bob@example.com", "his", False)]
-    assert rows("SELECT id, account_id, role FROM members ORDER BY id") == [
-        ("mem_1", "acc_2", "owner"),
-        ("mem_2", "acc_2", "agent"),
-        ("mem_3", "acc_3", "owner"),
-    ]
+def test_a_database_of_the_first_release_goes_on_behind_the_baseline(
+    bare: str, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_with_files(REPLACED, monkeypatch)
+    rows("INSERT INTO workspaces (id, name) VALUES ('ws_1', 'Shop')")
+
+    assert migrations.upgrade() == every_file()[1:]
+
+    assert migrations.pending() == migrations.upgrade() == []
+    assert schema(bare) == schema(servers.database_url)
+    assert rows("SELECT name FROM workspaces") == [("Shop",)]
+
+
+@pytest.mark.parametrize("number", [1, REPLACED - 1])
+def test_a_database_from_before_the_first_release_is_refused(
+    bare: str, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    make_with_files(number, monkeypatch)
+    noted = rows("SELECT * FROM migrations")
+
+    with pytest.raises(SettingsError, match=r"older than release 0\.1\.0: run `db upgrade` of that release first"):
+        migrations.upgrade()
+
+    assert rows("SELECT * FROM migrations") == noted
+    assert checks.look("migrations").text.startswith("this database is older than release 0.1.0")
+    assert pending(rows) == every_file(), "processes wait"
 
 
 def test_support_members_become_staff_of_the_installation_whose_acts_are_found(
@@ -200,35 +176,9 @@ def test_support_members_become_staff_of_the_installation_whose_acts_are_found(
     assert found == ["acc_1", "acc_1", "acc_2", None, None]
 
 
-def test_bots_that_were_connected_before_are_asked_for_presses_later(
-    bare: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as before:
-        upgrade_before("0060", before)
-    rows("INSERT INTO workspaces (id, name) VALUES ('ws_1', 'Shop')")
-    for channel_id, kind, state, deleted_at in (
-        ("chn_1", "telegram", "connected", None),
-        ("chn_2", "telegram", "disconnected", None),
-        ("chn_3", "telegram", "connected", "now()"),
-        ("chn_4", "whatsapp", "connected", None),
-        ("chn_5", "telegram", "connected", None),
-    ):
-        rows(
-            "INSERT INTO channels (id, workspace_id, kind, name, state, deleted_at)"
-            " VALUES (%s, 'ws_1', %s, 'A', %s, %s)",
-            (channel_id, kind, state, deleted_at),
-        )
-    rows("INSERT INTO channel_requests (id, workspace_id, action, due_at) VALUES ('chn_5', 'ws_1', 'connect', now())")
-
-    migrations.upgrade()
-
-    asked = "SELECT id, action, next_attempt_at > now() + interval '9 minutes' FROM channel_requests ORDER BY id"
-    assert rows(asked) == [("chn_1", "connect", True), ("chn_5", "connect", None)]
-
-
 def test_contacts_are_found_by_tag_while_their_search_keys_change(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as before:
-        upgrade_before("0080", before)
+        upgrade_before("0088", before)
     rows("INSERT INTO workspaces (id, name) VALUES ('ws_1', 'Shop')")
     rows("INSERT INTO contacts (id, workspace_id, tags) VALUES ('con_1', 'ws_1', ARRAY['VIP'])")
     build, found = running._concurrently, [found_by_tag("VIP")]

@@ -91,7 +91,7 @@ BLOCKING_STATEMENTS = (
 def test_what_would_block_a_large_table_is_found(bare: str, monkeypatch: pytest.MonkeyPatch) -> None:
     migrations.upgrade()
     watch = Watch(monkeypatch)
-    monkeypatch.setattr(migrations, "pending", lambda: ["0001_foundation.sql"])
+    monkeypatch.setattr(migrations, "pending", lambda: ["0087_baseline.sql"])
     rows("DELETE FROM migrations")
     monkeypatch.setattr(scripts, "steps", lambda _: [scripts.Transaction([each]) for each in BLOCKING_STATEMENTS])
 
