@@ -45,13 +45,16 @@ TEMPLATE_TOO_LONG = f"The texts of the template are longer than {MOST_TEMPLATE_B
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
-    """Reads what the steps of these runs need to send messages, in four statements in all."""
+    """Reads the rows that the runs' steps need to send messages, in four statements in all."""
     conversations.prefetch(unit, runs)
     recent_texts.prefetch(unit, {run.contact_id for run in runs})
 
 
 def prefetch_for(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
-    """Reads what messages to these contacts need, each in the contact's most recent conversation."""
+    """Reads the rows that are needed to send each contact a message.
+
+    Each message is sent in the contact's most recent conversation.
+    """
     conversations.prefetch_most_recent(unit, workspace_id, contact_ids)
     recent_texts.prefetch(unit, contact_ids)
 
@@ -154,7 +157,10 @@ def drafted(change: Change, conversation: Conversation) -> Message:
 
 
 def resend(change: Change) -> Effect:
-    """Queues a failed or `unknown` message again. Raises NotFound, Busy, and Conflict for others."""
+    """Queues a failed or `unknown` message again. The message fails at once if it may not be sent.
+
+    Raises NotFound, Busy, and Conflict for a message with another status.
+    """
     unit = change.unit
     message = unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:

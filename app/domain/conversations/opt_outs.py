@@ -11,7 +11,8 @@ from app.domain.work.units import Unit
 from app.lib import normalization
 from app.models.workspaces import Workspace
 
-# By language. A word counts only if it is the whole message, so it must not be a word that a shop may ask for.
+# The words that opt out, by language. A word counts only if it is the whole message. Leave out words that a shop may
+# ask contacts to send.
 STOP: Mapping[str, tuple[str, ...]] = {
     "ar": ("توقف", "إيقاف", "إلغاء الاشتراك"),
     "bg": ("стоп", "отписване"),

@@ -194,9 +194,9 @@ def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
 
 
 def _move(change: Change, other_id: str) -> bool:
-    """Moves the next rows; returns whether they were the last.
+    """Moves the next rows of the other contact, and returns False. If none are left, returns True.
 
-    Raises Busy if other transactions have locked all rows that are left.
+    In that case, the merge has ended. Raises Busy if other transactions have locked all rows that are left.
     """
     progress = change.progress or {}
     table = _TABLES[0] if "after" in progress else progress.get("table", _TABLES[0])

@@ -134,7 +134,10 @@ def render(reply: SavedReply, contact: Contact, member_id: str | None) -> dict[s
 
 
 def _columns(change: Change) -> dict[str, Any]:
-    """Returns the columns that the payload sets. Raises Conflict, Invalid and Busy."""
+    """Returns the columns that the payload sets, and gives its files to the saved reply.
+
+    Raises Conflict, Invalid and Busy.
+    """
     columns = dict(change.payload)
     if "shortcut" in columns:
         columns["folded"] = columns["shortcut"].casefold()

@@ -21,7 +21,7 @@ from app.models.notifications import Notification
 
 # The shortest time between two e-mails to an account. The next one covers everything since.
 EMAIL_EVERY = timedelta(hours=1)
-# The first notification after a quiet hour waits this long for further ones.
+# If no e-mail was sent for EMAIL_EVERY, the next one waits this long, to gather further notifications.
 EMAIL_AFTER = timedelta(minutes=1)
 MOST_UNREAD = 99
 # The page for each kind about a workspace. Notifications about conversations lead to the inbox.

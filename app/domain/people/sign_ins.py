@@ -45,7 +45,8 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
     """
     account = confirm(email, password, address)
     with transaction():
-        # A password that was set after the check has ended all sessions. A session must not begin after that.
+        # A password change ends all sessions. If the password was changed after the check, the old one must not begin a
+        # session.
         unchanged = "SELECT 1 FROM accounts WHERE id = %s AND password_hash = %s FOR SHARE"
         if not rows(unchanged, (account.id, account.password_hash)):
             raise SignInRefused()
