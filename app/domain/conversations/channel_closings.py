@@ -28,8 +28,8 @@ DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before 
 def delete(change: Change) -> Effect | None:
     """Deletes the channel, then closes its conversations and ends its scheduled messages, in parts.
 
-    `end_waiting` ends its other messages and its files. The provider is asked to end the connection. Raises NotFound,
-    Busy.
+    Returns None if another part is left. `end_waiting` ends the channel's other messages and its files. The provider is
+    asked to end the connection. Raises NotFound, Busy.
     """
     if change.progress is None:
         _begin(change, Channel.find(change.workspace_id, change.target))

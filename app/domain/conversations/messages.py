@@ -130,7 +130,10 @@ def queue_draft(change: Change, contact: Contact, conversation: Conversation, me
 
 
 def create(change: Change) -> Effect:
-    """Queues the message of the payload. Raises NotFound, Invalid, Conflict, Busy."""
+    """Queues the message of the payload. A member's message holds the contact's runs.
+
+    Raises NotFound, Invalid, Conflict, Busy.
+    """
     contact, conversation = recipients.find(change)
     if change.author["type"] == "member":
         conversation = conversations.hold_runs(change.unit, conversation)
@@ -195,8 +198,8 @@ def receive(
 ) -> Message:
     """Stores a message from the contact, and gives it to the run that waits for it, if any.
 
-    Without a `conversation`, reopens the contact's latest one on the channel, or opens a new one. `fields` are columns
-    of the message. Raises Busy.
+    Without a `conversation`, reopens the contact's latest one on the channel, or opens a new one. Ends a snooze, and
+    records the event. `fields` are columns of the message. Raises Busy.
     """
     unit = change.unit
     conversation = conversation or conversations.open_for(change, contact, channel_id)

@@ -62,7 +62,7 @@ def wish_of(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool 
     A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button, or a run
     waits for the reply. Everyday words are then ignored.
     """
-    # Every word is shorter than that, so a long text need not be folded.
+    # Every word is shorter than 100 characters, so a longer text need not be folded.
     if not text or len(text) > 100:
         return None
     said = _plain(text)
