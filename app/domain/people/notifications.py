@@ -110,7 +110,7 @@ class Bell:
 
 
 def bell(member_id: str) -> Bell:
-    """Returns the member's bell, with one statement."""
+    """Returns the member's unread number and ignored kinds, with one statement."""
     preferences = {"roles": list(notification_kinds.seeing_roles()), "defaults": list(DEFAULTS)}
     [(number, chosen)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1, **preferences})
     heard = {choice.partition(":")[0] for choice in chosen or () if not choice.endswith(":email")}

@@ -54,7 +54,7 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
 
 
 def confirm(email: str, password: str, address: str) -> Account:
-    """Returns the account with this password. Counts failed attempts. Raises like `sign_in`."""
+    """Returns the account if the password is correct. Counts failed attempts. Raises like `sign_in`."""
     limits = _limits(email, address)
     _refuse_beyond(limits, _standing(limits))
     # Count before checking the password. Otherwise concurrent attempts could all pass under the limit.
