@@ -146,7 +146,10 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
 
 
 def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
-    """Returns the fields of both contacts, with as many tags and custom fields as allowed."""
+    """Returns `kept` with the fields that it lacks, and as many tags and custom fields as allowed.
+
+    Where both contacts have a value, `kept` keeps its own; but it is opted out if either was.
+    """
     filled = {name: getattr(other, name) for name in _FILLED if getattr(kept, name) is None}
     tags = [*kept.tags, *(tag for tag in other.tags if tag not in kept.tags)][: contacts.MOST_TAGS]
     custom = list({**kept.custom_fields, **other.custom_fields, **kept.custom_fields}.items())

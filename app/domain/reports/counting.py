@@ -33,7 +33,7 @@ MOST_VALUES = 500
 def count_up() -> int:
     """Counts what was recorded and not counted yet; returns how many things.
 
-    Bounded in time. Safe to run concurrently: only one caller counts. It never counts beyond the start of a transaction
+    Bounded in time. Safe to run concurrently: only one caller counts. Never counts beyond the start of a transaction
     that is still running, so late commits are not missed.
     """
     count("INSERT INTO inbox_figure_progress VALUES (true, now(), now()) ON CONFLICT DO NOTHING")
