@@ -99,7 +99,7 @@ class AutomationDelta(OwnedModel):
 
 
 class Enrolment(OwnedModel):
-    """A contact's entry into an automation: its latest run, and how many are unfinished."""
+    """A contact's enrolment in an automation: the latest run, and how many runs are unfinished."""
 
     FIXED: ClassVar[frozenset[str]] = frozenset({"contact_id", "automation_id"})
 

@@ -114,7 +114,7 @@ def text_array(**options: Any) -> Any:
 
 
 def json_field(**options: Any) -> Any:
-    """Returns a field for JSON, serialized as Bellhop does it."""
+    """Returns a field for JSON that is serialized by `app.lib.json`."""
     return BinaryJSONField(index=False, dumps=lambda value: json.dumps(value).decode(), **options)
 
 

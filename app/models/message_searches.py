@@ -150,8 +150,9 @@ def _among_newest(filters: Mapping[str, Any]) -> str:
 
 
 def _bounds(filters: Mapping[str, Any]) -> str:
-    """Returns SQL for the range's first message, and its messages' contacts; NULL stands for all.
+    """Returns SQL for the first message of the range, and for the contacts of all messages in it.
 
+    Where these can be any contacts of the workspace, the SQL yields NULL for them.
     Soon after a merge, a conversation's messages may still have another contact than the conversation.
     """
     owner, contact_ids = _owner(filters), "NULL::text[]"

@@ -185,7 +185,7 @@ def represent(visitor_id: str, message: Message) -> dict[str, Any]:
 
 
 def _label(visitor: Visitor, button_id: str) -> str:
-    """Returns the label of the button in the latest message that offers it.
+    """Returns the label of the button, from the latest message to the visitor that offers it.
 
     Raises Invalid if none of the latest MOST_OFFERING messages does.
     """

@@ -219,7 +219,10 @@ def _holders(change: Change) -> dict[str, Contact | None]:
 
 
 def _refuse_replacing(found: Contact, holders: Mapping[str, Contact | None]) -> None:
-    """Raises Conflict if the contact has a different value for an identifier before the first match."""
+    """Raises Conflict if the contact has a different value for a given identifier.
+
+    Only identifiers before the first match are compared: those after it may be replaced.
+    """
     matching = next(name for name, holder in holders.items() if holder is not None)
     for name in takewhile(lambda name: name != matching, holders):
         if getattr(found, name) is not None:

@@ -178,7 +178,10 @@ def answer(unit: Unit, conversation: Conversation) -> Conversation:
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Moves the conversation to the contact, as the most recent one if it has the latest message."""
+    """Moves the conversation to the contact; returns it.
+
+    It becomes the contact's most recent conversation if its latest message is the latest of all.
+    """
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or is_later(conversation, latest):
         unit.notes[_latest_of(contact.id)] = conversation.id
@@ -186,13 +189,16 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def is_later(conversation: Conversation, than: Conversation) -> bool:
-    """Whether the conversation's latest message (or its creation) is at least as late as `than`'s."""
+    """Whether the conversation's latest message is at least as late as the latest message of `than`.
+
+    If a conversation has no messages, its creation counts instead.
+    """
     one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
     return bool(one >= other)
 
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
-    """Stores the conversation with these fields changed."""
+    """Stores the conversation with these fields changed; returns it."""
     return unit.put(conversation.altered(**fields))
 
 

@@ -142,7 +142,7 @@ def create(change: Change) -> Effect:
 
 
 def drafted(change: Change, conversation: Conversation) -> Message:
-    """Returns a draft of the payload's message, which claims its files. Raises Invalid, Busy."""
+    """Returns a draft of the payload's message, and attaches the files to it. Raises Invalid, Busy."""
     payload, expires_at = change.payload, change.payload.get("expires_at")
     return draft(
         change.unit,
