@@ -1,6 +1,6 @@
 """Signals: how much mail of each kind waits, and for how long.
 
-Gauges, autoscalers and pages show them.
+Gauges and pages show the signals; autoscalers go by the gauges.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def _highest(found: Mapping[str, N], shown: Mapping[str, N]) -> dict[str, N]:
 class Signals:
     """The signals of all kinds of mail.
 
-    The passes that ring for overdue mail set the ages, and whether there is any mail.
+    `count` updates how much mail waits. The passes that ring for overdue mail set the ages, and reset the signals of
+    tables without mail.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,10 @@ class Connector(FairDesk[Dispatch, Result]):
         self.loop.create_task(self._ask(dispatch))
 
     def broken(self, outcome: Result) -> Result:
-        """Returns the outcome of a request without an answer: _BROKEN, and no account."""
+        """Returns the outcome as if the provider had not answered: the request is made again later.
+
+        Leaves out the account, because it came from the provider.
+        """
         return replace(outcome, verdict=_BROKEN, account=None)
 
     async def _ask(self, dispatch: Dispatch) -> None:

@@ -71,7 +71,10 @@ def require(restriction: str | None) -> None:
 
 
 def token_for(restriction: str | None, *others: str, quote: str = "") -> str:
-    """Describes the tokens that have the restriction or one of `others`. `quote` encloses each name."""
+    """Describes the tokens with access to `restriction` or one of `others`, and unrestricted ones.
+
+    `restriction` None: any valid token. `quote` encloses each name.
+    """
     if restriction is None:
         return "any valid token"
     if restriction == UNRESTRICTED:

@@ -1,4 +1,4 @@
-"""Makes what providers say storable: texts, numbers, times and pauses of answers and webhooks."""
+"""Makes data from providers storable: texts, identifiers, times, pauses and sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.lib import clock
 
 # The longest pause that a provider may cause.
 LONGEST_PAUSE_SECONDS = 3600.0
-# Longer than any provider's identifiers, and the limit of our columns.
+# Longer than any provider's identifiers.
 MOST_IDENTIFIER = 255
 MOST_BYTES = 2**53
 

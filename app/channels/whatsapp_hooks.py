@@ -257,7 +257,10 @@ def _part(item: Mapping[str, Any]) -> Any:
 
 
 def _kind(item: Mapping[str, Any]) -> str:
-    """The kind of the message, as members see it."""
+    """Returns the message's type, or `unknown`.
+
+    For an interactive or unsupported message, returns the type inside it, such as `button_reply`.
+    """
     kind, part = item.get("type"), _object(_part(item)) or {}
     inner = part.get("type") if kind in ("interactive", "unsupported") else None
     return str(inner or kind or "unknown")

@@ -27,7 +27,7 @@ def list_failed(after: str | None, limit: int, *, as_json: bool) -> None:
 @click.argument("arrival_id", metavar="[ARRIVAL_ID]", required=False)
 @click.option("--all", "is_all", is_flag=True, help="Retry everything that was given up.")
 def retry(arrival_id: str | None, *, is_all: bool) -> None:
-    """Process one arrival again, or all that were given up; prints how many as JSON."""
+    """Queue one given-up arrival again, or all of them with --all. Print how many as JSON."""
     if (arrival_id is None) != is_all:
         raise click.UsageError("Give either an identifier (arr_…) or --all.")
     print_json({"retried": arrivals.retry(arrival_id)})

@@ -18,20 +18,21 @@ from app.domain.insight.mail_states import State
 @click.command(cls=Command)
 @as_json
 def queues(*, as_json: bool) -> None:
-    """Show what waits in each queue, for how long, and how many processes serve it.
+    """Show how much mail each queue has, how long it has waited, and how many processes serve it.
 
     \b
-    DUE      may be worked on now
-    OLDEST   for how many seconds the first of these has waited for a worker
-    CLAIMED  of these, those that a worker has
-    SUSPECT  of these, those whose worker has died or hangs; others take them up
-             within seconds, and what kills three workers fails
+    DUE      may be claimed, or is claimed
+    OLDEST   seconds for which the oldest unclaimed mail has waited for a worker
+    CLAIMED  part of DUE: a worker has it
+    SUSPECT  part of DUE: its worker died or hangs; another one takes over within
+             seconds, and mail that kills three workers fails
     LATER    not due yet: retries, runs that wait, scheduled messages
 
-    Counting ends at 10,001, which stands for any number above 10,000.
+    A count of 10,001 means more than 10,000.
 
-    Nothing hangs while OLDEST is small. If it grows and RUNNING is 0, start a process of that type; if they run, look
-    into their logs, then start more. Messages of a channel that is not connected are due, and wait for that.
+    While OLDEST stays small, nothing hangs. If it grows, look at RUNNING, the number of processes of the type
+    SERVED_BY. If it is 0, start one; otherwise read their logs, then start more. Messages stay due while their channel
+    is not connected.
     """
     try:
         running: Mapping[str, int] | None = Counter(each.type for each in presence.processes())

@@ -46,7 +46,8 @@ _TCP: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
-# Has the server end the sessions of a machine that vanished just as fast: they hold locks and use up connections.
+# Makes the server notice as fast that our machine has vanished. The server then ends our sessions, which hold locks and
+# use up connections.
 _SERVERS_TCP = {
     "tcp_keepalives_idle": "5s",
     "tcp_keepalives_interval": "3s",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-# Matches where a spreadsheet may see a formula: at the start of a cell, after a line break or tab, and after a
-# semicolon, where many programs split lines despite our quotes. Some programs take full-width signs for ASCII ones. The
-# run of characters before the sign is matched once and possessively, so that matching takes linear time.
+# Matches before a sign with which a formula may begin, with the quotes and spaces in front of it. `_guard` adds an
+# apostrophe only at the start of a cell, after a semicolon, where many programs split lines despite our quotes, and
+# after line breaks and tabs. Some programs take full-width signs for ASCII ones. The quotes and spaces are matched once
+# and possessively, so that matching takes linear time.
 _FORMULA = re.compile(r"(?<!['\s\ufeff\x22])(['\s\ufeff\x22]*+)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
 _NUMBER = r"[0-9][0-9 .,/()+\-]*\Z"
 _BREAK = re.compile(r"[\t\r\n]")

@@ -21,7 +21,7 @@ from app.sql import schema
 
 log = structlog.get_logger(__name__)
 
-BACKLOG = 4_096  # when a process dies, all its listeners reconnect at once
+BACKLOG = 4_096  # connections waiting to be accepted: when a process dies, all its listeners reconnect within seconds
 
 
 def main() -> None:

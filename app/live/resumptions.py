@@ -64,7 +64,7 @@ class Resumptions:
         self._reader = reader
         self._deliver = deliver
         self._end = end
-        self._queues: dict[str, Queue] = {}  # the next one first
+        self._queues: dict[str, Queue] = {}  # by workspace, in the order of their turns
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="resumptions", daemon=True)

@@ -23,7 +23,7 @@ class Arrival(MailModel):
 
     @classmethod
     def batch(cls, ids: list[str]) -> list[Arrival]:
-        """Returns the arrivals in the order in which they arrived."""
+        """Returns the arrivals with these `ids`, in the order in which they arrived."""
         return list(cls.select().where(cls.id.in_(ids)).order_by(cls.position))
 
     @classmethod

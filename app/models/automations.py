@@ -14,7 +14,7 @@ from app.models.base import OwnedModel, TimeField, json_field, page_before
 
 
 class Automation(OwnedModel):
-    """An automation. Runs that match one of `cancellations` are being cancelled: they take no step."""
+    """An automation. `cancellations` select runs that are being cancelled: they take no more steps."""
 
     PREFIX = "aut"
 
@@ -34,7 +34,8 @@ class Automation(OwnedModel):
     def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[Automation]:
         """Returns the first `limit` automations after `last_id`, newest first, without definitions.
 
-        With `q`, only automations whose name contains it. A workspace has at most 1,000, which a search reads.
+        With `q`, only automations whose name contains it, ignoring case. A search reads all of the workspace's
+        automations, at most 1,000.
         """
         columns = (cls.id, cls.workspace_id, cls.name, cls.status, cls.version, cls.latest_version, cls.updated_at)
         query = cls.in_workspace(workspace_id).select(*columns)
@@ -98,7 +99,7 @@ class AutomationDelta(OwnedModel):
 
 
 class Enrolment(OwnedModel):
-    """A contact's entry into an automation: its latest run, and how many are unfinished."""
+    """A contact's enrolment in an automation: the latest run, and how many runs are unfinished."""
 
     FIXED: ClassVar[frozenset[str]] = frozenset({"contact_id", "automation_id"})
 

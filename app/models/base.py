@@ -77,7 +77,7 @@ class OwnedModel(BaseModel):
         return found
 
     def altered(self, **columns: Any) -> Self:
-        """Returns a copy of the row with these columns changed."""
+        """Returns a copy of the row with these columns changed. Stores nothing."""
         copied = copy(self)
         vars(copied).update(__data__=self.__data__ | columns, _dirty=set(columns))
         return copied
@@ -114,14 +114,14 @@ def text_array(**options: Any) -> Any:
 
 
 def json_field(**options: Any) -> Any:
-    """Returns a field for JSON, serialized as Bellhop does it."""
+    """Returns a field for JSON that is serialized by `app.lib.json`."""
     return BinaryJSONField(index=False, dumps=lambda value: json.dumps(value).decode(), **options)
 
 
 def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, order: Sequence[str] = ("id",)) -> Any:
     """Returns a query for up to `limit` rows after the values `last`, in descending `order`.
 
-    From the first row if `last` contains None.
+    If `last` contains None, begins with the first row.
     """
     columns = [getattr(model, name) for name in order]
     if None not in last:
@@ -138,9 +138,9 @@ class Count:
 
 
 def count_newest(query: Any, model: Any, conditions: Sequence[Any], most: int) -> Count:
-    """Returns how many of the newest `most` rows of the query also meet the conditions.
+    """Counts the rows that also meet the conditions, among the query's newest `most` rows.
 
-    Reads no more rows than `most`.
+    Reads at most one row more, for `has_more`.
     """
     meets = reduce(and_, conditions, SQL("true")).alias("meets")
     newest = query.select(model.id, meets).order_by(model.id.desc()).limit(most + 1).alias("newest")

@@ -104,7 +104,7 @@ class Contact(OwnedModel):
 
     @classmethod
     def sought(cls, filters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Returns the filters, as for `newest`, as an SQL condition on contacts, and its parameters."""
+        """Returns an SQL condition on contacts for the filters of `newest`, and its parameters."""
         given = _given(filters)
         return _all_of(given) or "true", _values(given)
 
@@ -120,7 +120,7 @@ class ContactSegment(OwnedModel):
 
     @classmethod
     def open_before(cls, new: Sequence[Contact]) -> None:
-        """Opens a segment for contacts about to be inserted if the newest one of their workspace is full.
+        """Opens a segment for contacts about to be inserted, if their workspace's newest one is full.
 
         Counts only now and then (see COUNTED_EVERY), and never while another transaction is creating contacts in the
         workspace: creators share a lock (see `sets.reserve`) that this function takes exclusively. Each insert
@@ -193,8 +193,8 @@ def _by_segment(given: Mapping[str, Any]) -> str:
     indexed += [_has_keys_of(f"word{number}") for number in range(len(given.get("words", ())))]
     if "updated_since" in given:
         indexed.append("workspace_id = %(workspace_id)s AND segment = segments.number")
-    # OFFSET 0 keeps the planner from using any other index, however wrong its estimates: one for the order of the page,
-    # for the start of the page or, if keys are given, for the workspace.
+    # OFFSET 0 keeps the planner from using any other index, however wrong its estimates: neither one for the order or
+    # the start of the page nor, if keys are given, one for the workspace.
     return f"""
         SELECT found.id
         FROM generate_series(
@@ -211,7 +211,8 @@ def _by_segment(given: Mapping[str, Any]) -> str:
     """
 
 
-# Finds the tag's key and the key of 'ß', which all tags have whose non-ASCII letters may fold into ASCII.
+# Finds contacts with the tag's key or with that of 'ß'. If a tag has non-ASCII letters that may fold into ASCII, its
+# contact has the key of 'ß'.
 _HAS_TAG_KEY = """contact_keys(workspace_id, segment, search, tags)
     && contact_keys(%(workspace_id)s, segments.number, '', ARRAY[%(tag_key)s, 'ß'])"""
 

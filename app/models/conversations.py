@@ -24,8 +24,8 @@ _IS_LABEL = 'plain_search(lower(label COLLATE "default")) = plain_search(lower(%
 class Conversation(OwnedModel):
     """A conversation. It changes only in a transaction that has locked its contact.
 
-    `waiting_run_id`: the run that last began to wait for a reply in it, whose wait may have ended since. Because there
-    is only one, no two runs wait in one conversation.
+    `waiting_run_id`: the run that last began to wait for a reply in the conversation; the wait may have ended since.
+    Because the column names one run, no two runs wait in one conversation.
     """
 
     PREFIX = "cnv"
@@ -85,7 +85,7 @@ class Conversation(OwnedModel):
         last_id: str | None,
         limit: int,
     ) -> list[Conversation]:
-        """Returns the waiting conversations after that position, the longest waiting first.
+        """Returns up to `limit` waiting conversations after the position, the longest waiting first.
 
         Filters: as for `newest`; at most MOST_LOOKED_AT conversations are compared with them.
         """
@@ -104,10 +104,10 @@ class Conversation(OwnedModel):
         last_id: str | None,
         limit: int,
     ) -> list[Conversation]:
-        """Returns open conversations that are not snoozed, with `at`, after that position, latest first.
+        """Returns up to `limit` open, not snoozed conversations after the position, latest first.
 
-        `at`: when the latest message was added, or else the conversation was created. Filters: as for `newest`. All but
-        `assignee_id` are compared with at most MOST_LOOKED_AT conversations.
+        Each has `at`: when the latest message was added, or else the conversation was created. Filters: as for
+        `newest`. All but `assignee_id` are compared with at most MOST_LOOKED_AT conversations.
         """
         at = fn.COALESCE(cls.last_message_at, cls.created_at).alias("at")
         of_assignee = {"assignee_id": filters["assignee_id"]} if "assignee_id" in filters else {}
@@ -127,7 +127,7 @@ class Conversation(OwnedModel):
         last_id: str | None,
         limit: int,
     ) -> list[Conversation]:
-        """Returns the snoozed conversations after that position, the next to wake first.
+        """Returns up to `limit` snoozed conversations after the position, the next to wake first.
 
         Filters: `channel_id`, `assignee_id`, `label`; at most MOST_LOOKED_AT conversations are compared with them.
         """
@@ -155,7 +155,7 @@ class Conversation(OwnedModel):
 
     @classmethod
     def of_contact(cls, workspace_id: str, contact_id: str, limit: int) -> list[Conversation]:
-        """Returns the contact's conversations, open or closed, the latest message first."""
+        """Returns up to `limit` conversations of the contact, open or closed, latest message first."""
         at = fn.COALESCE(cls.last_message_at, cls.created_at)
         query = cls.in_workspace(workspace_id).where(cls.contact_id == contact_id)
         return list(query.order_by(at.desc(), cls.id.desc()).limit(limit))
@@ -227,7 +227,8 @@ class Message(MailModel):
     def last_of(cls, conversation_ids: Collection[str]) -> dict[str, Message]:
         """Returns a few columns of each conversation's last message, by conversation.
 
-        The last message is the one with the latest `at` (see `latest`). Scheduled messages do not count.
+        The last message is the one with the latest `at` (see `latest`). Scheduled messages do not count. Omits
+        conversations without a message.
         """
         if not conversation_ids:
             return {}
@@ -258,7 +259,7 @@ class Message(MailModel):
 
     @classmethod
     def scheduled(cls, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int) -> list[Message]:
-        """Returns the scheduled messages that match, after that position, by `send_at`, the next first.
+        """Returns up to `limit` matching scheduled messages after the position, the next one first.
 
         `filters`: columns and values, such as `workspace_id` or `conversation_id`.
         """

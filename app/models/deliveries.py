@@ -73,7 +73,7 @@ class Delivery(MailModel):
 
     @classmethod
     def of_event(cls, workspace_id: str, event_id: str, limit: int = 1_000) -> list[Delivery]:
-        """Returns the deliveries of an event, newest first."""
+        """Returns up to `limit` deliveries of the event, newest first."""
         found = cls.in_workspace(workspace_id).where(cls.event_id == event_id)
         return list(found.order_by(cls.id.desc()).limit(limit))
 

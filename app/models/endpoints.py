@@ -40,7 +40,7 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def addresses(cls, workspace_id: str, endpoint_ids: Collection[str]) -> dict[str, str]:
-        """Returns the addresses of existing endpoints, and of deleted ones while they have a row."""
+        """Returns the endpoints' addresses by identifier, of deleted ones too while they have a row."""
         if not endpoint_ids:
             return {}
         found = cls.select(cls.id, cls.address).where(cls.id.in_(list(endpoint_ids)), cls.workspace_id == workspace_id)
@@ -56,7 +56,10 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def with_address(cls, workspace_id: str, part: str | None, state: str | None) -> Any:
-        """Returns a query for endpoints in the state, with the part in their address, ignoring case."""
+        """Returns a query for endpoints whose address contains `part`, ignoring case, and in `state`.
+
+        None matches all.
+        """
         query = cls.in_workspace(workspace_id)
         if part is not None:
             query = query.where(cls.address.contains(part))

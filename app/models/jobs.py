@@ -46,7 +46,7 @@ class Job(MailModel):
 
     @classmethod
     def batch(cls, ids: list[str]) -> list[Job]:
-        """Returns the jobs in the order in which they were accepted."""
+        """Returns the jobs with these `ids`, in the order in which they were accepted."""
         return list(cls.select().where(cls.id.in_(ids)).order_by(cls.position))
 
     @classmethod
@@ -85,7 +85,10 @@ class Job(MailModel):
 
     @classmethod
     def open_failures(cls, workspace_id: str, kind: str | None, last_id: str | None, limit: int) -> list[Job]:
-        """Returns up to `limit` failed jobs after `last_id`, not replayed or discarded, newest first."""
+        """Returns up to `limit` failed jobs after `last_id`, not replayed or discarded, newest first.
+
+        `kind` None: of any kind.
+        """
         query = cls.in_workspace(workspace_id).where(
             cls.status == "failed", cls.replayed_as.is_null(), cls.discarded_at.is_null()
         )

@@ -26,8 +26,8 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Message]:
     """Returns the first `limit` messages after `last_id` that match every filter, the latest first.
 
-    Filters: `q` (words or beginnings of words, all of which the text has), `contact_id`, `conversation_id`. Also
-    `since` and `until`, which the time in the message's identifier is compared with.
+    Filters: `q` (words or beginnings of words, all of which the text has), `contact_id`, `conversation_id`. `since` and
+    `until` are compared with the time in the message's identifier.
     """
     values = {**filters, "workspace_id": workspace_id, "limit": limit, "last_id": _last(filters, last_id)}
     values["first_id"] = ids.bound("msg", filters["since"]) if "since" in filters else ""
@@ -72,7 +72,7 @@ def _search(filters: Mapping[str, Any], values: dict[str, Any]) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Returns the words to look up."""
+    """Returns the words of the text to look up: the longest ones, up to MOST_WORDS."""
     keys = "SELECT substr(key, 5) FROM unnest(tsvector_to_array(message_keys('msg_00000', '', '', %s))) AS key"
     words = [word for (word,) in rows(keys, (text,)) if word and word != "@"]
     return sorted(words, key=len, reverse=True)[:MOST_WORDS]
@@ -150,8 +150,9 @@ def _among_newest(filters: Mapping[str, Any]) -> str:
 
 
 def _bounds(filters: Mapping[str, Any]) -> str:
-    """Returns SQL for the range's first message, and its messages' contacts; NULL stands for all.
+    """Returns SQL for the first message of the range, and for the contacts of all messages in it.
 
+    Where these can be any contacts of the workspace, the SQL yields NULL for them.
     Soon after a merge, a conversation's messages may still have another contact than the conversation.
     """
     owner, contact_ids = _owner(filters), "NULL::text[]"

@@ -28,8 +28,8 @@ class Run(MailModel):
 
     `step` is the step to take next, or the one that waits. A wait ends when its `answer` arrives or at its time
     (`resume_at`); both make the run mail. `taken` counts steps, `unbroken` those since the last wait, `logged` entries
-    of the log. Until `goal_until`, an event may reach the goal; null if none may. `is_counted`: the run is also counted
-    by version and step, not only by automation.
+    of the log. Until `goal_until`, an event may reach the goal; null if no event can. `is_counted`: the run is also
+    counted by version and step, not only by automation.
     """
 
     # What a run was started with. `contact_id` (changed by a merge) and `version` (changed by a move) are left out.
@@ -108,7 +108,7 @@ class Run(MailModel):
     def counted(cls, workspace_id: str, filters: Mapping[str, Any], most: int) -> Count:
         """Returns how many runs match, among the newest `most` that match the most selective filter.
 
-        Filters: as for `newest`, and `since` and `until`, which the time in the run's identifier is compared with.
+        Filters: as for `newest`, but `since` and `until` are compared with the time in the run's identifier.
         """
         if _is_at_step(filters):
             return count_newest(cls._at_step(workspace_id, filters), cls, [], most)

@@ -1,4 +1,4 @@
-"""Sets of rows: looked up and locked, inserted or updated, each in one statement for all rows."""
+"""Locks, inserts, updates and deletes sets of rows of a table, each in one statement."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def keys_of(row: Any) -> Iterator[Key]:
 def lock(model: type[OwnedModel], keys: Sequence[Key]) -> tuple[datetime, list[tuple[Key, Any | None]]]:
     """Locks the rows of `model` that have any of these keys until the transaction ends. Never waits.
 
-    Returns the database's time, which is later than any change to these rows, and each key that was found with its row,
-    or with None if another transaction has locked the row. A row that changed just before it was locked may no longer
-    have the key.
+    Returns the database's time, which is later than any change to these rows, and the keys that were found. Each has
+    its row, or None if another transaction has locked the row. A row that changed just before it was locked may no
+    longer have the key.
     """
     arrays = _arrays(
         workspaces=(k.workspace_id for k in keys), names=(k.name for k in keys), values=(k.value for k in keys)
@@ -81,7 +81,7 @@ def reserve(keys: Sequence[Key]) -> set[Key]:
 
 
 def insert(model: type[OwnedModel], new: Sequence[Any]) -> None:
-    """Inserts the rows."""
+    """Inserts the rows; PostgreSQL computes their COMPUTED columns."""
     rows(_insert_statement(model), {"rows": _as_json(new)})
 
 

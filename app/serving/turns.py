@@ -29,7 +29,10 @@ class Turns:
             return not caller or conn in self._callers or self._give(conn, caller)
 
     def wait(self, conn: Any, caller: str) -> bool:
-        """Like `take`, but queues the connection if no turn is free."""
+        """Takes a turn for the connection, or queues the connection if none is free.
+
+        Returns whether the connection has a turn. Call this only after `take` returned False.
+        """
         with self._lock:
             has_turn = self._give(conn, caller)
             if not has_turn:

@@ -1,6 +1,6 @@
 """Answers with a problem document if gunicorn cannot parse a request.
 
-Neither shows nor logs their content.
+Neither shows nor logs the request's content.
 """
 
 from __future__ import annotations

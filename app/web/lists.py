@@ -60,7 +60,10 @@ def filters(*names: str) -> dict[str, str]:
 
 
 def address(**changes: str | None) -> str:
-    """Returns the address of this page with changed parameters (None removes one), on the first page."""
+    """Returns this page's address with changed parameters; None removes one.
+
+    Drops `after` and `format`, so that a list begins at its first page.
+    """
     given: dict[str, Any] = {**request.args, "after": None, "format": None, **changes}
     # `url_for` interprets some names itself: the address must not select the scheme or page of our links.
     kept = {name: value for name, value in given.items() if value and name != "endpoint" and not name.startswith("_")}

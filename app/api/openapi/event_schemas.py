@@ -18,7 +18,10 @@ _RESOURCES = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Returns the schema of each kind's body by component name, and their union by `kind`."""
+    """Returns the schemas of webhook bodies, by component name.
+
+    There is one for each kind, their union `WebhookBody`, and `ErasedBody`.
+    """
     of_kinds = {
         name_of(kind): _of_body({"const": kind}, body["data"])
         | {"description": catalogue.KINDS[kind].description, "example": body}

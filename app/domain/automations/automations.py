@@ -141,7 +141,10 @@ def resume(change: Change) -> Effect:
 
 
 def delete(change: Change) -> Effect | None:
-    """Cancels the automation's runs, then deletes it, in parts. Keeps run history. Raises NotFound."""
+    """Cancels the automation's runs, then deletes the automation, in parts. Keeps run history.
+
+    Returns None until the last part. Raises NotFound, Busy.
+    """
     automation = Automation.find(change.workspace_id, change.target)
     if change.progress is None:
         _end_publication(automation)
@@ -197,7 +200,10 @@ def check_start(workspace_id: str, automation_id: str, contact_id: str) -> None:
 
 
 def cancel_runs(change: Change) -> Effect | None:
-    """Cancels the unfinished runs that `payload` selects, in parts. Raises NotFound, Busy."""
+    """Cancels the unfinished runs that `payload` selects, in parts: returns None until the last.
+
+    Raises NotFound, Busy.
+    """
     automation = Automation.find(change.workspace_id, change.target)
     return Effect("changed", "automation", automation.id) if controls.cancel(change, automation) else None
 
@@ -271,7 +277,7 @@ def represent_version(version: AutomationVersion) -> dict[str, Any]:
 def published(unit: Unit, workspace_id: str, automation_id: str) -> tuple[int, Reentry, Mapping[str, Any] | None]:
     """Returns the published version of an automation, its `reentry` and its goal. Cached in the unit.
 
-    This is safe, because writes that change automations never share the unit of a start or run beside it. Raises
+    Caching is safe: a write that changes automations never shares a unit with a start, or runs at the same time. Raises
     NotFound, AutomationNotPublished.
     """
     published = "SELECT version, reentry, goal FROM automations WHERE id = %s AND workspace_id = %s"

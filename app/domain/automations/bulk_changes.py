@@ -92,7 +92,7 @@ def _has_altered(
 ) -> bool:
     """Alters the run if it is still chosen.
 
-    Returns False if another transaction has locked what it needs.
+    Returns False if another transaction has locked a row that it needs.
     """
     try:
         with unit.attempt():

@@ -65,7 +65,7 @@ def is_cancelled(automation: Automation, run: Run) -> bool:
 
 
 def release_held(limit: int = 1_000) -> int:
-    """Makes runs due that a pause still holds, but whose automation is not paused; returns how many.
+    """Makes runs due that a pause holds although their automation is not paused; returns how many.
 
     Takes up to `limit` runs of one automation in each of up to ten workspaces. The next step of each run ends its hold.
     Skips locked runs.

@@ -22,9 +22,9 @@ BEGUN, REFUSED, GONE = "begun", "refused", "gone"
 
 
 def start_list(change: Change) -> Effect | None:
-    """Starts a run for each contact in `contact_ids`, once, in parts; see `account`.
+    """Starts one run for each contact in `contact_ids`, in parts; `account` returns the outcomes.
 
-    Raises NotFound, Busy, and AutomationNotPublished, even after some parts.
+    Returns None until the last part. Raises NotFound, Busy, and AutomationNotPublished, even after some parts.
     """
     unit, workspace_id, automation_id = change.unit, change.workspace_id, change.target
     version, reentry, goal = automations.published(unit, workspace_id, automation_id)

@@ -23,8 +23,8 @@ from app.models.runs import UNFINISHED, Run
 def move_runs(change: Change) -> Effect | None:
     """Moves waiting runs from version `from_version` to the published `to_version`, in parts.
 
-    Moves each run once, without taking a step. Raises NotFound, Busy, Invalid for equal versions, and Conflict if
-    `to_version` is not published when the move begins.
+    Moves each run once, without taking a step. Returns None until the last part. Raises NotFound, Busy, Invalid for
+    equal versions, and Conflict if `to_version` is not published when the move begins.
     """
     automation = Automation.find(change.workspace_id, change.target)
     source, target = change.payload["from_version"], change.payload["to_version"]

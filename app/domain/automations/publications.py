@@ -72,7 +72,7 @@ def listen(automation: Automation) -> None:
 
 
 def remove_part(automation: Automation) -> bool:
-    """Deletes some of the automation's rows, finally itself; returns whether all are gone.
+    """Deletes some of the automation's rows, and its own at last; returns whether all are gone.
 
     Raises Busy.
     """

@@ -53,10 +53,10 @@ def resume(change: Change) -> Effect:
 
 
 def replay(change: Change) -> Effect:
-    """Starts a copy of an ended run: its version, variables, event and saved results.
+    """Starts a copy of an ended run, with the same version, variables and event.
 
-    Starts at the step `from_step`, if given. Ignores `reentry`. Raises NotFound, Invalid, AutomationNotPublished, and
-    Conflict if the run has not ended or its contact is gone.
+    With `from_step`, starts at that step, and with the run's saved results. Ignores `reentry`. Raises NotFound,
+    Invalid, AutomationNotPublished, and Conflict if the run has not ended or its contact is gone.
     """
     run = _locked(change, change.payload["run_id"])
     if not run.is_finished:

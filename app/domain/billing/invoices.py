@@ -78,7 +78,7 @@ def _next(month: Month, position: str) -> list[Workspace]:
 
 
 def _make_up() -> int:
-    """Retries the workspaces that were skipped."""
+    """Retries the workspaces that were skipped; returns how many invoices it created."""
     made = 0
     for (first,) in rows("SELECT DISTINCT month FROM unbilled ORDER BY month"):
         left_out = Unbilled.select(Unbilled.workspace_id).where(Unbilled.month == first)

@@ -1,6 +1,7 @@
 """Plans: their prices and what they include (`plans.toml`), and which one a workspace has.
 
-A plan is not a limit: nothing is refused because of a plan. Usage beyond its allowances costs money, or is free.
+A plan is not a limit: nothing is refused because of a plan. Usage beyond an allowance is charged at the allowance's
+price; without a price, it is free.
 """
 
 from __future__ import annotations

@@ -66,7 +66,10 @@ def is_counted(month: Month) -> bool:
 
 
 def forget_contacts(limit: int = 10_000) -> int:
-    """Deletes up to `limit` counted contacts of months that are fully counted; returns how many."""
+    """Deletes up to `limit` rows that note a contact as active in a month that is fully counted.
+
+    Returns how many.
+    """
     present = "SELECT date_trunc('month', counted_until)::date FROM usage_progress WHERE meter = 'active_contacts'"
     return delete_some("active_contacts", f"month < ({present})", "month", (), limit, key="ctid")
 

@@ -183,7 +183,7 @@ def _move_on(broadcast: Broadcast, part: _Part, done: _Done) -> None:
 
 
 def _save(broadcast: Broadcast, done: _Done, *, is_full: bool = False) -> None:
-    """Ends the broadcast, or stores when it continues: now, at a time, or when a person says so."""
+    """Ends the broadcast, or stores when it continues: at once, at a time, or only at a request."""
     [(next_in,)] = rows(_NEXT_IN, (broadcast.id,))
     waits = broadcast.state == "canary" and done.reached > 0
     if next_in is None and not waits and not (broadcast.message and under_way(broadcast.id)):

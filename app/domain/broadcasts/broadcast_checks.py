@@ -19,7 +19,10 @@ _NO_AUTOMATION = Fault("/automation_id", "There is no such automation in this wo
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Raises Invalid if `send_at` is out of range, a resource missing, or the message too long."""
+    """Raises Invalid for a time out of range, a missing resource or a message over a limit.
+
+    Also for files that cannot be attached.
+    """
     broadcasts.check_time(payload.get("send_at"))
     faults = [
         fault

@@ -88,7 +88,7 @@ def go_on(change: Change) -> Effect:
 def abort(change: Change) -> Effect:
     """Ends the broadcast early: contacts not yet reached get nothing.
 
-    Raises NotFound, Conflict if it is done.
+    Does nothing if it is aborted already. Raises NotFound, and Conflict if it is done.
     """
     return _move(change, "aborted")
 
@@ -184,7 +184,11 @@ def _keep_room(workspace_id: str) -> None:
 
 
 def _columns(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
-    """Returns the columns that the payload sets. Raises Invalid, Busy."""
+    """Returns the columns that the payload sets.
+
+    Also gives the files of a new message to the broadcast, and detaches those of the old one that are no longer used.
+    Raises Invalid, Busy.
+    """
     columns = dict(change.payload)
     if "send_at" in columns:
         columns["send_at"] = columns["send_at"] and datetime.fromisoformat(columns["send_at"])

@@ -77,7 +77,7 @@ class SendMessage:
         self._look_up(unit, addresses)
 
     def reach(self, contact_id: str, unit: Unit) -> Reached:
-        """Queues the message. Raises Skipped, TooEarly, Busy."""
+        """Queues the message to the contact. Raises Skipped, TooEarly, Busy."""
         contact = contact_of(self._broadcast, contact_id, unit)
         way = self._way(unit, contact)
         self._refuse_closed(unit, way)

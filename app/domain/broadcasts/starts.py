@@ -50,7 +50,7 @@ class StartAutomation:
         """Reads nothing: the rows of `needs` are enough."""
 
     def reach(self, contact_id: str, unit: Unit) -> Reached:
-        """Begins a run. Raises Skipped, Busy."""
+        """Begins a run of the automation for the contact. Raises Skipped, Busy."""
         contact, listener = contact_of(self._broadcast, contact_id, unit), self._listener
         assert listener is not None
         start = Start(

@@ -24,9 +24,9 @@ _MOST_SPANS = 8
 
 
 def facts(settings: Mapping[str, Any], timezone: str, now: datetime) -> dict[str, Any]:
-    """Returns the settings that are set, for the script.
+    """Returns the look and greeting for the script, without settings that are not set.
 
-    `greeting`, `picture`, `look` (CSS rules) and `hours` (spans in minutes since 1970).
+    The keys are `greeting`, `picture`, `look` (CSS rules) and `hours` (spans in minutes since 1970).
     """
     found: dict[str, Any] = {name: settings[name] for name in ("greeting", "picture") if settings.get(name)}
     if color := settings.get("color"):

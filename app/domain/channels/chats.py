@@ -156,7 +156,7 @@ def history(channel: Channel, visitor: Visitor, before: str | None = None) -> li
 
 
 def unread(channel: Channel, visitor: Visitor) -> int:
-    """Returns how many of the visitor's latest messages no member has read."""
+    """Returns how many messages in the visitor's latest conversation no member has read."""
     found = rows(
         "SELECT unread FROM conversations WHERE channel_id = %s AND peer = %s ORDER BY id DESC LIMIT 1",
         (channel.id, visitor.peer),
@@ -185,7 +185,7 @@ def represent(visitor_id: str, message: Message) -> dict[str, Any]:
 
 
 def _label(visitor: Visitor, button_id: str) -> str:
-    """Returns the label of the button in the latest message that offers it.
+    """Returns the label of the button, from the latest message to the visitor that offers it.
 
     Raises Invalid if none of the latest MOST_OFFERING messages does.
     """

@@ -234,7 +234,7 @@ def delete_files(upload_ids: Sequence[str]) -> None:
 
 
 def delete_expired(limit: int = 100) -> int:
-    """Deletes up to `limit` files that were not attached in time; returns how many."""
+    """Deletes up to `limit` expired files, such as uploads never attached; returns how many."""
     # Without `file`, the row can no longer be attached. If this process dies, the row is found again.
     expired = rows(
         """

@@ -28,7 +28,7 @@ def needs(workspace_id: str, payload: Mapping[str, Any], booking_id: str | None)
 
 
 def create(change: Change) -> Effect:
-    """Creates the booking. Raises Invalid if its contact does not exist."""
+    """Creates the booking, and records the event. Raises Invalid if its contact does not exist."""
     payload = change.payload
     contact = contacts.find_named(change.workspace_id, payload["contact_id"], change.unit)
     booking = Booking(
@@ -46,7 +46,10 @@ def create(change: Change) -> Effect:
 
 
 def cancel(change: Change) -> Effect:
-    """Cancels the booking. Does nothing if it is cancelled already. Raises NotFound."""
+    """Cancels the booking, and records the event. Raises NotFound.
+
+    Does nothing if the booking is cancelled already.
+    """
     booking = change.unit.get(Booking, change.workspace_id, "id", change.target)
     if booking is None:
         raise NotFound()

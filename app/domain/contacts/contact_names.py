@@ -22,6 +22,6 @@ def names_in(workspace_ids: Collection[str], contact_ids: Collection[str]) -> di
 
 
 def name_of(contact: Contact) -> str:
-    """Returns the contact's name, or else its best identifier."""
+    """Returns the contact's name, or else an identifier, or else `Visitor` with the end of its id."""
     name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
     return str(name or contact.email or contact.phone or contact.external_id or f"Visitor {contact.id[-4:]}")

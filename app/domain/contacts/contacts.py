@@ -98,7 +98,10 @@ def remove_tag(change: Change) -> Effect:
 
 
 def make(change: Change) -> Contact:
-    """Creates a contact from the payload. The caller has checked that its identifiers are free."""
+    """Creates a contact from the payload, and records the events for it and its tags.
+
+    The caller has checked that its identifiers are free.
+    """
     payload = change.payload
     contact = Contact(
         id=ids.new("con"),
@@ -118,7 +121,7 @@ def make(change: Change) -> Contact:
 
 
 def set_fields(change: Change, contact: Contact, **fields: Any) -> Contact:
-    """Sets the fields, and returns the contact.
+    """Sets the fields and records the events, if anything differs; returns the contact.
 
     An identifier must be one that the unit has found free.
     """
@@ -216,7 +219,10 @@ def _holders(change: Change) -> dict[str, Contact | None]:
 
 
 def _refuse_replacing(found: Contact, holders: Mapping[str, Contact | None]) -> None:
-    """Raises Conflict if the contact has a different value for an identifier before the first match."""
+    """Raises Conflict if the contact has a different value for a given identifier.
+
+    Only identifiers before the first match are compared: those after it may be replaced.
+    """
     matching = next(name for name, holder in holders.items() if holder is not None)
     for name in takewhile(lambda name: name != matching, holders):
         if getattr(found, name) is not None:

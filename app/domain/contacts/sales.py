@@ -29,7 +29,7 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
 
 
 def create(change: Change) -> Effect:
-    """Records the sale. Raises like `check`."""
+    """Records the sale, and the event for it. Raises Invalid, Conflict like `check`."""
     payload = change.payload
     contact = check(change.workspace_id, payload, change.unit)
     sale = Sale(

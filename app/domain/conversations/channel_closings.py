@@ -19,7 +19,7 @@ from app.models.channels import Channel
 
 # The most rows of a table that one transaction changes.
 PART = 200
-# How long after a channel's deletion messages and files may still be added to it, or be in progress.
+# The channels deleted within a day: messages and files may still be added to them, or be in progress.
 _DELETED = "SELECT id FROM channels WHERE deleted_at > now() - interval '1 day'"
 IS_ANY_DELETED = f"EXISTS ({_DELETED})"
 DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before this could be sent."}
@@ -28,8 +28,8 @@ DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before 
 def delete(change: Change) -> Effect | None:
     """Deletes the channel, then closes its conversations and ends its scheduled messages, in parts.
 
-    `end_waiting` ends its other messages and its files. The provider is asked to end the connection. Raises NotFound,
-    Busy.
+    Returns None if another part is left. `end_waiting` ends the channel's other messages and its files. The provider is
+    asked to end the connection. Raises NotFound, Busy.
     """
     if change.progress is None:
         _begin(change, Channel.find(change.workspace_id, change.target))

@@ -18,7 +18,7 @@ from app.models.sets import Key
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> list[Key]:
-    """Returns the keys that `update` reads from its unit, with the contact that the payload names."""
+    """Returns the keys that `update` reads from its unit: the conversation, and the payload's contact."""
     contact = sets.key(Contact, workspace_id, "id", payload["contact_id"])
     return [contact, sets.key(Conversation, workspace_id, "id", str(conversation_id))]
 

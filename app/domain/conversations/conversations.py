@@ -49,7 +49,7 @@ def prefetch_most_recent(unit: Unit, workspace_id: str, contact_ids: Collection[
 
 
 def of_run(unit: Unit, run: Run) -> Conversation | None:
-    """Returns the conversation that the run is tied to, or else the contact's most recent one."""
+    """Returns the run's own conversation, or else the contact's most recent one; None if none."""
     own: Conversation | None = None
     if run.conversation_id is not None:
         own = unit.get(Conversation, run.workspace_id, "id", run.conversation_id)
@@ -87,7 +87,7 @@ def open_on(
     is_quiet: bool = False,
     referral: Mapping[str, Any] | None = None,
 ) -> Conversation:
-    """Opens a conversation with the contact, which becomes its most recent one.
+    """Opens a conversation, which becomes the contact's most recent one, and records the event.
 
     `referral`: the advertisement that led the contact here. With `is_quiet`, the conversation stays closed until the
     contact writes, and no event is recorded.
@@ -115,7 +115,7 @@ def open_for(change: Change, contact: Contact, channel_id: str) -> Conversation:
 
 
 def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
-    """Reopens the conversation. Does nothing if it is open."""
+    """Reopens the conversation and records the event. Does nothing if it is open."""
     if conversation.status == "open":
         return conversation
     reopened = alter(change.unit, conversation, status="open")
@@ -124,7 +124,10 @@ def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conv
 
 
 def close(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
-    """Closes the conversation and releases its held runs. Does nothing if it is closed."""
+    """Closes the conversation, releases its held runs and records the event.
+
+    Ends its snooze, too. Does nothing if it is closed.
+    """
     if conversation.status == "closed":
         return conversation
     ended = dict.fromkeys(("held_at", "snoozed_until", "waiting_since"))
@@ -144,7 +147,8 @@ def assign(
 ) -> Conversation:
     """Assigns the conversation to the member; None removes the assignee.
 
-    Raises Invalid for an unknown member. `by` is who assigns it (`type`, `id`), if not the change's author.
+    Records the event and notifies the member. Raises Invalid for an unknown member. `by`: the author (`type`, `id`),
+    if it is not the change's.
     """
     if assignee_id is not None:
         member = (conversation.workspace_id, assignee_id)
@@ -174,7 +178,10 @@ def answer(unit: Unit, conversation: Conversation) -> Conversation:
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Moves the conversation to the contact, as the most recent one if it has the latest message."""
+    """Moves the conversation to the contact; returns it.
+
+    It becomes the contact's most recent conversation if its latest message is the latest of all.
+    """
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or is_later(conversation, latest):
         unit.notes[_latest_of(contact.id)] = conversation.id
@@ -182,13 +189,16 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def is_later(conversation: Conversation, than: Conversation) -> bool:
-    """Whether the conversation's latest message (or its creation) is at least as late as `than`'s."""
+    """Whether the conversation's latest message is at least as late as the latest message of `than`.
+
+    If a conversation has no messages, its creation counts instead.
+    """
     one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
     return bool(one >= other)
 
 
 def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation:
-    """Stores the conversation with these fields changed."""
+    """Stores the conversation with these fields changed; returns it."""
     return unit.put(conversation.altered(**fields))
 
 

@@ -1,7 +1,7 @@
-"""Statuses of messages: what raises one, what ends a message, and how it becomes `unknown`.
+"""Statuses of messages: when a receipt raises one, how messages end, and why one becomes `unknown`.
 
 A claim makes a message `sending` and commits that before the first byte is sent. From then on only the provider knows
-whether it was sent, so Bellhop never sends it again by itself. It becomes `unknown`
+whether the message was sent, so Bellhop never sends it again by itself. The message becomes `unknown`
 
 - if the provider's answer does not reveal the outcome, or none arrives: the verdict is UNKNOWN (`app/channels`);
 

@@ -45,13 +45,16 @@ TEMPLATE_TOO_LONG = f"The texts of the template are longer than {MOST_TEMPLATE_B
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
-    """Reads what the steps of these runs need to send messages, in four statements in all."""
+    """Reads the rows that the runs' steps need to send messages, in four statements in all."""
     conversations.prefetch(unit, runs)
     recent_texts.prefetch(unit, {run.contact_id for run in runs})
 
 
 def prefetch_for(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
-    """Reads what messages to these contacts need, each in the contact's most recent conversation."""
+    """Reads the rows that are needed to send each contact a message.
+
+    Each message is sent in the contact's most recent conversation.
+    """
     conversations.prefetch_most_recent(unit, workspace_id, contact_ids)
     recent_texts.prefetch(unit, contact_ids)
 
@@ -127,7 +130,10 @@ def queue_draft(change: Change, contact: Contact, conversation: Conversation, me
 
 
 def create(change: Change) -> Effect:
-    """Queues the message of the payload. Raises NotFound, Invalid, Conflict, Busy."""
+    """Queues the message of the payload. A member's message holds the contact's runs.
+
+    Raises NotFound, Invalid, Conflict, Busy.
+    """
     contact, conversation = recipients.find(change)
     if change.author["type"] == "member":
         conversation = conversations.hold_runs(change.unit, conversation)
@@ -136,7 +142,7 @@ def create(change: Change) -> Effect:
 
 
 def drafted(change: Change, conversation: Conversation) -> Message:
-    """Returns a draft of the payload's message, which claims its files. Raises Invalid, Busy."""
+    """Returns a draft of the payload's message, and attaches the files to it. Raises Invalid, Busy."""
     payload, expires_at = change.payload, change.payload.get("expires_at")
     return draft(
         change.unit,
@@ -154,7 +160,10 @@ def drafted(change: Change, conversation: Conversation) -> Message:
 
 
 def resend(change: Change) -> Effect:
-    """Queues a failed or `unknown` message again. Raises NotFound, Busy, and Conflict for others."""
+    """Queues a failed or `unknown` message again. The message fails at once if it may not be sent.
+
+    Raises NotFound, Busy, and Conflict for a message with another status.
+    """
     unit = change.unit
     message = unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
@@ -189,8 +198,8 @@ def receive(
 ) -> Message:
     """Stores a message from the contact, and gives it to the run that waits for it, if any.
 
-    Without a `conversation`, reopens the contact's latest one on the channel, or opens a new one. `fields` are columns
-    of the message. Raises Busy.
+    Without a `conversation`, reopens the contact's latest one on the channel, or opens a new one. Ends a snooze, and
+    records the event. `fields` are columns of the message. Raises Busy.
     """
     unit = change.unit
     conversation = conversation or conversations.open_for(change, contact, channel_id)

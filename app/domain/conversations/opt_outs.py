@@ -11,7 +11,8 @@ from app.domain.work.units import Unit
 from app.lib import normalization
 from app.models.workspaces import Workspace
 
-# By language. A word counts only if it is the whole message, so it must not be a word that a shop may ask for.
+# The words that opt out, by language. A word counts only if it is the whole message. Leave out words that a shop may
+# ask contacts to send.
 STOP: Mapping[str, tuple[str, ...]] = {
     "ar": ("توقف", "إيقاف", "إلغاء الاشتراك"),
     "bg": ("стоп", "отписване"),
@@ -61,7 +62,7 @@ def wish_of(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool 
     A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button or typed its
     label, or a run waits for the reply. Everyday words are then ignored.
     """
-    # Every word is shorter than that, so a long text need not be folded.
+    # Every word is shorter than 100 characters, so a longer text need not be folded.
     if not text or len(text) > 100:
         return None
     said = _plain(text)

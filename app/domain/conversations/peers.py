@@ -76,7 +76,7 @@ def followed_by(unit: Unit, conversation: Conversation) -> str | None:
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Moves the conversation to the contact, as the latest with its peer unless another is later."""
+    """Moves the conversation to the contact; it becomes the latest with its peer if none is later."""
     sought = Peer(contact.workspace_id, contact.id, conversation.channel_id, conversation.peer or "")
     if sought not in unit.notes:
         unit.notes |= _latest_with([sought])

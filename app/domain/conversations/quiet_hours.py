@@ -17,7 +17,7 @@ _KEEP = f"{_FIND} FOR SHARE SKIP LOCKED"
 
 
 def end_for(unit: Unit, contact: Contact) -> datetime | None:
-    """Returns when the contact's current quiet hours end; None if it has none now.
+    """Returns when the contact's current quiet hours end; None outside of quiet hours.
 
     During quiet hours, locks the workspace until the transaction ends, so that a later change of the hours finds the
     runs that wait for their end. Raises Busy.

@@ -80,7 +80,10 @@ def open_first(
 
 
 def opening(contact: Contact, among: Iterable[Channel]) -> tuple[Channel, str] | None:
-    """Returns the first channel that may open a conversation, and the contact's address there."""
+    """Returns the first channel that may open a conversation, and the contact's address there.
+
+    None if there is no such channel, or the contact has no phone number.
+    """
     for channel in among:
         kind = channels.kind_of(channel)
         if kind.may_open and contact.phone is not None:

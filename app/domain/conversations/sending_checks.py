@@ -56,7 +56,7 @@ def refusal(
     is_expired: bool,
     is_deleted: bool = False,
 ) -> Verdict | None:
-    """Returns why nothing may be sent to the contact; None if it may.
+    """Returns why a message may not be sent to the contact; None if it may.
 
     `is_open`: the contact wrote within the kind's window.
     """

@@ -20,7 +20,7 @@ from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 
-# How long a provider may put a message off.
+# How long a provider may put a message off. Then the message fails.
 PUT_OFF_SECONDS = 86_400.0
 
 # Outcomes after which the channel pauses, if the verdict says so.
@@ -28,7 +28,7 @@ _PAUSING = (Outcome.LATER, Outcome.UNKNOWN)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
-    """Records the outcomes of messages. When one is finished, makes its conversation's next one due.
+    """Records the outcomes of messages, and makes the message behind each finished one due.
 
     Never waits for a row lock. Returns the sendings to record later, because another transaction has locked their
     message or conversation. Also returns, by channel, the seconds until the next of its messages is due. Safe to

@@ -1,4 +1,4 @@
-"""Snoozes: an open conversation is set aside until a time, or until the contact writes before.
+"""Snoozes: set an open conversation aside until a time, or until the contact writes.
 
 Callers of the verbs have locked the contact.
 """
@@ -34,7 +34,10 @@ _CLOSED = "Only an open conversation can be snoozed. This one is closed."
 
 
 def snooze(change: Change, contact: Contact, conversation: Conversation, until: datetime) -> Conversation:
-    """Snoozes an open conversation, or changes its time. Raises Conflict if it is closed."""
+    """Snoozes an open conversation, or changes the time of its snooze, and records the event.
+
+    Raises Conflict if the conversation is closed.
+    """
     if conversation.status != "open":
         raise Conflict(_CLOSED)
     if conversation.snoozed_until == until:
@@ -45,7 +48,7 @@ def snooze(change: Change, contact: Contact, conversation: Conversation, until: 
 
 
 def wake(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
-    """Ends the snooze. Does nothing if there is none."""
+    """Ends the snooze and records the event. Does nothing if there is no snooze."""
     if conversation.snoozed_until is None:
         return conversation
     woken = conversations.alter(change.unit, conversation, snoozed_until=None)

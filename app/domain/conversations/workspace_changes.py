@@ -35,7 +35,7 @@ def update(change: Change) -> Effect | None:
 def _wake_some(workspace_id: str) -> bool:
     """Makes the next runs due; returns whether none is left.
 
-    Raises Busy if others have locked all that are left.
+    Raises Busy if other transactions have locked all runs that are left.
     """
     woken = count(
         f"""

@@ -137,7 +137,7 @@ class DeliveryWithAttemptsSchema(DeliverySchema):
 
 def represent(delivery: Delivery) -> dict[str, Any]:
     """Returns the delivery as lists show it."""
-    # During an attempt, this is the end of its lease, which may pass without an outcome.
+    # During an attempt, the next one is shown as due when the lease ends, in case no outcome is recorded.
     due_at = delivery.due_at and max(delivery.due_at, delivery.leased_until or delivery.due_at)
     return DeliverySchema.of(delivery, next_attempt_at=delivery.next_attempt_at or due_at)
 

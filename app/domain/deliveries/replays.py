@@ -119,7 +119,7 @@ def fates(replay: Replay) -> dict[str, int] | None:
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` rows of an expired replay, and a replay without any; returns how many.
+    """Deletes up to `limit` rows of the oldest expired replay, and then the replay; returns how many.
 
     Also deletes replays that still wait for a decision.
     """

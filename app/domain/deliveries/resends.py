@@ -56,7 +56,7 @@ def _again(again: Sequence[str], ranks: dict[str, int]) -> None:
 
 def _anew(new_ids: dict[str, str], ranks: dict[str, int]) -> None:
     if new_ids:
-        # A replay that chose these deliveries earlier sees from the new claim that they were sent meanwhile.
+        # A new claim number tells a replay that chose these deliveries earlier that they were resent.
         count("UPDATE deliveries SET claim = claim + 1 WHERE id = ANY(%s)", (list(new_ids),))
         count(
             """

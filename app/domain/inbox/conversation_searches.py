@@ -66,9 +66,9 @@ def words_of(text: str) -> list[str]:
 
 
 def marked(text: str, words: Sequence[str]) -> list[Piece]:
-    """Returns the line around the first of the words in `text`, as pieces.
+    """Returns the part of `text` around the first match, on one line, as (piece, is a match).
 
-    Matches words at their beginnings. If none of the words begins one in the text, as in scripts without spaces, they
+    Each of `words` matches at the beginning of a word of the text. If none does, as in scripts without spaces, they
     match anywhere.
     """
     line = " ".join(text.split())

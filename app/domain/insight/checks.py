@@ -218,7 +218,7 @@ def check_forwarded() -> str:
 
 
 def check_traces() -> str:
-    """Checks that traces, if configured, have their packages and a server that accepts them."""
+    """Checks that traces, if configured, have their packages and a server that accepts connections."""
     if (endpoint := settings().otlp_endpoint) is None:
         return "off"
     if find_spec("opentelemetry") is None:

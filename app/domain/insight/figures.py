@@ -28,7 +28,7 @@ SHORTEST_SLICE, LONGEST_SLICE = timedelta(seconds=1), timedelta(minutes=10)
 MANY_IN_A_SLICE = 50_000
 # A pass stops counting after this time; the next one continues.
 SLICE_SECONDS = 0.25
-# A transaction appears among the running ones a moment after its time was taken.
+# A transaction appears among the running ones a moment after its start time.
 LAG_SECONDS = 1.0
 # The writes accepted in a minute are counted when the minute is over, and again after this time.
 SETTLED_AFTER = timedelta(minutes=5)

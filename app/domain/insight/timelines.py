@@ -22,7 +22,7 @@ SOURCES = ("events", "deliveries", "runs")
 # A timeline includes the steps of this many unfinished runs, and of as many that began last.
 MOST_RUNS = 50
 _PLACE = re.compile(r"[0-7][0-9a-z]{25}[01]")
-# The columns of events, except the body, which may be long.
+# The columns of events that a timeline needs. The body is left out, as it may be long.
 _EVENT = (Event.id, Event.kind, Event.job_id, Event.run_id, Event.created_at)
 
 
@@ -104,7 +104,10 @@ class _Reader:
         return [RunStep(**dict(zip(_STEP, row, strict=True))) for row in rows(_STEPS, self._values())]
 
     def writes(self, first_results: Mapping[str, str]) -> list[Entry]:
-        """Returns the jobs in `first_results`, placed below their results, and waiting and failed jobs."""
+        """Returns entries for the jobs in `first_results`, and for the contact's waiting and failed jobs.
+
+        `first_results` maps a job to its place: directly below the oldest of its results.
+        """
         found = rows(_JOBS, self._values() | {"job_ids": list(first_results)})
         jobs = [Job(**dict(zip(_JOB, row, strict=True))) for row in found]
         return [Entry(first_results.get(job.id) or _place(job.id), "write", job.created_at, job) for job in jobs]

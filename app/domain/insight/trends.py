@@ -57,9 +57,9 @@ _STEPS = (
 
 
 def between(since: datetime, until: datetime) -> tuple[Window, datetime]:
-    """Returns a window of all steps that overlap that range, and a time in its last step.
+    """Returns a window of all steps between `since` and `until`, and a time in its last step.
 
-    `until` is later than `since`. Of a range longer than figures are kept for, only the end is covered.
+    `until` is later than `since`. If the range is longer than figures are kept, the window covers only its end.
     """
     since = max(since, until - WINDOWS["30d"].length)
     for step, grain in _STEPS:

@@ -83,7 +83,7 @@ def _begin(change: Change, contact: Contact) -> None:
 
 
 def _go_on(change: Change) -> bool:
-    """Erases the next rows; returns whether they were the last.
+    """Erases the next rows; returns whether no more are left.
 
     Events come first, deliveries second: once the erased events are committed, no new attempt can send or log the data.
     Raises Busy if another transaction has locked the next row.

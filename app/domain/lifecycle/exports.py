@@ -40,7 +40,10 @@ PIECE_BYTES = 64 * 1024
 
 
 def export(contact: Contact) -> Iterator[bytes]:
-    """Yields one JSON document in pieces. Memory use does not grow with its size."""
+    """Yields all that is stored about the contact, as the pieces of one JSON document.
+
+    Memory use does not grow with the size of the document.
+    """
     gathered, size = [], 0
     for piece in _pieces(contact):
         gathered.append(piece)

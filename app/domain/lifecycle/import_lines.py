@@ -33,7 +33,10 @@ _large_file = Lock()
 
 
 def read(texts: Iterable[bytes]) -> Lines:
-    """Reads lines of JSON, good and bad. Raises Invalid if there are none or more than MOST_LINES."""
+    """Sorts lines of JSON into good and bad ones.
+
+    Raises Invalid if there are no lines or more than MOST_LINES.
+    """
     marked = (text.removeprefix(BOM_UTF8) if number == 1 else text for number, text in enumerate(texts, start=1))
     lines = sort_out((number, partial(_object, text)) for number, text in _numbered(marked) if text.strip())
     if not lines.good and not lines.bad:

@@ -146,7 +146,10 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
 
 
 def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
-    """Returns the fields of both contacts, with as many tags and custom fields as allowed."""
+    """Returns `kept` with the fields that it lacks, and as many tags and custom fields as allowed.
+
+    Where both contacts have a value, `kept` keeps its own; but it is opted out if either was.
+    """
     filled = {name: getattr(other, name) for name in _FILLED if getattr(kept, name) is None}
     tags = [*kept.tags, *(tag for tag in other.tags if tag not in kept.tags)][: contacts.MOST_TAGS]
     custom = list({**kept.custom_fields, **other.custom_fields, **kept.custom_fields}.items())
@@ -194,9 +197,9 @@ def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
 
 
 def _move(change: Change, other_id: str) -> bool:
-    """Moves the next rows; returns whether they were the last.
+    """Moves the next rows of the other contact, and returns False. If none are left, returns True.
 
-    Raises Busy if other transactions have locked all rows that are left.
+    In that case, the merge has ended. Raises Busy if other transactions have locked all rows that are left.
     """
     progress = change.progress or {}
     table = _TABLES[0] if "after" in progress else progress.get("table", _TABLES[0])

@@ -21,7 +21,10 @@ def identifiers(contact: Contact) -> list[str]:
 
 
 def begin(contact: Contact) -> None:
-    """Ends the contact's unsent messages; erases its arrivals, visitors and identities. Raises Busy."""
+    """Ends the contact's unsent messages. Raises Busy.
+
+    Also erases the contact's arrivals, visitors, identities and suggested merges.
+    """
     _end_waiting(contact)
     _forget_arrivals(contact)
     _forget_visitors(contact)

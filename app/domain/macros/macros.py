@@ -135,7 +135,7 @@ def _detail(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _seen_by(unit: Unit, workspace_id: str, macro_id: str) -> Macro:
     """Returns the macro, read once per unit. Raises NotFound.
 
-    The macro stays current, because writes that change macros never share the unit of `apply` or run beside it.
+    The macro stays current: a write that changes macros never shares a unit with `apply`, or runs at the same time.
     """
     of_id = Macro.in_workspace(workspace_id).where(Macro.id == macro_id)
     found: Macro | None = unit.noted(("macro", workspace_id, macro_id), of_id.first)

@@ -45,7 +45,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the fields given.
+    """Changes the given fields. Detaches files that the saved reply no longer has.
 
     Raises NotFound, Conflict for a taken shortcut, Invalid for files that cannot be attached, and Busy.
     """
@@ -95,7 +95,8 @@ def read_shortcut(text: str) -> str:
 def seen_by(unit: Unit, workspace_id: str, reply_id: str) -> SavedReply | None:
     """Returns the saved reply, read once per unit; None if there is none.
 
-    The saved reply stays current, because writes that change saved replies never share the unit or run beside it.
+    It stays current: a write that changes saved replies never shares a unit with one that applies macros, or runs at
+    the same time.
     """
     of_id = SavedReply.in_workspace(workspace_id).where(SavedReply.id == reply_id)
     found: SavedReply | None = unit.noted(("saved reply", workspace_id, reply_id), of_id.first)
@@ -122,7 +123,7 @@ class RenderedReplySchema(SavedReplySchema):
 
 
 def represent(reply: SavedReply) -> dict[str, Any]:
-    """The saved reply as the API shows it."""
+    """Returns the saved reply as the API shows it."""
     return SavedReplySchema.of(reply, attachments=media.shown(reply.attachments))
 
 
@@ -134,7 +135,10 @@ def render(reply: SavedReply, contact: Contact, member_id: str | None) -> dict[s
 
 
 def _columns(change: Change) -> dict[str, Any]:
-    """Returns the columns that the payload sets. Raises Conflict, Invalid and Busy."""
+    """Returns the columns that the payload sets, and gives its files to the saved reply.
+
+    Raises Conflict, Invalid and Busy.
+    """
     columns = dict(change.payload)
     if "shortcut" in columns:
         columns["folded"] = columns["shortcut"].casefold()

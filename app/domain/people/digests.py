@@ -18,8 +18,8 @@ _TOLD_FOR = timedelta(days=1)
 def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
     """Returns up to `most` notifications that the account has not been e-mailed yet, newest first.
 
-    Notifications about conversations are included only if the account is away: the ones since its last use that are
-    unread and whose conversation is open.
+    Notifications about conversations are included only if the account is away, they are unread and newer than its last
+    use, and their conversation is open.
     """
     # Identifiers are made before the commit, so an older notification may still appear after a younger one.
     # Notifications of the last 30 seconds wait for the next e-mail.

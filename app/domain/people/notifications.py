@@ -21,7 +21,7 @@ from app.models.notifications import Notification
 
 # The shortest time between two e-mails to an account. The next one covers everything since.
 EMAIL_EVERY = timedelta(hours=1)
-# The first notification after a quiet hour waits this long for further ones.
+# If no e-mail was sent for EMAIL_EVERY, the next one waits this long, to gather further notifications.
 EMAIL_AFTER = timedelta(minutes=1)
 MOST_UNREAD = 99
 # The page for each kind about a workspace. Notifications about conversations lead to the inbox.
@@ -110,7 +110,7 @@ class Bell:
 
 
 def bell(member_id: str) -> Bell:
-    """Returns the member's bell, with one statement."""
+    """Returns the member's unread number and ignored kinds, with one statement."""
     preferences = {"roles": list(notification_kinds.seeing_roles()), "defaults": list(DEFAULTS)}
     [(number, chosen)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1, **preferences})
     heard = {choice.partition(":")[0] for choice in chosen or () if not choice.endswith(":email")}

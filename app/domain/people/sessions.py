@@ -96,7 +96,7 @@ def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) ->
         return None
     session_id, seen_at, account_id, email, is_support, delay_seconds, *_ = found[0]
     if is_use and now - seen_at > _SEEN_EVERY:
-        # If several requests find it outdated at once, only one of them writes.
+        # If several requests find `seen_at` outdated at once, only one of them writes.
         Session.update(seen_at=now).where(Session.id == session_id, Session.seen_at == seen_at).execute()
     memberships = tuple(Membership(*each[6:]) for each in found if each[6] is not None)
     return Signed(session_id, account_id, email, is_support, memberships, delay_seconds or 0.0)

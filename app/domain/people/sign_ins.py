@@ -45,7 +45,8 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
     """
     account = confirm(email, password, address)
     with transaction():
-        # A password that was set after the check has ended all sessions. A session must not begin after that.
+        # A password change ends all sessions. If the password was changed after the check, the old one must not begin a
+        # session.
         unchanged = "SELECT 1 FROM accounts WHERE id = %s AND password_hash = %s FOR SHARE"
         if not rows(unchanged, (account.id, account.password_hash)):
             raise SignInRefused()
@@ -53,7 +54,7 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
 
 
 def confirm(email: str, password: str, address: str) -> Account:
-    """Returns the account with this password. Counts failed attempts. Raises like `sign_in`."""
+    """Returns the account if the password is correct. Counts failed attempts. Raises like `sign_in`."""
     limits = _limits(email, address)
     _refuse_beyond(limits, _standing(limits))
     # Count before checking the password. Otherwise concurrent attempts could all pass under the limit.

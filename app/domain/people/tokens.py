@@ -99,7 +99,7 @@ def revoke(token_id: str, workspace_id: str | None = None, actor_id: str | None 
 
 
 def state_of(token: Token) -> str:
-    """`active`, `expired` or `revoked`."""
+    """Returns `active`, `expired` or `revoked`."""
     if token.revoked_at is not None:
         return "revoked"
     return "expired" if token.expires_at is not None and token.expires_at <= clock.now() else "active"
@@ -167,6 +167,6 @@ def _load(digest: bytes) -> Caller:
 def _note_use(token_id: str, last_used_at: datetime | None) -> None:
     now = clock.now()
     if last_used_at is None or now - last_used_at > _USE_NOTED_EVERY:
-        # If several requests find it outdated at once, only one of them writes.
+        # If several requests find `last_used_at` outdated at once, only one of them writes.
         unnoted = Token.last_used_at.is_null() | (Token.last_used_at == last_used_at)
         Token.update(last_used_at=now).where(Token.id == token_id, unnoted).execute()

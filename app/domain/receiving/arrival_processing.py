@@ -85,8 +85,8 @@ def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
 def _process(batch: Sequence[Claimed], stuck: dict[str, str]) -> Sequence[Claimed]:
     """Processes the batch in one transaction. Returns the arrivals that have to be retried later.
 
-    These need a row that another transaction has locked, or follow an arrival that failed. `stuck` maps a sender to its
-    failed arrival; the function updates it.
+    Such an arrival needs a row that another transaction has locked, or follows a `stuck` one. If a claim was lost,
+    returns the whole batch. `stuck`: the failed or busy arrival of each sender, updated here.
     """
     with transaction():
         if not mailbox.holding(MAIL, batch):

@@ -20,7 +20,8 @@ KEPT = timedelta(days=1)
 def apply(change: Change, channel: Channel, receipt: Receipt) -> bool:
     """Raises the message's status to the receipt's, also from `unknown`, and records the event.
 
-    Opts the contact out if the receipt says so. Returns False if the message is not known yet. Raises Busy.
+    Opts the contact out if the receipt says so. Does nothing if the contact was deleted. Returns False if
+    the message is not known yet. Raises Busy.
     """
     unit = change.unit
     message = provider_messages.find(unit, channel, receipt.provider_id, receipt.message_id)

@@ -23,7 +23,8 @@ PART = 2_000
 # How long a pass counts; the next one continues.
 SLICE_SECONDS = 0.25
 KEPT = timedelta(days=400)
-# How long after the closing of its conversation a message may be sent and still count as the first answer.
+# A message that was written before its conversation was closed still counts as the first answer if it is sent within
+# this time after the closing.
 CLOSED_KEPT = timedelta(days=7)
 # How many values of each dimension have figures of their own in a month: the first to occur.
 MOST_VALUES = 500
@@ -32,7 +33,7 @@ MOST_VALUES = 500
 def count_up() -> int:
     """Counts what was recorded and not counted yet; returns how many things.
 
-    Bounded in time. Safe to run concurrently: only one caller counts. It never counts beyond the start of a transaction
+    Bounded in time. Safe to run concurrently: only one caller counts. Never counts beyond the start of a transaction
     that is still running, so late commits are not missed.
     """
     count("INSERT INTO inbox_figure_progress VALUES (true, now(), now()) ON CONFLICT DO NOTHING")

@@ -98,14 +98,14 @@ class Translation:
             ELSE {self._ascii(column, comparison, value)} END)"""
 
     def _is_unknown(self, column: str, values: Sequence[Any]) -> str:
-        """SQL for whether the text's non-ASCII characters may change how it compares with the values."""
+        """Returns SQL for whether non-ASCII characters may change how the text compares with the values."""
         has_others = f"octet_length({column}) <> length({column})"
         if not all(text(each).isascii() for each in values):
             return has_others
         return f"{has_others} AND {column} ~ {self._value(f'[{TURNING_ASCII}]')}"
 
     def _ascii(self, column: str, comparison: str, value: Any) -> str:
-        """SQL for the comparison of text that is neither empty nor unknown, as in `_is_unknown`."""
+        """Returns SQL that compares text which is neither empty nor, by `_is_unknown`, unknown."""
         compared = f"""lower(btrim({column}, {_SPACES}) COLLATE "C")"""
         match comparison:
             case "exists":
@@ -156,7 +156,10 @@ class Translation:
             END)"""
 
     def _has_in_another_case(self, name: str) -> str:
-        """SQL for whether the contact may have the field in another case, which `conditions.holds` finds."""
+        """Returns SQL for whether the contact may have the field in another case.
+
+        `conditions.holds` finds such a field.
+        """
         if not name.isascii():
             return "contact.custom_fields <> '{}'"
         written = json.dumps(name.lower()).decode()
@@ -244,7 +247,10 @@ def _known(comparison: str, found: Any, value: Any) -> str:
 
 
 def _may_be_typed(column: str) -> str:
-    """SQL for whether the text may be a typed number or time, which only `comparisons` can read."""
+    """Returns SQL for whether the text may be a typed number or time.
+
+    Only `comparisons` can read these.
+    """
     return f"({column} ~ '[0-9]' OR octet_length({column}) <> length({column}))"
 
 

@@ -23,7 +23,7 @@ MOST_MISSED = 100
 
 
 def expect(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what the step of `run` saves when it starts to wait."""
+    """Returns the state that the step of `run` saves when it starts to wait."""
     before = [each.id for each in _recorded(unit, run) if each.kind == awaited["event"]]
     return {"awaited": dict(awaited), "since": timestamp(unit.now), "before": before}
 

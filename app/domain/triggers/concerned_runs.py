@@ -55,9 +55,9 @@ def _parameters(looks: Sequence[Look], limit: int) -> dict[str, object]:
     return {"limit": limit, **dict(zip(names, map(list, zip(*looks, strict=True)), strict=True))}
 
 
-# A run that an event started always counts: such runs start in the order of events, so the run is older than the event
-# of the search. Any other run counts only if it was created before that event was recorded. Runs of contacts that were
-# merged into this one may not have been moved yet, so `pending_merges` adds them.
+# A run that an event started always counts: such runs start in the order of events, so the run is older than the look's
+# event. Any other run counts only if it was created before that event was recorded. `pending_merges` adds the contacts
+# that were merged into the look's contact, because their runs may not have been moved yet.
 _UNFINISHED = """
     SELECT exit.number, runs.id
     FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[])

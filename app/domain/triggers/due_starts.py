@@ -105,10 +105,10 @@ def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
 
 
 def _start(due: _Due, unit: Unit) -> None:
-    """Begins the run, and plans the next one.
+    """Begins the run and plans the next one. Does nothing if the row is no longer due.
 
-    Drops the row if the trigger, the contact or the booking is gone. If the time has changed, only plans anew. Raises
-    Busy.
+    Drops the row if the trigger or the contact is gone, or the booking is gone, cancelled or has begun. If the time has
+    changed, only plans anew. Raises Busy.
     """
     about = waiting_starts.find_about(unit, due.about)
     contact = _contact(unit, about) if about else None

@@ -65,9 +65,9 @@ def plan(
 ) -> None:
     """Creates, moves or drops the waiting start of `about`, which the unit has locked.
 
-    Safe to repeat. If the time before a booking has passed, the run is due at once, unless one was started already. If
-    that time had passed at `published_at` and no start was waiting, no run is started. A contact's date that has passed
-    is skipped. Raises Busy.
+    Safe to repeat. If the trigger's time before a booking has passed, the run is due at once, unless one was started
+    already. If the time had passed at `published_at` and no start was waiting, no run is started. A contact's date that
+    has passed is skipped. Raises Busy.
     """
     row_id = WaitingStart.id_of(automation_id, about.id, key)
     waiting, trigger = unit.get(WaitingStart, about.workspace_id, "id", row_id), timed_triggers.trigger_of(key)

@@ -13,7 +13,7 @@ from app.database import count, rows, transaction
 def fold(name: str, owner: str, limit: int) -> int:
     """Adds up to `limit` deltas to the counts; returns how many. Safe to run concurrently.
 
-    Deletes counts that reach zero. `owner`: the column that says whose count it is.
+    Deletes counts that reach zero. `owner`: the column that names the owner of a count.
     """
     # During an update, processes of the earlier version write deltas without `workspace_id`.
     further = ("", "") if owner == "workspace_id" else (", workspace_id", ", max(workspace_id)")

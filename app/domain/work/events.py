@@ -154,7 +154,7 @@ def insert(workspace_id: str, happened: Sequence[Happening], *, is_mail: bool) -
 
 
 def _trace(spans: Spans, happened: Sequence[Happening]) -> None:
-    """Adds spans without duration: deliveries and runs, which know the event, are their children."""
+    """Adds a span without duration for each event: its deliveries and runs become the children."""
     for event in happened:
         at, cause_id = event.at.timestamp(), event.cause.run_id or event.cause.job_id
         spans.add(

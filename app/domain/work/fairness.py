@@ -61,7 +61,7 @@ class Turns:
 
 
 class Room:
-    """The threads that each key may use in this process. Remembers the mailboxes that find none free."""
+    """The threads that each key may use in this process. Remembers mailboxes that found none free."""
 
     def __init__(self, bound: Bound, most_rung: int | None = None) -> None:
         """`most_rung`: how many waiting mailboxes to ring for when a thread becomes free; None for all."""
@@ -86,7 +86,10 @@ class Room:
                     mailbox.ring(*turned_away)
 
     def enter(self, key: Hashable, mail: Mail, *owners: str) -> bool:
-        """Takes a thread of the key; returns False if none is free. Prefer `thread`."""
+        """Takes a thread of the key. Prefer `thread`.
+
+        Returns False if no thread is free: a later `leave` then returns the mailboxes, to be rung for.
+        """
         with self._lock:
             has_entered = self._places.take(key)
             if not has_entered:

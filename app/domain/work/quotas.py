@@ -21,7 +21,10 @@ class Quota:
     noun: str
 
     def check(self, workspace_id: str) -> None:
-        """Raises Conflict if there is no room for another row and no queued deletion may make room."""
+        """Raises Conflict if there is no room for another row.
+
+        Does not raise while a deletion is queued, because it may make room.
+        """
         if self._is_full(workspace_id) and not is_deletion_queued(workspace_id, self.noun):
             raise self._full()
 

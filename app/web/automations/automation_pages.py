@@ -188,7 +188,10 @@ def version_choices(automation: Automation) -> list[tuple[str, str]]:
 
 
 def is_changed(automation: Automation, version: AutomationVersion | None) -> bool:
-    """Whether the draft differs from the latest version. `version`: one that is already loaded."""
+    """Whether the draft differs from the latest version; False if there is none.
+
+    `version`: any version that is loaded already. If it is the latest, this saves a query.
+    """
     if version is None or version.number != automation.latest_version:
         version = automations.find_version(automation, automation.latest_version)
     return version is not None and version.definition != automation.definition

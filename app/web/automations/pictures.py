@@ -11,9 +11,9 @@ LABEL, LABEL_WIDTH = 26, 196  # pixels: height and width of a branch's label
 
 @dataclass(slots=True)
 class Branch:
-    """A branch of a step.
+    """A path out of a step. `label` and `words`: its text, in short and in full.
 
-    `place`: the pointer of its list; None for the path around the nested steps.
+    `place`: the JSON pointer of the branch's list of steps; None for the path around the nested steps.
     """
 
     step_id: str

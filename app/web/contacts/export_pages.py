@@ -15,7 +15,7 @@ blueprint = Blueprint("export_pages", __name__, url_prefix="/workspaces/<workspa
 @blueprint.get("/<contact_id>/export")
 @page(message_access.EXPORT)
 def show(contact_id: str) -> Response:
-    """Streams one JSON document."""
+    """Streams everything that is stored about the contact, as a JSON file."""
     contact = contacts.find(workspace_id(), contact_id)
     headers = {"Content-Disposition": f'attachment; filename="{contact.id}.json"'}
     return Response(exports.export(contact), headers=headers, mimetype="application/json")

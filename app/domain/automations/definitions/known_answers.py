@@ -14,8 +14,8 @@ from app.domain.triggers import conditions
 from app.domain.triggers.comparisons import COMPARISONS, text
 from app.lib.nearest_names import nearest
 
-# By the path of an answer, such as `steps.size.value`, and by the answer as folded text: the answer that a button gives
-# there, and the button's other name (its identifier or label).
+# The answers that buttons can give, by path, such as `steps.size.value`, and by the answer's folded text. Each is the
+# answer, and the button's other name (its identifier or label).
 Answers: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 
 # For each operator that can be checked, the operator that compares a value with one answer.

@@ -56,7 +56,7 @@ def of_exits(events: Iterable[str]) -> Names:
 
 
 def fault(path: Sequence[str], names: Names) -> str | None:
-    """Returns the fault of the path; None if the name exists."""
+    """Returns a sentence about the first unknown name in the path; None if there is none."""
     known: Names | None = names
     for depth, name in enumerate(path):
         if known is None:

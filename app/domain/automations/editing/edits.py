@@ -20,7 +20,7 @@ _ITSELF = "A step cannot be moved into itself."
 
 
 def insert(definition: Definition, at: At, step: Mapping[str, Any]) -> dict[str, Any]:
-    """Inserts the step at the place, or at the end of its list if the step before it is gone."""
+    """Inserts the step at the place; at the end of the list if the step that it follows is gone."""
     changed = deepcopy(dict(definition))
     _put(changed, at, deepcopy(dict(step)))
     return changed
@@ -113,9 +113,9 @@ def affected(definition: Definition, step_id: str) -> list[tuple[str, str]]:
 def replace_trigger(
     definition: Definition, print_before: str | None, trigger: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Replaces the trigger with fingerprint `print_before`; None adds one.
+    """Replaces the trigger that has the fingerprint `print_before`; if that is None, adds `trigger`.
 
-    A `trigger` of None removes it.
+    If `trigger` is None, removes the trigger.
     """
     changed = deepcopy(dict(definition))
     triggers: list[Any] = changed.setdefault("triggers", [])

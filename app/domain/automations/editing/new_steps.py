@@ -40,7 +40,10 @@ _BEGINNINGS: Mapping[str, Mapping[str, Any]] = {
 
 
 def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a new step, without members that only its author can fill in. Raises KeyError."""
+    """Returns a new step, without members that only its author can fill in.
+
+    Raises KeyError for an unknown kind.
+    """
     lists: dict[str, list[Any]] = {name: [] for name in KINDS[kind].lists}
     identifier = fresh(_NAMES.get(kind, kind), taken(definition))
     return {"id": identifier, "kind": kind, **deepcopy(dict(_BEGINNINGS.get(kind, {}))), **lists}

@@ -48,7 +48,10 @@ def sample_event(definition: Mapping[str, Any], workspace_id: str) -> Mapping[st
 
 
 def paths(names: known_names.Names, before: str = "", depth: int = 0) -> list[str]:
-    """Returns the dotted paths of all known names."""
+    """Returns the dotted paths of the innermost known names, such as `contact.first_name`.
+
+    A path ends at its seventh name.
+    """
     found: list[str] = []
     for name, inner in names.items():
         path = f"{before}{name}"

@@ -39,7 +39,10 @@ Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The current working copy. `undoes`, `redoes`: the states that undo and redo affect, or None."""
+    """The current working copy.
+
+    `undoes`: the state whose change an undo takes back; `redoes`: the state that a redo restores; None without one.
+    """
 
     automation: Automation
     definition: Mapping[str, Any]
@@ -74,7 +77,7 @@ def current(automation: Automation) -> Copy:
 
 
 def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is_typing: bool = False) -> Copy:
-    """Changes the current working copy, whatever others have changed.
+    """Changes the current working copy, even if others have changed it in the meantime.
 
     `done`: a phrase about the change. With `is_typing`, extends the last state if it is recent, and of the same steps
     and person. Raises what `change` raises, and Invalid for a definition that cannot be edited.

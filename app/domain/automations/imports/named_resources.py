@@ -44,7 +44,7 @@ def named(imported: Imported) -> list[Named]:
 def replaced(imported: Imported, chosen: Mapping[str, str], name_of: Callable[[str], str]) -> Imported:
     """Replaces the named resources with the `chosen` ones, and adds what is lost to `lost`.
 
-    Without a choice, a step loses its assignee or channel; a step or trigger that names another resource is removed.
+    Without a choice, a step loses its assignee or channel; a step or trigger that names any other resource is removed.
     `name_of`: returns the former name of an identifier. Raises Unreadable.
     """
     made = replace(imported, definition=copy.deepcopy(imported.definition))

@@ -48,7 +48,7 @@ def condition_of(case: Mapping[str, Any], path: str) -> Condition | str:
 
 
 def category_path(path: str) -> str:
-    """Returns the path of a result's category."""
+    """Returns the path of the category of the result at `path`; `path` itself if it is a category's."""
     return path if path.endswith("_category") else f"{path}_category"
 
 

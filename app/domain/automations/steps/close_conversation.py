@@ -1,4 +1,4 @@
-"""`close_conversation`: closes the run's conversation."""
+"""`close_conversation`: closes the run's conversation; goes on if the contact has none."""
 
 from __future__ import annotations
 

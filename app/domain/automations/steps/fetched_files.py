@@ -47,7 +47,7 @@ def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
 
 
 def rendered(moment: Moment) -> list[str]:
-    """Returns the addresses of the step's files. Raises StepFailed."""
+    """Returns the rendered addresses of the step's files. Raises StepFailed if one is not allowed."""
     addresses = [moment.render(each["address"]) for each in moment.step.fields.get("attachments", ())]
     for address in addresses:
         if refusal := _refusal(address):

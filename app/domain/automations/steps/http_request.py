@@ -1,4 +1,4 @@
-"""`http_request`: calls another server at least once, under one key, and saves the answer."""
+"""`http_request`: sends a request to another server, retried under one key; saves the response."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class _Unsendable(Exception):
 
 
 def begin(moment: Moment) -> Outcome:
-    """Renders the request, and lets the run wait for its response."""
+    """Renders the request, and lets the run wait for its response.
+
+    If the request cannot be sent, continues with the error.
+    """
     fields = moment.step.fields
     request = {
         "method": fields["method"],

@@ -23,7 +23,7 @@ _NOWHERE = "The contact has not written yet, and no connected channel can reach 
 
 
 def begin(moment: Moment) -> Outcome:
-    """Queues the message.
+    """Queues the message. If it has expired, continues without it.
 
     Waits first while a member's message holds the run, during quiet hours, and for the step's files. Raises StepFailed
     if the contact has opted out or no channel reaches the contact.

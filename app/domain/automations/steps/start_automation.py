@@ -18,7 +18,11 @@ MOST_BYTES = 32 * 1024
 
 
 def begin(moment: Moment) -> Outcome:
-    """Starts the run. Raises StepFailed if the automation is not published, or the chain is too long."""
+    """Starts the run. With `wait`, waits until it has ended.
+
+    If `reentry` keeps the contact out, continues without it. Raises StepFailed if the automation is not published, or
+    the chain is too long.
+    """
     automation_id = moment.step.fields["automation_id"]
     automation = _find(moment, automation_id)
     if automation is None:

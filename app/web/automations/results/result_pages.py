@@ -81,7 +81,10 @@ def show(automation_id: str) -> Answer:
 
 
 def said(verdict: Verdict, what: str = "") -> str:
-    """Says whether the difference is significant."""
+    """Returns a sentence that says whether the difference is significant, or that runs are too few.
+
+    `what`: put before each name, such as "version ".
+    """
     if verdict.kind == "too_few":
         return (
             f"Not enough runs yet to compare: each needs {proportions.FEWEST_RUNS}, and all together"

@@ -26,7 +26,7 @@ from app.web.forms import Answer, errors_of, status_of, typed
 
 blueprint = Blueprint("automation_imports", __name__, url_prefix="/workspaces/<workspace>/automations")
 
-MOST_LISTED = 1_000  # the most listed parts without an equivalent
+MOST_LISTED = 1_000  # how many parts of the file without an equivalent in Bellhop the preview lists
 
 
 @blueprint.get("/import")
