@@ -249,7 +249,7 @@ def _check() -> Response | None:
 
 
 def _viewer_at(path: str) -> Viewer:
-    """Returns the viewer in the workspace of the path; outside workspaces without access to it."""
+    """Returns the viewer of a page with that path: in its workspace, if the viewer has access to it."""
     parts = path.split("/")
     try:
         return _viewer_in(parts[2]) if len(parts) > 2 and parts[1] == "workspaces" else Viewer(current_user.signed)

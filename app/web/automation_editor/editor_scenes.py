@@ -1,4 +1,4 @@
-"""Scenes: the parts that all pages of the editor share: the picture, its problems, and addresses."""
+"""Scenes: the shared parts of the editor's pages, such as picture, problems and addresses."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def in_sentences(copy: Copy) -> list[Fault]:
 
 
 def names_of(actor_ids: Collection[str]) -> dict[str, str]:
-    """Returns the names of known members: the part of the e-mail address before the @."""
+    """Returns the names of known members by identifier: the part of the e-mail address before the @."""
     found = audit.names_of(workspace_id(), actor_ids)
     return {actor_id: name.partition("@")[0] for actor_id, name in found.items()}
 

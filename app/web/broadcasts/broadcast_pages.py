@@ -208,7 +208,7 @@ def _form(
 
 
 def _pace(broadcast: Broadcast) -> tuple[float, float] | None:
-    """Returns contacts per second, and the estimated milliseconds left; None unless it is running."""
+    """Returns contacts per second, and the estimated milliseconds left; None if neither is known."""
     if broadcast.state != "running" or not broadcast.handled or broadcast.reached is not None:
         return None
     seconds = max((now() - broadcast.started_at).total_seconds(), 1)

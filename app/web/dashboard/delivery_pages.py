@@ -57,7 +57,7 @@ LONGEST_ANSWER = 2_000
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """Lists the deliveries that match the filters, newest first."""
+    """Lists the deliveries that match the filters, newest first, as a page or as a file."""
     chosen = filters.read(READERS)
     found = Delivery.matching(workspace_id(), chosen.values)
     if wanted_format():

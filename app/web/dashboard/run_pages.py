@@ -69,7 +69,7 @@ MOST_AUTOMATIONS = 50  # the most automations that a select offers
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """Lists the runs that match the filters, newest first."""
+    """Lists the runs that match the filters, newest first, as a page or as a file."""
     chosen = _chosen()
     newest = partial(Run.newest, workspace_id(), chosen.values)
     fetch = periods.ranged(newest, chosen.values, partial(ids.bound, "run"))

@@ -84,10 +84,10 @@ def use_link(token: str) -> Response | str | tuple[str, int]:
 
 
 def _must_sign_in(link: links.Open) -> Response | tuple[str, int] | None:
-    """Without e-mail, requires the person to sign in before joining with an existing account.
+    """Returns the response that asks the person to sign in before joining; None if not needed.
 
-    Otherwise, the account's password may have been set by somebody who does not own the address, possibly in another
-    workspace.
+    It is needed if no e-mail can be sent. Then the account's password may have been set by somebody who does not own
+    the address, possibly in another workspace.
     """
     who = access.viewer()
     if emails.can_be_sent() or (who is not None and who.signed.account_id == link.account_id):
