@@ -58,7 +58,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An HTTPS request to the provider."""
+    """A request to make to the provider. It uses HTTPS unless the settings give an http:// address."""
 
     method: str
     address: str = field(repr=False)  # Telegram's addresses contain the token

@@ -75,7 +75,7 @@ class Telegram(ChannelKind):
         return [_call(account, "getMe", {}), _call(account, "setWebhook", hook)]
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """Returns the verdict on the first failed answer, and the bot's number as the account."""
+        """Returns the verdict on the first failed answer, else SENT; and the bot's number as the account."""
         bot = result_of(answers[0]) if answers else None
         number = str(bot["id"]) if isinstance(bot, dict) and "id" in bot else None
         for answer in answers:

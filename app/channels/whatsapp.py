@@ -88,7 +88,7 @@ class WhatsApp(ChannelKind):
         return _MOST_ABOVE_BUTTONS if 0 < buttons <= _MOST_BUTTONS else super().most_text(files, buttons)
 
     def list_label(self, buttons: int) -> str | None:
-        """Returns a label above three buttons, which is Meta's limit for reply buttons."""
+        """Returns a label for more than three buttons: Meta shows at most three outside of a list."""
         return _LIST_LABEL if buttons > _MOST_BUTTONS else None
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
@@ -178,7 +178,7 @@ class WhatsApp(ChannelKind):
         return Request("GET", address, _authorization(account))
 
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
-        """Returns the download, which also needs the token."""
+        """Returns the request for the download, which needs the token, too; or the verdict without one."""
         verdict = judge(answer, False, lambda document: _text_of(document, "url"))
         if verdict.provider_id is None:
             return verdict

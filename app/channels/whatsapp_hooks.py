@@ -36,7 +36,7 @@ _STATUSES: Mapping[str, ReceiptStatus] = {
 }
 
 
-# The second one comes from API versions before 12.
+# The second name comes from API versions before 12.
 _MOVES = ("user_changed_number", "customer_changed_number", "user_changed_user_id")
 
 

@@ -62,7 +62,7 @@ class Pool:
         return connection or await self._dial(server, host, port)
 
     def give_back(self, host: str, port: int, connection: Connection) -> None:
-        """Returns a connection when its request has ended, whatever the outcome."""
+        """Takes back the connection of a request that has ended. Passes it on or keeps it, if it is open."""
         server = self._server(host, port)
         if connection not in self._open:
             server.pass_on(None)
@@ -80,7 +80,7 @@ class Pool:
             self._timer = loop.call_later(IDLE_SECONDS, self._drop_old)
 
     def has_room(self) -> bool:
-        """Whether another connection may be opened. Closes the longest idle one to make room."""
+        """Whether another connection may be opened. If needed, closes the longest idle one to make room."""
         if len(self._open) + self.promised >= self._most_open and self._idle:
             next(iter(self._idle)).abort()
         return len(self._open) + self.promised < self._most_open

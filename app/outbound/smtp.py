@@ -49,7 +49,10 @@ class Connection:
 
 @contextmanager
 def connected(timeout_seconds: float | None = None) -> Iterator[Connection]:
-    """Opens a connection to the server of SMTP_URL. Raises Away."""
+    """Runs the block with a connection to the server of SMTP_URL. Raises Away if there is none.
+
+    `timeout_seconds`: for each answer; None means TIMEOUT_SECONDS.
+    """
     try:
         server = _connect(urlsplit(settings().smtp_url or ""), timeout_seconds or TIMEOUT_SECONDS)
     except (smtplib.SMTPException, OSError) as error:
