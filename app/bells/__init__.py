@@ -50,7 +50,7 @@ OUT_OF_TURN = "out_of_turn"
 
 
 class Turn(Enum):
-    """The place of a bell in its queue, on Redis. RabbitMQ always takes it at the new end."""
+    """Where a bell joins its queue on Redis. On RabbitMQ, it always joins at the new end."""
 
     NEW = "at the new end"
     # For mail that is left after a worker's slice of time. At the new end, it would be taken at once, again and again.
@@ -87,9 +87,9 @@ def ring_for_overdue() -> None:
 
 
 def hear(queue_name: str, owners: Sequence[str]) -> None:
-    """Clears the owners' flags. Call it before looking into their mailboxes.
+    """Clears the owners' flags, so that later mail rings again. Never raises.
 
-    Mail that comes later then rings again.
+    Call it before looking into the owners' mailboxes.
     """
     try:
         flags().delete(*(Bell(queue_name, owner).flag for owner in owners))
@@ -180,7 +180,7 @@ class Ringer:
             time.sleep(GATHERING_SECONDS)
 
     def _ring_all(self, bells: Set[Bell]) -> Set[Bell]:
-        """Rings; returns the bells that were ringing already or could not be rung."""
+        """Rings the bells. Returns the ones that were ringing already or could not be rung."""
         alike: dict[tuple[str, Turn], list[Bell]] = defaultdict(list)
         for bell in bells:
             alike[bell.queue_name, bell.turn].append(bell)

@@ -96,9 +96,9 @@ class Hub:
     async def admit(
         self, door: str, asked: Asked, address: str, is_over: Callable[[], bool] = lambda: False
     ) -> Pass | None:
-        """Returns the permission of a listener; None if `is_over` before it was checked.
+        """Returns the permission of a listener; None if `is_over()` is true before the check.
 
-        Raises BellhopError if it is refused, and DatabaseAway.
+        Raises BellhopError if the listener is refused, and DatabaseAway.
         """
         return await self.checks.run(address, partial(DOORS[door].admit, *asked), is_over)
 

@@ -58,7 +58,10 @@ class Queue:
 
 
 class Resumptions:
-    """Call `join` and `leave` from any thread. Its own thread calls `deliver` and `end`, in order."""
+    """The thread that sends listeners their missed updates. Call `join` and `leave` from any thread.
+
+    The thread calls `deliver` and `end`, in order.
+    """
 
     def __init__(self, reader: Reader, deliver: Deliver, end: Callable[[Sequence[Listener]], None]) -> None:
         self._reader = reader
@@ -176,7 +179,7 @@ class Resumptions:
     def _registered(self, listeners: Sequence[Listener]) -> Place | None:
         """Adds the listeners to the reader.
 
-        Returns the place that it serves them from, or None on `stop`.
+        Returns the place from which the reader serves the listeners, or None on `stop`.
         """
         places: list[Place] = []
         is_begun = threading.Event()
