@@ -168,7 +168,7 @@ def timezone(text: str) -> str:
 
 
 def is_timezone(text: str) -> bool:
-    """Whether the IANA time zone database has a time zone of that name."""
+    """Whether the IANA time zone database has a time zone of exactly that name, with the same case."""
     return _timezones().get(text.lower()) == text
 
 
