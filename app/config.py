@@ -195,7 +195,7 @@ def _keys(text: str) -> tuple[bytes, ...]:
 def _setting(
     name: str, parse: Callable[[str], Any], default: str | Callable[[Mapping[str, Any]], str] | None = None
 ) -> Any:
-    """Declares a setting, required if `default` is None. A callable gets the settings above it."""
+    """Declares a setting, required if `default` is None. A callable gets the settings before it."""
     return field(metadata={"name": name, "parse": parse, "default": default})
 
 

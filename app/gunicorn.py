@@ -25,7 +25,7 @@ bind = f"[{host}]:{configured.port}" if ":" in host else f"{host}:{configured.po
 
 
 def _directory() -> str:
-    """Creates a directory for metrics, which stays locked while this process or a child lives.
+    """Creates a directory for metrics, locked while this process or a child lives. Returns its path.
 
     Removes the directories of processes that have died.
     """

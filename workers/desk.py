@@ -46,7 +46,7 @@ T = TypeVar("T", bound=Held)
 class Desk(ABC, Generic[D, T]):
     """Call `wake` when an owner has mail, and `stop` before the process ends.
 
-    Its threads start with the first `wake`. D is the type of what is sent, and T the type of its outcome. `note` may
+    The threads start with the first `wake`. D is the type of what is sent, and T the type of its outcome. `note` may
     also be called on the loop's thread; call `send` and `ask` only there.
     """
 
