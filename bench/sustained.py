@@ -46,7 +46,7 @@ class Steady:
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """Finds the rate with a window of writes in flight, then the rate it keeps up with."""
+    """Finds the rate with a window of writes in flight, then the rate that the service keeps up with."""
     arrivals = Arrivals()
     with receiving(site, arrivals):
         sites.start(site)
