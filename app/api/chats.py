@@ -78,9 +78,9 @@ class ReadBody(RequestBody):
 
 @blueprint.before_request
 def admit() -> Response | None:
-    """Finds the channel, checks the page's origin and the rate limit, and answers preflight requests.
+    """Finds the channel, and checks the page's origin and the rate limit.
 
-    Raises NotFound, InsufficientScope and RateLimited.
+    Returns the response to a preflight request; None for any other. Raises NotFound, InsufficientScope and RateLimited.
     """
     assert request.view_args is not None
     g.chat = channel = visitors.find_channel(request.view_args.pop("channel_id"))

@@ -83,7 +83,8 @@ def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
 def _accept() -> tuple[Job, bool]:
     """Accepts the import. Returns its job, and whether this was a repeated request.
 
-    Frees the body's memory on return.
+    Frees the body's memory on return. Raises UnsupportedMediaType, RequestEntityTooLarge, Invalid, Overloaded and
+    Unavailable.
     """
     _refuse_other_types()
     try:
