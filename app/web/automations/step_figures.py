@@ -1,4 +1,4 @@
-"""Figures of steps: the counts of a version on its picture, linked to exactly those runs."""
+"""Figures of steps: the counts of a version on its picture, linked to exactly the runs counted."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _has_sent(entry: RunStep) -> bool:
 
 
 def _next(run: Run, log: Sequence[RunStep], number: int) -> str | None:
-    """Returns the step after the entry; for the last entry, the step where the run is."""
+    """Returns the step after the entry; for the last entry, where the run is, None if completed."""
     if number + 1 < len(log):
         return str(log[number + 1].step)
     return None if run.status == "completed" else run.step

@@ -35,7 +35,7 @@ def in_files(broadcast_id: str, outcome: str | None, replied: bool | None) -> It
 def _newest(
     broadcast_id: str, outcome: str | None, replied: bool | None, before: str | None
 ) -> tuple[str | None, list[dict[str, Any]]]:
-    """Returns the number of the last row, and the next rows."""
+    """Returns the number of the last row (None if there are none), and the rows as a file has them."""
     rows = BroadcastRow.newest(broadcast_id, outcome, replied, before, BATCH)
     return str(rows[-1].number) if rows else None, _flat(rows)
 

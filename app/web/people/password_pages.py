@@ -44,7 +44,7 @@ def send() -> str | tuple[str, int, dict[str, str]]:
 @blueprint.get("/links/<token>")
 @public
 def open_link(token: str) -> str | tuple[str, int]:
-    """Shows what the link is for.
+    """Shows what the link is for; responds with 404 if the link no longer works.
 
     Opening it does not use it up, because mail servers open links, too.
     """
