@@ -75,7 +75,7 @@ class WhatsApp(ChannelKind):
     }
 
     def recipient(self, to: str) -> str:
-        """Returns the number without "+", or the identifier of a person who hides their number."""
+        """Returns the number without "+", or the identifier of a person who hides it. Raises ValueError."""
         phone = re.sub(r"[ ()./-]", "", to).removeprefix("+")
         if re.fullmatch(r"[1-9][0-9]{6,14}", phone, re.ASCII):
             return phone
@@ -88,7 +88,7 @@ class WhatsApp(ChannelKind):
         return _MOST_ABOVE_BUTTONS if 0 < buttons <= _MOST_BUTTONS else super().most_text(files, buttons)
 
     def list_label(self, buttons: int) -> str | None:
-        """Returns a label for more than three buttons: Meta shows at most three outside of a list."""
+        """Returns a label for more than three buttons; None for fewer. Meta shows more only as a list."""
         return _LIST_LABEL if buttons > _MOST_BUTTONS else None
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
@@ -101,7 +101,7 @@ class WhatsApp(ChannelKind):
         return [Request("GET", f"{_number(account)}?{fields}", _authorization(account))]
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """Returns the verdict on the answer, and the phone number's identifier as the account."""
+        """Returns the verdict on the answer, and the phone number's identifier; None if not connected."""
         number: str = account.settings["phone_number_id"]
         verdict = judge(answers[-1], False, lambda document: str(document.get("id", number)))
         # Proxies and test servers may not know this path. If the number is wrong, the API says so with an error of its
@@ -154,7 +154,7 @@ class WhatsApp(ChannelKind):
         return judge(answer, True, _first_message)
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
-        """Returns the challenge if the verify token is right."""
+        """Returns the challenge if the verify token is right; otherwise None."""
         expected = account.credentials.get("verify_token", "")
         given = query.get("hub.verify_token", "")
         is_right = hmac.compare_digest(given.encode(), expected.encode())
