@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 RINGING_SECONDS = 5
 # A flag that no process sets or clears any more expires after this time. Ringing extends it.
 FLAG_SECONDS = 86_400
-# Under load, bells are gathered for this time and ring together. While all of them are ringing already, it grows.
+# Under load, bells are gathered for this time and ring together. The time grows while all of them are ringing already.
 GATHERING_SECONDS, MOST_GATHERING_SECONDS = 0.02, 0.32
 # Bells share messages, because a message costs a worker a millisecond or two. Beyond 16 bells, there are as many
 # messages as bells in each, so that several workers share the work. No message may keep a worker for long from others.
@@ -55,7 +55,7 @@ class Turn(Enum):
     NEW = "at the new end"
     # For mail that is left after a worker's slice of time. At the new end, it would be taken at once, again and again.
     AGAIN = "anywhere"
-    # For overdue mail. New mail of the same owner still rings: its bell comes first while this one is in a backlog.
+    # For overdue mail. New mail of the same owner still rings: its bell passes the late one in a backlog.
     LATE = "behind the oldest"
 
 
