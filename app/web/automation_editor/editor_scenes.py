@@ -70,7 +70,7 @@ class Addresses:
         return self._added[place]
 
     def open(self, pointer: str) -> str:
-        """Returns the address of the form of the step, the triggers, the exits or the goal."""
+        """Returns the address of the form of the step, triggers, exits or goal at this pointer."""
         if pointer in self._ids:
             return self.of("show_step", step=self._ids[pointer])
         return self.of("editor_rules.index") if pointer in ("/exits", "/goal") else self.of("show_triggers")

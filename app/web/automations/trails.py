@@ -27,7 +27,7 @@ def trail_of(run: Run, log: Sequence[RunStep], program: Program) -> Trail:
 
 
 def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
-    """Marks the steps: where the run is, where it failed, or how often it passed."""
+    """Returns marks by step: where the run is, where it failed, and how often it passed a step."""
     times = Counter(entry.step for entry in log if entry.status != _UNDER_WAY)
     last = {entry.step: entry.number for entry in log}
     found = {}

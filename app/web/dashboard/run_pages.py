@@ -200,7 +200,7 @@ def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> t
 
 
 def _words(drawn: Picture | None) -> dict[str, str]:
-    """Describes the steps in the picture."""
+    """Returns a sentence for each step in the picture, by identifier; {} without a picture."""
     return {node.id: node.sentence for node in drawn.nodes} if drawn else {}
 
 
