@@ -37,7 +37,7 @@ def read(body: bytes) -> Arrival | None:
         if member in update:
             found = _object(update, member)
             if member == "callback_query" and not found.keys() >= {"message", "data"}:
-                return None  # in a message not sent by the bot, or in a game
+                return None  # the button is in a message that the bot did not send, or in a game
             place = _object(found, "message") if member == "callback_query" else found
             chat = _object(place, "chat")
             return reader(key, found, chat) if chat.get("type") == "private" else None

@@ -245,7 +245,7 @@ def _header(file: File, prepared: str | None) -> dict[str, Any]:
 def _shown_as(file: File, caption: str | None) -> str:
     kind = _SHOWN.get(file.content_type.partition(";")[0].strip().lower(), "document")
     is_too_large = kind == "image" and len(file.content) > _MOST_IMAGE_BYTES
-    # Audio cannot have a caption, so it is sent as a document if there is one.
+    # Audio cannot have a caption, so with a caption it is sent as a document.
     return "document" if is_too_large or (kind == "audio" and caption) else kind
 
 

@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 # The most open connections, including idle ones. Each takes 60 KiB of memory. Connections may also take at most half of
 # the file descriptors, so that resolver threads, databases and logs have enough.
 MOST_OPEN = 2000
-LOG_SECONDS = 10  # between two log lines about the same fault of our own
+LOG_SECONDS = 10  # the least time between two log lines about the same fault of our own
 
 
 class Outbound:

@@ -43,7 +43,7 @@ class Connection:
             raise _refusal(error.smtp_code, error.smtp_error) from error
         except smtplib.SMTPNotSupportedError as error:  # a non-ASCII address
             raise Refused(str(error)) from error
-        except (smtplib.SMTPException, OSError) as error:  # for example, it refuses our MAIL_FROM
+        except (smtplib.SMTPException, OSError) as error:  # for example, the server refuses our MAIL_FROM
             raise Away(str(error)) from error
 
 
