@@ -147,7 +147,7 @@ class Ringer:
         self.usual_turn = Turn.NEW
         self._pending: set[Bell] = set()
         self._ringing: set[Bell] = set()
-        self._unheard: Set[Bell] = set()  # bells of the last batch that did not ring now
+        self._unheard: Set[Bell] = set()  # bells of the last batch that rang already or could not ring
         self._changed = threading.Condition()
         vitals.start(self._run, "bells")
 
