@@ -282,7 +282,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 
 
 def misspelt(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Maps names in the environment to the unset setting that they probably misspell."""
+    """Maps each misspelt name in the environment to the unset setting that it probably means."""
     missing = {each.metadata["name"] for each in fields(Settings)} - environment.keys()
     near = {name: get_close_matches(name.upper(), missing, 1, NEAR) for name in environment if len(name) > 5}
     return {name: found[0] for name, found in near.items() if found}

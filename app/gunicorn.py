@@ -62,7 +62,7 @@ forwarder_headers = ""
 accesslog = None  # off, because the application writes its own log
 errorlog = "-"
 loglevel = "warning"
-control_socket_disable = True  # would be a file under HOME, which is not writable in a container
+control_socket_disable = True  # the socket would be under HOME, which is not writable in a container
 
 
 def on_starting(server: Any) -> None:

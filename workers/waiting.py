@@ -19,7 +19,7 @@ from app import bells
 
 
 class WaitingBroker(RedisBroker):
-    """Dramatiq's Redis broker with other consumers."""
+    """Dramatiq's Redis broker, with a WaitingConsumer for each queue."""
 
     @property
     def consumer_class(self) -> type[_RedisConsumer]:
