@@ -19,8 +19,8 @@ _BEARER = "bearer bhp_"
 def create_app() -> Flask:
     """Returns the WSGI application: the API, its documentation, the health checks, and the pages.
 
-    The pages are a Flask application of their own, so that their sessions and hooks cost API requests nothing. It is in
-    `app.extensions["pages"]`.
+    The pages are a Flask application of their own, so that their sessions and hooks cost API requests nothing.
+    `app.extensions["pages"]` holds that application.
     """
     # Imported here because every process imports this package, and processes that serve no pages would need 9 MiB more.
     from flask import Flask

@@ -4,7 +4,7 @@ import sys
 
 from app.commands import health
 
-if sys.argv[1:2] == ["health"]:  # probes run often, and importing the others takes a second
+if sys.argv[1:2] == ["health"]:  # probes run often, and importing the other commands takes a second
     health.health(sys.argv[2:], prog_name="python -m app health")
 
 from app.commands.main import main

@@ -36,7 +36,7 @@ class Bound:
 class Places:
     """Counts how many places of a bound each key holds in this process.
 
-    Call `leave` after each `take`.
+    Call `leave` once after each `take` that returned True.
     """
 
     def __init__(self, bound: Bound) -> None:
@@ -142,9 +142,9 @@ _ALONE = threading.Lock()
 
 @contextmanager
 def waiting(workspace_id: str) -> Iterator[bool]:
-    """Yields whether there is room for a request that occupies a thread of `web` for long.
+    """Takes a place for a request that keeps a thread of `web` for long. Yields whether it got one.
 
-    False if the workspace or the process has as many such requests as it may have.
+    It gets none if the workspace or the process has as many such requests as it may have.
     """
     with _both(_WAITING_OF_WORKSPACES, _WAITING, workspace_id) as has_place:
         yield has_place

@@ -195,7 +195,7 @@ def _keys(text: str) -> tuple[bytes, ...]:
 def _setting(
     name: str, parse: Callable[[str], Any], default: str | Callable[[Mapping[str, Any]], str] | None = None
 ) -> Any:
-    """Declares a setting, required if `default` is None. A callable gets the settings above it."""
+    """Declares a setting, required if `default` is None. A callable gets the settings before it."""
     return field(metadata={"name": name, "parse": parse, "default": default})
 
 
@@ -282,7 +282,7 @@ def read(environment: Mapping[str, str]) -> Settings:
 
 
 def misspelt(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Maps names in the environment to the unset setting that they probably misspell."""
+    """Maps each misspelt name in the environment to the unset setting that it probably means."""
     missing = {each.metadata["name"] for each in fields(Settings)} - environment.keys()
     near = {name: get_close_matches(name.upper(), missing, 1, NEAR) for name in environment if len(name) > 5}
     return {name: found[0] for name, found in near.items() if found}

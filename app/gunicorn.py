@@ -25,7 +25,7 @@ bind = f"[{host}]:{configured.port}" if ":" in host else f"{host}:{configured.po
 
 
 def _directory() -> str:
-    """Creates a directory for metrics, which stays locked while this process or a child lives.
+    """Creates a directory for metrics, locked while this process or a child lives. Returns its path.
 
     Removes the directories of processes that have died.
     """
@@ -62,7 +62,7 @@ forwarder_headers = ""
 accesslog = None  # off, because the application writes its own log
 errorlog = "-"
 loglevel = "warning"
-control_socket_disable = True  # would be a file under HOME, which is not writable in a container
+control_socket_disable = True  # the socket would be under HOME, which is not writable in a container
 
 
 def on_starting(server: Any) -> None:

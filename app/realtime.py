@@ -103,5 +103,5 @@ def signs() -> Iterator[Sign | None]:
 def _read(said: bytes) -> Sign | None:
     try:
         return Sign(**json.loads(said))
-    except (ValueError, TypeError):  # sent by another version
+    except (ValueError, TypeError):  # a sign from another version
         return None

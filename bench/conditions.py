@@ -46,7 +46,7 @@ def main(workspace_id: str) -> None:
 
 
 def _found(workspace_id: str, condition: dict[str, Any], last_id: str) -> set[str]:
-    """Returns what a scan finds up to that contact, and perhaps a little beyond."""
+    """Returns the contacts that a scan finds up to `last_id`, and perhaps a few beyond it."""
     found: set[str] = set()
     for part in Scan(workspace_id, condition, is_newest_first=False).parts(seconds=600):
         found |= set(part.ids)

@@ -136,7 +136,10 @@ class Service:
         self._site, self._stamps, self._silent, self._other, self._mail = site, stamps, silent, other, mail
 
     def measure(self, size: Size, rate: int, hanging: bool) -> Result:
-        """Creates the deliveries, and waits for those that get a response."""
+        """Creates the deliveries, and waits for those that get a response. Returns how long they took.
+
+        Raises BenchError if the backlog was due too early.
+        """
         workspaces = [
             self._mail.ask(workspace=self._addresses(size.endpoints // WORKSPACES, hanging, number))[0]
             for number in range(WORKSPACES)

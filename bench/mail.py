@@ -59,7 +59,7 @@ def _make(address: str) -> tuple[str, str]:
 
 
 def make_together(addresses: list[str]) -> tuple[str, list[str]]:
-    """Creates a workspace with an endpoint for each address. Returns its identifier and theirs."""
+    """Creates a workspace with an endpoint for each address. Returns the identifiers of all."""
     workspace, _ = workspaces.create("Bench")
     return workspace.id, [make_endpoint(workspace.id, address, [KIND]) for address in addresses]
 

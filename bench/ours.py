@@ -41,7 +41,7 @@ class Mail:
 
 
 class Ours:
-    """Sends deliveries to some endpoints, each in its own workspace; the running workers send them."""
+    """Creates deliveries to endpoints that have a workspace each. The running workers send them."""
 
     def __init__(self, site: Site, nginx: Nginx, mail: Mail, endpoints: int) -> None:
         self.name = f"ours, {endpoints:,} endpoint{'s' if endpoints > 1 else ''}"

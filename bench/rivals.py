@@ -57,7 +57,7 @@ class Kind:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def install(self) -> None:
-        """Installs its packages if they are missing. Raises NotInstalled."""
+        """Installs the peer's packages if they are missing. Raises NotInstalled."""
         (_install_node if self.worker.startswith("node") else install_python)()
 
 
@@ -146,7 +146,7 @@ class Rival:
             self._send(signal.SIGSTOP)
 
     def stop(self) -> None:
-        """Ends its processes. Safe to repeat."""
+        """Ends the peer's processes. Safe to repeat."""
         self._send(signal.SIGCONT)
         for worker in self._workers:
             worker.ask_to_stop()

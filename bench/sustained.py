@@ -19,7 +19,7 @@ STEADY_SECONDS = 12
 COUNTED_SECONDS = 6
 DRAIN_SECONDS = 60
 MOST_LATE_SECONDS = 1.0
-STEPS = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2)  # shares of the rate with a window
+STEPS = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2)  # the rates to try, as shares of the rate with a window
 MOST_STATEMENTS = 6
 Tell = Callable[[str], None]
 
@@ -46,7 +46,7 @@ class Steady:
 
 
 def run(site: Site, tell: Tell) -> list[Row]:
-    """Finds the rate with a window of writes in flight, then the rate it keeps up with."""
+    """Finds the rate with a window of writes in flight, then the rate that the service keeps up with."""
     arrivals = Arrivals()
     with receiving(site, arrivals):
         sites.start(site)

@@ -38,7 +38,10 @@ WORDS = (
 
 
 def insert(site: Site, channel_id: str, member_ids: Sequence[str], conversations: int, each: int) -> None:
-    """Inserts conversations with a contact and `each` messages each, over the members and the year."""
+    """Inserts conversations over the year, most of them assigned to members in turn.
+
+    Each conversation has a contact of its own and `each` messages.
+    """
     now = datetime.now(UTC)
     began = int((now - timedelta(days=DAYS)).timestamp() * 1000)
     apart = DAYS * 86_400_000 // conversations

@@ -34,7 +34,7 @@ class Browser:
     def get(self, path: str) -> tuple[float, bytes]:
         """Returns the seconds that the page took, and its content, decompressed.
 
-        Raises BenchError if there is no such page.
+        Raises BenchError unless the status is 200 or 303.
         """
         began = time.perf_counter()
         status, content = self._ask("GET", path)

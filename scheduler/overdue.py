@@ -45,7 +45,7 @@ class Overdue:
         return rung
 
     def rest(self) -> None:
-        """Call this instead while there is no mail. The next call begins a new pass."""
+        """Ends the pass. Called in its place while there is no mail; the next call begins a new pass."""
         self._after, self._oldest = "", {}
         self._signal.rest()
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 class Round:
     """Does the next part of a round on each call, and begins a new round after the last part.
 
-    `go_on` gets where the previous part ended ("" at the beginning). It returns where its part ended, and how many
-    things it did.
+    `go_on` gets where the previous part ended ("" at the beginning). It returns where its part ended ("" if
+    that was the last), and how many things it did.
     """
 
     def __init__(self, go_on: Callable[[str], tuple[str, int]]) -> None:

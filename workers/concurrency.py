@@ -53,7 +53,10 @@ class Window:
         return slow
 
     def turned_quick(self) -> bool:
-        """Whether RECOVERED_AFTER quick successes in a row have come since this was last reported."""
+        """Whether RECOVERED_AFTER quick successes in a row have come since the last report.
+
+        False while the last mail had been due for more than FRESH_SECONDS.
+        """
         if self._quick < pacing.RECOVERED_AFTER or self.waited > pacing.FRESH_SECONDS:
             return False
         self._quick = 0

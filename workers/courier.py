@@ -34,7 +34,7 @@ class Courier(Desk[Dispatch, Sending]):
         self._requests = MessageRequests(asked, self.is_stopping)
 
     def rooms(self) -> Mapping[str, int]:
-        """Returns the room left in the windows of the channels that are awake."""
+        """Returns how many more messages may begin for each awake channel. Omits channels without room."""
         self._windows.judge()
         return self._windows.rooms(self.owners.awake, CAPACITY, self.owners.new)
 

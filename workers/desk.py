@@ -44,10 +44,11 @@ T = TypeVar("T", bound=Held)
 
 
 class Desk(ABC, Generic[D, T]):
-    """Call `wake` when an owner has mail, and `stop` before the process ends.
+    """The threads that claim a kind of mail, send it, and record the outcomes.
 
-    Its threads start with the first `wake`. D is the type of what is sent, and T the type of its outcome. `note` may
-    also be called on the loop's thread; call `send` and `ask` only there.
+    Call `wake` when an owner has mail, and `stop` before the process ends. The threads start with the first `wake`. D
+    is the type of what is sent, and T the type of its outcome. `note` may also be called on the loop's thread; call
+    `send` and `ask` only there.
     """
 
     # Whether the desk may dial `plain_addresses`.

@@ -51,7 +51,7 @@ class MessageRequests:
         self._faults: defaultdict[str, Faults] = defaultdict(Faults)  # the faults of each channel's provider
 
     async def send(self, dispatch: Dispatch) -> Sending:
-        """Sends the message once. Never raises."""
+        """Sends the message once, and returns the outcome to record. Never raises."""
         at: float | None = None
         self._files += bool(dispatch.attachments)
         try:

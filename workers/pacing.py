@@ -6,7 +6,7 @@ import time
 
 # Bounds of the process.
 
-# How many requests a process may work on at once, at least, however busy it is.
+# The lowest capacity: a process may always work on this many requests at once, however busy it is.
 LEAST_CAPACITY = 128
 # How many requests a process may have in flight, including requests of endpoints that hang.
 MOST_UNDER_WAY = 1000

@@ -21,7 +21,7 @@ class Requester(FairDesk[Dispatch, Outcome]):
         answered.add_done_callback(lambda done: self._receive(dispatch, done.result()))
 
     def broken(self, outcome: Outcome) -> Outcome:
-        """Returns the outcome with a failed answer in place of one that could not be recorded."""
+        """Returns the outcome with a failed answer in place of the one that could not be recorded."""
         return replace(outcome, answer=failed(Reason.BAD_ADDRESS, "The response could not be recorded."))
 
     def _receive(self, dispatch: Dispatch, answer: Answer) -> None:

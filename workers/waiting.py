@@ -19,7 +19,7 @@ from app import bells
 
 
 class WaitingBroker(RedisBroker):
-    """Dramatiq's Redis broker with other consumers."""
+    """Dramatiq's Redis broker, with a WaitingConsumer for each queue."""
 
     @property
     def consumer_class(self) -> type[_RedisConsumer]:
@@ -52,7 +52,8 @@ class WaitingConsumer(_RedisConsumer):
     def _fetch_in_turn(self) -> MessageProxy | None:
         """Fetches the newest message in every other turn, so that a backlog delays no new message.
 
-        The other turns are for the oldest message, so the backlog does not starve either.
+        The other turns are for the oldest message, so the backlog does not starve either. Returns None if no message
+        came in time.
         """
         newest, self._newest_next = self._newest_next, not self._newest_next
         # Waits until the list has a message: moves one to the head of the same list, and so takes nothing.

@@ -78,7 +78,10 @@ class ReadBody(RequestBody):
 
 @blueprint.before_request
 def admit() -> Response | None:
-    """Checks the page's origin, and answers preflight requests."""
+    """Finds the channel, and checks the page's origin and the rate limit.
+
+    Returns the response to a preflight request; None for any other. Raises NotFound, InsufficientScope and RateLimited.
+    """
     assert request.view_args is not None
     g.chat = channel = visitors.find_channel(request.view_args.pop("channel_id"))
     origin = _origin()
@@ -181,7 +184,10 @@ def _channel() -> Channel:
 
 
 def _origin() -> str | None:
-    """Returns the origin of the page, also for a GET of our own pages, whose origin browsers omit."""
+    """Returns the page's origin; None if unknown.
+
+    For a GET of our own pages, browsers omit the origin, so this returns that of BASE_URL.
+    """
     origin = request.headers.get("Origin")
     if origin is None and request.headers.get("Sec-Fetch-Site") == "same-origin":
         own = urlsplit(settings().base_url)
@@ -196,7 +202,10 @@ def _address() -> str:
 
 
 def _visitor() -> Visitor:
-    """Returns the token's visitor. Raises Unauthenticated, also for another channel's token."""
+    """Returns the token's visitor, and counts the request.
+
+    Raises RateLimited, and Unauthenticated, also for another channel's token.
+    """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     found = visitors.authenticate(token.strip()) if scheme.lower() == "bearer" else None
     if found is None or found.channel_id != _channel().id:

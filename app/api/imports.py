@@ -81,7 +81,11 @@ def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
 
 
 def _accept() -> tuple[Job, bool]:
-    """Returns the import's job, and whether it is a replay. Frees the body's memory on return."""
+    """Accepts the import. Returns its job, and whether this was a repeated request.
+
+    Frees the body's memory on return. Raises UnsupportedMediaType, RequestEntityTooLarge, Invalid, Overloaded and
+    Unavailable.
+    """
     _refuse_other_types()
     try:
         disk.check_room()

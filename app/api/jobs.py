@@ -39,7 +39,8 @@ class JobQuery(PageQuery):
 def accepts_write(result: type[ResponseBody] | None = None, made: bool = False, **beside: Any) -> Callable[[Any], Any]:
     """Documents a write's responses: 202 with its job; or `result` if the caller waits.
 
-    `result`: None for a deletion.
+    `result`: None for a deletion. `made`: whether the write may create a resource. `beside`: further members of the
+    response.
     """
 
     def decorate(view: Any) -> Any:

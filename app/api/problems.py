@@ -118,7 +118,10 @@ def _http_refused(error: HTTPException, base_url: str) -> Response:
 
 
 def _own_detail(error: HTTPException) -> str | None:
-    """Returns the description that our code gave `error`; None for werkzeug's own, and for 5xx."""
+    """Returns the description that our code gave `error`; for a 405, the supported methods.
+
+    None for werkzeug's own descriptions, and for 5xx.
+    """
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         return f"This address does not support {request.method}. It supports {', '.join(sorted(error.valid_methods))}."
     if (error.code or 500) >= 500 or isinstance(error, BadRequestKeyError):

@@ -63,7 +63,7 @@ def upload_file(query: dict[str, Any]) -> Response:
 
 @contextmanager
 def admitted_file(allowed: Mapping[str, Bound]) -> Iterator[Iterator[bytes]]:
-    """Reads the request's body for storing.
+    """Yields the request's body in parts, for storing. Takes its size from the allowances.
 
     Refuses before reading if the disk or an allowance is exhausted. Raises Unavailable, TooMuchStored, and
     RequestEntityTooLarge.

@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 RINGING_SECONDS = 5
 # A flag that no process sets or clears any more expires after this time. Ringing extends it.
 FLAG_SECONDS = 86_400
-# Under load, bells are gathered for this time and ring together. While all of them are ringing already, it grows.
+# Under load, bells are gathered for this time and ring together. The time grows while all of them are ringing already.
 GATHERING_SECONDS, MOST_GATHERING_SECONDS = 0.02, 0.32
 # Bells share messages, because a message costs a worker a millisecond or two. Beyond 16 bells, there are as many
 # messages as bells in each, so that several workers share the work. No message may keep a worker for long from others.
@@ -50,12 +50,12 @@ OUT_OF_TURN = "out_of_turn"
 
 
 class Turn(Enum):
-    """The place of a bell in its queue, on Redis. RabbitMQ always takes it at the new end."""
+    """Where a bell joins its queue on Redis. On RabbitMQ, it always joins at the new end."""
 
     NEW = "at the new end"
     # For mail that is left after a worker's slice of time. At the new end, it would be taken at once, again and again.
     AGAIN = "anywhere"
-    # For overdue mail. New mail of the same owner still rings: its bell comes first while this one is in a backlog.
+    # For overdue mail. New mail of the same owner still rings: its bell passes the late one in a backlog.
     LATE = "behind the oldest"
 
 
@@ -87,9 +87,9 @@ def ring_for_overdue() -> None:
 
 
 def hear(queue_name: str, owners: Sequence[str]) -> None:
-    """Clears the owners' flags. Call it before looking into their mailboxes.
+    """Clears the owners' flags, so that later mail rings again. Never raises.
 
-    Mail that comes later then rings again.
+    Call it before looking into the owners' mailboxes.
     """
     try:
         flags().delete(*(Bell(queue_name, owner).flag for owner in owners))
@@ -147,7 +147,7 @@ class Ringer:
         self.usual_turn = Turn.NEW
         self._pending: set[Bell] = set()
         self._ringing: set[Bell] = set()
-        self._unheard: Set[Bell] = set()  # bells of the last batch that did not ring now
+        self._unheard: Set[Bell] = set()  # bells of the last batch that rang already or could not ring
         self._changed = threading.Condition()
         vitals.start(self._run, "bells")
 
@@ -180,7 +180,7 @@ class Ringer:
             time.sleep(GATHERING_SECONDS)
 
     def _ring_all(self, bells: Set[Bell]) -> Set[Bell]:
-        """Rings; returns the bells that were ringing already or could not be rung."""
+        """Rings the bells. Returns the ones that were ringing already or could not be rung."""
         alike: dict[tuple[str, Turn], list[Bell]] = defaultdict(list)
         for bell in bells:
             alike[bell.queue_name, bell.turn].append(bell)

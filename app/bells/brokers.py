@@ -66,7 +66,7 @@ def ping() -> None:
 
 
 def is_empty(queue_name: str) -> bool:
-    """Whether no message waits in the queue."""
+    """Whether no message waits in the queue; False if RabbitMQ does not answer."""
     broker = sending_broker()
     if isinstance(broker, RabbitmqBroker):
         try:

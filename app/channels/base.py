@@ -58,7 +58,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An HTTPS request to the provider."""
+    """A request to make to the provider. It uses HTTPS unless the settings give an http:// address."""
 
     method: str
     address: str = field(repr=False)  # Telegram's addresses contain the token
@@ -97,7 +97,7 @@ class Outcome(Enum):
     FAILED = "failed"  # permanently, for a reason in the message
     LATER = "later"  # not accepted: retry after the pause (throttled, or no byte was sent)
     UNAUTHORIZED = "unauthorized"  # the credentials are refused: the channel needs new ones
-    UNKNOWN = "unknown"  # it may or may not have been accepted
+    UNKNOWN = "unknown"  # the request may or may not have been accepted
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,10 @@ class _Arrived(Said):
     __slots__ = ()
 
     def kept(self, name: str, value: Any) -> Any:
-        """Returns a storable value. Raises BadPayload for an identifier that cannot be stored."""
+        """Returns a storable value. Raises BadPayload for an identifier that cannot be stored.
+
+        An invalid `button_id` or `album`, and a document that is too large, becomes None.
+        """
         if name in _IDENTIFIERS and value is not None and identifier_of(value) is None:
             raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
         if name in ("button_id", "album"):
@@ -151,7 +154,8 @@ class Blocked(_Arrived):
 class Moved(_Arrived):
     """A contact's identifier at the provider has changed, for example with a new phone number.
 
-    `formers`: identifiers that it may be known by, the most likely first. `sender`, `peer`, `phone`: see Received.
+    `formers`: identifiers by which we may know the contact, the most likely first. `sender`, `peer`, `phone`: see
+    Received.
     """
 
     key: str

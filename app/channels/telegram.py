@@ -75,7 +75,7 @@ class Telegram(ChannelKind):
         return [_call(account, "getMe", {}), _call(account, "setWebhook", hook)]
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """Returns the verdict on the first failed answer, and the bot's number as the account."""
+        """Returns the verdict on the first failed answer, else SENT; and the bot's number or None."""
         bot = result_of(answers[0]) if answers else None
         number = str(bot["id"]) if isinstance(bot, dict) and "id" in bot else None
         for answer in answers:
@@ -143,7 +143,7 @@ class Telegram(ChannelKind):
         return verdict
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """Confirms a pressed button, for which the contact's app waits.
+        """Confirms a pressed button, for which the contact's app waits; None for a message.
 
         Bots cannot mark messages as read.
         """

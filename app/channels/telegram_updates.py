@@ -37,7 +37,7 @@ def read(body: bytes) -> Arrival | None:
         if member in update:
             found = _object(update, member)
             if member == "callback_query" and not found.keys() >= {"message", "data"}:
-                return None  # in a message not sent by the bot, or in a game
+                return None  # the button is in a message that the bot did not send, or in a game
             place = _object(found, "message") if member == "callback_query" else found
             chat = _object(place, "chat")
             return reader(key, found, chat) if chat.get("type") == "private" else None
@@ -69,7 +69,7 @@ def _received(key: str, message: Object, chat: Object) -> Received | None:
 
 
 def _pressed(key: str, query: Object, chat: Object) -> Received | None:
-    """Reads the press of a button. Telegram sends no time for it."""
+    """Reads the press of a button, as of now: Telegram sends no time for it. Raises BadPayload."""
     sender, message = _object(query, "from"), _object(query, "message")
     identifier, data = _string(query, "id"), _string(query, "data")
     if identifier is None or data is None:
@@ -141,7 +141,7 @@ def _identifier(message: Object, chat: Object) -> str:
 
 
 def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
-    """Returns the text, the files, and the member whose content neither of them shows, if any.
+    """Returns the text, the files, and the member whose content they do not show; None if they do.
 
     A part that differs from Telegram's documents, such as a file without an identifier, must not lose the message.
     """
@@ -153,7 +153,7 @@ def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
 
 
 def _text(message: Object) -> str | None:
-    """Returns the text or caption, or a description if there is neither."""
+    """Returns the text, the caption or a description of the content; None if there is none of these."""
     for member, entities in (("text", "entities"), ("caption", "caption_entities")):
         if member in message:
             return _without_nul(_with_addresses(message.get(member), message.get(entities)))

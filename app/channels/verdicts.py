@@ -37,7 +37,7 @@ def unreadable(provider: str) -> Verdict:
 
 
 def broken(detail: str | None, *, pauses: Literal["channel", "conversation"] = "channel") -> Verdict:
-    """Returns the verdict on a provider's fault: it may or may not have accepted the request."""
+    """Returns the verdict on a provider's fault: the request may or may not have been accepted."""
     return _unknown("provider_error", detail, pauses)
 
 

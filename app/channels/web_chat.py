@@ -31,7 +31,7 @@ _ORIGIN = r"^https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$
 
 
 class WebChat(ChannelKind):
-    """A web chat. `settings.origins`: of pages that may show it.
+    """A chat on pages of the workspace. `settings.origins`: the origins of pages that may show it.
 
     `new_visitors_per_minute` limits how many chats may begin. `greeting`, `color`, `picture` (an address that the
     visitor's browser loads) and `opening_hours` are shown to the visitor. The hours are in the workspace's time zone; a

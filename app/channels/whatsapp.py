@@ -78,7 +78,7 @@ class WhatsApp(ChannelKind):
     }
 
     def recipient(self, to: str) -> str:
-        """Returns the number without "+", or the identifier of a person who hides their number."""
+        """Returns the number without "+", or the identifier of a person who hides it. Raises ValueError."""
         phone = re.sub(r"[ ()./-]", "", to).removeprefix("+")
         if re.fullmatch(r"[1-9][0-9]{6,14}", phone, re.ASCII):
             return phone
@@ -91,7 +91,7 @@ class WhatsApp(ChannelKind):
         return _MOST_ABOVE_BUTTONS if 0 < buttons <= _MOST_BUTTONS else super().most_text(files, buttons)
 
     def list_label(self, buttons: int) -> str | None:
-        """Returns a label above three buttons, which is Meta's limit for reply buttons."""
+        """Returns a label for more than three buttons; None for fewer. Meta shows more only as a list."""
         return _LIST_LABEL if buttons > _MOST_BUTTONS else None
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
@@ -104,7 +104,7 @@ class WhatsApp(ChannelKind):
         return [Request("GET", f"{_number(account)}?{fields}", _authorization(account))]
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """Returns the verdict on the answer, and the phone number's identifier as the account."""
+        """Returns the verdict on the answer, and the phone number's identifier; None if not connected."""
         number: str = account.settings["phone_number_id"]
         verdict = judge(answers[-1], False, lambda document: str(document.get("id", number)))
         # Proxies and test servers may not know this path. If the number is wrong, the API says so with an error of its
@@ -157,7 +157,7 @@ class WhatsApp(ChannelKind):
         return judge(answer, True, _first_message)
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
-        """Returns the challenge if the verify token is right."""
+        """Returns the challenge if the verify token is right; otherwise None."""
         expected = account.credentials.get("verify_token", "")
         given = query.get("hub.verify_token", "")
         is_right = hmac.compare_digest(given.encode(), expected.encode())
@@ -181,7 +181,7 @@ class WhatsApp(ChannelKind):
         return Request("GET", address, _authorization(account))
 
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
-        """Returns the download, which also needs the token."""
+        """Returns the request for the download, which needs the token, too; or the verdict without one."""
         verdict = judge(answer, False, lambda document: _text_of(document, "url"))
         if verdict.provider_id is None:
             return verdict
@@ -248,7 +248,7 @@ def _header(file: File, prepared: str | None) -> dict[str, Any]:
 def _shown_as(file: File, caption: str | None) -> str:
     kind = _SHOWN.get(file.content_type.partition(";")[0].strip().lower(), "document")
     is_too_large = kind == "image" and len(file.content) > _MOST_IMAGE_BYTES
-    # Audio cannot have a caption, so it is sent as a document if there is one.
+    # Audio cannot have a caption, so with a caption it is sent as a document.
     return "document" if is_too_large or (kind == "audio" and caption) else kind
 
 

@@ -85,8 +85,7 @@ def problem_of(error: object) -> Problem | None:
 def judge(answer: Answer, is_unclear: bool, expect: Callable[[Mapping[str, Any]], str | None]) -> Verdict:
     """Returns the verdict on an answer. `expect` returns the identifier in a successful document.
 
-    A request that may have been accepted gets UNKNOWN with `is_unclear`. Without, it gets LATER, because it is safe to
-    repeat.
+    A request that may have been accepted gets UNKNOWN if `is_unclear`; otherwise LATER, because it is safe to repeat.
     """
     verdict = _verdict(answer, expect)
     return verdict if is_unclear else repeatable(verdict)

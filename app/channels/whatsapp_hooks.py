@@ -36,7 +36,7 @@ _STATUSES: Mapping[str, ReceiptStatus] = {
 }
 
 
-# The second one comes from API versions before 12.
+# The second name comes from API versions before 12.
 _MOVES = ("user_changed_number", "customer_changed_number", "user_changed_user_id")
 
 
@@ -173,7 +173,7 @@ def _edit(item: Mapping[str, Any], person: _Person) -> Arrival:
 
 
 def _move(item: Mapping[str, Any]) -> Arrival | None:
-    """Reads a change of phone number, or of the identifier of a person who hides it.
+    """Reads a change of phone number, or of the identifier of a person who hides it; else None.
 
     Such items have no `contacts`.
     """
@@ -294,7 +294,7 @@ def _order(part: Mapping[str, Any]) -> str:
 
 
 def _button_id(item: Mapping[str, Any]) -> str | None:
-    """Returns the identifier of a pressed button or list row, or a template button's payload."""
+    """Returns the id of a pressed button or list row, or a template button's payload; else None."""
     part = _object(_part(item)) or {}
     if item.get("type") == "interactive":
         chosen = _object(part.get(str(part.get("type")))) or {}

@@ -14,7 +14,7 @@ from app.models.base import OwnedModel
 from app.models.workspaces import Workspace
 
 Represented = dict[str, Any]
-# Applies a verb to the rows. Returns why it was refused for some of them, by identifier.
+# Applies a verb to the rows. Returns the reason for each row that was refused, by identifier.
 Call = Callable[[Sequence[Any]], dict[str, str]]
 
 
@@ -35,8 +35,8 @@ class Verb:
 class Noun:
     """A kind of rows, named by its plural.
 
-    `newest` returns the newest rows of a workspace: with a status (None: any), after a value of the column `position`
-    (None: from the first), and at most a number.
+    `newest` gets a workspace, a status (None: any), the value of the column `position` to continue after (None: from
+    the first), and a limit. It returns rows, newest first.
     """
 
     name: str

@@ -38,7 +38,7 @@ SESSION = {
     "enable_seqscan": "off",
     "jit": "off",
 }
-# Detects a server that vanished silently within about fifteen seconds.
+# Notices within about fifteen seconds that a server has vanished silently.
 _TCP: dict[str, Any] = {
     "connect_timeout": hangs.CONNECT_SECONDS,
     "keepalives_idle": 5,
@@ -149,7 +149,7 @@ class Database(PostgresqlDatabase):
 
     @contextmanager
     def borrowing(self, other: Database) -> Iterator[None]:
-        """Runs this thread's queries in the block on `other`, or on this again if `other` is lost."""
+        """Runs this thread's queries in the block on `other`; if that is lost, on this database again."""
         other.freshen()
         borrowed, state = other.connection(), self._state  # type: ignore[attr-defined]
         own = state.conn

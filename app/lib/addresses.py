@@ -13,7 +13,7 @@ Network = IPv4Network | IPv6Network
 
 LONGEST_ADDRESS = 2048
 
-# Not ipaddress.is_global: on Python 3.11, it calls multicast, 6to4, NAT64 and several others of these global.
+# Not ipaddress.is_global: on Python 3.11, multicast, 6to4, NAT64 and several more of these networks count as global.
 NEVER_DIALLED_V4 = tuple(
     IPv4Network(network)
     for network in (

@@ -141,7 +141,7 @@ class Watch:
                 continue
             except psycopg2.Error as error:
                 log.info("database.probe_refused", error=str(error).strip())
-            stopping.wait(PATIENCE_SECONDS)  # or a slow statement would cause constant probing
+            stopping.wait(PATIENCE_SECONDS)  # otherwise, a slow statement would cause constant probing
 
     def _longest_wait(self) -> tuple[float, dict[str, Any]]:
         """Returns the longest wait in seconds, and the address of its server."""
@@ -158,7 +158,7 @@ class Watch:
             connection.cut()
         while not stopping.wait(LOOKS_EVERY_SECONDS):
             with suppress(psycopg2.Error):
-                connect(connect_timeout=CONNECT_SECONDS).close()  # to any server that answers
+                connect(connect_timeout=CONNECT_SECONDS).close()  # any server that answers will do
                 break
         self.is_hanging = False
         log.warning("database.answers", hung_seconds=round(time.monotonic() - began, 1))

@@ -17,7 +17,8 @@ from app.lib import phones
 # Addresses are stored, not dialled, so shop.test and example.com are fine.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
-# Common addresses, which the library would return unchanged. It takes as long as validating the rest of a contact.
+# Common addresses, which the library would return unchanged. The library takes as long as
+# validating the rest of a contact does.
 _PLAIN_EMAIL = re.compile(
     r"(?=.{3,254}$)[A-Za-z0-9_+-]{1,20}(\.[A-Za-z0-9_+-]{1,20}){0,2}@([a-z0-9]{1,30}(-[a-z0-9]{1,30})?\.){1,3}[a-z]{2,30}",
     re.ASCII,
@@ -168,7 +169,7 @@ def timezone(text: str) -> str:
 
 
 def is_timezone(text: str) -> bool:
-    """Whether the IANA time zone database has a time zone of that name."""
+    """Whether the IANA time zone database has a time zone of exactly that name, with the same case."""
     return _timezones().get(text.lower()) == text
 
 

@@ -9,7 +9,7 @@ _GAP = re.compile(r"[^a-z0-9]+")
 
 
 def plain(text: str, longest: int) -> str:
-    """Returns the same name for the same text; "" if it has no letters or digits.
+    """Returns the plain name, cut to `longest` characters; "" for a text without letters or digits.
 
     Accents are dropped. A letter of another script is spelt by the last word of its Unicode name, such as `zhe`.
     """

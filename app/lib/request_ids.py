@@ -18,4 +18,4 @@ def kept_or_new(proposed: str | None, trace_id: str | None = None) -> str:
         return proposed
     if trace_id is not None:
         return trace_id
-    return uuid7().hex  # later ones sort higher, so an index of them grows at its end
+    return uuid7().hex  # later identifiers sort higher, so an index on them grows at its end

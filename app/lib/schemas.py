@@ -57,8 +57,8 @@ class RequestBody(Schema):
     """The JSON object in a request, or an object inside it.
 
     Converts all text to NFC. An optional field that is "" or [""] counts as not given, because forms and no-code
-    platforms send all their fields. If WIDENS is set, it counts as given: there, leaving a field out makes the write
-    affect more.
+    platforms send all their fields. If WIDENS is set, such a field counts as given: there, leaving a field out makes
+    the write affect more.
     """
 
     WIDENS: ClassVar[bool] = False
@@ -110,8 +110,8 @@ class Query(Schema):
 class ResponseBody(Schema):
     """The JSON object in a response, or an object inside it.
 
-    All members but the OPTIONAL ones are there. Responses are not validated against it. Members may be added to it at
-    any time, and values to its enumerations.
+    All members but the OPTIONAL ones are there. Responses are not validated against the schema. Members, and values of
+    enumerations, may be added at any time.
     """
 
     OPTIONAL: ClassVar[tuple[str, ...]] = ()

@@ -39,7 +39,10 @@ def parse(header: str) -> Signature:
 
 
 def is_signed(secret: str, signature: Signature, body: bytes) -> bool:
-    """Whether one of the signature's values fits `body` and `secret`. Compares in constant time."""
+    """Whether one of the signature's values fits `body` and `secret`. Does not check the time's age.
+
+    False without a timestamp. Compares in constant time.
+    """
     if signature.timestamp is None:
         return False
     expected = hmac.digest(secret.encode(), b"%d." % signature.timestamp + body, hashlib.sha256).hex()

@@ -16,7 +16,7 @@ _under_way = 0
 
 
 def begin_sharing() -> None:
-    """Marks the beginning of work that may compute for long. Call `end_sharing` after it."""
+    """Makes threads switch sooner during work that may compute for long. Call `end_sharing` after it."""
     _count(1)
 
 

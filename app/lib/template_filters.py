@@ -146,7 +146,8 @@ def _zone_of(names: Mapping[str, Any]) -> ZoneInfo:
 def _date(value: Any, form: Any, timezone: Any = None, *, zone: ZoneInfo) -> str:
     """Formats a time with strftime, in `timezone` or else in `zone`. Returns other values unchanged.
 
-    A date has no time zone. A time without one is converted only if the template names `timezone`.
+    A date has no time zone. A time without one is converted only if the template names `timezone`. Raises
+    FilterArgumentError for an unknown `timezone` or a long `form`.
     """
     time = _read(value)
     if time is None:

@@ -83,7 +83,10 @@ def number(text: str, language: str | None = None) -> int | float:
 
 
 def _separated(sign: str, digits: str, locale: Locale | None) -> int | float:
-    """Reads a number with points and commas. The last of them may be the decimal separator."""
+    """Reads a number with points and commas. The last of them may be the decimal separator.
+
+    Raises Ambiguous if the language does not decide.
+    """
     marks = re.sub("[0-9]", "", digits)
     if len(set(marks)) == 2:
         head, last, decimals = digits.rpartition(marks[-1])
@@ -167,7 +170,8 @@ def date(text: str, language: str | None = None) -> str:
 def _in_order(first: int, second: int, year: int, mark: str, locale: Locale | None) -> str:
     """Returns the date, given its day and month in either order.
 
-    A point or space as the separator (`mark`) means that the day comes first.
+    A point or space as the separator (`mark`) means that the day comes first. Raises Ambiguous if neither the
+    mark, the numbers nor the language decide.
     """
     if mark in ". " or first > 12 or first == second:
         return Date(year, second, first).isoformat()

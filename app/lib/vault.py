@@ -32,7 +32,7 @@ def is_readable(keys: Sequence[bytes], sealed: bytes) -> bool:
 
 
 def renew(keys: Sequence[bytes], sealed: bytes) -> bytes:
-    """Encrypts the secret anew under the newest key. Returns `sealed` if that key decrypts it.
+    """Encrypts the secret anew under the newest key. Returns `sealed` itself if that key decrypts it.
 
     Raises cryptography.fernet.InvalidToken if no key decrypts `sealed`.
     """

@@ -88,12 +88,12 @@ class Checks:
         self._loop = loop
         self._threads = ThreadPoolExecutor(CHECKS_AT_ONCE, thread_name_prefix="checks")
         self._free = CHECKS_AT_ONCE
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the next address first
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by address, in the order of their turns
 
     async def run(self, address: str, work: Callable[[], Result], is_over: Callable[[], bool] = bool) -> Result | None:
         """Runs `work` when it is the address's turn.
 
-        Returns None, without running it, if `is_over` by then.
+        Returns None, without running it, if `is_over()` is true by then.
         """
         if self._free:
             self._free -= 1

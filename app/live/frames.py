@@ -9,7 +9,7 @@ from app.live.listeners import Pass
 
 
 def event(kind: str, data: object) -> bytes:
-    """Returns an event. To also move the listener's place, put `position_of` in front of it."""
+    """Returns an event with JSON data. Put `position_of` in front of it to move the listener's place."""
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), json.dumps(data))
 
 

@@ -73,7 +73,7 @@ class Hub:
         self.reader = Reader(partial(self._soon, self._deliver))
         self._resumptions = Resumptions(self.reader, partial(self._soon, self._resume), partial(self._soon, _end))
         self._streams: dict[Listener, Stream] = {}
-        self._of_actors: dict[str, dict[Stream, None]] = defaultdict(dict)  # the oldest first
+        self._of_actors: dict[str, dict[Stream, None]] = defaultdict(dict)  # each actor's oldest stream first
         # Listeners that have been sent a place. Only comments to these name the current place.
         self._placed: set[Listener] = set()
         self._place: Place | None = None
@@ -96,9 +96,9 @@ class Hub:
     async def admit(
         self, door: str, asked: Asked, address: str, is_over: Callable[[], bool] = lambda: False
     ) -> Pass | None:
-        """Returns the permission of a listener; None if `is_over` before it was checked.
+        """Returns the permission of a listener; None if `is_over()` is true before the check.
 
-        Raises BellhopError if it is refused, and DatabaseAway.
+        Raises BellhopError if the listener is refused, and DatabaseAway.
         """
         return await self.checks.run(address, partial(DOORS[door].admit, *asked), is_over)
 
@@ -235,7 +235,7 @@ class Hub:
             admitted = await self.admit(stream.door, stream.asked, stream.address)
         except BellhopError:
             admitted = None
-        except DatabaseAway:  # proves nothing about the listener
+        except DatabaseAway:  # this proves nothing about the listener
             admitted = stream.listener.admitted
         except Exception:
             log.exception("live.check_failed")

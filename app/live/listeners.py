@@ -41,7 +41,7 @@ class Pass:
 class Listener:
     """An open stream, on the event loop. `send` and `end` belong to its connection.
 
-    `held`: new updates that wait until the listener has been sent those it missed; None if nothing is held back.
+    `held`: new updates that wait until the listener has been sent the updates it missed; None if nothing is held back.
     """
 
     admitted: Pass

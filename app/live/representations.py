@@ -67,7 +67,7 @@ def load(updates: Iterable[Update]) -> dict[tuple[str, str], Document]:
 
 
 def peers(found: Mapping[tuple[str, str], Document]) -> dict[str, tuple[str, str | None]]:
-    """Returns the channel and peer of each conversation that one of these messages is in."""
+    """Returns (channel, peer) of the conversations of the messages in `found`, by identifier."""
     wanted = {document.row.conversation_id for (kind, _), document in found.items() if kind == "message"}
     query = Conversation.select(Conversation.id, Conversation.channel_id, Conversation.peer)
     return {each.id: (each.channel_id, each.peer) for each in query.where(Conversation.id.in_(sorted(wanted)))}

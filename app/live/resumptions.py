@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 PAGE = 100  # updates sent in one turn: about ten milliseconds of work
 # The most workspaces that take turns at once. Each may hold up to 5,000 missed updates in memory.
 AT_ONCE = 20
-PAUSE_SECONDS = 0.5  # before retrying while the database is unavailable
+PAUSE_SECONDS = 0.5  # the pause before retrying while the database is unavailable
 
 # Called with the parcels to send, and the listeners that have caught up with the reader once these are sent.
 Deliver = Callable[[Sequence[Parcel], Sequence[Listener]], None]
@@ -58,7 +58,10 @@ class Queue:
 
 
 class Resumptions:
-    """Call `join` and `leave` from any thread. Its own thread calls `deliver` and `end`, in order."""
+    """The thread that sends listeners their missed updates. Call `join` and `leave` from any thread.
+
+    The thread calls `deliver` and `end`, in order.
+    """
 
     def __init__(self, reader: Reader, deliver: Deliver, end: Callable[[Sequence[Listener]], None]) -> None:
         self._reader = reader
@@ -115,7 +118,7 @@ class Resumptions:
             except Exception:
                 log.exception("live.resumption_failed")
                 is_done = True
-                self._end(self._listeners(resumption))  # they reconnect
+                self._end(self._listeners(resumption))  # the listeners reconnect
             self._put_back(workspace_id, is_done)
         database.close()
 
@@ -176,7 +179,7 @@ class Resumptions:
     def _registered(self, listeners: Sequence[Listener]) -> Place | None:
         """Adds the listeners to the reader.
 
-        Returns the place that it serves them from, or None on `stop`.
+        Returns the place from which the reader serves the listeners, or None on `stop`.
         """
         places: list[Place] = []
         is_begun = threading.Event()

@@ -138,8 +138,8 @@ class Server:
     def _shared(self, request: Request) -> dict[str, str]:
         """Returns the headers that let a page read the response across origins.
 
-        A visitor's token is the permission for a chat; its origin is checked with the token. The stream of a workspace
-        is authenticated by a cookie, so only our own pages may read it.
+        A visitor's token is the permission for a chat; the page's origin is checked with the token. The stream of a
+        workspace is authenticated by a cookie, so only our own pages may read it.
         """
         origin = request.headers.get("origin")
         shared = {"Vary": "Origin"}

@@ -26,7 +26,7 @@ from app.realtime import Sign
 log = structlog.get_logger(__name__)
 
 LOOKS_EVERY_SECONDS = 0.02
-PAUSE_SECONDS = 0.5  # before retrying while the database is unavailable
+PAUSE_SECONDS = 0.5  # the pause before retrying while the database is unavailable
 MOST_AT_ONCE = 1_000
 
 # Called with the parcels to send, and the place that all listeners have reached once these are sent.
@@ -36,9 +36,9 @@ Begun = Callable[[Place], None]
 
 
 class Reader:
-    """Call `join`, `leave` and `show` from any thread.
+    """The thread that reads updates for listeners. Call `join`, `leave` and `show` from any thread.
 
-    The reader's own thread calls `deliver`, in order.
+    The reader's thread calls `deliver`, in order.
     """
 
     def __init__(self, deliver: Deliver) -> None:

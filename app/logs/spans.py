@@ -173,7 +173,7 @@ class _Reasons(logging.Filter):
 def _sampling(sampler: Sampler) -> Any:
     """Returns a function that tells whether spans of a trace are sent.
 
-    It depends only on the trace's identifier, because other processes do not know the trace's flags.
+    The answer depends only on the trace's identifier, because other processes do not know the trace's flags.
     """
 
     def is_sampled(trace_id: str) -> bool:

@@ -21,8 +21,8 @@ LEASE_SECONDS = 5
 def claim(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Claimed]:
     """Claims up to `rooms` due rows of each owner, in the order of the mail.
 
-    In an exclusive mailbox, another worker's lease blocks all rows; with `is_overtaken`, only those from the leased row
-    on. Nothing is claimed from it while another worker claims or records.
+    In an exclusive mailbox, another worker's lease blocks all rows; with `is_overtaken`, only the rows from the leased
+    one on. Nothing is claimed from such a mailbox while another worker claims or records.
     """
     if not rooms:
         return []

@@ -91,7 +91,7 @@ def _build(index: Index, name: str, following: Sequence[str], note: Note) -> Non
 
 
 def _build_in_pieces(index: Index, name: str) -> None:
-    # The index of the table: partitions that are created meanwhile get theirs from it.
+    # Creates the table's own index first, so that partitions that are created meanwhile get theirs from it.
     _transact([index.statement(name, f"ONLY {index.table}", "IF NOT EXISTS")])
     while pieces := _pieces_without(index.table, name):
         part = name + pieces[0].removeprefix(index.table)

@@ -32,7 +32,7 @@ class Index:
     name: str
     table: str
     unique: str
-    rest: str  # what follows the table's name
+    rest: str  # the part of the statement after the table's name
     is_replaced: bool
 
     def statement(self, name: str, table: str, how: str = "") -> str:

@@ -28,14 +28,14 @@ log = structlog.get_logger(__name__)
 # The most open connections, including idle ones. Each takes 60 KiB of memory. Connections may also take at most half of
 # the file descriptors, so that resolver threads, databases and logs have enough.
 MOST_OPEN = 2000
-LOG_SECONDS = 10  # between two log lines about the same fault of our own
+LOG_SECONDS = 10  # the least time between two log lines about the same fault of our own
 
 
 class Outbound:
     """Sends requests to other people's servers. Belongs to the event loop of its first request.
 
-    Addresses in `allowed_networks` are never refused as private. `plain_addresses`: base addresses with http://, which
-    are connected to without TLS, only in these networks. `ca_file`: certificates trusted besides the system's.
+    Addresses in `allowed_networks` are never refused as private. `plain_addresses`: base addresses with http://; they
+    are dialled without TLS, and only in these networks. `ca_file`: certificates trusted besides the system's.
     Increases the process's limit of open files if it is too low.
     """
 

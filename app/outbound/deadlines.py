@@ -16,7 +16,7 @@ class Limited(Protocol):
     """Something that a deadline ends."""
 
     def expire(self) -> None:
-        """Called when its time is up."""
+        """Called when the item's time is up."""
 
 
 class Deadlines:

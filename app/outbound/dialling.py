@@ -14,7 +14,7 @@ from app.lib.addresses import Network, is_public
 from app.outbound.http_connections import Connection
 from app.outbound.names import Ends, Names, Resolver
 
-HEAD_START_SECONDS = 0.25  # before the next address of a name is tried, too (RFC 8305, section 5)
+HEAD_START_SECONDS = 0.25  # the time until the next address is tried, too (RFC 8305, section 5)
 
 
 class NotPublic(OSError):

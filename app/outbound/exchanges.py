@@ -43,7 +43,7 @@ class Exchange(Response):
         connection.ask(self.sent, self)
 
     def end(self, failure: Exception | None) -> None:
-        """Called when the response has ended."""
+        """Ends the response, then calls `ended` with the exchange."""
         super().end(failure)
         self.ended(self)
 

@@ -10,9 +10,9 @@ from typing import cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-LONGEST_BODY = 16 * 1024  # of a delivery's response
-LONGEST_HEAD = 64 * 1024  # everything before the body, including 1xx responses
-LONGEST_OVERHEAD = 1024 * 1024  # beyond the kept body: chunk sizes, and data that was already in flight
+LONGEST_BODY = 16 * 1024  # the most bytes kept of the body of a delivery's response
+LONGEST_HEAD = 64 * 1024  # the most bytes before the body, including 1xx responses
+LONGEST_OVERHEAD = 1024 * 1024  # bytes beyond the kept body: chunk sizes, and data already in flight
 
 INTERIM_HEADS = rb"(?:HTTP/1\.[01] 1\d\d[^\r\n]*\r?\n(?:[^\r\n]+\r?\n)*\r?\n)*"
 STATUS_LINE = re.compile(INTERIM_HEADS + rb"HTTP/1\.[01] ([2-5]\d\d)(?: [^\r\n]*)?\r?\n")
@@ -54,7 +54,7 @@ class Response:
         self.is_cut = False
         self.complete = False
         self.failure: Exception | None = None
-        self.head = bytearray()  # as received, until it is complete
+        self.head = bytearray()  # the head as received, until it is complete
         self.received = 0
 
     def end(self, failure: Exception | None) -> None:
@@ -126,7 +126,7 @@ class Connection(asyncio.Protocol):
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
-        self._gone(self)  # needed if it was never connected: a transport may not report that
+        self._gone(self)  # needed if the connection was never made: no transport may report its end
         self._end(ConnectionAbortedError())
 
     def usable(self) -> bool:

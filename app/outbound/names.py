@@ -11,10 +11,11 @@ from typing import Protocol
 
 from app.outbound.deadlines import MOST_QUEUED_SECONDS
 
-MOST_ADDRESSES = 8  # of one name; each is tried in turn, so thousands would keep the loop busy
+MOST_ADDRESSES = 8  # the most of one name; each is tried in turn, so thousands would keep the loop busy
 RESOLVER_THREADS = 64  # getaddrinfo cannot be cancelled: a silent name server blocks its thread for a while
 REMEMBERED_SECONDS = 10
-LATE_SECONDS, OLD_SECONDS = 1, 300  # if the resolver is late or fails, names known this long ago still work
+# How long to wait for the resolver if an old answer is known, and for how long such an answer still counts.
+LATE_SECONDS, OLD_SECONDS = 1, 300
 
 # Errors of getaddrinfo that mean "no address". All others mean trouble with the resolver.
 DEFINITE = {socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_ADDRFAMILY, socket.EAI_FAIL}

@@ -31,7 +31,7 @@ class Pool:
     def __init__(self, dialler: Dialler, most_open: int) -> None:
         self._dialler = dialler
         self._most_open = most_open
-        self._open: set[Connection] = set()  # including those being opened
+        self._open: set[Connection] = set()  # including connections that are being opened
         self._idle: OrderedDict[Connection, _Server] = OrderedDict()  # longest idle first
         self._servers: dict[tuple[str, int], _Server] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -62,7 +62,7 @@ class Pool:
         return connection or await self._dial(server, host, port)
 
     def give_back(self, host: str, port: int, connection: Connection) -> None:
-        """Returns a connection when its request has ended, whatever the outcome."""
+        """Takes back the connection of a request that has ended. Passes it on or keeps it, if it is open."""
         server = self._server(host, port)
         if connection not in self._open:
             server.pass_on(None)
@@ -80,7 +80,7 @@ class Pool:
             self._timer = loop.call_later(IDLE_SECONDS, self._drop_old)
 
     def has_room(self) -> bool:
-        """Whether another connection may be opened. Closes the longest idle one to make room."""
+        """Whether another connection may be opened. If needed, closes the longest idle one to make room."""
         if len(self._open) + self.promised >= self._most_open and self._idle:
             next(iter(self._idle)).abort()
         return len(self._open) + self.promised < self._most_open
@@ -200,7 +200,7 @@ class _Server:
         self._most_opening = max(1, self._most_opening + (1 if steady else -1))
 
     def end_opening(self) -> None:
-        """Call this when a connection has been opened or has failed to open."""
+        """Lets others open connections. Call it when a connection has been opened or has failed to open."""
         self._opening -= 1
         self._open_more()
 
@@ -225,7 +225,7 @@ class _Server:
             pass
 
     def _has_waiting(self) -> bool:
-        while self._waiting and self._waiting[0].done():  # gave up
+        while self._waiting and self._waiting[0].done():  # the request gave up
             self._waiting.popleft()
         return bool(self._waiting)
 

@@ -43,13 +43,16 @@ class Connection:
             raise _refusal(error.smtp_code, error.smtp_error) from error
         except smtplib.SMTPNotSupportedError as error:  # a non-ASCII address
             raise Refused(str(error)) from error
-        except (smtplib.SMTPException, OSError) as error:  # for example, it refuses our MAIL_FROM
+        except (smtplib.SMTPException, OSError) as error:  # for example, the server refuses our MAIL_FROM
             raise Away(str(error)) from error
 
 
 @contextmanager
 def connected(timeout_seconds: float | None = None) -> Iterator[Connection]:
-    """Opens a connection to the server of SMTP_URL. Raises Away."""
+    """Runs the block with a connection to the server of SMTP_URL. Raises Away if there is none.
+
+    `timeout_seconds`: for each answer; None means TIMEOUT_SECONDS.
+    """
     try:
         server = _connect(urlsplit(settings().smtp_url or ""), timeout_seconds or TIMEOUT_SECONDS)
     except (smtplib.SMTPException, OSError) as error:

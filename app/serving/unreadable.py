@@ -28,7 +28,10 @@ class RefusingWorker(ThreadWorker):
     """gunicorn's threaded worker, with problem documents for requests it cannot parse."""
 
     def handle_request(self, req: Any, conn: Any) -> Any:
-        """Handles a parsed request. Returns whether the connection is kept."""
+        """Handles a parsed request. Returns whether the connection is kept.
+
+        Raises InvalidHeader for several Host headers, and for none except in HTTP/1.0.
+        """
         hosts = [name for name, _ in req.headers].count("HOST")
         if hosts > 1 or (not hosts and req.version > (1, 0)):  # RFC 9112, 3.2
             raise InvalidHeader("HOST", req=req)

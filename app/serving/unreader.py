@@ -25,7 +25,7 @@ class Arrived(Enum):
 
     PART = auto()
     ALL = auto()
-    LARGE = auto()  # incomplete, and a thread has to read the rest
+    LARGE = auto()  # the request is incomplete, and a thread has to read the rest
 
 
 def arrived(data: bytes) -> tuple[Arrived, int]:
@@ -62,7 +62,7 @@ class Unreader(SocketUnreader):  # type: ignore[misc]
     def __init__(self, sock: socket.socket, address: str, leave: Callable[[], None]) -> None:
         super().__init__(sock)
         self.address = address
-        self.has_place = False  # may be read, and wait for its client, in a thread
+        self.has_place = False  # whether a thread may read the request, and wait for its client
         self.begun = time.monotonic()
         self.is_waiting = False
         self._leave = leave

@@ -1,6 +1,6 @@
 """The schema that this code needs.
 
-A process that starts before the database has it waits for `db upgrade`.
+If the database does not have it yet, a process that starts waits for `db upgrade`.
 """
 
 from __future__ import annotations

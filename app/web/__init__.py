@@ -72,7 +72,7 @@ def compile_templates(pages: Flask) -> None:
 def _configure_sessions(pages: Flask) -> None:
     pages.config.update(
         cookies.configuration(),
-        WTF_CSRF_TIME_LIMIT=None,  # lasts as long as the session: a page may stay open for days
+        WTF_CSRF_TIME_LIMIT=None,  # a token lasts as long as the session: a page may stay open for days
         MAX_CONTENT_LENGTH=MOST_FORM_BYTES,
         MAX_FORM_MEMORY_SIZE=MOST_FORM_BYTES,
     )

@@ -177,7 +177,7 @@ def install(pages: Flask) -> None:
     Responds with 429 above a session's pages per minute, and above a workspace's pages in progress.
     """
     manager = LoginManager(pages)
-    manager.session_protection = None  # a session is a row that can be ended, and a commuter's address changes
+    manager.session_protection = None  # would sign out commuters, whose address changes; a session ends with its row
     manager.user_loader(_load)
     pages.before_request(_check)
     pages.teardown_request(_leave)
@@ -249,7 +249,7 @@ def _check() -> Response | None:
 
 
 def _viewer_at(path: str) -> Viewer:
-    """Returns the viewer in the workspace of the path; outside workspaces without access to it."""
+    """Returns the viewer of a page with that path: in its workspace, if the viewer has access to it."""
     parts = path.split("/")
     try:
         return _viewer_in(parts[2]) if len(parts) > 2 and parts[1] == "workspaces" else Viewer(current_user.signed)

@@ -31,7 +31,7 @@ class FormRequest(Request):
 
 
 def typed(*names: str) -> dict[str, str]:
-    """Returns the values of the named fields, with line ends as typed; "" for missing fields."""
+    """Returns the values of the named fields, with LF as line ends; "" for missing fields."""
     return {name: _text(request.form.get(name, "")) for name in names}
 
 

@@ -14,7 +14,7 @@ from app.lib import vitals
 class Beside(Middleware):
     """Calls `run` in a thread when the worker starts. If `run` raises, the process ends.
 
-    The event is set when the worker ends; `run` must return soon after.
+    `run` gets an event, which is set when the worker ends. It must return soon after.
     """
 
     def __init__(self, process_type: str, run: Callable[[threading.Event], None]) -> None:

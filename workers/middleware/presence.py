@@ -35,6 +35,6 @@ def process_types(broker: Broker) -> set[str]:
 
 
 def process_name(arguments: Sequence[str]) -> str:
-    """Returns the process types by the modules of the command; "worker" if there is `all` or none."""
+    """Returns the process types of the command's modules, joined by "+"; "worker" for `all` or none."""
     modules = [each.partition(".")[2] for each in arguments if each.startswith("workers.") and each != "workers.broker"]
     return "+".join(module.replace("_", "-") for module in modules if module != "all") or "worker"

@@ -10,7 +10,7 @@ from workers.middleware.presence import process_types
 
 
 class Traces(Middleware):
-    """Starts tracing for the service of the process type; for several types, it is `bellhop-worker`."""
+    """Starts tracing for a service named after the process type; for several types, `bellhop-worker`."""
 
     def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
         types = process_types(broker)

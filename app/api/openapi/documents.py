@@ -15,7 +15,7 @@ _JOB = "/api/v1/workspaces/{workspace}/jobs/{job_id}"
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """Modifies the document: bodies get examples, and responses link to the resources they name."""
+    """Adds examples to bodies, and links to responses that name resources. Returns the same document."""
     schemas, paths = document["components"]["schemas"], document["paths"]
     shows = {path: item["get"]["operationId"] for path, item in paths.items() if "get" in item}
     for path, item in paths.items():

@@ -78,7 +78,7 @@ def columns_of(each: Input) -> Sequence[str]:
 
 
 def pressed(spec: Spec, fields: Fields, button: str) -> dict[str, list[str]] | None:
-    """Returns the fields after a button that adds, removes or moves a row; None for other buttons."""
+    """Returns the fields with a row added, removed or moved by the button; None for other buttons."""
     found = _PRESSED.fullmatch(button)
     input_ = found and next((each for each in spec.inputs if each.name == found[2] and columns_of(each)), None)
     if not (found and input_):

@@ -32,7 +32,8 @@ def show(automation_id: str) -> str:
 def save(automation_id: str) -> Answer:
     """Replaces the draft with the submitted JSON, and redirects to the editor.
 
-    Shows the form again if the JSON has faults, or if the draft was changed meanwhile.
+    Shows the form again if the JSON cannot be stored (422), if the draft was changed meanwhile (409), or if the stored
+    draft has faults.
     """
     copy, given = editor_scenes.find(automation_id), typed("text", "base")
     text, base, now = given["text"], given["base"], step_trees.print_of(copy.definition)

@@ -1,4 +1,4 @@
-"""Scenes: the parts that all pages of the editor share: the picture, its problems, and addresses."""
+"""Scenes: the shared parts of the editor's pages, such as picture, problems and addresses."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Addresses:
         return self._added[place]
 
     def open(self, pointer: str) -> str:
-        """Returns the address of the form of the step, the triggers, the exits or the goal."""
+        """Returns the address of the form of the step, triggers, exits or goal at this pointer."""
         if pointer in self._ids:
             return self.of("show_step", step=self._ids[pointer])
         return self.of("editor_rules.index") if pointer in ("/exits", "/goal") else self.of("show_triggers")
@@ -210,7 +210,7 @@ def in_sentences(copy: Copy) -> list[Fault]:
 
 
 def names_of(actor_ids: Collection[str]) -> dict[str, str]:
-    """Returns the names of known members: the part of the e-mail address before the @."""
+    """Returns the names of known members by identifier: the part of the e-mail address before the @."""
     found = audit.names_of(workspace_id(), actor_ids)
     return {actor_id: name.partition("@")[0] for actor_id, name in found.items()}
 

@@ -18,7 +18,7 @@ _TURNED = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64})*")
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """The folded steps: those from `level` on (None: no steps), with the exceptions in `turned`."""
+    """Which steps are folded: all from `level` on (None: none), with the exceptions in `turned`."""
 
     level: int | None
     turned: frozenset[str]

@@ -123,7 +123,10 @@ class _Drawing:
     def _heads(
         self, x: float, triggers: Sequence[Given], exits: Sequence[Given], goal: Given | None
     ) -> tuple[float, float]:
-        """Draws the boxes at the top: triggers, and beside them exits and the goal."""
+        """Draws the boxes at the top: triggers, and beside them exits and the goal.
+
+        Returns the bottom of the triggers, and the right end of all boxes.
+        """
         lines = _first([self._trigger(each) for each in triggers]) or ["Only when it is started by hand or by the API"]
         heads = [Node("triggers", "triggers", "/triggers", "Starts when", lines=lines, icon="play")]
         if exits:

@@ -24,7 +24,10 @@ class Edit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The counts of a step. `waiting_at`, `failed_at`: links to these runs; None if there are none."""
+    """The counts of a step. `waiting_at`, `failed_at`: links to the runs that wait, or failed, there.
+
+    None if there are no such runs.
+    """
 
     entered: int
     left: int

@@ -1,4 +1,4 @@
-"""Figures of steps: the counts of a version on its picture, linked to exactly those runs."""
+"""Figures of steps: the counts of a version on its picture, linked to exactly the runs counted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ PERIODS: Mapping[str, tuple[str, int]] = {"day": ("Today", 0), "week": ("7 days"
 
 
 def since() -> datetime | None:
-    """Returns the beginning of the period in the address, in UTC; None for all time."""
+    """Returns the beginning of the period in the address, in UTC; None for all time.
+
+    Never earlier than the first day that counts are offered for.
+    """
     asked = request.args.get("period", "")
     if asked not in PERIODS:
         return None

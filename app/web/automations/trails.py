@@ -27,7 +27,7 @@ def trail_of(run: Run, log: Sequence[RunStep], program: Program) -> Trail:
 
 
 def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
-    """Marks the steps: where the run is, where it failed, or how often it passed."""
+    """Returns marks by step: where the run is, where it failed, and how often it passed a step."""
     times = Counter(entry.step for entry in log if entry.status != _UNDER_WAY)
     last = {entry.step: entry.number for entry in log}
     found = {}
@@ -57,7 +57,7 @@ def _has_sent(entry: RunStep) -> bool:
 
 
 def _next(run: Run, log: Sequence[RunStep], number: int) -> str | None:
-    """Returns the step after the entry; for the last entry, the step where the run is."""
+    """Returns the step after the entry; for the last entry, where the run is, None if completed."""
     if number + 1 < len(log):
         return str(log[number + 1].step)
     return None if run.status == "completed" else run.step

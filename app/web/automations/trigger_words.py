@@ -14,7 +14,7 @@ Names = Mapping[str, str]
 
 
 def trigger(given: Given, names: Names) -> str:
-    """Describes a trigger, exit or goal."""
+    """Describes a trigger, exit or goal; if it has faults, only says that it is not complete."""
     try:
         words = _timed(given, names) if timed_triggers.is_timed(given) else event(given)
         if given.get("also_replies"):
@@ -25,7 +25,7 @@ def trigger(given: Given, names: Names) -> str:
 
 
 def goal(given: Given) -> str:
-    """Describes the goal of an automation."""
+    """Describes the goal of an automation, and the time within which it counts."""
     seconds = given.get("within_seconds")
     return trigger(given, {}) + (f", within {duration(seconds)}" if isinstance(seconds, int) else "")
 

@@ -12,7 +12,7 @@ from app.domain.automations.steps.set_field import CUSTOM, field_of
 from app.web.automations.condition_words import condition, cut, quoted, value_of
 from app.web.automations.trigger_words import Given, Names, duration, event, many, named
 
-LONGEST_TEXT = 160  # characters of a text that a picture shows
+LONGEST_TEXT = 160  # the most characters of a text that a picture shows
 MOST_CHIPS = 4
 
 

@@ -72,7 +72,10 @@ def create() -> Answer:
 @blueprint.get("/<broadcast_id>")
 @page("broadcasts.see")
 def show(broadcast_id: str) -> str | Response:
-    """Shows a broadcast: its progress, its results and its contacts."""
+    """Shows a broadcast: its progress, its results and its contacts; or sends the contacts as a file.
+
+    Raises Forbidden for a file if the viewer may not export contacts.
+    """
     broadcast = Broadcast.find(workspace_id(), broadcast_id)
     asked = filters.read({"outcome": filters.one_of((*OUTCOMES, "replied"))}).values.get("outcome")
     outcome, replied = (None, True) if asked == "replied" else (asked, None)
@@ -208,7 +211,7 @@ def _form(
 
 
 def _pace(broadcast: Broadcast) -> tuple[float, float] | None:
-    """Returns contacts per second, and the estimated milliseconds left; None unless it is running."""
+    """Returns contacts per second, and the estimated milliseconds left; None if neither is known."""
     if broadcast.state != "running" or not broadcast.handled or broadcast.reached is not None:
         return None
     seconds = max((now() - broadcast.started_at).total_seconds(), 1)

@@ -24,7 +24,7 @@ def messages_of(rows: Sequence[BroadcastRow]) -> dict[str, Message]:
 
 
 def in_files(broadcast_id: str, outcome: str | None, replied: bool | None) -> Iterator[list[dict[str, Any]]]:
-    """Yields all rows for a file in batches, newest first, with the contacts and what they got."""
+    """Yields the rows that match, in batches for a file, newest first, with contacts and outcomes."""
     last, part = _newest(broadcast_id, outcome, replied, None)
     while part:
         yield part
@@ -35,7 +35,7 @@ def in_files(broadcast_id: str, outcome: str | None, replied: bool | None) -> It
 def _newest(
     broadcast_id: str, outcome: str | None, replied: bool | None, before: str | None
 ) -> tuple[str | None, list[dict[str, Any]]]:
-    """Returns the number of the last row, and the next rows."""
+    """Returns the number of the last row (None if there are none), and the rows as a file has them."""
     rows = BroadcastRow.newest(broadcast_id, outcome, replied, before, BATCH)
     return str(rows[-1].number) if rows else None, _flat(rows)
 

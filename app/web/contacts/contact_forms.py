@@ -100,7 +100,7 @@ def change(given: Mapping[str, Any], contact: Contact) -> dict[str, Any]:
 
 
 def _custom_fields(known: Mapping[str, Any], rows: list[Row]) -> dict[str, Any]:
-    """Returns the custom fields that differ; null for fields that are now empty."""
+    """Returns the custom fields that differ; None for fields that are now empty. Raises Invalid."""
     found: dict[str, Any] = {}
     for row in rows:
         if not row.name:

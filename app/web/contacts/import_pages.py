@@ -89,8 +89,8 @@ def show(import_id: str) -> Answer:
 def take_lines(import_id: str) -> Answer:
     """Returns the lines that were not, or only partly, imported, to correct and import again.
 
-    The user sends the file again, because the service does not keep it: lines without a contact could not be erased
-    together with one. If the file is refused, shows the import again.
+    The user sends the file again, because the service does not keep it: lines that became no contact could not be
+    erased together with a contact. If the file is refused, shows the import again.
     """
     found = Import.find(workspace_id(), import_id)
     numbers = {error.number for error in _errors(found.id, None, lists.MOST_EXPORTED)}

@@ -79,7 +79,7 @@ def given_of(name: str, condition: Mapping[str, Any]) -> Given:
 
 
 def pressed(typed_: Given, button: str) -> Given | None:
-    """Applies a button that changes rows or groups; None for other buttons."""
+    """Returns the form with rows or groups changed by the button; None for other buttons."""
     matches, rows = list(typed_.matches), list(typed_.rows)
     verb, _, number = button.rpartition("-")
     if button == "add-group":

@@ -103,7 +103,7 @@ def missing(row: Row, pointer: str) -> Iterator[Fault]:
 
 
 def with_fault(row: Row, member: str, detail: str) -> Row:
-    """Adds a fault to the row, unless it has one. `member`: the faulty member of the comparison."""
+    """Returns the row with a fault, unless it has one. `member`: the faulty part of the comparison."""
     if row.fault:
         return row
     if member == "field":

@@ -39,6 +39,6 @@ def of(window: Window, attempts: Sequence[Attempts]) -> list[Chart]:
 
 
 def step(window: Window) -> str:
-    """Names the length of the window's steps."""
+    """Returns the length of the window's steps in words: "minute", "hour" or "6 hours"."""
     minutes = window.step // timedelta(minutes=1)
     return {1: "minute", 60: "hour"}.get(minutes, f"{minutes // 60} hours")

@@ -57,7 +57,7 @@ LONGEST_ANSWER = 2_000
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """Lists the deliveries that match the filters, newest first."""
+    """Lists the deliveries that match the filters, newest first, as a page or as a file."""
     chosen = filters.read(READERS)
     found = Delivery.matching(workspace_id(), chosen.values)
     if wanted_format():
@@ -109,7 +109,7 @@ def show(delivery_id: str) -> str:
 @blueprint.get("/<delivery_id>/body")
 @page(message_access.SEE)
 def show_body(delivery_id: str) -> Response:
-    """Sends the body of the delivery's requests, as a file."""
+    """Sends the body of the delivery's requests, as a file. Raises NotFound if it has been deleted."""
     delivery = Delivery.find(workspace_id(), delivery_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
     if event is None:

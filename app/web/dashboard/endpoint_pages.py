@@ -32,7 +32,7 @@ NEWEST = 10  # the most deliveries, and the most sweeps, that a page shows
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """Lists the endpoints that match the filters, newest first."""
+    """Lists the endpoints that match the filters, newest first, as a page or as a file."""
     chosen = filters.read(READERS)
     found = _matching(chosen)
     if wanted_format():

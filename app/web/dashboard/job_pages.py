@@ -38,7 +38,7 @@ _LABELS = {"status": "State", "kind": "Kind", **periods.LABELS}
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """Lists the jobs that match the filters, newest first."""
+    """Lists the jobs that match the filters, newest first, as a page or as a file."""
     chosen = filters.read(READERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "job"))
     if wanted_format():

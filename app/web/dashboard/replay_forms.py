@@ -101,7 +101,7 @@ def described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def reason(code: str) -> str:
-    """Says why a delivery is left out or skipped."""
+    """Returns in words why a delivery is left out or skipped; an unknown code is returned as it is."""
     return replay_choices.REASONS.get(code, code)
 
 

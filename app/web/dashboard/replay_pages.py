@@ -41,7 +41,7 @@ _CHOICES = {
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """Lists the replays, newest first."""
+    """Lists the replays, newest first, as a page or as a file."""
     found = Replay.in_workspace(workspace_id())
     if wanted_format():
         return file_of(

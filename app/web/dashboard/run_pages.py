@@ -69,7 +69,7 @@ MOST_AUTOMATIONS = 50  # the most automations that a select offers
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
-    """Lists the runs that match the filters, newest first."""
+    """Lists the runs that match the filters, newest first, as a page or as a file."""
     chosen = _chosen()
     newest = partial(Run.newest, workspace_id(), chosen.values)
     fetch = periods.ranged(newest, chosen.values, partial(ids.bound, "run"))
@@ -200,7 +200,7 @@ def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> t
 
 
 def _words(drawn: Picture | None) -> dict[str, str]:
-    """Describes the steps in the picture."""
+    """Returns a sentence for each step in the picture, by identifier; {} without a picture."""
     return {node.id: node.sentence for node in drawn.nodes} if drawn else {}
 
 

@@ -1,4 +1,7 @@
-"""The search box: opens the page of what a text names, or lists contacts, messages or workspaces."""
+"""The search box: opens the page of the resource that a text names, if there is just one.
+
+Otherwise lists resources, contacts, messages or workspaces that match.
+"""
 
 from __future__ import annotations
 

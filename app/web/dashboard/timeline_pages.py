@@ -35,7 +35,10 @@ _CHOICES = [
 @blueprint.get("/<contact_id>")
 @page("dashboard.see")
 def show(contact_id: str) -> str | Response:
-    """Shows the contact's timeline, newest first; for a deleted contact, the remaining entries."""
+    """Shows the contact's timeline, newest first; for a deleted contact, the remaining entries.
+
+    Raises NotFound if there is neither a contact nor an entry.
+    """
     if not ids.is_id(contact_id, "con"):
         raise NotFound()
     contact = Contact.one(workspace_id(), contact_id)

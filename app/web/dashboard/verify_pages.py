@@ -88,7 +88,7 @@ def _endpoints(text: str) -> list[Endpoint]:
 
 
 def _time(text: str) -> datetime:
-    """Parses Unix seconds or RFC 3339; "" means now."""
+    """Parses Unix seconds or RFC 3339; "" means now. Raises Invalid."""
     if not text:
         return clock.now()
     try:

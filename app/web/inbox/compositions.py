@@ -97,7 +97,8 @@ def upload_ids() -> list[str]:
 def _then_empty_draft(conversation: Conversation, check: Callable[[], object]) -> Callable[[], None]:
     """Returns a function that runs `check` and then empties the draft.
 
-    It runs before the message is accepted, so that sent text never comes back as a draft.
+    Pass the function as the `check` of the write: it runs before the message is accepted, so that sent text never comes
+    back as a draft.
     """
 
     def checked() -> None:

@@ -44,7 +44,7 @@ def show_counts() -> Response:
 @blueprint.get("/<conversation_id>")
 @page(message_access.SEE)
 def show(conversation_id: str) -> str:
-    """Shows a conversation beside the list. Marks the member's notifications of it as read."""
+    """Shows a conversation beside the list. Marks the member's notifications about it as read."""
     return page_of(_looked_at(conversation_id))
 
 

@@ -32,7 +32,7 @@ _LONGEST_SEARCH = 100
 @blueprint.get("/saved-replies")
 @page(ANSWER)
 def index(conversation_id: str) -> Response:
-    """Lists saved replies that match `q`, as JSON. Those whose shortcut begins with `q` come first."""
+    """Lists saved replies that match `q`, as JSON; first the replies whose shortcut begins with `q`."""
     Conversation.find(workspace_id(), conversation_id)
     q = request.args.get("q", "").replace("\0", "")[:_LONGEST_SEARCH] or None
     found = SavedReply.newest(workspace_id(), q, None, MOST_FOUND)

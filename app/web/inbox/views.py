@@ -82,7 +82,7 @@ class View:
 
     @property
     def choice(self) -> Choice:
-        """The list in the form that a change of all its conversations needs."""
+        """The list as a Choice, for changes of all its conversations."""
         if self.search:
             return Choice(SEARCH)
         membership = viewer().membership

@@ -53,7 +53,7 @@ def typed_rows() -> list[Row]:
 
 
 def pressed(rows: Sequence[Row], button: str, kind: str) -> list[Row] | None:
-    """Applies a button that adds, removes or moves a row; None for other buttons."""
+    """Returns the rows with one added, removed or moved by the button; None for other buttons."""
     after = list(rows)
     if button == "add":
         return [*after, Row(kind)] if kind in KINDS and len(after) < macros.MOST_ACTIONS else after

@@ -34,7 +34,10 @@ _NONE_ASSIGNS = "You are away. No channel assigns conversations by itself, so yo
 @blueprint.post("")
 @page("conversations.answer")
 def change() -> Response:
-    """Makes the viewer available or away, and redirects back. Responds to scripts with JSON."""
+    """Makes the viewer available or away, and redirects back. Responds to scripts with JSON.
+
+    Raises Conflict for support staff, and for an unknown button.
+    """
     membership, wanted = viewer().membership, PRESSES.get(request.form.get("availability", ""))
     if membership is None or wanted is None:
         raise Conflict("Only a member of the workspace can be available or away in it.")

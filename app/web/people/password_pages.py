@@ -44,7 +44,7 @@ def send() -> str | tuple[str, int, dict[str, str]]:
 @blueprint.get("/links/<token>")
 @public
 def open_link(token: str) -> str | tuple[str, int]:
-    """Shows what the link is for.
+    """Shows what the link is for; responds with 404 if the link no longer works.
 
     Opening it does not use it up, because mail servers open links, too.
     """
@@ -84,10 +84,10 @@ def use_link(token: str) -> Response | str | tuple[str, int]:
 
 
 def _must_sign_in(link: links.Open) -> Response | tuple[str, int] | None:
-    """Without e-mail, requires the person to sign in before joining with an existing account.
+    """Returns the response that asks the person to sign in before joining; None if not needed.
 
-    Otherwise, the account's password may have been set by somebody who does not own the address, possibly in another
-    workspace.
+    It is needed if no e-mail can be sent. Then the account's password may have been set by somebody who does not own
+    the address, possibly in another workspace.
     """
     who = access.viewer()
     if emails.can_be_sent() or (who is not None and who.signed.account_id == link.account_id):

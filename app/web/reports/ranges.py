@@ -72,7 +72,7 @@ class Range:
 
 
 def asked_for() -> Range:
-    """Reads custom days or a preset from the address. Ignores invalid values, with an error."""
+    """Reads custom days or a preset from the address. Ignores invalid values; `errors` says why."""
     read = {"range": filters.one_of(PRESETS), "first_day": periods.day, "last_day": periods.day, "zone": _zone}
     chosen = filters.read(read)
     own_zone = workspaces.find(workspace_id()).timezone

@@ -125,7 +125,7 @@ def remove(member_id: str) -> Response:
 
 
 def _work(given: dict[str, str]) -> dict[str, Any]:
-    """Returns the change in the form.
+    """Returns the change in the form. Raises Invalid.
 
     `availability` is left out if unchanged, because becoming away again would hand back conversations.
     """

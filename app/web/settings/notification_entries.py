@@ -1,4 +1,7 @@
-"""Entries of lists of notifications. One about a conversation shows its contact and last message."""
+"""Entries of lists of notifications.
+
+An entry about a conversation shows the contact and the last message.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ MOST_SHOWN, MOST_LOOKED_AT = 8, 50
 @blueprint.get(W)
 @page("notifications.see")
 def index() -> str:
-    """Lists the notifications, newest first, and marks unread ones."""
+    """Lists the notifications, newest first, and highlights unread ones."""
     member = _member()
     kinds = notification_kinds.wanted_by(member, "page") if member else notification_kinds.NAMES
     found = lists.sliced(partial(Notification.newest, workspace_id(), member.id if member else None, kinds=kinds))

@@ -109,7 +109,7 @@ def _chosen(automation: Automation) -> int | None:
 
 
 def _titles(automation: Automation, number: int | None) -> dict[str, str]:
-    """Describes each step of the version, by identifier."""
+    """Returns a sentence for each step of the version, by identifier; {} without the version."""
     version = automations.find_version(automation, number) if number else None
     if version is None:
         return {}

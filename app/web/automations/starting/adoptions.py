@@ -90,7 +90,10 @@ def adopt(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> A
 
 
 def create(adoption: Adoption, name: str) -> Response:
-    """Creates the draft and redirects to it. Raises Invalid, Conflict."""
+    """Creates the draft and redirects to it, or to the list if the write is delayed.
+
+    Raises Invalid, Conflict.
+    """
     made = adoption.imported
     body: dict[str, Any] = {"name": name, "definition": made.definition, "exits": list(made.exits)}
     body |= {"goal": made.goal, "reentry": made.reentry}

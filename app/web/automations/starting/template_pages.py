@@ -37,7 +37,7 @@ def show() -> Answer:
 @blueprint.post("/use")
 @page("automations.manage")
 def create() -> Answer:
-    """Creates the draft and redirects to it. If the template names resources, asks for them first."""
+    """Creates the draft and redirects to it. Asks first for resources that have no replacement yet."""
     recipe = recipes.find(typed("template")["template"])
     adoption = _adoption(recipe)
     if not adoption.is_whole and "use" not in request.form:
