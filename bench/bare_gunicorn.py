@@ -1,17 +1,7 @@
 """gunicorn's configuration of `web` for another application: the same server, without the hooks of ours."""
 
-from typing import Any
+from app import gunicorn
 
-from app.gunicorn import *  # noqa: F403
+HOOKS = {"on_starting", "post_worker_init", "worker_exit"}
 
-
-def on_starting(_server: Any) -> None:
-    """Does not wait for our schema."""
-
-
-def post_worker_init(_worker: Any) -> None:
-    """Starts no threads of ours."""
-
-
-def worker_exit(_server: Any, _worker: Any) -> None:
-    """Writes nothing of ours."""
+globals().update({name: value for name, value in vars(gunicorn).items() if name[0] != "_" and name not in HOOKS})

@@ -143,7 +143,8 @@ def _heads(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
     """
     look = marks.of(mail).look(owners)
     heads = rows(query, (list(look.starts), list(look.starts.values())))
-    marks.of(mail).note(look, {owner: place for owner, place, _ in heads})
+    if mail.sequence:
+        marks.of(mail).note(look, {owner: place for owner, place, _ in heads})
     return {owner: waited for owner, _, waited in heads}
 
 
