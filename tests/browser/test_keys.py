@@ -31,6 +31,14 @@ def _sound() -> bytes:
 SOUND = _sound()
 
 
+# The duration of a sound that loads, in seconds. Of one element: the message is drawn anew once it is sent.
+LOADED = """sound => new Promise((resolve, reject) => {
+    sound.addEventListener("loadedmetadata", () => resolve(sound.duration));
+    sound.addEventListener("error", () => reject(sound.error.message));
+    sound.preload = "metadata";
+    sound.load();
+})"""
+
 # What happens to a row when something in its conversation changes.
 REDRAW = "() => document.querySelectorAll('#rows > li').forEach((row) => row.replaceWith(row.cloneNode(true)))"
 
@@ -303,6 +311,5 @@ def test_addresses_are_links_and_sounds_play(desk: Desk) -> None:
         expect(link).to_have_attribute("href", "https://shop.example/tulips?x=1")
         expect(sound).to_be_visible()
         # As long as the file: the page's policy lets it be fetched.
-        sound.evaluate("sound => { sound.preload = 'metadata'; sound.load(); }")
-        desk.page.wait_for_function("sound => sound.duration === 0.25", arg=sound.element_handle())
+        assert sound.evaluate(LOADED) == 0.25
         desk.page.reload()
