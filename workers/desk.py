@@ -35,7 +35,7 @@ GATHERING_SECONDS = 0.005
 GRACE_SECONDS = 15.0
 AWAY_SECONDS = 1.0  # the pause before retrying while the database is unavailable
 BUSY_SECONDS = 0.02  # the pause before retrying to record a row that was locked
-MOST_REST_SECONDS = 3600.0  # the longest wait for news; threads cannot wait for infinitely many seconds
+MOST_REST_SECONDS = 3600.0  # the longest rest between cycles: a thread cannot wait for infinitely many seconds
 MOST_NEW = 100
 MOST_BUSY = 50  # the most tries to record a row that stays locked
 

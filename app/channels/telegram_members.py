@@ -5,7 +5,7 @@ See https://core.telegram.org/bots/api#message.
 
 from __future__ import annotations
 
-# Members of a service message: what happened in the chat, which nobody has written.
+# Members of service messages, which report an event in the chat. Nobody has written these messages.
 SERVICE = frozenset(
     {
         *("new_chat_members", "left_chat_member", "new_chat_title", "new_chat_photo", "delete_chat_photo"),

@@ -32,7 +32,7 @@ class Mail:
     # The next four may read one column of the row, its owner: in some queries, `mail` has no other.
     owners: str = ""  # joins the table of owners, for the three below
     paused_until: str = "NULL::timestamptz"  # until when the owner is paused; its mail does not count as waiting
-    paced_until: str = "NULL::timestamptz"  # until when the owner gets no more, by its rate or order
+    paced_until: str = "NULL::timestamptz"  # until when the owner's rate limit or order holds its mail back
     slow: str = ""  # condition: the owner is in the slow lane; '' if there is no such lane
     alone: str = "false"  # condition, of exclusive mail: the row is claimed without others
     # For exclusive mail: whether rows may move before others, so that a leased row blocks only the rows behind it. Two

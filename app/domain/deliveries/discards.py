@@ -71,8 +71,8 @@ _TOTAL = """
     WHERE workspace_id = %(workspace_id)s AND status <> 'delivered' AND id < %(last_id)s AND {able}
 """
 
-# Walks the index deliveries_status_page once for each status. Examines a bounded number of rows, so that a part of a
-# rare cause among a million takes no longer.
+# Walks the index deliveries_status_page once for each status. Examines a bounded number of rows, so that a part takes
+# no longer if only a few of a million deliveries match.
 _OF_STATUS = """
     (SELECT * FROM deliveries
     WHERE workspace_id = %(workspace_id)s AND status = '{status}' AND id > %(after)s AND id < %(last_id)s

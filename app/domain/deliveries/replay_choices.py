@@ -42,7 +42,7 @@ class Preview:
 
     `left_out`: how many more match but cannot be sent, by reason. `sample`: identifiers of the first ones.
     `may_arrive_twice`: how many of `count` may have arrived before. `discardable`: how many match and can be discarded,
-    whether or not they can be sent. `as_of`: when all this was so.
+    whether or not they can be sent. `as_of`: the time at which all of them were counted.
     """
 
     count: int

@@ -1,4 +1,4 @@
-"""Counting: adds what happened in the inbox to its figures, each thing exactly once.
+"""Counting: adds messages, openings and closings to the inbox's figures, each exactly once.
 
 Messages are found by when they were stored or sent. Openings and closings of conversations are found where a database
 trigger noted them. The figures of a part, and the time up to which it counted, are stored in one transaction.

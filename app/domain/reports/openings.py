@@ -99,7 +99,7 @@ def _changed(opening: Opening | None, each: Happening) -> Opening | None:
 
 
 def _measures(each: Happening, opening: Opening | None) -> Iterator[tuple[str, int]]:
-    """Yields (measure, bucket) for each thing that `each` counts as. `opening`: the state before it."""
+    """Yields (measure, bucket) for each measure that `each` adds to. `opening`: the state before."""
     if each.kind == "received":
         yield "received", 0
     elif each.kind == "sent":
