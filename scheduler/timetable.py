@@ -121,8 +121,8 @@ class Timetable:
             # mail.
             _waking("waiting_replays", 0.5, replays.WAITING),
             self._overdue("overdue_replays", 1, replays.MAIL),
-            # Usually the `automations` processes wake broadcasts. If none runs, this does, so that the broadcasts wait as
-            # due mail.
+            # Usually the `automations` processes wake broadcasts. If none runs, this does, so that the broadcasts wait
+            # as due mail.
             _waking("waiting_broadcasts", 0.5, broadcasts.WAITING),
             self._overdue("overdue_broadcasts", 1, broadcasts.MAIL),
             # If no `retries` process runs, this wakes requests to providers about channels.

@@ -51,7 +51,7 @@ class Mail:
 
     @property
     def first(self) -> str:
-        """The SQL expression for the row's new position if it shall precede all waiting rows: a negative one."""
+        """The SQL expression for the negative position with which a row precedes all waiting rows."""
         return f"position - CASE WHEN position > 0 THEN {FIRST} ELSE 0 END"
 
     @property
@@ -73,7 +73,7 @@ class Mail:
 
     @property
     def spans(self) -> str:
-        """The SQL table of the positions that mail can have: negative ones, and those from `box.start` on."""
+        """The SQL table of the positions that mail can have: all negative ones, and `box.start` and up."""
         values = f"({-FIRST}, -1), (greatest(box.start, 0), {FIRST})" if self.sequence else "(0, 0)"
         return f"(VALUES {values}) AS span(low, high)"
 

@@ -84,5 +84,8 @@ class Marks:
 
 @cache
 def of(mail: Mail) -> Marks:
-    """Returns the marks of this process for that kind of mail. They never move if the mail has no `sequence`."""
+    """Returns this process's marks for that kind of mail.
+
+    The marks never move if the mail has no `sequence`.
+    """
     return Marks()

@@ -21,10 +21,11 @@ from app.lib.schemas import ResponseBody, about, time
 
 
 def discard(change: Change) -> Effect | None:
-    """Cancels the next part of the failed and held deliveries that `filter` selects, as they were at `as_of`.
+    """Cancels the next part of the failed and held deliveries that `filter` selects.
 
-    Returns None while there are more. Skips a delivery with an attempt in progress. Adds one audit entry, with the
-    reason and the number. Raises Busy if another transaction has locked the next delivery.
+    The deliveries must already have failed, or been held, at `as_of`. Returns None while there are more. Skips a
+    delivery with an attempt in progress. Adds one audit entry, with the reason and the number. Raises Busy if another
+    transaction has locked the next delivery.
     """
     matches, values = matching(change.payload["filter"])
     at = datetime.fromisoformat(change.payload["as_of"])
@@ -42,7 +43,10 @@ def discard(change: Change) -> Effect | None:
 
 
 def preview(workspace_id: str, filters: dict[str, Any]) -> dict[str, Any]:
-    """Counts what would be discarded now, as in the API. Raises Conflict like the preview of a replay."""
+    """Counts the deliveries that would be discarded now, as in the API.
+
+    Raises Conflict like the preview of a replay.
+    """
     found = replay_choices.preview(workspace_id, filters)
     return DiscardPreviewSchema.of(found, count=found.discardable)
 

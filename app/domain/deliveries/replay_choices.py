@@ -100,7 +100,7 @@ def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> i
 
 
 def matching(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Returns the SQL condition on `deliveries` for what the filter selects, and its values by name."""
+    """Returns the SQL condition on `deliveries` that the filter stands for, and its values by name."""
     filters = whole(given)
     chosen = {name: sql for name, sql in _CONDITIONS.items() if filters[name] is not None}
     values = {name: filters[name] for name in chosen}

@@ -1,4 +1,4 @@
-"""Openings: turns what happens to conversations, from opening to closing, into figures."""
+"""Openings: turns messages, openings and closings of conversations into figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTS_OF = {
 }
 # The author types of answers by people.
 _PEOPLE = ("member", "provider")
-# The order in which things at the same time are counted.
+# The order in which happenings at the same time are counted.
 _ORDER = {kind: place for place, kind in enumerate(("began", "reopened", "received", "sent", "closed", "erased"))}
 
 

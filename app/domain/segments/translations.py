@@ -105,7 +105,7 @@ class Translation:
         return f"{has_others} AND {column} ~ {self._value(f'[{TURNING_ASCII}]')}"
 
     def _ascii(self, column: str, comparison: str, value: Any) -> str:
-        """Returns SQL that compares text which is neither empty nor, by `_is_unknown`, unknown."""
+        """Returns SQL for the comparison with text that is not empty, and not unknown (`_is_unknown`)."""
         compared = f"""lower(btrim({column}, {_SPACES}) COLLATE "C")"""
         match comparison:
             case "exists":
