@@ -47,7 +47,7 @@ class Desk(ABC, Generic[D, T]):
     """The threads that claim a kind of mail, send it, and record the outcomes.
 
     Call `wake` when an owner has mail, and `stop` before the process ends. The threads start with the first `wake`. D
-    is the type of what is sent, and T the type of its outcome. `note` may also be called on the loop's thread; call
+    is the type of a dispatch, and T the type of its outcome. `note` may also be called on the loop's thread; call
     `send` and `ask` only there.
     """
 

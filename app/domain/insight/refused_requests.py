@@ -71,8 +71,8 @@ def note(
 ) -> None:
     """Queues a refusal for the thread that writes them. Never waits, never raises.
 
-    Drops it beyond MOST_A_MINUTE of the workspace and problem, or if MOST_WAITING wait. `request`: the method, and the
-    path as `shown_path` returns it. `problem`: the slug and the status.
+    Drops the refusal above MOST_A_MINUTE of its workspace and problem, or if MOST_WAITING refusals wait. `request`: the
+    method, and the path as `shown_path` returns it. `problem`: the slug and the status.
     """
     global _minute
     this_minute = int(time.monotonic() // 60)

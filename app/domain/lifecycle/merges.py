@@ -183,7 +183,7 @@ def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
 def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
     """Moves enrolments.
 
-    If both entered an automation, keeps the later run and adds up the active ones.
+    If both contacts entered an automation, keeps the later run, and adds up the numbers of unfinished runs.
     """
     moved = [each for each in _owned(unit, Enrolment, other) if each.contact_id == other.id]
     own_ids = [Enrolment.id_of(kept.id, each.automation_id) for each in moved]
