@@ -183,7 +183,7 @@ def _starts(found: Any, value: Any) -> bool:
 
 
 def number(value: Any) -> float | None:
-    """Returns the value as a number, also if it is a number as text; None if it is not one."""
+    """Returns a number, or text that is a number, as a number; None for any other value."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     return float(text(value)) if isinstance(value, str) and _NUMBER.fullmatch(text(value)) else None
