@@ -1,7 +1,7 @@
 """Discards: cancels failed and held deliveries that need not be sent any more, many in one job.
 
-Nothing is discarded that a preview has not counted: a delivery must have failed, or been held, by the time `as_of` of
-the preview. Retries fail later under the identifiers of older deliveries, so a bound by identifier alone would not do.
+A discard covers only deliveries that its preview counted: they had failed, or were held, by the preview's time `as_of`.
+Retries fail later under the identifiers of older deliveries, so a bound by identifier alone would not do.
 """
 
 from __future__ import annotations
