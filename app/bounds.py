@@ -94,7 +94,7 @@ CHAT_REQUESTS_PER_ADDRESS = Bound("chat_requests_per_address", 1_200, "requests 
 CHAT_UPLOADS_PER_VISITOR = Bound("chat_uploads_per_visitor", 20, "files a minute")
 NEW_VISITORS_PER_ADDRESS = Bound("new_visitors_per_address", 30, "visitors a minute")
 
-# What webhooks of providers deliver, in each `web` process.
+# Items in the webhooks of providers, in each `web` process.
 ARRIVALS_PER_WORKSPACE = Bound("arrivals_per_workspace", 120_000, "messages and statuses of webhooks a minute")
 
 # The default; the channel's setting `new_visitors_per_minute` overrides it.

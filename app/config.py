@@ -195,7 +195,10 @@ def _keys(text: str) -> tuple[bytes, ...]:
 def _setting(
     name: str, parse: Callable[[str], Any], default: str | Callable[[Mapping[str, Any]], str] | None = None
 ) -> Any:
-    """Declares a setting, required if `default` is None. A callable gets the settings before it."""
+    """Declares a setting, which is required if `default` is None.
+
+    If `default` is a function, it is called with the values of the settings declared before this one.
+    """
     return field(metadata={"name": name, "parse": parse, "default": default})
 
 

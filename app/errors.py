@@ -1,4 +1,4 @@
-"""Bellhop's expected errors. Each has the slug of its problem; `app/problems.py` has the status codes."""
+"""Bellhop's expected errors, each with its problem's slug. Status codes: `app/problems.py`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,10 @@ TICK_SECONDS = 0.5
 
 
 def main() -> None:
-    """Runs the scheduler until SIGTERM or SIGINT. If a setting is wrong, prints its name and exits."""
+    """Runs the scheduler until SIGTERM or SIGINT. First waits until no migration is pending.
+
+    If a setting is wrong, prints its name and exits.
+    """
     configured = settings_or_exit()
     logs.configure("scheduler")
     schema.wait()

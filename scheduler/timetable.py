@@ -88,7 +88,8 @@ class Timetable:
             # Bells ring within milliseconds, so mail that is due for longer has lost its bell or its worker.
             self._overdue("overdue_jobs", 1, jobs.MAIL),
             self._overdue("overdue_fan_outs", 1, fan_out.MAIL),
-            # If no `automations` process runs, these wake runs and their requests, which then wait for such a process.
+            # Usually the `automations` processes wake runs and their requests. If none runs, these passes do, so that
+            # the rows wait as due mail.
             _waking("waiting_runs", 0.5, run_states.WAITING),
             _waking("waiting_requests", 1, http_requests.WAITING),
             Pass("due_starts", 0.5, due_starts.start_some, due_starts.IS_ANY_DUE),
@@ -100,7 +101,8 @@ class Timetable:
             self._overdue("overdue_requests", 1, http_requests.MAIL),
             # If no `retries` process runs, this wakes deliveries.
             _waking("waiting_deliveries", 0.5, lanes.WAITING),
-            # If no `messages` process runs, this wakes receipts, which then wait for such a process.
+            # Usually the `messages` processes wake receipts. If none runs, this does, so that the receipts wait
+            # as due mail.
             _waking("waiting_arrivals", 0.5, arrivals.WAITING),
             self._overdue("overdue_arrivals", 0.5, arrivals.MAIL),
             # If a bell was lost, this sends the delivery within a second or two of its time.
@@ -115,10 +117,12 @@ class Timetable:
             _waking("waiting_read_receipts", 1, read_receipts.WAITING),
             self._overdue("overdue_read_receipts", 1, read_receipts.MAIL),
             self._overdue("overdue_sweeps", 1, sweeps.MAIL),
-            # If no `retries` process runs, this wakes replays, which then wait for such a process.
+            # Usually the `retries` processes wake replays. If none runs, this does, so that the replays wait as due
+            # mail.
             _waking("waiting_replays", 0.5, replays.WAITING),
             self._overdue("overdue_replays", 1, replays.MAIL),
-            # If no `automations` process runs, this wakes broadcasts, which then wait for such a process.
+            # Usually the `automations` processes wake broadcasts. If none runs, this does, so that the broadcasts wait
+            # as due mail.
             _waking("waiting_broadcasts", 0.5, broadcasts.WAITING),
             self._overdue("overdue_broadcasts", 1, broadcasts.MAIL),
             # If no `retries` process runs, this wakes requests to providers about channels.
@@ -133,7 +137,8 @@ class Timetable:
             Pass("usage", 60, usage.count_up),
             Pass("invoices", 10, invoices.close),
             Pass("contacts_counted", 60, usage.forget_contacts),
-            # If no `messages` process runs, this wakes files to be fetched, which then wait for such a process.
+            # Usually the `messages` processes wake files to be fetched. If none runs, this does, so that the files wait
+            # as due mail.
             _waking("waiting_fetches", 0.5, fetches.WAITING),
             self._overdue("overdue_fetches", 0.5, fetches.MAIL),
             Pass("old_arrivals", 10, arrivals.forget_old),

@@ -25,9 +25,9 @@ from workers.waiting import WaitingBroker
 
 
 def set_up() -> Broker:
-    """Sets up logs and database, and returns the process's broker. Call it once.
+    """Sets up logs and the database, and returns the process's broker. Call it once.
 
-    If a setting is wrong, prints its name and exits.
+    Waits until no migration is pending. If a setting is wrong, prints its name and exits.
     """
     configured = settings_or_exit()
     # Not sys.stderr: in a worker, that is a pipe to Dramatiq's master, which closes before the process ends.

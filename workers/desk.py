@@ -35,7 +35,7 @@ GATHERING_SECONDS = 0.005
 GRACE_SECONDS = 15.0
 AWAY_SECONDS = 1.0  # the pause before retrying while the database is unavailable
 BUSY_SECONDS = 0.02  # the pause before retrying to record a row that was locked
-MOST_REST_SECONDS = 3600.0  # the longest wait for news; threads cannot wait for infinitely many seconds
+MOST_REST_SECONDS = 3600.0  # the longest rest between cycles: a thread cannot wait for infinitely many seconds
 MOST_NEW = 100
 MOST_BUSY = 50  # the most tries to record a row that stays locked
 
@@ -47,7 +47,7 @@ class Desk(ABC, Generic[D, T]):
     """The threads that claim a kind of mail, send it, and record the outcomes.
 
     Call `wake` when an owner has mail, and `stop` before the process ends. The threads start with the first `wake`. D
-    is the type of what is sent, and T the type of its outcome. `note` may also be called on the loop's thread; call
+    is the type of a dispatch, and T the type of its outcome. `note` may also be called on the loop's thread; call
     `send` and `ask` only there.
     """
 

@@ -35,7 +35,7 @@ class Kind(Protocol[D_co, T]):
         """Claims up to `rooms` rows of each owner."""
 
     def record(self, outcomes: Sequence[T]) -> list[T]:
-        """Records the outcomes. Returns those that have to be recorded later."""
+        """Records the outcomes. Returns the outcomes to record later."""
 
 
 class FairDesk(Desk[D, T]):
@@ -55,7 +55,7 @@ class FairDesk(Desk[D, T]):
         return self._kind.claim(rooms)
 
     def record(self, outcomes: Sequence[T]) -> Sequence[T]:
-        """Records the outcomes. Returns those that have to be recorded later."""
+        """Records the outcomes. Returns the outcomes to record later."""
         return self._kind.record(outcomes)
 
     def rooms(self) -> dict[str, int]:

@@ -1,7 +1,7 @@
-"""The `messages` process: sends channels' outbound messages, and processes what comes in.
+"""The `messages` process: sends messages over channels, and processes arrivals.
 
-Its queues are `messages`, `read-receipts` (tell providers what members have read), `arrivals`, and `fetches` (files
-that arrivals name).
+It also wakes receipts and fetches that wait, when their time comes. Its queues are `messages`, `read-receipts` (tell
+providers which messages members have read), `arrivals`, and `fetches` (download files of arrivals and for runs).
 """
 
 from __future__ import annotations

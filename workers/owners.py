@@ -34,7 +34,7 @@ class Owners:
         self._bells.extend(owners)
 
     def hold_back(self, most: int) -> None:
-        """Waits while more than `most` owners wait for their first room, but only briefly.
+        """Waits, but only briefly, while more than `most` owners wait for their first request.
 
         New bells can pass bells that stay in the queue, but not owners in memory. The wait is brief because any number
         of hanging owners must not delay the bells of the others.

@@ -57,9 +57,9 @@ class Pace:
         return self.capacity < MOST_UNDER_WAY
 
     def keep(self, handed_over: float, *, is_short: bool) -> None:
-        """Adjusts the capacity. The loop calls this when it begins what it was handed at `handed_over`.
+        """Adjusts the capacity. The loop calls this when it begins the requests that it was handed.
 
-        `is_short`: more requests are wanted.
+        `handed_over`: when it was handed these, on the monotonic clock. `is_short`: more requests are wanted.
         """
         self._lag = time.monotonic() - handed_over
         if self._lag > MOST_LAG_SECONDS:

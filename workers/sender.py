@@ -136,7 +136,7 @@ class Sender(Desk[Dispatch, Outcome]):
                 mailbox.ring_again(self._lane, owner)
 
     def _keep_pace(self) -> None:
-        """Measures whether the loop keeps up with what it is handed."""
+        """Measures whether the loop keeps up with the requests that it is handed."""
         keep = partial(self._pace.keep, time.monotonic(), is_short=self._windows.is_short)
         self.loop.call_soon_threadsafe(keep)
 

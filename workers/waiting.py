@@ -30,7 +30,7 @@ class WaitingConsumer(_RedisConsumer):
     """Waits for a message, or for room to take one, instead of sleeping and polling."""
 
     def __init__(self, broker: RedisBroker, queue_name: str, prefetch: int, timeout: int) -> None:
-        # Dramatiq fetches twice as many messages as it has threads. A smaller prefetch leaves those that this worker
+        # Dramatiq fetches twice as many messages as it has threads. A smaller prefetch leaves messages that this worker
         # cannot begin to other workers.
         super().__init__(broker, queue_name, max(1, prefetch // 2), timeout)  # type: ignore[no-untyped-call]
         self._queue_key = f"{broker.namespace}:{queue_name}"

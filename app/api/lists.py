@@ -85,7 +85,7 @@ def scanned_page(
 ) -> dict[str, Any]:
     """Like `page_of`, with `find(last_id, limit)`, which may return fewer rows than a full page.
 
-    It also returns the identifier after which the list continues; None at the end of the list.
+    `find` also returns the identifier after which the list continues; None at the end of the list.
     """
     scope = _scope(arguments)
     [last_id] = _last(arguments.get("cursor"), scope, ("id",))

@@ -47,7 +47,7 @@ class ReportQuery(Query):
 def report_conversations(query: dict[str, Any]) -> Response:
     """Report on messages and conversations: how many, and how long answers took.
 
-    Covers up to 366 days, and its cost does not grow with the number of messages. Includes events after
+    Covers up to 366 days. Its cost does not grow with the number of messages. Events are counted within
     about ten seconds.
     """
     workspace_id = caller().workspace_id

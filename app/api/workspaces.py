@@ -1,4 +1,4 @@
-"""The workspace: its name, and when its automations may write to people."""
+"""The workspace: its name, time zone, quiet hours and opt-out words."""
 
 from __future__ import annotations
 

@@ -213,8 +213,8 @@ def _ring_on(queue_name: str, turn: Turn, bells: Sequence[Bell]) -> Sequence[Bel
 
 
 # Uses the clock of Redis, so that the clocks of the processes need not agree. Sets the flags of silent and lost bells
-# to the time, or to minus the time if the bell is late: for a bell that is not late, that counts as silent. Returns the
-# time and, for each bell, 1 if its flag was set, 2 if it rang long ago, 0 if it rang just now.
+# to the time; for a late bell, to minus the time, which counts as silent for a bell that is not late. Returns the time
+# and, for each bell, 1 if its flag was set, 2 if it rang long ago, 0 if it rang just now.
 _RAISE = """
 local time = redis.call('TIME')
 local now, newest = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(redis.call('GET', KEYS[1]) or 0)

@@ -201,7 +201,7 @@ class ChannelKind(ABC):
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """Returns what `sending` needs from the answer to `preparing`, or the verdict if that failed.
+        """Returns the part of the answer to `preparing` that `sending` needs; the verdict on a failure.
 
         The verdict is never UNKNOWN.
         """

@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Said:
-    """Base of frozen dataclasses for what a provider said. Makes every field storable."""
+    """Base of frozen dataclasses with data from a provider. Makes every field storable."""
 
     __slots__ = ()
 

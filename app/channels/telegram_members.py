@@ -5,7 +5,7 @@ See https://core.telegram.org/bots/api#message.
 
 from __future__ import annotations
 
-# Members of a service message: what happened in the chat, which nobody has written.
+# Members of service messages, which report an event in the chat. Nobody has written these messages.
 SERVICE = frozenset(
     {
         *("new_chat_members", "left_chat_member", "new_chat_title", "new_chat_photo", "delete_chat_photo"),
@@ -18,7 +18,7 @@ SERVICE = frozenset(
         *("paid_message_price_changed", "direct_message_price_changed"),
     }
 )
-# Members that say who sent a message, when, and how it looks.
+# Members that say who sent a message, when, and how it looks; also the text and the caption, which `_text` reads.
 ENVELOPE = frozenset(
     {
         *("message_id", "message_thread_id", "from", "sender_chat", "sender_boost_count", "sender_business_bot"),

@@ -141,8 +141,9 @@ def _identifier(message: Object, chat: Object) -> str:
 
 
 def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
-    """Returns the text, the files, and the member whose content they do not show; None if they do.
+    """Returns the text, the files, and the member whose content neither of these shows.
 
+    The member is None if text and files show everything.
     A part that differs from Telegram's documents, such as a file without an identifier, must not lose the message.
     """
     try:

@@ -33,7 +33,7 @@ _LIST_LABEL = "Options"
 _MOST_ABOVE_BUTTONS = 1024
 # The most characters of a template's parameter: in most components, and in the header.
 _MOST_PARAMETER, _MOST_IN_HEADER = 1024, 60
-# The texts in parameters of templates. Meta refuses empty ones, and line breaks in those of _IN_A_LINE.
+# The members of a template's parameters that hold text. Meta refuses empty text; in _IN_A_LINE, also line breaks.
 _IN_A_LINE = ("text", "fallback_value", "link", "coupon_code")
 _FILLED = (*_IN_A_LINE, "payload")
 _SECRET = {

@@ -280,7 +280,7 @@ def _choice(part: Mapping[str, Any]) -> str | None:
 
 
 def _answers(part: Any) -> dict[str, Any] | None:
-    """Returns the answers of a filled-in Flow; None if there are none, or not as a JSON object."""
+    """Returns the answers of a filled-in Flow; None unless they are a JSON object."""
     reply = _object((_object(part) or {}).get("nfm_reply")) or {}
     return answers_in(reply.get("response_json"))
 

@@ -58,7 +58,7 @@ class Noun:
         return found
 
     def row(self, found: Any) -> Represented:
-        """Returns what lists show of a row: nothing that contacts or members wrote."""
+        """Returns the columns of a row that lists show. None contains text by contacts or members."""
         return {name: getattr(found, name) for name in self.columns}
 
     def pages(

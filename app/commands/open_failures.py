@@ -1,4 +1,4 @@
-"""The command `python -m app failures`: counts the failed jobs of a workspace by cause, replays or discards them."""
+"""The command `python -m app failures`: counts, replays or discards a workspace's failed jobs."""
 
 from __future__ import annotations
 

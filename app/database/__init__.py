@@ -29,8 +29,9 @@ DatabaseAway = (OperationalError, InterfaceError)
 DatabaseRefuses = (ProgrammingError, psycopg2.ProgrammingError)
 
 # No transaction waits for anything but the database, so a session that is idle in a transaction belongs to a frozen
-# process. Every query has an index, but a prepared plan may have been made while a table or a future partition was
-# still empty. Compiling a query takes longer than running it, whatever the planner estimates.
+# process. Sequential scans are off because every query has an index, but a prepared plan may have been made while a
+# table or a future partition was still empty. JIT is off because compiling a query takes longer than running it,
+# whatever the planner estimates.
 SESSION = {
     "timezone": "UTC",
     "statement_timeout": "30s",

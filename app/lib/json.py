@@ -59,7 +59,7 @@ def timestamp(moment: datetime) -> str:
     """
     if moment.tzinfo is None:
         raise ValueError("a time must have a zone")
-    if moment.tzinfo is not UTC:  # usually it is UTC
+    if moment.tzinfo is not UTC:  # skipped for most times, which are in UTC already
         moment = moment.astimezone(UTC)
     return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 

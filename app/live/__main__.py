@@ -25,7 +25,10 @@ BACKLOG = 4_096  # connections waiting to be accepted: when a process dies, all 
 
 
 def main() -> None:
-    """Serves live updates until SIGTERM or SIGINT. If a setting is wrong, prints its name and exits."""
+    """Serves live updates until SIGTERM or SIGINT. First waits until no migration is pending.
+
+    If a setting is wrong or the port cannot be used, says so and exits.
+    """
     configured = settings_or_exit()
     logs.configure("realtime")
     schema.wait()

@@ -141,7 +141,8 @@ class Connection(asyncio.Protocol):
         except ValueError:
             self.answer(400, {}, b"")
             return
-        if self._hosts > 1 or (not self._hosts and self._parser.get_http_version() != "1.0"):  # RFC 9112, 3.2
+        # RFC 9112, section 3.2: exactly one Host header, which only HTTP/1.0 may omit.
+        if self._hosts > 1 or (not self._hosts and self._parser.get_http_version() != "1.0"):
             self.answer(400, {}, b"")
             return
         self._is_asked = True

@@ -87,7 +87,7 @@ class Hub:
         self._loop.call_later(COMMENT_SECONDS, self._comment)
 
     def stop(self) -> None:
-        """Ends the hub's threads."""
+        """Ends the hub's threads; returns when they have ended."""
         self._is_stopping = True
         self._resumptions.stop()
         self.reader.stop()

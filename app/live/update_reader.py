@@ -1,6 +1,6 @@
 """The update reader: reads updates once for all listeners of the process, and delivers them.
 
-It polls fifty times a second while there are listeners, so it needs no bell, and loses nothing without Redis.
+It polls fifty times a second while there are listeners, so it works without bells and without Redis.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Reader:
 
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
-        self._calls: deque[Callable[[], None]] = deque()  # what other threads asked the reader's thread to do
+        self._calls: deque[Callable[[], None]] = deque()  # calls that other threads want the reader's thread to make
         self._awake = threading.Event()
         self._stopping = False
         self._listeners: dict[str, set[Listener]] = defaultdict(set)

@@ -32,7 +32,7 @@ class Mail:
     # The next four may read one column of the row, its owner: in some queries, `mail` has no other.
     owners: str = ""  # joins the table of owners, for the three below
     paused_until: str = "NULL::timestamptz"  # until when the owner is paused; its mail does not count as waiting
-    paced_until: str = "NULL::timestamptz"  # until when the owner gets no more, by its rate or order
+    paced_until: str = "NULL::timestamptz"  # until when the owner's rate limit or order holds its mail back
     slow: str = ""  # condition: the owner is in the slow lane; '' if there is no such lane
     alone: str = "false"  # condition, of exclusive mail: the row is claimed without others
     # For exclusive mail: whether rows may move before others, so that a leased row blocks only the rows behind it. Two
@@ -51,7 +51,7 @@ class Mail:
 
     @property
     def first(self) -> str:
-        """The SQL expression for the row's new position if it shall precede all waiting rows: a negative one."""
+        """The SQL expression for the negative position with which a row precedes all waiting rows."""
         return f"position - CASE WHEN position > 0 THEN {FIRST} ELSE 0 END"
 
     @property
@@ -73,7 +73,7 @@ class Mail:
 
     @property
     def spans(self) -> str:
-        """The SQL table of the positions that mail can have: negative ones, and those from `box.start` on."""
+        """The SQL table of the positions that mail can have: all negative ones, and `box.start` and up."""
         values = f"({-FIRST}, -1), (greatest(box.start, 0), {FIRST})" if self.sequence else "(0, 0)"
         return f"(VALUES {values}) AS span(low, high)"
 

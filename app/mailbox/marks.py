@@ -69,9 +69,10 @@ class Marks:
             self._marks[owner] = Mark(min(heads.get(owner, look.settled), look.settled), whole_at)
 
     def settle(self, drawn: int, xid: int, ended: int) -> None:
-        """Takes in what a claim saw: the last position drawn, read before the claim got its `xid`.
+        """Moves the settled position, as far as a claim has shown that it can move.
 
-        `ended`: the xid below which all had ended.
+        `drawn`: the last position drawn, read before the claim got its `xid`. `ended`: the xid below which all had
+        ended.
         """
         position, after = self._unsettled
         if drawn < self._settled:  # a backup was restored
@@ -83,5 +84,8 @@ class Marks:
 
 @cache
 def of(mail: Mail) -> Marks:
-    """Returns the marks of this process for that kind of mail. They never move if the mail has no `sequence`."""
+    """Returns this process's marks for that kind of mail.
+
+    The marks never move if the mail has no `sequence`.
+    """
     return Marks()

@@ -1,6 +1,7 @@
 """Outcomes that every kind of mail has. Each counts once, under the claim of its row.
 
-A kind with outcomes that change more records them with its own statements, under the same condition.
+A kind of mail whose outcomes change other columns too records them with statements of its own, under the same
+condition.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _IS_HELD = """
 
 @dataclass(frozen=True, slots=True)
 class PutOff:
-    """A row to try again in `seconds`; if None, it is not tried again and is no longer mail.
+    """A row to try again in `seconds`; if None, the row is not tried again and ceases to be mail.
 
     `is_spent`: whether the attempt counts in its `tries`. `problem`: why it failed, for tables with this column.
     """

@@ -193,8 +193,8 @@ def _by_segment(given: Mapping[str, Any]) -> str:
     indexed += [_has_keys_of(f"word{number}") for number in range(len(given.get("words", ())))]
     if "updated_since" in given:
         indexed.append("workspace_id = %(workspace_id)s AND segment = segments.number")
-    # OFFSET 0 keeps the planner from using any other index, however wrong its estimates: neither one for the order or
-    # the start of the page nor, if keys are given, one for the workspace.
+    # OFFSET 0 keeps the planner from using another index because of wrong estimates: an index for the order, for the
+    # start of the page or, if keys are given, for the workspace.
     return f"""
         SELECT found.id
         FROM generate_series(
@@ -211,8 +211,8 @@ def _by_segment(given: Mapping[str, Any]) -> str:
     """
 
 
-# Finds contacts with the tag's key or with that of 'ß'. If a tag has non-ASCII letters that may fold into ASCII, its
-# contact has the key of 'ß'.
+# The index has the key of 'ß' for each tag with non-ASCII characters that may fold into ASCII. This finds contacts with
+# the tag's key or that key; the condition `tag` then compares the tags themselves.
 _HAS_TAG_KEY = """contact_keys(workspace_id, segment, search, tags)
     && contact_keys(%(workspace_id)s, segments.number, '', ARRAY[%(tag_key)s, 'ß'])"""
 

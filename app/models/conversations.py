@@ -14,10 +14,11 @@ from app.models.base import MailModel, OwnedModel, TimeField, json_field, page_b
 At = datetime | str | None
 # The most conversations of a view that are searched for a label or a channel.
 MOST_LOOKED_AT = 5_000
-# In SQL: whether one of the conversation's labels is equal to a reader. Filled in with the parameter.
+# The SQL condition that the conversation has a label. Ignores case, and differences that a reader does not see. `{}` is
+# replaced by the label's parameter.
 HAS_LABEL = """EXISTS (
     SELECT FROM unnest(labels) AS each WHERE plain_search(lower(each)) = plain_search(lower({})))"""
-# The same for a row of ConversationLabel: the expression of its indexes.
+# The same condition for a row of ConversationLabel. Its left side is the expression in the table's indexes.
 _IS_LABEL = 'plain_search(lower(label COLLATE "default")) = plain_search(lower(%s))'
 
 
@@ -294,7 +295,8 @@ def _labelled(workspace_id: str, filters: Mapping[str, Any], last_id: str | None
     query has no limit.
     """
     listed = ConversationLabel
-    # Distinct, because a conversation may have two equal labels from before they were compared as a reader does.
+    # Distinct, because a conversation may have two labels that `_IS_LABEL` takes as equal: they were added before
+    # labels were compared in this way.
     query = listed.select(listed.conversation_id).distinct()
     query = query.where(listed.workspace_id == workspace_id, SQL(_IS_LABEL, (filters["label"],)))
     if "status" in filters:

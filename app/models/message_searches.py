@@ -18,7 +18,8 @@ LONGEST_SEARCH = 200
 MOST_IN_STATEMENT = 20_000
 # A search first tries this many of the newest messages. If more than one in six matches, they fill a page.
 LOOKED_AT = 300
-# How many words of a search are looked up: the longest ones. Each word costs a lookup in each step of time.
+# How many words of a search are looked up: the longest ones. Each word costs an index lookup for each step of 2^27 ms
+# (37 hours) that the search covers.
 MOST_WORDS = 10
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 

@@ -56,9 +56,10 @@ class Notification(OwnedModel):
 
     @classmethod
     def add(cls, new: Iterable[Notification]) -> None:
-        """Stores the notifications in one statement.
+        """Stores the notifications in one statement. Skips members who no longer exist.
 
-        Several with one `kind` and `once` in a workspace become one: the newest, whose `amount` counts them.
+        The newest replaces all others with its `kind` and `once` in the workspace, stored ones included. Its `amount`
+        counts the ones that its member has not read.
         """
         gathered: dict[tuple[str, str, str], Notification] = {}
         for row in new:

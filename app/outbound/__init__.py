@@ -1,4 +1,4 @@
-"""The only way to other people's servers: deadlines, size limits and address checks."""
+"""The only way to other people's servers, by HTTP or SMTP: deadlines, limits, address checks."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Answer:
         return self.error_code == "ours"
 
     def asked_pause_seconds(self, at: datetime) -> float:
-        """Returns how many seconds after `at` the server accepts a next request, by a 429 or 503; 0 if unsaid."""
+        """Returns how long after `at`, in seconds, a 429 or 503 asks us to wait; 0 if it does not say."""
         return retry_after.seconds(self.retry_after, at) if self.status in (429, 503) else 0.0
 
     @property

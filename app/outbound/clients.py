@@ -61,7 +61,7 @@ class Outbound:
             tls.load_verify_locations(ca_file)
         most_open = min(MOST_OPEN, raise_open_limit(2 * MOST_OPEN) // 2)
         self._dialler, self._plain_dialler = Dialler(tls, allowed, resolver), Dialler(None, allowed, resolver)
-        # Separate pools, so that no request that needs TLS gets a connection without it.
+        # Separate pools, so that a request that needs TLS never gets a plain connection.
         self._pool, self._plain_pool = Pool(self._dialler, most_open), Pool(self._plain_dialler, most_open)
         self._deadlines = Deadlines()
         self._closed = False

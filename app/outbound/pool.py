@@ -62,7 +62,10 @@ class Pool:
         return connection or await self._dial(server, host, port)
 
     def give_back(self, host: str, port: int, connection: Connection) -> None:
-        """Takes back the connection of a request that has ended. Passes it on or keeps it, if it is open."""
+        """Takes back the connection of a request that has ended. Passes it on or keeps it if it is open.
+
+        If it is closed, lets a waiting request open another.
+        """
         server = self._server(host, port)
         if connection not in self._open:
             server.pass_on(None)

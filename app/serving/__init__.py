@@ -1,1 +1,1 @@
-"""How `web` reads requests: slow clients, unreadable requests, and the cookie of a session."""
+"""How `web` reads requests: slow clients, callers' turns, unreadable requests, session cookies."""

@@ -49,7 +49,7 @@ class Cookies:
         self._serializer = SecureCookieSessionInterface().get_signing_serializer(reader)
 
     def token(self, header: str) -> str | None:
-        """Returns the session's token in a Cookie header; None if there is none that we signed."""
+        """Returns the session's token in a Cookie header; None if it is missing or not signed by us."""
         sent = parse_cookie(header).get(self._name)
         if not sent or self._serializer is None:
             return None

@@ -1,6 +1,6 @@
 """The pages for support staff and for the members of a workspace.
 
-They are rendered on the server, and use the same verbs as the API.
+They are rendered on the server, and request the same kinds of writes as the API (`app/domain/verbs.py`).
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def sign_out() -> None:
 
 
 def install(pages: Flask) -> None:
-    """Checks every request before its view: 404 without access to the workspace, 403 without a role.
+    """Checks every request before its view: 404 without access to the workspace, 403 if not allowed.
 
     Responds with 429 above a session's pages per minute, and above a workspace's pages in progress.
     """

@@ -51,7 +51,7 @@ def capped_count(query: Any) -> int:
 
 
 def filters(*names: str) -> dict[str, str]:
-    """Returns the named filters in the address. Leaves out empty ones: forms send all their fields."""
+    """Returns the named filters in the address. Leaves out empty, unprintable and overlong values."""
     return {
         name: value
         for name in names

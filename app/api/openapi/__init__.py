@@ -1,4 +1,4 @@
-"""The OpenAPI document: blueprints describe their own parts; what operations share is added here."""
+"""The OpenAPI document: blueprints describe their operations; shared parts are added here."""
 
 from __future__ import annotations
 

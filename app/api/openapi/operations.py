@@ -1,4 +1,4 @@
-"""Adds the problems, headers, parameters and names to operations that follow from conventions."""
+"""Completes the operations of the OpenAPI document with the parts that follow from conventions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ class Conventions(BasePlugin):
     def operation_helper(
         self, path: str | None = None, operations: dict[str, Any] | None = None, rule: Any = None, **_: Any
     ) -> None:
-        """Adds the operationId, the restriction, problems, parameters and headers."""
+        """Completes the operations of a path. apispec calls this.
+
+        Adds the operationId, the token needed, and the problems, parameters and headers that views do not declare
+        themselves.
+        """
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", rule.endpoint.rpartition(".")[2])
             _add_restriction(operation, self._app.view_functions[rule.endpoint])

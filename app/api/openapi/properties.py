@@ -1,4 +1,4 @@
-"""Corrects what apispec does not derive from a schema's fields, or derives wrongly."""
+"""Adds or corrects the parts that apispec cannot derive from a schema's fields."""
 
 from __future__ import annotations
 

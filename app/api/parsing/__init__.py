@@ -1,4 +1,4 @@
-"""Parses requests strictly: paths, queries and bodies. Refuses what a route does not declare."""
+"""Parses paths, queries and bodies strictly. Refuses input that a route does not declare."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Rest(PathConverter):
 
 
 class Identifier(BaseConverter):
-    """One segment of a path, except last segments of other routes, such as `contacts/import`."""
+    """A segment of a path, but not `import`, `count` or `counts`, with which other routes end."""
 
     regex = "(?!(?:import|counts?)$)[^/]+"
     part_isolating = True  # werkzeug cannot infer it from this regex, and would try all rules one by one

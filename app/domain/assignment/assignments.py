@@ -174,7 +174,7 @@ _AVAILABLE = "SELECT id FROM members WHERE workspace_id = %s AND availability = 
 
 _LOAD = conversation_counts.OPEN_OF.format("members.workspace_id", "members.id")
 
-# Selects, by workspace, those of the next channels with the rule that have a queue and a member with room.
+# Examines the next channels with the rule. Selects, by workspace, the channels with a queue and a member with room.
 _READY = f"""
     WITH looked_at AS MATERIALIZED (
         SELECT id, workspace_id, settings FROM channels

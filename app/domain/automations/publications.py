@@ -22,7 +22,7 @@ NO_CHANNEL = "There is no such channel in this workspace."
 NO_SEGMENT = "There is no such segment in this workspace."
 # The most rows that one transaction removes.
 PART = 1_000
-# An automation's tables, besides those of runs and their logs.
+# The tables that have rows of an automation, except the tables of runs and their logs.
 _TABLES = (
     *("enrolments", "automation_deltas", "automation_counts", "run_counts"),
     *("automation_versions", "automation_listeners", "waiting_starts", "timed_triggers", "schedules"),

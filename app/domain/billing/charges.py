@@ -73,7 +73,7 @@ def represent(line: Line) -> dict[str, Any]:
 
 
 def prices(line: Line) -> dict[str, str | None]:
-    """Returns the unit price and the amount of the line, as decimal strings like those of the API."""
+    """Returns the unit price and the amount of the line, as decimal strings in the API's form."""
     return {"unit_price": None if line.unit_price is None else f"{line.unit_price:f}", "amount": f"{line.amount:f}"}
 
 

@@ -11,7 +11,7 @@ WHY_DISCARDED = "The customer corrected it."  # the example in the API's documen
 
 
 class DiscardBody(RequestBody):
-    """The reason for discarding what has failed."""
+    """The reason for discarding failed jobs or deliveries."""
 
     reason = fields.String(
         required=True,

@@ -94,9 +94,9 @@ def abort(change: Change) -> Effect:
 
 
 def begin(broadcast: Broadcast) -> None:
-    """Begins a scheduled broadcast, whose row is locked, and fixes its filter.
+    """Begins a scheduled broadcast, whose row the caller has locked. Stores the filter to use.
 
-    Pauses it instead if its segment has been deleted.
+    Pauses the broadcast instead if its segment has been deleted. Otherwise rings its bell after the commit.
     """
     given = {"filter": broadcast.filter, "segment_id": broadcast.segment_id}
     condition = broadcast_choices.condition_of(broadcast.workspace_id, given)

@@ -56,7 +56,10 @@ def label_of(channel_id: str, provider_id: str, button_id: str) -> str | None:
 
 
 def is_offered(conversation_id: str, text: str) -> bool:
-    """Whether our last message in the conversation has a button with this label, if it is among the latest messages."""
+    """Whether our last message in the conversation has a button with this label.
+
+    False if the message is not among the latest _MOST_LOOKED_AT of the conversation.
+    """
     found = rows(
         """
         SELECT button->>'label' FROM (

@@ -32,7 +32,7 @@ class Sending(Protocol):
 
     @property
     def at(self) -> float | None:
-        """When it was claimed for sending, in Unix time; None if no request was made."""
+        """The Unix time at which the message was claimed for sending; None if no request was made."""
 
 
 def add(sendings: Sequence[Sending], recorded: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""Deletes a channel: closes its conversations, and ends its messages and files."""
+"""Deletes a channel: closes its conversations, and fails its waiting messages and files."""
 
 from __future__ import annotations
 

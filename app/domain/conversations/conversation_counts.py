@@ -88,7 +88,7 @@ def _by(found: dict[str, int], kind: str) -> dict[str, int]:
 
 
 def _by_label(found: dict[str, int]) -> dict[str, int]:
-    """Adds up labels that are equal to a reader, under the spelling that is first by name."""
+    """Adds up labels that a reader takes for equal, under the spelling that is first by name."""
     spelled: dict[str, str] = {}
     amounts: dict[str, int] = {}
     for label, amount in sorted(_by(found, "label").items()):

@@ -1,6 +1,6 @@
 """Labels of conversations: names by which members sort their inbox.
 
-Labels that are equal to a reader, such as "Refund" and "refund", are the same label, in the spelling that came first.
+Labels that a reader takes for equal, such as "Refund" and "refund", are one label, in the spelling that came first.
 Callers have locked the contact.
 """
 

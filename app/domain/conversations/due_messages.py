@@ -111,7 +111,7 @@ def _give_up(broken: Sequence[_Due]) -> None:
         sending_outcomes.tell([message_id for (message_id,) in ended])
 
 
-# Steps through the index from one workspace with scheduled messages to the next; returns those with a due message.
+# Steps through the index from one workspace with scheduled messages to the next. Returns the workspaces with a due one.
 _OWNERS = """
     WITH RECURSIVE owner(id, earliest) AS (
         (SELECT workspace_id, send_at FROM messages WHERE send_at IS NOT NULL

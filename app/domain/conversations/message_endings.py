@@ -60,7 +60,7 @@ _END = f"""
     RETURNING id, workspace_id, status
 """
 
-# Makes the first message behind due, in conversations without a due one.
+# In each conversation without a due message, makes the first waiting message due.
 _BRING_UP = """
     UPDATE messages SET due_at = now(), is_behind = false
     FROM unnest(%s::text[]) AS talk(id) CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
-"""Statuses of messages: when a receipt raises one, how messages end, and why one becomes `unknown`.
+"""Statuses of messages: when a receipt raises one, how messages end, when one becomes `unknown`.
 
 A claim makes a message `sending` and commits that before the first byte is sent. From then on only the provider knows
 whether the message was sent, so Bellhop never sends it again by itself. The message becomes `unknown`

@@ -198,8 +198,8 @@ def receive(
 ) -> Message:
     """Stores a message from the contact, and gives it to the run that waits for it, if any.
 
-    Without a `conversation`, reopens the contact's latest one on the channel, or opens a new one. Ends a snooze, and
-    records the event. `fields` are columns of the message. Raises Busy.
+    Without a `conversation`, reopens the contact's latest one on the channel, or opens a new one. Ends a snooze,
+    notifies members, and records the event. `fields` are columns of the message. Raises Busy.
     """
     unit = change.unit
     conversation = conversation or conversations.open_for(change, contact, channel_id)

@@ -100,7 +100,7 @@ def _require_reauthorization(refused: Iterable[Sending]) -> None:
 
 
 def _lock_conversations(conversation_ids: Collection[str]) -> set[str]:
-    """Locks those conversations that no other transaction has locked; returns them and deleted ones.
+    """Locks the conversations that no other transaction has locked. Returns these and deleted ones.
 
     Queuing a message locks its conversation too. So no message is queued while these locks are held, and the next
     statement sees all that were queued before.

@@ -97,7 +97,10 @@ def slack_of(rate: Rate, least_seconds: float) -> float:
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Sending]:
-    """Claims due messages, up to `rooms` of each channel, as the channel's state and rate allow."""
+    """Claims due messages, up to `rooms` of each channel, as the channel's state and rate allow.
+
+    `settled` in the result: the outcomes of claimed messages for which no request is made.
+    """
     rates = {name: kind.channel_rate for name, kind in KINDS.items() if kind.channel_rate is not None}
     found = rows(
         sql.prepared("claim_messages"),

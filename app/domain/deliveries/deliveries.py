@@ -30,7 +30,8 @@ NO_ENDPOINT = "The workspace has no such endpoint."
 def resend(change: Change) -> Effect:
     """Sends the delivery `delivery_id` at once, as a new one if it was delivered.
 
-    Does nothing if it is due already. Raises NotFound, and Conflict if an attempt is in progress or it cannot be sent.
+    Does nothing if the delivery is due already. Raises NotFound, and Conflict if an attempt is in progress or the
+    delivery cannot be sent.
     """
     delivery_id = change.payload["delivery_id"]
     lock = "SELECT leased_until > clock_timestamp() FROM deliveries WHERE id = %s FOR NO KEY UPDATE"

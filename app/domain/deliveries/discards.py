@@ -1,7 +1,7 @@
 """Discards: cancels failed and held deliveries that need not be sent any more, many in one job.
 
-Nothing is discarded that a preview has not counted: a delivery must have failed, or been held, by the time `as_of` of
-the preview. Retries fail later under the identifiers of older deliveries, so a bound by identifier alone would not do.
+A discard covers only deliveries that its preview counted: they had failed, or were held, by the preview's time `as_of`.
+Retries fail later under the identifiers of older deliveries, so a bound by identifier alone would not do.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from app.lib.schemas import ResponseBody, about, time
 
 
 def discard(change: Change) -> Effect | None:
-    """Cancels the next part of the failed and held deliveries that `filter` selects, as they were at `as_of`.
+    """Cancels the next part of the failed and held deliveries that `filter` selects.
 
-    Returns None while there are more. Skips a delivery with an attempt in progress. Adds one audit entry, with the
-    reason and the number. Raises Busy if another transaction has locked the next delivery.
+    The deliveries must already have failed, or been held, at `as_of`. Returns None while there are more. Skips a
+    delivery with an attempt in progress. Adds one audit entry, with the reason and the number. Raises Busy if another
+    transaction has locked the next delivery.
     """
     matches, values = matching(change.payload["filter"])
     at = datetime.fromisoformat(change.payload["as_of"])
@@ -42,7 +43,10 @@ def discard(change: Change) -> Effect | None:
 
 
 def preview(workspace_id: str, filters: dict[str, Any]) -> dict[str, Any]:
-    """Counts what would be discarded now, as in the API. Raises Conflict like the preview of a replay."""
+    """Counts the deliveries that would be discarded now, as in the API.
+
+    Raises Conflict like the preview of a replay.
+    """
     found = replay_choices.preview(workspace_id, filters)
     return DiscardPreviewSchema.of(found, count=found.discardable)
 
@@ -71,8 +75,8 @@ _TOTAL = """
     WHERE workspace_id = %(workspace_id)s AND status <> 'delivered' AND id < %(last_id)s AND {able}
 """
 
-# Walks the index deliveries_status_page once for each status. Examines a bounded number of rows, so that a part of a
-# rare cause among a million takes no longer.
+# Walks the index deliveries_status_page once for each status. Examines a bounded number of rows, so that a part takes
+# no longer if only a few of a million deliveries match.
 _OF_STATUS = """
     (SELECT * FROM deliveries
     WHERE workspace_id = %(workspace_id)s AND status = '{status}' AND id > %(after)s AND id < %(last_id)s

@@ -1,7 +1,8 @@
 """Fan-out: writes events, and the deliveries that follow from them.
 
-Deliveries are made in the transaction that records the events if they are few, no runs are left to the fan-out, and
-they overtake no earlier ones of an ordered endpoint. Otherwise the events become mail for `fan_out_parts`.
+Deliveries are made in the transaction that records the events if there are few of them, if no runs are left to the
+fan-out, and if no delivery to an ordered endpoint overtakes an earlier one. Otherwise the events become mail for
+`fan_out_parts`. Events for a single endpoint never wait.
 """
 
 from __future__ import annotations

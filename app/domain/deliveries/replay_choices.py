@@ -42,7 +42,7 @@ class Preview:
 
     `left_out`: how many more match but cannot be sent, by reason. `sample`: identifiers of the first ones.
     `may_arrive_twice`: how many of `count` may have arrived before. `discardable`: how many match and can be discarded,
-    whether or not they can be sent. `as_of`: when all this was so.
+    whether or not they can be sent. `as_of`: the time at which all of them were counted.
     """
 
     count: int
@@ -100,7 +100,7 @@ def write_down(workspace_id: str, given: Mapping[str, Any], replay_id: str) -> i
 
 
 def matching(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Returns the SQL condition on `deliveries` for what the filter selects, and its values by name."""
+    """Returns the SQL condition on `deliveries` that the filter stands for, and its values by name."""
     filters = whole(given)
     chosen = {name: sql for name, sql in _CONDITIONS.items() if filters[name] is not None}
     values = {name: filters[name] for name in chosen}

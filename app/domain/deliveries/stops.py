@@ -57,7 +57,7 @@ def _count_failure(endpoint: Endpoint, answer: Answer, is_probe: bool) -> None:
         return
     endpoint.consecutive_failures += 1
     if endpoint.consecutive_failures == 1 or endpoint.failing_since is None:
-        endpoint.failing_since = SQL("now()")  # PostgreSQL's clock: workers on several machines read it
+        endpoint.failing_since = SQL("now()")  # PostgreSQL's clock: workers on several machines compare this time
     threshold = settings().stop_after_failures
     if is_gone:
         metrics.ENDPOINTS_STOPPED.labels("gone").inc()

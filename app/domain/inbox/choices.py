@@ -23,7 +23,7 @@ MOST_CHOSEN = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What defines a list: a view, `filters` by name, and the member whose conversations `mine` has."""
+    """The definition of a list: a view, filters, and the member whose conversations `mine` has."""
 
     view: str
     filters: Mapping[str, str] = field(default_factory=dict)

@@ -113,7 +113,10 @@ def _of_contacts(workspace_id: str, text: str, words: Sequence[str]) -> tuple[li
 
 
 def _why(contact: Contact, words: Sequence[str]) -> list[Piece]:
-    """Returns the contact's identifiers that contain one of the words; the name if none does."""
+    """Returns the name and identifiers that contain one of the words, with the matches marked.
+
+    If none does, returns the name, or else the id.
+    """
     name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
     values = [name, *(getattr(contact, each) for each in _FIELDS[2:])]
     having = [value for value in values if value and any(word in value.lower() for word in words)]

@@ -1,1 +1,1 @@
-"""What happened, for people: figures, trends, failures, queues, timelines, searches, updates."""
+"""What happens in the service, for people and live updates: figures, failures, searches, checks."""

@@ -35,7 +35,7 @@ GATHERING_SECONDS = 1.0
 PAUSE_SECONDS = 5.0
 MOST_POINTERS, LONGEST_POINTER, MOST_SEGMENTS = 10, 100, 20
 
-# Indexes, in a path split at "/", of nouns: `/api/v1/contacts` and `/api/v1/workspaces/<workspace>/contacts`.
+# Indexes at which a path split at "/" may have a noun: `/api/v1/contacts`, `/api/v1/workspaces/<workspace>/contacts`.
 _PLACES_OF_NOUNS = (1, 2, 3, 5)
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}|v\d")
 _ID = re.compile(r"([a-z]{2,4})_[0-9a-z]{26}")
@@ -71,8 +71,8 @@ def note(
 ) -> None:
     """Queues a refusal for the thread that writes them. Never waits, never raises.
 
-    Drops it beyond MOST_A_MINUTE of the workspace and problem, or if MOST_WAITING wait. `request`: the method, and the
-    path as `shown_path` returns it. `problem`: the slug and the status.
+    Drops the refusal above MOST_A_MINUTE of its workspace and problem, or if MOST_WAITING refusals wait. `request`: the
+    method, and the path as `shown_path` returns it. `problem`: the slug and the status.
     """
     global _minute
     this_minute = int(time.monotonic() // 60)

@@ -154,7 +154,7 @@ _READ: Mapping[str, Callable[[str], str | list[str]]] = {
     "phone": lambda text: phones.ways_to_write(normalization.phone(text)),
 }
 
-# The unique indexes of contacts compare them in the same way.
+# How a contact's identifiers are compared, which is how its unique indexes compare them.
 _COMPARED = {"email": "lower({}) = lower({})", "phone": "{} = ANY({}::text[])", "external_id": "{} = {}"}
 
 _NEWEST_WORKSPACES = "SELECT id FROM workspaces ORDER BY id DESC LIMIT %(most)s"

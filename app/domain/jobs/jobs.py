@@ -261,8 +261,9 @@ def unknown(limit: int = 10_000) -> dict[str, int]:
     return dict(rows(counted, (limit,)))
 
 
-# Negative positions keep the order of such writes among themselves. A write that waits behind another about the same
-# resource keeps its place: the write that creates or continues a broadcast, say, was requested before.
+# Moves a write before all waiting ones. Negative positions keep the order among the writes that come first. A write
+# keeps its place if another unfinished write is about the same resource: a pause must not pass the write that creates
+# the broadcast.
 _COME_FIRST = f"""
     UPDATE jobs SET position = {MAIL.first}
     WHERE id = %s AND NOT EXISTS (

@@ -164,7 +164,7 @@ _TOTAL = f"""
     WHERE workspace_id = %(workspace_id)s AND {OPEN} AND id <= %(until)s AND {{matches}} {{able}}
 """
 
-# Examines a bounded number of rows, so that a part of a rare cause among a million takes no longer.
+# Examines a bounded number of rows, so that a part takes no longer if only a few of a million jobs match.
 _NEXT = f"""
     WITH looked_at AS MATERIALIZED (
         SELECT id, {{matches}} {{able}} AS is_chosen FROM jobs

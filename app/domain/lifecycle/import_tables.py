@@ -1,4 +1,4 @@
-"""Import tables: contacts in a CSV file, as spreadsheets save it."""
+"""Import tables: reads contacts from CSV files, as spreadsheets save them."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def go_on(change: Change) -> Effect | None:
         _merge(change, kept, find_other(change.workspace_id, change.target, other_id, change.unit))
         change.keep(table=_TABLES[0])
         return None
-    # If the task that called `merge` was undone, the write that it queued remains.
+    # The task that called `merge` may have been undone although its write stays queued. Then nothing has to be moved.
     is_undone = bool(change.payload.get("is_merged")) and Contact.one(change.workspace_id, other_id) is not None
     is_through = is_undone or (_move(change, other_id) and (not _is_deleted(change) or erasures.erase_late(change)))
     return Effect("changed", "contact", change.target) if is_through else None
@@ -183,7 +183,7 @@ def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
 def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
     """Moves enrolments.
 
-    If both entered an automation, keeps the later run and adds up the active ones.
+    If both contacts entered an automation, keeps the later run, and adds up the numbers of unfinished runs.
     """
     moved = [each for each in _owned(unit, Enrolment, other) if each.contact_id == other.id]
     own_ids = [Enrolment.id_of(kept.id, each.automation_id) for each in moved]

@@ -63,7 +63,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 
 
 def faults(actions: Actions, pointer: str) -> Iterator[Fault]:
-    """Yields the faults of the actions, without looking up what they name."""
+    """Yields the faults of the actions, without looking up the resources that they name."""
     for index, action in enumerate(actions):
         yield from _faults(action, f"{pointer}/{index}")
 

@@ -125,7 +125,7 @@ def _refuse_unknown(workspace_id: str, payload: Mapping[str, Any], *, may_be_que
 
 
 def _detail(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Returns what the audit log shows of the given fields: of actions, only their kinds."""
+    """Returns the given fields as the audit log shows them: only the kinds of actions."""
     shown: dict[str, Any] = {"name": payload.get("name", name)}
     if "actions" in payload:
         shown["actions"] = [action["kind"] for action in payload["actions"]]

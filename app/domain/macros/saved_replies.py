@@ -157,7 +157,7 @@ def _refuse_taken(change: Change, folded: str) -> None:
 
 
 def _detail(payload: Mapping[str, Any], shortcut: str) -> dict[str, Any]:
-    """Returns what the audit log shows of the given fields: a text's beginning, how many files."""
+    """Returns the given fields for the audit log: the beginning of a text, the number of files."""
     shown: dict[str, Any] = {"shortcut": payload.get("shortcut", shortcut)}
     if "text" in payload:
         shown["text"] = shorten(payload["text"], _MOST_AUDITED, placeholder=" …")

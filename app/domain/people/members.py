@@ -206,7 +206,7 @@ def exists(workspace_id: str, member_id: str) -> bool:
 
 
 def existing(workspace_id: str, member_ids: Iterable[str]) -> set[str]:
-    """Returns those of `member_ids` that are members of the workspace."""
+    """Returns the ids among `member_ids` that belong to members of the workspace."""
     if not (wanted := list(member_ids)):
         return set()
     return {member.id for member in Member.in_workspace(workspace_id).where(Member.id.in_(wanted))}

@@ -132,7 +132,7 @@ def unsubscribe_token(account_id: str) -> str:
 
 
 def account_of(token: str) -> str | None:
-    """Returns the account of an unsubscribe token; None if we did not sign the token."""
+    """Returns the id of an unsubscribe token's account; None if we did not sign the token."""
     account_id, _, signature = token.rpartition(".")
     signatures = [_signature(key, account_id) for key in settings().secret_keys]
     is_ours = any(hmac.compare_digest(each.encode(), signature.encode()) for each in signatures)

@@ -38,8 +38,8 @@ class Supporter:
 def create(email: str, password: str) -> Account:
     """Creates a support account that can sign in with this password at once.
 
-    An existing account without a workspace becomes one: it gets the password, and its sessions end. Raises Invalid if
-    the address or password is invalid, and Conflict for a support account or a member of a workspace.
+    An existing account without a workspace becomes a support account: it gets the password, and its sessions end.
+    Raises Invalid if the address or password is invalid, and Conflict for a support account or a member of a workspace.
     """
     hashed = accounts.hash_password(password)
     with transaction():

@@ -101,7 +101,10 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
 
 
 def _wish(unit: Unit, conversation: Conversation, item: Received) -> opt_outs.Wish | None:
-    """Returns the wish that the message expresses; None for any other, and for an everyday word in an answer."""
+    """Returns "stop" or "start" if the whole message opts out or in; None for any other message.
+
+    An everyday word in an answer does not opt out.
+    """
     is_answer = item.button_id is not None or replies.is_awaited(unit, conversation)
     wish = opt_outs.wish_of(unit, conversation.workspace_id, item.text, is_answer=is_answer)
     if wish == "stop" and not is_answer and buttons.is_offered(conversation.id, item.text or ""):

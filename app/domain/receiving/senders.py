@@ -1,4 +1,4 @@
-"""Senders: which sender a provider's webhook is about, and which contact that is."""
+"""Senders: finds, creates and merges the contacts of the senders that providers name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting: adds what happened in the inbox to its figures, each thing exactly once.
+"""Counting: adds messages, openings and closings to the inbox's figures, each exactly once.
 
 Messages are found by when they were stored or sent. Openings and closings of conversations are found where a database
 trigger noted them. The figures of a part, and the time up to which it counted, are stored in one transaction.
@@ -17,7 +17,7 @@ from app.domain.insight import figures
 from app.domain.reports import openings
 from app.domain.reports.openings import DIMENSIONS, Figure, Happening, Opening, Openings
 
-# About how many things of each kind one transaction counts. PostgreSQL ends a transaction that computes for ten
+# About how many happenings of each kind one transaction counts. PostgreSQL ends a transaction that computes for ten
 # seconds.
 PART = 2_000
 # How long a pass counts; the next one continues.
@@ -31,7 +31,7 @@ MOST_VALUES = 500
 
 
 def count_up() -> int:
-    """Counts what was recorded and not counted yet; returns how many things.
+    """Counts the messages, openings and closings that were not counted yet; returns how many.
 
     Bounded in time. Safe to run concurrently: only one caller counts. Never counts beyond the start of a transaction
     that is still running, so late commits are not missed.
@@ -63,7 +63,7 @@ def forget_old(limit: int = 10_000) -> int:
 
 
 def _count_part(settled: datetime) -> int | None:
-    """Counts a part; returns how many things.
+    """Counts a part; returns how many happenings it has.
 
     None if nothing is left before `settled`, or another process is counting.
     """
@@ -133,7 +133,7 @@ def _listed(figure: Figure) -> tuple[str, str, datetime, str]:
 # Selects messages that Bellhop did not send. PostgreSQL uses their partial index only for exactly this condition.
 _IS_NOTED = "(direction = 'in' OR author->>'type' = 'provider')"
 
-# The end of the part, so that it has about PART of each kind. Things at the same time are counted together.
+# The end of the part, so that it has about PART of each kind. Happenings at the same time are counted together.
 _UNTIL = f"""
     SELECT greatest(%(since)s + interval '1 microsecond', least(%(settled)s,
         (SELECT created_at FROM messages WHERE {_IS_NOTED} AND created_at >= %(since)s AND created_at < %(settled)s

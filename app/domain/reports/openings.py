@@ -1,4 +1,4 @@
-"""Openings: turns what happens to conversations, from opening to closing, into figures."""
+"""Openings: turns messages, openings and closings of conversations into figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTS_OF = {
 }
 # The author types of answers by people.
 _PEOPLE = ("member", "provider")
-# The order in which things at the same time are counted.
+# The order in which happenings at the same time are counted.
 _ORDER = {kind: place for place, kind in enumerate(("began", "reopened", "received", "sent", "closed", "erased"))}
 
 
@@ -99,7 +99,7 @@ def _changed(opening: Opening | None, each: Happening) -> Opening | None:
 
 
 def _measures(each: Happening, opening: Opening | None) -> Iterator[tuple[str, int]]:
-    """Yields (measure, bucket) for each thing that `each` counts as. `opening`: the state before it."""
+    """Yields (measure, bucket) for each measure that `each` adds to. `opening`: the state before."""
     if each.kind == "received":
         yield "received", 0
     elif each.kind == "sent":

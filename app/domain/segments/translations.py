@@ -105,7 +105,7 @@ class Translation:
         return f"{has_others} AND {column} ~ {self._value(f'[{TURNING_ASCII}]')}"
 
     def _ascii(self, column: str, comparison: str, value: Any) -> str:
-        """Returns SQL that compares text which is neither empty nor, by `_is_unknown`, unknown."""
+        """Returns SQL for the comparison with text that is not empty, and not unknown (`_is_unknown`)."""
         compared = f"""lower(btrim({column}, {_SPACES}) COLLATE "C")"""
         match comparison:
             case "exists":
@@ -176,7 +176,7 @@ class Translation:
             return _UNKNOWN
         values = _values(comparison, value)
         numbers = _numbers(values)
-        # Text that is not a number here may still be how Python writes one, such as 1e+30.
+        # Text such as 1e+30 is not read as a number, but it equals a number that Python writes in this way.
         is_exact = all(map(_is_exact, numbers)) and not any(
             text(each)[:1] in "-0123456789" for each in values if number(each) is None
         )

@@ -183,7 +183,7 @@ def _starts(found: Any, value: Any) -> bool:
 
 
 def number(value: Any) -> float | None:
-    """Returns the value as a number, also if it is a number as text; None if it is not one."""
+    """Returns a number, or text that is a number, as a number; None for any other value."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     return float(text(value)) if isinstance(value, str) and _NUMBER.fullmatch(text(value)) else None
@@ -202,7 +202,10 @@ def moment(value: Any) -> datetime | None:
 
 
 def typed_number(value: Any) -> float | None:
-    """Returns the value as a number, also as people type it ("25 €"); None if not one or ambiguous."""
+    """Returns the value as a number; also reads numbers as people type them, such as "25 €".
+
+    Returns None for any other value, and for ambiguous text.
+    """
     if (plain := number(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):
@@ -211,7 +214,10 @@ def typed_number(value: Any) -> float | None:
 
 
 def typed_moment(value: Any) -> datetime | None:
-    """Returns the value as a time, also a day as people type it; None if it is not one, or ambiguous."""
+    """Returns the value as a time; also reads days as people type them.
+
+    Returns None for any other value, and for ambiguous text.
+    """
     if (plain := moment(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):

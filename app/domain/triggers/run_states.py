@@ -76,7 +76,7 @@ _GIVEN = [each.name for each in dataclasses.fields(Start) if each.name not in ("
 
 
 def is_overgrown(unit: Unit, start: Start) -> bool:
-    """Returns whether the contact has RUNS_OF_CHAIN runs of this `trace_id`. Counts once per unit."""
+    """Returns whether the start's chain has RUNS_OF_CHAIN runs of the contact. Counts once per unit."""
     if start.depth < _NEVER_MANY:
         return False
     most, chain = bounds.RUNS_OF_CHAIN.most, ("chain", start.contact_id, start.trace_id)

@@ -26,7 +26,8 @@ log = structlog.get_logger(__name__)
 PART = 500
 # Seconds after which `go_on` stops, although more is left to do.
 SLICE_SECONDS = 0.1
-# The most timed triggers of a workspace's published automations. Each booking may have a waiting start for each.
+# The most timed triggers, schedules included, of a workspace's published automations. Each booking may have a waiting
+# start for each.
 MOST_TIMED = 50
 
 IS_ANY_UNDER_WAY = "EXISTS (SELECT FROM timed_triggers WHERE scanned_to IS NOT NULL)"
@@ -44,7 +45,10 @@ class _Scan(NamedTuple):
 
 
 def count_others(workspace_id: str, automation_id: str) -> int:
-    """Returns how many timed triggers the other published automations of the workspace have."""
+    """Returns how many timed triggers the workspace's other published automations have.
+
+    Leaves out schedules: `schedules.count_others` counts them.
+    """
     others = "SELECT count(*) FROM timed_triggers WHERE workspace_id = %s AND automation_id <> %s AND NOT is_ended"
     return int(rows(others, (workspace_id, automation_id))[0][0])
 

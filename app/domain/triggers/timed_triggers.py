@@ -62,7 +62,7 @@ def listens_to(trigger: Trigger) -> str:
 
 
 def heard_by(event_kind: str) -> str | None:
-    """Returns the key of the timed triggers whose times an event of that kind may set; None if none."""
+    """Returns the key of the timed triggers whose times an event of that kind may set, or None."""
     if event_kind.startswith("booking."):
         return BEFORE
     return DATE if event_kind in ("contact.created", "contact.updated", "contact.merged") else None

@@ -1,1 +1,1 @@
-"""Endpoints that receive events, the kinds of events, and how receivers verify them."""
+"""Webhook endpoints and their restarts, the kinds of events, and the verification of webhooks."""

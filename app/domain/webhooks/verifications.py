@@ -44,7 +44,10 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The verdict on a part of a webhook: good if it is as sent, bad if it differs, open if unknown."""
+    """The verdict on one thing that was checked: good, bad, or open if it cannot be told.
+
+    `part`: the name of that thing, such as "Timestamp". `text`: the reason, for people.
+    """
 
     part: str
     verdict: Literal["good", "bad", "open"]
@@ -184,7 +187,10 @@ def _others(workspace_id: str, known: Sequence[Endpoint], cost_bytes: int) -> It
 
 
 def _forms(body: bytes, sent: bytes | None) -> list[tuple[bytes, Finding]]:
-    """Returns the forms in which the body may have been signed, and the finding if a form matches."""
+    """Returns the forms in which the body may have been signed.
+
+    Each has the finding to report if `v1` matches that form.
+    """
     as_it_is = Finding("Body", "good", "v1 matches: this is the body that was signed, byte for byte.")
     forms = [(body, as_it_is)]
     if (stripped := body.rstrip(b"\r\n")) != body:

@@ -15,7 +15,7 @@ def fold(name: str, owner: str, limit: int) -> int:
 
     Deletes counts that reach zero. `owner`: the column that names the owner of a count.
     """
-    # During an update, processes of the earlier version write deltas without `workspace_id`.
+    # `max` ignores nulls: during an update, processes of the earlier version write deltas without `workspace_id`.
     further = ("", "") if owner == "workspace_id" else (", workspace_id", ", max(workspace_id)")
     with transaction():
         query = _FOLD.format(name=name, owner=owner, columns=owner + further[0], values=owner + further[1])

@@ -43,7 +43,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of such a job. `count`: the rows at its beginning; None before it has begun."""
+    """The progress of a job of KINDS. `count`: the rows when the job began; None before that."""
 
     count: int | None
     done: int

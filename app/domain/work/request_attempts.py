@@ -34,9 +34,9 @@ class Outcome:
         return self.dispatch.claimed
 
     def next_attempt_seconds(self, pauses_seconds: Sequence[float]) -> float | None:
-        """Returns the seconds until the next attempt: from `pauses_seconds`, or longer if the server asks for it.
+        """Returns the seconds until the next attempt; None if the outcome is final.
 
-        None if the outcome is final.
+        They come from `pauses_seconds`, but the server may ask for more. After a fault on our side: `pause_seconds`.
         """
         answer, tries = self.answer, int(self.claimed.carried.tries)
         if answer.is_ours:

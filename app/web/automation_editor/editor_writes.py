@@ -1,4 +1,7 @@
-"""Writes of the editor. Each changes the working copy at once and redirects to the picture."""
+"""Forms of the editor: changes, undo and redo, previews, the clipboard, and who is editing.
+
+A change is stored in the working copy at once. Most requests redirect to a page of the editor.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +143,7 @@ def save_trigger(automation_id: str) -> Answer:
 @blueprint.post("/undo")
 @page("automations.manage")
 def undo(automation_id: str) -> Response:
-    """Undoes the last change, and redirects to the picture, which shows a Conflict."""
+    """Undoes the last change, and redirects to the picture. A Conflict is shown there."""
     return _go(automation_id, working_copies.undo)
 
 

@@ -64,7 +64,7 @@ def _next(run: Run, log: Sequence[RunStep], number: int) -> str | None:
 
 
 def _way(entry: RunStep, following: str | None, program: Program) -> Way | None:
-    """Returns the branch taken after the entry; None if there is none, or the log does not show it."""
+    """Returns the branch taken after the entry; None if the log shows none."""
     step = program.steps.get(entry.step)
     if step is None or not step.inside or entry.status == _UNDER_WAY:
         return None

@@ -64,7 +64,8 @@ def new() -> str:
 def create() -> Answer:
     """Sends or schedules the broadcast and redirects to it, or shows a preview.
 
-    Shows the form again if it is refused, or if it was changed since its preview (409).
+    Redirects to the list if the write is delayed. Shows the form again if it is refused, or if it was changed since its
+    preview (409).
     """
     return _save(None)
 
@@ -112,7 +113,7 @@ def show(broadcast_id: str) -> str | Response:
 @blueprint.get("/<broadcast_id>/edit")
 @page("broadcasts.manage")
 def edit(broadcast_id: str) -> str | AnyResponse:
-    """Shows the form of a scheduled broadcast."""
+    """Shows the form of a scheduled broadcast; for any other, redirects to the broadcast."""
     broadcast = Broadcast.find(workspace_id(), broadcast_id)
     if broadcast.state != "scheduled":
         return to("broadcast_pages.show", broadcast_id=broadcast.id)

@@ -192,7 +192,10 @@ def _number(text: str) -> int:
 
 
 def _placed(text: str, fault: Fault) -> str:
-    """Puts the line, if known, before the sentence of a fault in typed JSON."""
+    """Puts the number of the faulty line in the user's JSON before the fault's sentence.
+
+    Puts the pointer there if the line is unknown; nothing if the fault concerns the whole filter.
+    """
     pointer = fault.pointer.removeprefix("/filter")
     if not pointer:
         return fault.detail

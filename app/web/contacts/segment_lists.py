@@ -1,6 +1,6 @@
 """Lists the contacts of a segment.
 
-Contacts are checked one by one within a time limit, so a page may have only a few.
+The search for contacts has a time limit, so a page may have only a few.
 """
 
 from __future__ import annotations

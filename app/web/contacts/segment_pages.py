@@ -68,7 +68,7 @@ def update(segment_id: str) -> Answer:
 @blueprint.post("/<segment_id>/delete")
 @page("segments.manage")
 def delete(segment_id: str) -> Response:
-    """Deletes the segment, and redirects to the list, which shows a Conflict."""
+    """Deletes the segment, and redirects to the list. A Conflict is shown there."""
     segment = Segment.find(workspace_id(), segment_id)
     writes.tell(f"The segment “{segment.name}” was deleted.", "segments.delete", {}, segment.id)
     return to("segment_pages.index")

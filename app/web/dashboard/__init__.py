@@ -1,1 +1,1 @@
-"""Pages about the service's work: deliveries, events, jobs, runs, replays and failures."""
+"""Pages about the service's work, such as deliveries, runs and failures, and its search box."""

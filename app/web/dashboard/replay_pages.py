@@ -88,7 +88,7 @@ def create() -> AnyResponse:
 @blueprint.post("/discard")
 @page("replays.manage")
 def discard() -> AnyResponse:
-    """Discards the failed and held deliveries that the form showed, and redirects to the job that does it.
+    """Discards the failed and held deliveries that the form showed, and redirects to the job.
 
     Shows the form again if it has faults; redirects to the form after a Conflict.
     """

@@ -36,7 +36,10 @@ _MENTION = re.compile(r"(?<![\w.@+-])@([\w.+-]*[\w+-])")
 
 
 def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
-    """Queues or schedules the form's message, and returns it as in the API. Raises Invalid, Conflict."""
+    """Queues or schedules the form's message, and empties the draft. Raises Invalid, Conflict.
+
+    Returns the message as in the API; only its `id` if it is not stored yet.
+    """
     body: dict[str, Any] = {"conversation_id": conversation.id, "contact_id": conversation.contact_id}
     if given["template"]:
         body["template"] = _template(given)
@@ -65,9 +68,10 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
 
 
 def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
-    """Adds the note of the form, and returns it. Raises Invalid, Conflict.
+    """Adds the form's note, and empties the draft. Raises Invalid, Conflict.
 
-    `@name` mentions the members with that name. `warning` in the result lists mentioned names that nobody has.
+    `@name` mentions the members with that name. Returns the note as in the API (only its `id` if it is not stored yet),
+    with a `warning` about mentioned names that nobody has; None if there are none.
     """
     try:
         text = notes.read_text(given["text"])
@@ -90,7 +94,10 @@ def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, 
 
 
 def upload_ids() -> list[str]:
-    """Returns the files of saved replies that go with the message, without repetitions."""
+    """Returns the ids of saved replies' files that go with the message, each once.
+
+    Returns at most MOST_FILES + 1, so that validation refuses too many.
+    """
     return list(dict.fromkeys(typed_all("upload_id")))[: media.MOST_FILES + 1]
 
 

@@ -1,4 +1,4 @@
-"""Actions in a conversation: answers, notes, assignment, labels, snoozing, closing, resending."""
+"""Actions in a conversation: writing, resending, notes, changes, and signs of who is there."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def change(conversation_id: str, message_id: str) -> Response:
 
 
 def _body(message: Message, given: Mapping[str, str]) -> dict[str, Any]:
-    """Returns what the pressed button changes. Raises Invalid."""
+    """Returns the body of the write for the pressed button. Raises Invalid."""
     if given["do"] == "delete":
         return {}
     if given["do"] not in ("change", "now"):

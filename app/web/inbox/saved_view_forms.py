@@ -23,7 +23,7 @@ _NOT_YOURS = "This view is not yours to change."
 def create() -> Response:
     """Saves the list in the address, for the viewer or for the workspace (`shared`).
 
-    Safe to repeat. Redirects to the list, which shows the reason of a refusal.
+    Safe to repeat. Redirects to the list. If the view is refused, the list shows the reason.
     """
     given = typed("name", "shared")
     if given["shared"] and not viewer().may(SHARE):
@@ -43,7 +43,7 @@ def create() -> Response:
 @blueprint.post("/<saved_view_id>/rename")
 @page("conversations.answer")
 def rename(saved_view_id: str) -> Response:
-    """Renames the view, and redirects to the list, which shows the reason of a refusal."""
+    """Renames the view, and redirects to the list. If it is refused, the list shows the reason."""
     found = SavedView.find(workspace_id(), saved_view_id)
     if not may_change(found):
         flash(_NOT_YOURS, "error")

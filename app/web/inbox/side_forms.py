@@ -1,4 +1,4 @@
-"""Changes beside a conversation: its contact's fields and tags, merging contacts, and runs."""
+"""Forms beside a conversation: its contact's fields, tags, merges and runs; also the timeline."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def update(macro_id: str) -> Answer:
 @blueprint.post("/<macro_id>/delete")
 @page("macros.manage")
 def delete(macro_id: str) -> Response:
-    """Deletes the macro, and redirects to the list, which shows a Conflict."""
+    """Deletes the macro, and redirects to the list. A Conflict is shown there."""
     macro = Macro.find(workspace_id(), macro_id)
     writes.tell(f"The macro “{macro.name}” was deleted.", "macros.delete", {}, macro.id)
     return to("macro_pages.index")

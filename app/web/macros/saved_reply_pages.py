@@ -67,7 +67,7 @@ def update(saved_reply_id: str) -> Answer:
 @blueprint.post("/<saved_reply_id>/delete")
 @page("macros.manage")
 def delete(saved_reply_id: str) -> Response:
-    """Deletes the saved reply, and redirects to the list, which shows a Conflict."""
+    """Deletes the saved reply, and redirects to the list. A Conflict is shown there."""
     reply = SavedReply.find(workspace_id(), saved_reply_id)
     writes.tell(f"The saved reply /{reply.shortcut} was deleted.", "saved_replies.delete", {}, reply.id)
     return to("saved_reply_pages.index")

@@ -1,1 +1,1 @@
-"""Pages of the viewer: signing in, passwords, the account, visits of support staff."""
+"""Pages of the viewer: signing in, passwords, the account, availability, visits of staff."""

@@ -16,7 +16,10 @@ blueprint = Blueprint("visit_pages", __name__, url_prefix="/workspaces/<workspac
 @blueprint.post("/begin")
 @page("dashboard.see")
 def begin() -> Response:
-    """Begins a visit, and redirects back to the page, which shows what is wrong with the reason."""
+    """Begins a visit, and redirects back to the page.
+
+    If the reason or the ticket is invalid, the page shows an error.
+    """
     signed = viewer().signed
     try:
         visits.begin(signed.account_id, workspace_id(), request.form.get("reason", ""), request.form.get("ticket", ""))

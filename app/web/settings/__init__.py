@@ -1,1 +1,1 @@
-"""Pages that set up a workspace: channels, endpoints, members, tokens and billing."""
+"""Pages of a workspace's settings, audit log and billing, and of the viewer's notifications."""

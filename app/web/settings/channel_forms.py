@@ -1,4 +1,4 @@
-"""Forms of channels: the fields that connect each kind."""
+"""Forms that connect and change channels: the fields and instructions of each kind."""
 
 from __future__ import annotations
 

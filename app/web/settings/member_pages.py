@@ -99,7 +99,7 @@ def change_work(member_id: str) -> Answer:
 @blueprint.post("/<member_id>/role")
 @page("members.manage")
 def change_role(member_id: str) -> Response:
-    """Changes a member's role, and redirects to the members, which show a refusal."""
+    """Changes a member's role, and redirects to the members. If it is refused, the page says why."""
     try:
         members.change_role(workspace_id(), member_id, request.form.get("role", ""), viewer().actor_id)
     except (Conflict, Invalid) as error:
@@ -110,7 +110,7 @@ def change_role(member_id: str) -> Response:
 @blueprint.post("/<member_id>/remove")
 @page("members.manage")
 def remove(member_id: str) -> Response:
-    """Removes a member, and redirects to the members, which show a Conflict.
+    """Removes a member, and redirects to the members. A Conflict is shown there.
 
     Viewers who remove themselves are redirected to the choice of workspaces.
     """

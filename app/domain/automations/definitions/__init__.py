@@ -17,9 +17,10 @@ from app.domain.triggers.automation_listeners import awaited_key
 def listened_keys(
     definition: Mapping[str, Any], exits: Sequence[Mapping[str, Any]], goal: Mapping[str, Any] | None = None
 ) -> set[str]:
-    """Returns the keys that an automation listens to: a kind of event, plus ":" and a tag if named.
+    """Returns the keys that an automation listens to, for triggers, exits, goal and awaited events.
 
-    The events that its steps wait for have separate keys (`awaited_key`).
+    The key of an event is its kind, plus ":" and the tag if the trigger names one. Timed triggers and awaited events
+    have keys of their own (`timed_triggers.listens_to`, `awaited_key`).
     """
     listed = [*definition.get("triggers", []), *exits, *([goal] if goal else [])]
     steps = compile(definition).steps.values() if definition else ()

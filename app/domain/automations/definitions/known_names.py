@@ -50,7 +50,10 @@ def of_events(events: Iterable[str]) -> Names:
 
 
 def of_exits(events: Iterable[str]) -> Names:
-    """Returns the names for conditions of exits: also the run, in any version, and its event."""
+    """Returns the names that conditions of exits can use: also `steps`, and `run` with its event.
+
+    Accepts any step and variable, because an exit applies to runs of every version.
+    """
     run: Names = {"id": None, "variables": None, "trigger": {"event": None}}
     return {**of_events(events), "steps": None, "run": run}
 

@@ -1,7 +1,7 @@
 """Edits: changes to a definition.
 
-Each function returns a new definition, and does not modify its argument. Identifiers name steps, and an At names a
-place, so an edit finds its step whatever others have changed. All raise Conflict if the step or place is gone.
+An edit returns a new definition, and does not modify its argument. Identifiers name steps, and an At names a place, so
+an edit finds its step whatever others have changed. An edit raises Conflict if its step or place is gone.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Pl
 
 
 def lists_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
-    """Yields the lists of steps inside a step: name as in At, relative pointer, steps."""
+    """Yields (name as in At, relative pointer, steps) for each list of steps inside a step."""
     kind = KINDS[step["kind"]]
     for name in kind.lists:
         yield name, pointer_to(name), step.get(name, [])

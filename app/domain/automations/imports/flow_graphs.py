@@ -71,7 +71,7 @@ class Graph:
             for way in each.ways:
                 if way.to not in self.elements:
                     way.to = None
-        self.order: list[str] = []  # reverse postorder: each element before those that it leads to, except backwards
+        self.order: list[str] = []  # reverse postorder: each element precedes the elements it leads to forwards
         self.place: dict[str, int] = {}
         self.jumps: set[tuple[str, str]] = set()  # backward connections, except to the head of a loop
         self.back: set[tuple[str, str]] = set()

@@ -213,7 +213,7 @@ class _Flow:
 
     @property
     def _kept(self) -> Iterator[str]:
-        """Yields exits that lead nowhere, with which nothing is lost, and triggers that were converted."""
+        """Yields the exits that lead nowhere, because they are no loss, and the converted triggers."""
         for node in listed(self._flow.get("nodes"), "'nodes'"):
             for number, each in enumerate(listed(node.get("exits"), "'exits'"), 1):
                 if not text(each.get("destination_uuid")):

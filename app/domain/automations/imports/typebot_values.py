@@ -150,5 +150,5 @@ def paths_in(body: str) -> Iterator[str]:
 
 
 def step_name(title: str, kind: str) -> str:
-    """Names a step after the title of its group."""
+    """Returns a name for a step: its group's title and its kind. Another step may have that name."""
     return name_of(f"{title} {kind}", kind)[:48]

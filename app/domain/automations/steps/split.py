@@ -20,7 +20,10 @@ def begin(moment: Moment) -> Outcome:
 
 
 def arm_of(drawn: str, arms: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the arm for a text: always the same, with the arms' percentages as probabilities."""
+    """Returns the name of the arm that a hash of `drawn` picks.
+
+    The same text always gets the same arm. The probability of an arm is its percentage.
+    """
     number = int.from_bytes(hashlib.sha256(drawn.encode()).digest()[:8]) / 2**64 * 100
     for arm in arms:
         number -= arm["percent"]
