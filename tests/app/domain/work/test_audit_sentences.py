@@ -12,7 +12,7 @@ from app.domain.work import audit_sentences
 NOTED = {
     action
     for file in Path(app.__file__).parent.rglob("*.py")
-    for action in re.findall(r'note\([^"]*"([a-z_]+\.[a-z_]+)"', file.read_text())
+    for action in re.findall(r'note\([^"{}]*"([a-z_]+\.[a-z_]+)"', file.read_text())
 }
 
 
