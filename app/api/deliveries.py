@@ -85,14 +85,14 @@ def resend_delivery(delivery_id: str) -> Response:
     200, schema=envelope(DiscardPreviewSchema), description="The result of a dry run.", success=True
 )
 def discard_deliveries(body: dict[str, Any]) -> Response:
-    """Discard failed and held deliveries that need not be sent any more: they become `cancelled`, for good.
+    """Discard selected failed and held deliveries, or count them with `dry_run`.
 
-    One job does it in parts, and its `progress` says how many are done. An attempt in progress is left alone, and so is
-    what fails later than `as_of`.
+    They become `cancelled` and are never sent again. One job discards them in parts; its `progress` says how many are
+    done. Deliveries with an attempt in progress, and deliveries that fail after `as_of`, are left alone.
     """
     workspace_id, filters = caller().workspace_id, DiscardFilter.as_text(body["filter"])
     if body.get("dry_run"):
-        idempotency_key()  # unused here, but an invalid one must be refused
+        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
         return respond(200, {"data": discards.preview(workspace_id, filters)})
     payload = discards.payload(filters, body["reason"], body.get("as_of"))
     return accept("deliveries.discard", payload, check=partial(parts.refuse_more, workspace_id, parts.MOST_UNFINISHED))

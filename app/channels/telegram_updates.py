@@ -141,9 +141,9 @@ def _identifier(message: Object, chat: Object) -> str:
 
 
 def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
-    """Returns the text, the files, and the member whose content neither of these shows.
+    """Returns the text, the files, and the message's member that could not be shown.
 
-    The member is None if text and files show everything.
+    The member is None if the text and the files show the whole message.
     A part that differs from Telegram's documents, such as a file without an identifier, must not lose the message.
     """
     try:
@@ -154,7 +154,7 @@ def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
 
 
 def _text(message: Object) -> str | None:
-    """Returns the text, the caption or a description of the content; None if there is none of these."""
+    """Returns the message's text or caption, or else a description of its content; None without any."""
     for member, entities in (("text", "entities"), ("caption", "caption_entities")):
         if member in message:
             return _without_nul(_with_addresses(message.get(member), message.get(entities)))

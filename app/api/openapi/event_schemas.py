@@ -69,7 +69,10 @@ def _of_body(kind: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_member(name: str, value: Any) -> dict[str, Any]:
-    """Returns the schema of a member of `data`: a reference if it is a whole resource, else derived."""
+    """Returns the schema of a member of `data`.
+
+    Refers to the resource's schema if the value is a whole resource; otherwise derives it from the value.
+    """
     if name in _RESOURCES and isinstance(value, dict) and len(value) > 1:
         return {"$ref": f"#/components/schemas/{_RESOURCES[name]}"}
     return _of_value(name, value)

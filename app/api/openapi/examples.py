@@ -111,7 +111,7 @@ def identifier(name: str) -> str | None:
 
 
 def pattern(name: str) -> str | None:
-    """Returns the pattern of a field or parameter of that name; None if it is not an identifier."""
+    """Returns the pattern of the identifiers in a field of that name; None for other fields."""
     prefix = PREFIXES.get(name.removesuffix("_id")) if name.endswith("_id") or name == "workspace" else None
     return None if prefix is None else f"^{prefix}_[0-7][0-9a-hjkmnp-tv-z]{{25}}$"
 

@@ -1,4 +1,4 @@
-"""Completes the operations of the OpenAPI document with the parts that follow from conventions."""
+"""Adds to each operation of the OpenAPI document the parts that follow from conventions."""
 
 from __future__ import annotations
 

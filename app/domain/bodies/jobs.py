@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
-from app.lib.schemas import RequestBody, about
+from app.lib.schemas import NOT_BLANK, RequestBody, about
 
 LONGEST_REASON = 500
 WHY_DISCARDED = "The customer corrected it."  # the example in the API's documentation
@@ -15,6 +15,6 @@ class DiscardBody(RequestBody):
 
     reason = fields.String(
         required=True,
-        validate=validate.Length(1, LONGEST_REASON),
+        validate=[validate.Length(max=LONGEST_REASON), validate.Regexp(NOT_BLANK, error="Give a reason.")],
         metadata=about("Why it need not be done any more.", example=WHY_DISCARDED),
     )

@@ -186,8 +186,8 @@ def _keep_room(workspace_id: str) -> None:
 def _columns(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
     """Returns the columns that the payload sets.
 
-    Also gives the files of a new message to the broadcast, and detaches those of the old one that are no longer used.
-    Raises Invalid, Busy.
+    If the message changes, also attaches its files to the broadcast, and detaches files that it no longer uses. Raises
+    Invalid, Busy.
     """
     columns = dict(change.payload)
     if "send_at" in columns:

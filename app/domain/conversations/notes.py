@@ -1,6 +1,6 @@
 """Notes: what members and automations write about a conversation, visible to members only.
 
-Notes appear in no event, webhook or template. Of the live streams, only those of members show them.
+Notes appear in no event, webhook or template. The live streams of members show notes; visitors' streams do not.
 """
 
 from __future__ import annotations

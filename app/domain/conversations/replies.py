@@ -1,8 +1,8 @@
 """Replies: each inbound message reaches at most one run.
 
-At most one run per conversation waits for a reply. Callers of these functions have locked the contact. If a reply
-and a timeout compete, the first one wins: each only makes the run due, and the run is read again under the lock before
-it continues.
+At most one run waits for a reply in a conversation. Callers of these functions have locked the contact. If a reply
+arrives as the wait times out, the first of the two wins. Both only make the run due; before the run continues, it is
+read again under the lock.
 """
 
 from __future__ import annotations

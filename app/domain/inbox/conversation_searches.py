@@ -46,9 +46,9 @@ class Found:
 def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found:
     """Finds conversations by their messages' words, the latest message first.
 
-    Examines up to `limit` messages after the message `last_id`. Without `last_id`, conversations that the text
-    identifies come first, then those of contacts with all its words, or parts of words, in any order. Costs at most one
-    search of messages and two of contacts.
+    Examines up to `limit` messages after the message `last_id`. Without `last_id`, the result begins with the
+    conversations that `text` identifies, followed by those of contacts that have all its words, whole or in part, in
+    any order. Costs at most one search of messages and two of contacts.
     """
     text = text[:LONGEST].replace("\0", "")
     words = words_of(text)

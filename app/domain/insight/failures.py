@@ -104,8 +104,8 @@ def groups(
     """Returns the groups of failures in a window, of a workspace or (None) of all.
 
     Returns the MOST_GROUPS that failed last. `at`: a time in the window's last step. `is_past`: that step may be over.
-    Ongoing groups come first; then the largest, or those that failed last. Takes a few statements, whose cost depends
-    on the groups, not on the number of failures.
+    Sorts ongoing groups first, and then by size or by the time of the last failure. Takes a few statements. Their cost
+    depends on the number of groups, not of failures.
     """
     at = at or now()
     since, steps = window.since(at), window.steps(at)
@@ -199,7 +199,7 @@ def _now(groups: Collection[Sequence[Any]], most: int) -> dict[int, dict[str, in
 
 _NEWEST = "SELECT * FROM failure_groups WHERE {conditions} ORDER BY last_seen_at DESC LIMIT %(limit)s"
 
-# Selects, among the MOST_LOOKED_AT groups that failed last, those that failed within the range.
+# Examines the MOST_LOOKED_AT groups with the latest failures, and selects the groups that failed within the range.
 _NEWEST_IN = """
     SELECT * FROM (
         SELECT * FROM failure_groups WHERE {{conditions}} ORDER BY last_seen_at DESC LIMIT %(looked_at)s

@@ -18,7 +18,7 @@ _SUMS = ", ".join(f"sum(buckets[{number}])" for number in range(1, len(BOUNDS_MS
 class Window:
     """A span of time up to now, in steps.
 
-    `grain`: the figures to read, `minutes` or `hours`. Every step begins where one of these figures begins.
+    `grain`: the table of figures to read, `minutes` or `hours`. Every step begins at a whole minute or hour.
     """
 
     name: str

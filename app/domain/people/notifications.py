@@ -147,9 +147,9 @@ def want_email(account_id: str, wanted: bool) -> None:
 def announce(limit: int = 5_000) -> int:
     """Queues e-mail about up to `limit` new notifications; returns how many.
 
-    Safe to run concurrently. Owners get the notifications for all members. Every member gets personal notifications and
-    those of new conversations, if the member wants them by e-mail. Without SMTP_URL, queues no e-mail; setting it later
-    sends nothing about earlier notifications.
+    Safe to run concurrently. Owners are e-mailed the notifications of the workspace. Members are e-mailed personal
+    notifications and new conversations if their choices include it. Without SMTP_URL, queues nothing: notifications of
+    that time are never e-mailed.
     """
     now = clock.now()
     parameters = {

@@ -45,6 +45,7 @@ def test_what_a_dry_run_counts_is_discarded_by_a_job_with_its_progress(api: Api,
     ("wrong", "pointer"),
     [
         ({"reason": ""}, "/reason"),
+        ({"reason": "\u00a0 \n"}, "/reason"),
         ({"filter": {}}, "/filter"),
         ({"filter": {"statuses": ["pending"]}}, "/filter/statuses/0"),
         ({"filter": {"statuses": ["delivered"]}}, "/filter/statuses/0"),

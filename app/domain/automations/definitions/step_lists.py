@@ -15,7 +15,7 @@ Check = Callable[[dict[str, Any], str], Iterator[Fault]]
 def faults(steps: Any, at: str, depth: int, check: Check) -> Iterator[Fault]:
     """Yields the faults of the list of steps at the pointer `at`.
 
-    `check` yields the faults of a step, including those of its nested lists.
+    `check` yields the faults of one step and of the steps nested in it.
     """
     if not isinstance(steps, list):
         yield Fault(at, "Give a list of steps.")

@@ -27,7 +27,7 @@ _NAMED = re.compile(r"\bsteps\.([A-Za-z0-9_]+)")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where steps are placed. `falls`: the element after the last of these steps; None for the end.
+    """The place of a list of steps. `falls`: the element that follows the list; None for the end.
 
     `exits`: the elements after the loop, by the value of the loop's variable.
     """

@@ -60,7 +60,7 @@ def _in_a_line(text: str) -> str:
 
 
 def _all_cut(labels: Sequence[str]) -> list[str]:
-    """Cuts long labels to MOST_LABEL, and numbers those that would become equal."""
+    """Cuts long labels to MOST_LABEL. Numbers a label that would otherwise equal another."""
     taken = {buttons.folded(label) for label in labels if len(label) <= MOST_LABEL}
     made = []
     for label in labels:
