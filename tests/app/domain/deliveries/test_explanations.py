@@ -55,6 +55,7 @@ FAILED_ONCE = {
         ({"status": "held"}, {}, "enabled without releasing", "Resend it"),
         ({"status": "held"}, {"state": "deleted"}, "held", "will be cancelled"),
         ({"status": "cancelled"}, {"state": "deleted"}, "endpoint was deleted", "Nothing"),
+        ({"status": "cancelled"}, {}, "was discarded", "Nothing"),
         ({"status": "delivered", "attempts": 1, "last_status": 204}, {}, "with 204, at the first attempt", "a second"),
         ({"status": "delivered", "attempts": 3, "last_status": 200}, {}, "at attempt 3", "Nothing more is sent"),
         (FAILED_ONCE | {"status": "failed", "attempts": 6}, {}, "All 6 attempts failed", "Resend it"),

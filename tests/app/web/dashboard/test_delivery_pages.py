@@ -320,3 +320,24 @@ def test_every_kind_of_event_can_be_chosen(owner: Person) -> None:
     shown = owner.page(LIST)
 
     assert all(f'value="{kind}"' in shown for kind in catalogue.KINDS)
+
+
+def explanation(owner: Person, delivery_id: str) -> str:
+    """What the page of a delivery says above its facts."""
+    return owner.page(f"{LIST}/{delivery_id}").partition('<section id="explanation">')[2].partition("</section>")[0]
+
+
+def test_what_was_discarded_is_not_to_be_sent_again(api: Api, owner: Person) -> None:
+    endpoint_id, delivery_id = delivery(api)
+    attempt(endpoint_id, answered(503, b"", 5))
+    meaning, remedy = "failed to process it", "then resend what has failed"
+    shown = explanation(owner, delivery_id)
+    assert meaning in shown
+    assert remedy in shown
+
+    database.rows("UPDATE deliveries SET status = 'cancelled', due_at = NULL")
+
+    shown = explanation(owner, delivery_id)
+    assert "It was discarded." in shown
+    assert meaning in shown
+    assert remedy not in shown
