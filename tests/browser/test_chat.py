@@ -71,13 +71,15 @@ def test_everything_can_be_done_with_the_keyboard(widget: Widget, chat: Chat) ->
 
 
 def test_an_earlier_answer_that_comes_late_hides_nothing(widget: Widget, chat: Chat) -> None:
-    held: list[tuple[Route, APIResponse]] = []
+    first: list[Route] = []
+    held: list[APIResponse] = []
 
     def hold_first(route: Route) -> None:
-        if held:
+        if first:
             route.continue_()
         else:
-            held.append((route, route.fetch()))
+            first.append(route)  # before the fetch, during which the page may send the next request
+            held.append(route.fetch())
 
     widget.open().say("Do you have tulips?")
     widget.expect_sent()
@@ -87,8 +89,7 @@ def test_an_earlier_answer_that_comes_late_hides_nothing(widget: Widget, chat: C
     wait_until(lambda: held or widget.page.wait_for_timeout(100), 30, "the page has asked")
     chat.answer("We have two.")
     widget.page.wait_for_timeout(2000)  # for the stream to tell of it
-    [(route, early)] = held
-    route.fulfill(response=early)
+    first[0].fulfill(response=held[0])
 
     widget.expect("Do you have tulips?", "We have two.")
 
