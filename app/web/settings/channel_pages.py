@@ -11,6 +11,7 @@ from typing import Any
 from flask import Blueprint, render_template
 from werkzeug.wrappers import Response
 
+from app.channels.base import Form
 from app.channels.kinds import KINDS
 from app.config import settings
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch
@@ -23,7 +24,6 @@ from app.web.access import page, workspace_id
 from app.web.forms import Answer, checked, status_of, typed
 from app.web.redirects import to
 from app.web.settings import channel_assignments, channel_forms
-from app.web.settings.channel_forms import Form
 
 blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
 
@@ -60,9 +60,11 @@ def create(kind: str) -> Answer:
     For a web chat, shows its secret instead, in this response only. If it is refused, shows the form again.
     """
     form = _form_of(kind)
-    given = typed("name", "reopen") | channel_forms.given(form, "settings", "credentials") | channel_assignments.given()
+    given = (
+        typed("name", "reopen") | channel_forms.given(*form.settings, *form.credentials) | channel_assignments.given()
+    )
     body = {"kind": kind, "name": given["name"]}
-    if secrets := channel_forms.part(form, "credentials", given):
+    if secrets := channel_forms.values(form.credentials, given):
         body["credentials"] = secrets
     try:
         fields = checked(ChannelCreate(), body | {"settings": _settings(form, given)})
@@ -103,7 +105,7 @@ def update(channel_id: str) -> Answer:
     """Changes the channel, and redirects to it. If refused, shows the form again."""
     channel = Channel.find(workspace_id(), channel_id)
     form = channel_forms.form_of(channel.kind)
-    given = typed("name", "reopen") | channel_forms.given(form, "settings") | channel_assignments.given()
+    given = typed("name", "reopen") | channel_forms.given(*form.settings) | channel_assignments.given()
     try:
         body = checked(ChannelPatch(), {"name": given["name"], "settings": _settings(form, given)})
         channels.check_members(workspace_id(), body["settings"])
@@ -122,7 +124,7 @@ def reauthorize(channel_id: str) -> Answer:
     """
     channel = Channel.find(workspace_id(), channel_id)
     kind, form = channels.kind_of(channel), channel_forms.form_of(channel.kind)
-    given = channel_forms.part(form, "credentials", channel_forms.given(form, "credentials")) or None
+    given = channel_forms.values(form.credentials, channel_forms.given(*form.credentials)) or None
     try:
         if faults := channels.credentials_faults(kind, given):
             raise Invalid(*faults)
@@ -148,7 +150,7 @@ def delete(channel_id: str) -> Response:
 
 def _form_of(kind: str) -> Form:
     """Returns the form. Raises NotFound for a kind that cannot be connected on a page."""
-    found = dict(channel_forms.offered()).get(kind)
+    found = channel_forms.offered().get(kind)
     if found is None:
         raise NotFound("There is no such kind of channel.")
     return found
@@ -157,7 +159,7 @@ def _form_of(kind: str) -> Form:
 def _settings(form: Form, given: dict[str, Any]) -> dict[str, Any]:
     """Returns the settings as in the API. Raises Invalid."""
     own = {"reopen": given["reopen"] == "true", **channel_assignments.settings_of(given)}
-    return {**channel_forms.part(form, "settings", given), **own}
+    return {**channel_forms.values(form.settings, given), **own}
 
 
 def _form(
