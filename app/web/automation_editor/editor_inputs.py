@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
+from app.channels.kinds import KINDS as CHANNELS
 from app.domain.automations.definitions.json_schemas import SCHEDULES, SCHEMAS
 from app.domain.automations.steps import KINDS
-from app.web.automations import trigger_words
+from app.domain.triggers.event_kinds import EVENTS
 
 Type = Literal["text", "line", "duration", "number", "flag", "options", "choice", "condition", "rows", "pairs", "value"]
 
@@ -51,10 +52,8 @@ _LABELS: Mapping[str, str] = {
 }
 # The labels of options, by value. Any other value is its own label. _OPTIONS_OF has exceptions, by field.
 _OPTIONS: Mapping[str, str] = {
-    **trigger_words.EVENTS,
-    "web_chat": "Web chat",
-    "telegram": "Telegram",
-    "whatsapp": "WhatsApp",
+    **EVENTS,
+    **{name: kind.form.title for name, kind in CHANNELS.items() if kind.form},
     "skip": "Leave the message out",
     "send": "Send it all the same",
     "ignore": "Send it all the same",
@@ -147,7 +146,7 @@ def of_kind(name: str) -> Spec:
         for each, schema in kind.fields.items()
         if each not in kind.lists
     ]
-    return Spec(TITLES[name], _first_sentence(kind.description), inputs, frozenset({"kind", *kind.lists}))
+    return Spec(kind.entry.title, _first_sentence(kind.description), inputs, frozenset({"kind", *kind.lists}))
 
 
 @cache
@@ -228,39 +227,3 @@ def _options(name: str, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _columns(schema: Mapping[str, Any]) -> tuple[str, ...]:
     items = schema.get("items", {}).get("properties", {}) if schema.get("type") == "array" else {}
     return tuple(name for name in items if name != "steps")
-
-
-TITLES: Mapping[str, str] = {
-    "send_message": "Send a message",
-    "ask": "Ask a question",
-    "wait_for_reply": "Wait for a reply",
-    "wait": "Wait",
-    "wait_for_event": "Wait for an event",
-    "branch": "Decide by a condition",
-    "split": "Split at random",
-    "repeat": "Repeat steps",
-    "stop": "Stop",
-    "add_tag": "Add a tag",
-    "remove_tag": "Remove a tag",
-    "set_field": "Set a field",
-    "set_variable": "Set a variable",
-    "assign_conversation": "Assign the conversation",
-    "label_conversation": "Label the conversation",
-    "add_note": "Add a note",
-    "snooze_conversation": "Snooze the conversation",
-    "close_conversation": "Close the conversation",
-    "http_request": "Send a request",
-    "start_automation": "Start an automation",
-}
-# The menu of kinds of steps, by group.
-GROUPS: Sequence[tuple[str, Sequence[str]]] = (
-    ("Talk to the contact", ("send_message", "ask", "wait_for_reply")),
-    ("Decide and wait", ("branch", "wait", "wait_for_event", "split", "repeat", "stop")),
-    ("Know the contact", ("add_tag", "remove_tag", "set_field", "set_variable")),
-    (
-        "Work in the inbox",
-        (*("assign_conversation", "label_conversation", "add_note", "snooze_conversation", "close_conversation"),),
-    ),
-    ("Connect", ("http_request", "start_automation")),
-)
-assert TITLES.keys() == KINDS.keys() == {kind for _, kinds in GROUPS for kind in kinds}

@@ -9,6 +9,7 @@ from flask import Blueprint, request
 
 from app.domain.automations.editing import edits, step_trees, working_copies
 from app.domain.automations.editing.working_copies import Copy
+from app.domain.automations.steps import GROUPS, KINDS
 from app.errors import Conflict
 from app.web.access import page
 from app.web.automation_editor import editor_conditions, editor_forms, editor_inputs, editor_scenes
@@ -33,9 +34,8 @@ def new(automation_id: str) -> str:
     at = editor_scenes.place_of(request.args)
     place = editor_scenes.place_fields(at)
     return editor_scenes.render(
-        editor_scenes.find(automation_id), "new", place=place, groups=editor_inputs.GROUPS, titles=editor_inputs.TITLES,
-        clipboard=editor_scenes.clipboard(),
-    )  # fmt: skip
+        editor_scenes.find(automation_id), "new", place=place, groups=GROUPS, clipboard=editor_scenes.clipboard()
+    )
 
 
 @blueprint.get("/step")
@@ -62,7 +62,7 @@ def ask_delete(automation_id: str) -> Answer:
     inside = sum(1 for _ in step_trees.walk({"steps": [step]})) - 1
     return editor_scenes.render(
         copy, "delete", step=step, inside=inside, affected=edits.affected(copy.definition, step["id"]),
-        title=editor_inputs.TITLES[step["kind"]], base=step_trees.print_of(step),
+        title=KINDS[step["kind"]].entry.title, base=step_trees.print_of(step),
     )  # fmt: skip
 
 

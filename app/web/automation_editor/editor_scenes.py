@@ -15,6 +15,7 @@ from app.domain.automations.editing import clipboards, editors, step_trees, work
 from app.domain.automations.editing.step_trees import At
 from app.domain.automations.editing.working_copies import Copy
 from app.domain.automations.steps import KINDS
+from app.domain.triggers import plain_words
 from app.domain.work import audit
 from app.errors import BellhopError, Conflict, Fault, Invalid
 from app.lib import ids
@@ -23,8 +24,7 @@ from app.models.contacts import Contact
 from app.web import lists
 from app.web.access import viewer, workspace_id
 from app.web.automation_editor import editor_conditions
-from app.web.automation_editor.editor_inputs import TITLES
-from app.web.automations import condition_words, foldings, layouts, mentions, trigger_words, wordings
+from app.web.automations import foldings, layouts, mentions, wordings
 from app.web.automations.showings import Mark, Showing, Trail
 from app.web.redirects import to
 
@@ -158,10 +158,10 @@ def render(
         who=named,
         me=me,
         seen=seen_of(copy),
-        icons=wordings.ICONS,
-        in_words=trigger_words.trigger,
-        goal_in_words=trigger_words.goal,
-        comparisons=condition_words.COMPARISONS,
+        icon_of=wordings.icon_of,
+        in_words=plain_words.trigger,
+        goal_in_words=plain_words.goal,
+        comparisons=plain_words.COMPARISONS,
         modes=editor_conditions.MODES,
         compared=editor_conditions.COMPARED,
         **given,
@@ -189,9 +189,9 @@ def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Pro
         owner = layouts.owner_of(fault.pointer)
         step = steps.get(owner)
         field = fault.pointer.removeprefix(owner).split("/")[1:2]
-        where = (
-            f"{TITLES[step['kind']]}, “{step['id']}”" if step else "What starts it" if "trigger" in owner else "Steps"
-        )
+        where = "What starts it" if "trigger" in owner else "Steps"
+        if step:
+            where = f"{KINDS[step['kind']].entry.title}, “{step['id']}”"
         address = addresses.open(owner)
         found.append(Problem(where, field[0] if field else "", fault.detail, address, step["id"] if step else None))
     return found

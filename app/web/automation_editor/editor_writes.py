@@ -174,7 +174,7 @@ def _insert(copy: Copy, at: step_trees.At, kind: str) -> str:
         made.update(new_steps.begun(kind, definition))
         return edits.insert(definition, at, made)
 
-    edit(copy, f"added a step: {editor_inputs.TITLES[kind].lower()}", change)
+    edit(copy, f"added a step: {KINDS[kind].entry.title.lower()}", change)
     return str(made["id"])
 
 

@@ -14,7 +14,6 @@ from app.web.access import page
 from app.web.automation_editor import editor_scenes, trial_talks
 from app.web.automation_editor.editor_choices import Choices
 from app.web.automation_editor.trial_talks import Told
-from app.web.automations import trigger_words
 from app.web.forms import Answer, errors_of, status_of, typed
 
 blueprint = Blueprint("trial_pages", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/edit")
@@ -73,7 +72,7 @@ def _answer(
             errors=errors or {},
             given=given or {},
             people=[("", "Somebody without data"), *choices.people()],
-            events=[("", "Nothing: it is started by hand"), *((kind, trigger_words.EVENTS[kind]) for kind in EVENTS)],
+            events=[("", "Nothing: it is started by hand"), *EVENTS.items()],
             **shown,
         ),
         status,

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.web.automations import trigger_words, wordings
+from app.domain.triggers import plain_words
+from app.domain.triggers.plain_words import Given, Names
+from app.web.automations import wordings
 from app.web.automations.pictures import LABEL, LABEL_WIDTH, WIDTH, Branch, Edge, Frame, Gap, Node, Picture
-from app.web.automations.trigger_words import Given, Names
 from app.web.automations.wordings import Way
 
 MARGIN = 24
@@ -133,7 +134,7 @@ class _Drawing:
             lines = _first([self._trigger(each) for each in exits])
             heads.append(Node("exits", "exits", "/exits", "Ends early when", lines=lines, icon="log-out"))
         if goal:
-            heads.append(Node("goal", "goal", "/goal", "Goal", lines=[trigger_words.goal(goal)], icon="flag"))
+            heads.append(Node("goal", "goal", "/goal", "Goal", lines=[plain_words.goal(goal)], icon="flag"))
         for number, head in enumerate(heads):
             head.x, head.y = x + number * (WIDTH + _BESIDE), MARGIN
             rows = sum(2 if len(line) > _CHARACTERS - 2 else 1 for line in head.lines)
@@ -142,7 +143,7 @@ class _Drawing:
         return MARGIN + heads[0].height, heads[-1].x + WIDTH
 
     def _trigger(self, given: Any) -> str:
-        return trigger_words.trigger(given if isinstance(given, dict) else {}, self._names)
+        return plain_words.trigger(given if isinstance(given, dict) else {}, self._names)
 
     def _list(
         self,
@@ -178,8 +179,7 @@ class _Drawing:
     def _node(self, given: Given, pointer: str, level: int) -> Node:
         words, kind = wordings.step(given, self._names), str(given.get("kind"))
         identifier = given["id"] if isinstance(given.get("id"), str) else pointer
-        icon = wordings.ICONS.get(kind, "circle-alert")
-        inside = self._steps.inside(given)
+        inside, icon = self._steps.inside(given), wordings.icon_of(kind)
         node = Node(identifier, kind, pointer, words.title, words.detail, words.chips, icon=icon, inside=inside)
         node.is_folded = inside > 0 and self._is_folded(identifier, level)
         return node

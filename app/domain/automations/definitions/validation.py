@@ -143,7 +143,7 @@ def _events(triggers: Any) -> Sequence[str]:
     For a trigger by time, returns a kind of event with the members that its runs get.
     """
     listed = [_event(each) for each in triggers if isinstance(each, dict)] if isinstance(triggers, list) else []
-    return [event for event in EVENTS if event in listed] or EVENTS
+    return [event for event in EVENTS if event in listed] or list(EVENTS)
 
 
 def _event(trigger: Mapping[str, Any]) -> Any:

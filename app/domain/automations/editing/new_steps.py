@@ -10,33 +10,6 @@ from app.domain.automations.editing import references, step_trees
 from app.domain.automations.steps import KINDS
 
 LONGEST_ID = 64
-DAY_SECONDS = 24 * 60 * 60
-# Base names of steps, if they differ from the kind.
-_NAMES = {
-    "send_message": "message",
-    "ask": "question",
-    "http_request": "request",
-    "wait_for_reply": "reply",
-    "wait_for_event": "event",
-    "assign_conversation": "assign",
-    "close_conversation": "close",
-    "label_conversation": "label",
-    "snooze_conversation": "snooze",
-    "start_automation": "start",
-    "add_note": "note",
-}
-# Initial members of new steps.
-_BEGINNINGS: Mapping[str, Mapping[str, Any]] = {
-    "wait": {"seconds": DAY_SECONDS},
-    "snooze_conversation": {"seconds": DAY_SECONDS},
-    "ask": {"format": "text", "timeout_seconds": DAY_SECONDS},
-    "wait_for_reply": {"timeout_seconds": DAY_SECONDS},
-    "wait_for_event": {"event": "message.received", "timeout_seconds": DAY_SECONDS},
-    "assign_conversation": {"assignee_id": None},
-    "http_request": {"method": "GET"},
-    "repeat": {"times": 2},
-    "split": {"arms": [{"name": "a", "percent": 50, "steps": []}, {"name": "b", "percent": 50, "steps": []}]},
-}
 
 
 def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,9 +17,9 @@ def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises KeyError for an unknown kind.
     """
+    entry = KINDS[kind].entry
     lists: dict[str, list[Any]] = {name: [] for name in KINDS[kind].lists}
-    identifier = fresh(_NAMES.get(kind, kind), taken(definition))
-    return {"id": identifier, "kind": kind, **deepcopy(dict(_BEGINNINGS.get(kind, {}))), **lists}
+    return {"id": fresh(entry.id or kind, taken(definition)), "kind": kind, **deepcopy(dict(entry.members)), **lists}
 
 
 def taken(definition: Mapping[str, Any]) -> set[str]:
