@@ -12,7 +12,8 @@ from app.domain.automations.editing.working_copies import Copy
 from app.errors import Fault, Invalid
 from app.lib import json
 from app.web.access import page
-from app.web.automation_editor import editor_scenes, editor_writes
+from app.web.automation_editor import editor_scenes
+from app.web.automation_editor.editor_scenes import edit, of_copy
 from app.web.automations.json_lines import line_of, pretty
 from app.web.forms import Answer, typed
 
@@ -21,21 +22,22 @@ blueprint = Blueprint("editor_json", __name__, url_prefix="/workspaces/<workspac
 
 @blueprint.get("/json")
 @page("automations.manage")
-def show(automation_id: str) -> str:
+@of_copy
+def show(copy: Copy) -> Answer:
     """Shows the draft as JSON."""
-    copy = editor_scenes.find(automation_id)
     return _form(copy, pretty(copy.definition), step_trees.print_of(copy.definition))
 
 
 @blueprint.post("/json")
 @page("automations.manage")
-def save(automation_id: str) -> Answer:
+@of_copy
+def save(copy: Copy) -> Answer:
     """Replaces the draft with the submitted JSON, and redirects to the editor.
 
     Shows the form again if the JSON cannot be stored (422), if the draft was changed meanwhile (409), or if the stored
     draft has faults.
     """
-    copy, given = editor_scenes.find(automation_id), typed("text", "base")
+    given = typed("text", "base")
     text, base, now = given["text"], given["base"], step_trees.print_of(copy.definition)
     try:
         definition = json.loads(text)
@@ -45,7 +47,7 @@ def save(automation_id: str) -> Answer:
     if base not in ("", now):
         return _form(copy, text, now, now=pretty(copy.definition)), 409
     try:
-        copy = editor_writes.edit(copy, "changed the JSON", lambda it: definition)
+        copy = edit(copy, "changed the JSON", lambda it: definition)
     except Invalid as error:
         return _form(copy, text, base, faults=[_placed(text, definition, fault) for fault in error.faults]), 422
     if not (found := editor_scenes.copy_faults(copy)):

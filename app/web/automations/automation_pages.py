@@ -17,7 +17,7 @@ from app.lib import ids, normalization
 from app.models.automations import Automation, AutomationVersion
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.automations import foldings, layouts, mentions, step_figures
+from app.web.automations import layouts, mentions, showings, step_figures
 from app.web.automations.showings import Showing
 from app.web.forms import Answer, errors_of, status_of, typed
 from app.web.redirects import to
@@ -26,7 +26,6 @@ blueprint = Blueprint("automation_pages", __name__, url_prefix="/workspaces/<wor
 
 NOTHING_YET: Mapping[str, Any] = {"triggers": [], "steps": []}
 MOST_VERSIONS = 50  # the most versions that a select offers
-VIEWS = ("picture", "list")
 DRAFT = "draft"
 
 
@@ -129,13 +128,13 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
     since = step_figures.since()
     counted = None if version is None else version_counts.read(automation, version.number, since)
     # The page of a refusal has no address of its own, so its links cannot change the folding.
-    folding = None if faults else foldings.read(layouts.count(definition.get("steps") or ()))
+    folding = None if faults else showings.read_folding(layouts.count(definition.get("steps") or ()))
     drawn = layouts.draw(
         definition,
         mentions.names_of(workspace_id(), definition),
         exits=automation.exits,
         goal=automation.goal,
-        is_folded=(folding or foldings.NOWHERE).is_folded,
+        is_folded=(folding or showings.NOWHERE).is_folded,
         has_figures=counted is not None,
         has_marks=counted is None,
     )
@@ -147,7 +146,6 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
         warnings=by_step((each["pointer"], each["detail"]) for each in told),
         folding=folding,
     )
-    view = request.args.get("view", "")
     return render_template(
         "automations/show.html",
         automation=automation,
@@ -158,7 +156,7 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
         drawn=drawn,
         showing=showing,
         periods=step_figures.periods(),
-        view=view if view in VIEWS else "",
+        view=showings.view(),
         is_changed=automation.latest_version > 0 and is_changed(automation, version),
         general=[
             *showing.problems.get("", ()),

@@ -21,7 +21,7 @@ from app.models.segments import Segment
 from app.web import writes
 from app.web.access import workspace_id
 from app.web.automations import layouts, mentions
-from app.web.automations.pictures import Picture
+from app.web.automations.layouts import Picture
 from app.web.automations.showings import Showing
 from app.web.forms import typed_all
 from app.web.redirects import to

@@ -8,7 +8,7 @@ from app.domain.automations import recipes
 from app.errors import Conflict, Invalid, NotFound
 from app.web.access import page
 from app.web.automations import layouts
-from app.web.automations.pictures import Picture
+from app.web.automations.layouts import Picture
 from app.web.automations.starting import adoptions
 from app.web.forms import Answer, errors_of, status_of, typed
 from app.web.redirects import to
