@@ -31,7 +31,7 @@ class Place:
 Group = tuple[str, Sequence[Place]]
 
 _OF_THE_EDITOR = ("editor_pages", "editor_triggers", "editor_json", "trial_pages")
-_OF_IMPORTS = ("automation_imports", "template_pages", "result_pages")
+_OF_IMPORTS = ("automation_imports", "result_pages")
 _OF_AUTOMATIONS = ("automation_forms", "version_pages", "start_pages", *_OF_THE_EDITOR, *_OF_IMPORTS)
 _OF_THE_INBOX = ("conversation_forms", "selection_pages", "saved_view_forms")
 

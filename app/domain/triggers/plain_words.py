@@ -64,14 +64,14 @@ def event(given: Given) -> str:
     return words.replace("a tag", f"the tag {quoted(given['tag'])}") if given.get("tag") else words
 
 
-def duration(seconds: float) -> str:
-    """Writes a duration: 1 day, 2 hours 30 minutes."""
+def duration(seconds: float, most: int = 3) -> str:
+    """Writes a duration, with its `most` largest units: 1 day, 2 hours 30 minutes."""
     whole, parts = int(seconds), []
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         number, whole = divmod(whole, size)
         if number:
             parts.append(f"{number:,} {unit}{'' if number == 1 else 's'}")
-    return " ".join(parts[:3]) or "0 seconds"
+    return " ".join(parts[:most]) or "0 seconds"
 
 
 def many(number: Any, one: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from app.domain.automations import definitions
@@ -87,30 +88,20 @@ class Choices:
         return sorted(found)
 
 
-def _automations() -> list[tuple[str, str]]:
-    found = Automation.select(Automation.id, Automation.name).where(Automation.workspace_id == workspace_id())
-    return [(each.id, each.name) for each in found.order_by(Automation.id.desc()).limit(MOST_CHOICES)]
-
-
 def _members() -> list[tuple[str, str]]:
     return [("null", "Nobody"), *list(inbox_pages.people().items())[:MOST_CHOICES]]
 
 
-def _segments() -> list[tuple[str, str]]:
-    found = Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(MOST_CHOICES)
-    return [(each.id, each.name) for each in found]
-
-
-def _channels() -> list[tuple[str, str]]:
-    found = Channel.in_workspace(workspace_id()).order_by(Channel.id.desc()).limit(MOST_CHOICES)
-    return [(each.id, each.name) for each in found]
+def _newest(model: Any) -> list[tuple[str, str]]:
+    found = model.in_workspace(workspace_id()).select(model.id, model.name).order_by(model.id.desc())
+    return [(each.id, each.name) for each in found.limit(MOST_CHOICES)]
 
 
 _OPTIONS: Mapping[str, Callable[[], Sequence[tuple[str, str]]]] = {
-    "automation_id": _automations,
+    "automation_id": partial(_newest, Automation),
     "assignee_id": _members,
-    "segment_id": _segments,
-    "channel_id": _channels,
+    "segment_id": partial(_newest, Segment),
+    "channel_id": partial(_newest, Channel),
 }
 _COMPLETIONS: Mapping[str, Callable[[Choices], Sequence[str]]] = {
     "tags": Choices.tags,

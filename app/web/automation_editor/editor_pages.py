@@ -10,7 +10,7 @@ from typing import Any
 
 from flask import Blueprint, flash, jsonify, request
 
-from app.domain.automations.editing import clipboards, editors, edits, new_steps, previews, step_trees, working_copies
+from app.domain.automations.editing import clipboards, editors, edits, previews, step_trees, working_copies
 from app.domain.automations.editing.working_copies import Copy
 from app.domain.automations.steps import GROUPS, KINDS
 from app.errors import Conflict, Invalid
@@ -206,7 +206,7 @@ def _insert(copy: Copy, at: step_trees.At, kind: str) -> str:
     made: dict[str, Any] = {}
 
     def change(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-        made.update(new_steps.begun(kind, definition))
+        made.update(edits.begun(kind, definition))
         return edits.insert(definition, at, made)
 
     edit(copy, f"added a step: {KINDS[kind].entry.title.lower()}", change)
