@@ -215,7 +215,7 @@ def _decode(each: Input, fields: Fields) -> Any:
     """
     text = _first(fields, each.name)
     if _first(fields, f"{each.name}.form") == "json":
-        return _read_json(text) if text.strip() else _NOTHING
+        return editor_conditions.value_of_json(text) if text.strip() else _NOTHING
     if each.type == "condition":
         rows = [(row[0], row[1], row[2], row[3], row[4]) for row in rows_of(each, fields)]
         found = editor_conditions.decode(_first(fields, f"{each.name}.mode"), rows)
@@ -294,10 +294,3 @@ def _lines(text: str) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value).decode()
-
-
-def _read_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"This is not JSON: {error}.") from error

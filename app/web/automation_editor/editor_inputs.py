@@ -34,21 +34,15 @@ _LABELS: Mapping[str, str] = {
     "channel_id": "On the channel",
     "channel_kind": "On the latest channel of a kind",
     "on_quiet": "During quiet hours",
-    "quiet_hours": "Quiet hours",
     "expires_at": "Do not send after",
     "attachments": "Files",
     "template": "Template of the channel",
     "wait": "Wait for it to end",
     "cancel_together": "Cancel it with this run",
     "also_replies": "Replies to a run, too",
-    "before": "Before",
     "date": "Field with the date",
     "offset_days": "Days later",
-    "every": "Every",
-    "on": "On",
-    "at": "At",
     "timezone": "Time zone",
-    "address": "Address",
 }
 # The labels of options, by value. Any other value is its own label. _OPTIONS_OF has exceptions, by field.
 _OPTIONS: Mapping[str, str] = {
@@ -64,7 +58,6 @@ _OPTIONS: Mapping[str, str] = {
     "number": "A number",
     "date": "A date",
     "text": "Any text",
-    "year": "Year",
 }
 _OPTIONS_OF = {"on_quiet": {"wait": "Wait for their end"}}
 # Hints that replace the schema's description, which is written for people who write JSON. "" if the label is enough.

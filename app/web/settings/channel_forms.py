@@ -1,4 +1,4 @@
-"""Forms that connect and change channels; each kind of channel describes its own."""
+"""Forms that connect and change channels: the fields of each kind, and who gets the conversations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,26 @@ from typing import Any
 
 from app.channels.base import Field, Form
 from app.channels.kinds import KINDS
-from app.errors import Conflict, Invalid
-from app.web.forms import typed
+from app.domain.assignment import outlooks
+from app.domain.people import members
+from app.errors import Conflict, Fault, Invalid
+from app.models.channels import Channel
+from app.web.access import workspace_id
+from app.web.forms import typed, typed_all
+
+# The choices in the form: (label, explanation).
+ASSIGNMENTS: Mapping[str, tuple[str, str]] = {
+    "none": ("Nobody, until somebody takes it", "It stays unassigned. Members and automations assign it."),
+    "all": ("One of all members", "Of those who are available, the one with the fewest open conversations."),
+    "some": ("One of some members", "The same, but only of those that are ticked here."),
+}
+_NOBODY_TICKED = "Tick at least one member."
+_REASONS = {
+    "gone": "None of the chosen members is in the workspace any more, so conversations stay unassigned. Choose others.",
+    "away": "All of them are away. Conversations wait, unassigned, until somebody is available.",
+    "full": "All who are available have as many open conversations as their limit allows. Conversations wait, "
+    "unassigned, until one is closed, a limit is raised or somebody else is available.",
+}
 
 
 def form_of(kind: str) -> Form:
@@ -22,23 +40,38 @@ def offered() -> dict[str, Form]:
     return {name: kind.form for name, kind in KINDS.items() if kind.form}
 
 
-def given(*fields: Field) -> dict[str, str]:
-    """Reads these fields of the submitted form."""
-    return typed(*(field.name for field in fields))
+def given(*fields: Field) -> dict[str, Any]:
+    """Reads the submitted form, with these fields of its kind."""
+    names = ("name", "reopen", "assignment", *(field.name for field in fields))
+    return {**typed(*names), "member_ids": typed_all("member_ids")}
 
 
-def values(fields: Sequence[Field], typed_in: Mapping[str, str]) -> dict[str, Any]:
+def given_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the form of a channel with these settings, like `given`."""
+    stored = {each: "\n".join(value) if isinstance(value, list) else str(value) for each, value in settings.items()}
+    chosen = settings.get("member_ids")
+    assignment = {"assignment": "all" if chosen is None else "some", "member_ids": chosen or []}
+    if settings.get("assignment") != "balanced":
+        assignment = {"assignment": "none", "member_ids": []}
+    return {**stored, "name": name, "reopen": "true" if settings.get("reopen", True) else "", **assignment}
+
+
+def settings_of(form: Form, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings as in the API. Raises Invalid if no members are ticked."""
+    settings = {**values(form.settings, given), "reopen": given["reopen"] == "true"}
+    choice = given["assignment"]
+    if choice == "some" and not given["member_ids"]:
+        raise Invalid(Fault("/settings/member_ids", _NOBODY_TICKED))
+    if choice == "none":
+        settings["assignment"] = "none"
+    elif choice in ASSIGNMENTS:
+        settings |= {"assignment": "balanced", "member_ids": given["member_ids"] if choice == "some" else None}
+    return settings
+
+
+def values(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of the fields as in the `settings` or `credentials` of the API."""
-    return {field.name: _value(field, typed_in.get(field.name, "").strip()) for field in fields}
-
-
-def _value(field: Field, text: str) -> str | int | list[str]:
-    if field.is_list:
-        return [line.strip() for line in text.splitlines() if line.strip()]
-    if field.otherwise is None:
-        return text
-    # Text that is not a number stays text, so that validation refuses it.
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text or field.otherwise
+    return {field.name: _value(field, given.get(field.name, "").strip()) for field in fields}
 
 
 def errors_of(form: Form, error: Invalid | Conflict) -> dict[str, str]:
@@ -52,3 +85,38 @@ def errors_of(form: Form, error: Invalid | Conflict) -> dict[str, str]:
         name = names[1] if len(names) > 1 else (names or [""])[0]
         found.setdefault(name, fields[name].wrong if name in fields else fault.detail)
     return found
+
+
+def people() -> list[tuple[str, str]]:
+    """Returns the (identifier, address) of the members that can be ticked."""
+    return [(person.member_id, person.email) for person in members.of_workspace(workspace_id())]
+
+
+def outlook_of(channel: Channel) -> dict[str, Any]:
+    """Describes the assignment for the template: who is `next`, or the `reason` why nobody is.
+
+    `chosen`: the addresses of the members to choose from; None for all. `load`: the open conversations of `next`.
+    """
+    found = outlooks.of(channel)
+    if found is None:
+        return {"is_balanced": False}
+    names = dict(people())
+    chosen = channel.settings.get("member_ids")
+    return {
+        "is_balanced": True,
+        "chosen": None if chosen is None else [names[each] for each in chosen if each in names],
+        "next": names.get(found.member_id) if found.member_id else None,
+        "load": found.load,
+        "reason": _REASONS[found.reason] if found.reason else None,
+        "queued": found.queued,
+        "most_queued": outlooks.MOST_QUEUED,
+    }
+
+
+def _value(field: Field, text: str) -> str | int | list[str]:
+    if field.is_list:
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    if field.otherwise is None:
+        return text
+    # Text that is not a number stays text, so that validation refuses it.
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text or field.otherwise
