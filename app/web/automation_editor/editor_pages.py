@@ -1,4 +1,4 @@
-"""Pages of the editor: the picture of the draft, the forms of its steps, undo and redo, and who is editing.
+"""Pages of the editor: the picture of the draft, the forms of its steps and of its JSON, and who is editing.
 
 A change is stored in the working copy at once. Most requests redirect to a page of the editor.
 """
@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
 from flask import Blueprint, flash, jsonify, request
 
 from app.domain.automations.editing import clipboards, editors, edits, previews, step_trees, working_copies
 from app.domain.automations.editing.working_copies import Copy
 from app.domain.automations.steps import GROUPS, KINDS
-from app.errors import Conflict, Invalid
+from app.errors import Conflict, Fault, Invalid
+from app.lib import json
 from app.models.automations import Automation
 from app.web.access import page, viewer, workspace_id
 from app.web.automation_editor import editor_conditions, editor_forms, editor_inputs, editor_scenes
-from app.web.automation_editor.editor_choices import Choices
-from app.web.automation_editor.editor_inputs import Input, Spec
+from app.web.automation_editor.editor_inputs import Choices, Input, Spec
 from app.web.automation_editor.editor_scenes import edit, of_copy
+from app.web.automations.json_lines import line_of, pretty
 from app.web.forms import Answer, typed, typed_all
 
 blueprint = Blueprint("editor_pages", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/edit")
@@ -122,6 +124,42 @@ def delete(copy: Copy) -> Answer:
         raise Conflict("Somebody else has changed this step, or one inside it, since you were asked. Look at it again.")
     copy = edit(copy, f"removed “{step['id']}”", lambda it: edits.remove(it, step["id"]))
     return editor_scenes.lead_to("editor_pages.show", copy)
+
+
+@blueprint.get("/json")
+@page("automations.manage")
+@of_copy
+def show_json(copy: Copy) -> Answer:
+    """Shows the draft as JSON."""
+    return _json_form(copy, pretty(copy.definition), step_trees.print_of(copy.definition))
+
+
+@blueprint.post("/json")
+@page("automations.manage")
+@of_copy
+def save_json(copy: Copy) -> Answer:
+    """Replaces the draft with the submitted JSON, and redirects to the editor.
+
+    Shows the form again if the JSON cannot be stored (422), if the draft was changed meanwhile (409), or if the stored
+    draft has faults.
+    """
+    given = typed("text", "base")
+    text, base, now = given["text"], given["base"], step_trees.print_of(copy.definition)
+    try:
+        definition = json.loads(text)
+    except ValueError as error:
+        line = error.lineno if isinstance(error, orjson.JSONDecodeError) else None
+        return _json_form(copy, text, base, faults=[(line, "", f"This is not JSON: {error}.")]), 422
+    if base not in ("", now):
+        return _json_form(copy, text, now, now=pretty(copy.definition)), 409
+    try:
+        copy = edit(copy, "changed the JSON", lambda it: definition)
+    except Invalid as error:
+        return _json_form(copy, text, base, faults=[_placed(text, definition, fault) for fault in error.faults]), 422
+    if not (found := editor_scenes.copy_faults(copy)):
+        return editor_scenes.lead_to("editor_pages.show", copy)
+    faults = [_placed(text, definition, fault) for fault in found]
+    return _json_form(copy, text, step_trees.print_of(copy.definition), faults=faults, is_kept=True)
 
 
 @blueprint.post("/undo")
@@ -337,3 +375,11 @@ def _without_was(step: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(arms, list):
         return dict(step)
     return {**step, "arms": [{name: each for name, each in arm.items() if name != "was"} for arm in arms]}
+
+
+def _placed(text: str, value: Any, fault: Fault) -> tuple[int | None, str, str]:
+    return line_of(text, value, fault.pointer), fault.pointer, fault.detail
+
+
+def _json_form(copy: Copy, text: str, base: str, **given: Any) -> str:
+    return editor_scenes.render(copy, "json", text=text, base=base, **{"faults": [], **given})

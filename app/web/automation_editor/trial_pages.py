@@ -24,7 +24,7 @@ from app.models.contacts import Contact
 from app.models.runs import Run, RunStep
 from app.web.access import page
 from app.web.automation_editor import editor_conditions, editor_pages, editor_scenes
-from app.web.automation_editor.editor_choices import Choices
+from app.web.automation_editor.editor_inputs import Choices
 from app.web.automation_editor.editor_scenes import of_copy
 from app.web.automations import trails, wordings
 from app.web.automations.showings import Trail
