@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from app.channels.base import Account, Outcome, Request, Verdict
+from app.channels.base import Account, Form, Outcome, Request, Verdict
 from app.channels.kinds import KINDS
 from app.channels.web_chat import WebChat
 from app.database import rows
@@ -25,6 +25,7 @@ class Played(WebChat):
 
     name: ClassVar[str] = "played"
     has_provider: ClassVar[bool] = True
+    form: ClassVar[Form | None] = None
     credentials_schema: ClassVar[Mapping[str, Any] | None] = {
         "type": "object",
         "required": ["token"],

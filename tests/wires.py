@@ -15,6 +15,7 @@ class Wire(ChannelKind):
     """Understands the statuses 200, 400 (refused for good), 401, 403 (blocked), 429; nothing is known after others."""
 
     name: ClassVar[str] = "test"
+    in_words: ClassVar[str] = "test"
     most_characters: ClassVar[int] = 4096
     most_caption: ClassVar[int] = 1024
     may_open: ClassVar[bool] = True

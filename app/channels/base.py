@@ -124,6 +124,37 @@ class Verdict(Said):
         return Said.kept(self, name, value)
 
 
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a kind's form, for a setting or a credential of the same name.
+
+    `wrong`: the message for an invalid value. `otherwise`: the default of a number.
+    """
+
+    name: str
+    label: str
+    hint: str
+    wrong: str
+    is_list: bool = False
+    otherwise: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form that connects a channel of a kind, and the instructions before and after.
+
+    `steps`: what to do at the provider, in order. One of them is filling in the fields.
+    """
+
+    title: str
+    about: str = ""
+    settings: Sequence[Field] = ()
+    credentials: Sequence[Field] = ()
+    afterwards: str = "Messages arrive at this address:"
+    steps: Sequence[str] = ()
+    name_hint: str = "For your colleagues; contacts do not see it."
+
+
 class ChannelKind(ABC):
     """A kind of channel. Subclasses are stateless; `app/channels/kinds.py` has an instance of each."""
 
@@ -150,6 +181,10 @@ class ChannelKind(ABC):
     # JSON Schemas of the kind's fields in `POST channels`.
     credentials_schema: ClassVar[Mapping[str, Any] | None] = None
     settings_schema: ClassVar[Mapping[str, Any]]
+    # The form that connects a channel on a page; None if only the API connects channels of this kind.
+    form: ClassVar[Form | None] = None
+    # The kind in a sentence, after "on".
+    in_words: ClassVar[str]
 
     def recipient(self, to: str) -> str:
         """Returns the contact's identifier at the provider for an address such as a phone number.

@@ -10,7 +10,19 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from app.channels import multipart, telegram_updates
-from app.channels.base import OWN_SETTINGS, Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.base import (
+    OWN_SETTINGS,
+    Account,
+    ChannelKind,
+    Field,
+    File,
+    Form,
+    Outcome,
+    Outgoing,
+    Rate,
+    Request,
+    Verdict,
+)
 from app.channels.inbound import Arrival, Media
 from app.channels.telegram_answers import result_of, verdict_of
 from app.channels.verdicts import repeatable
@@ -42,6 +54,7 @@ class Telegram(ChannelKind):
     """
 
     name = "telegram"
+    in_words = "Telegram"
     most_characters = 4096
     most_caption = 1024
     confirms_presses = True
@@ -60,6 +73,29 @@ class Telegram(ChannelKind):
         "properties": OWN_SETTINGS,
         "additionalProperties": False,
     }
+
+    form = Form(
+        "Telegram",
+        "A bot that people write to. Make one with @BotFather in Telegram.",
+        credentials=(
+            Field(
+                "bot_token",
+                "Token of the bot",
+                "From @BotFather, such as 123456789:AAE….",
+                "This is not a bot's token. @BotFather shows it.",
+            ),
+        ),
+        afterwards="Telegram sends messages to this address as soon as it accepts the bot. There is nothing to enter "
+        "anywhere:",
+        steps=(
+            "Open a chat with @BotFather in Telegram, and send /newbot. For a bot that you have, send /mybots, choose "
+            "it, and press API Token; its present webhook is replaced.",
+            "Choose a name, which people see, and a username that ends in “bot”.",
+            "Copy the token from the answer into the field below. Who has it controls the bot.",
+            "Choose Connect. The webhook is set by itself.",
+            "Write to your bot to try it. A bot cannot write first, so give people the link t.me/ and its username.",
+        ),
+    )
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
         """Returns the token and a new secret, which Telegram repeats in every webhook."""

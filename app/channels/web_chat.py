@@ -8,7 +8,8 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from app.channels.base import OWN_SETTINGS, Account, ChannelKind
+from app import bounds
+from app.channels.base import OWN_SETTINGS, Account, ChannelKind, Field, Form
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -39,6 +40,7 @@ class WebChat(ChannelKind):
     """
 
     name: ClassVar[str] = "web_chat"
+    in_words: ClassVar[str] = "the web chat"
     has_provider: ClassVar[bool] = False
     most_characters: ClassVar[int] = 4096
     most_caption: ClassVar[int] = 4096
@@ -81,6 +83,36 @@ class WebChat(ChannelKind):
             },
         },
     }
+
+    form = Form(
+        "Web chat",
+        "A chat on your own pages, by a script that you paste in.",
+        settings=(
+            Field(
+                "origins",
+                "Pages that may show it",
+                "Their origins, one a line, such as https://shop.example.",
+                "Give origins such as https://shop.example, without a path, at most 50.",
+                is_list=True,
+            ),
+            Field(
+                "new_visitors_per_minute",
+                "New visitors a minute",
+                "Others are asked to try again, so that your inbox cannot be flooded. At most 6,000.",
+                "Give a number from 1 to 6,000.",
+                otherwise=bounds.NEW_VISITORS_PER_CHANNEL.most,
+            ),
+        ),
+        afterwards="Paste this line into your pages, before </body>:",
+        steps=(
+            "Enter below which pages may show the chat: scheme and host, such as https://shop.example, and the port if "
+            "the address has one. Leave the path out, and give a line to www.shop.example, too, if your shop has both.",
+            "Choose Connect. The chat has no provider that has to accept it.",
+            "Copy the secret from the next page if your server is to say who a visitor is. It is shown once.",
+            "Copy the line with the script from the channel's page, and paste it into your pages before </body>.",
+        ),
+        name_hint="Visitors see it above the chat.",
+    )
 
     def fresh_credentials(self, given: Mapping[str, str]) -> dict[str, str]:
         """Returns the secret that signs visitors' identities: the given one, or a new one."""

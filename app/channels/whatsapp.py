@@ -11,7 +11,19 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from app.channels import multipart
-from app.channels.base import OWN_SETTINGS, Account, ChannelKind, File, Outcome, Outgoing, Rate, Request, Verdict
+from app.channels.base import (
+    OWN_SETTINGS,
+    Account,
+    ChannelKind,
+    Field,
+    File,
+    Form,
+    Outcome,
+    Outgoing,
+    Rate,
+    Request,
+    Verdict,
+)
 from app.channels.inbound import Arrival, Media
 from app.channels.whatsapp_answers import judge
 from app.channels.whatsapp_hooks import arrivals_in
@@ -47,6 +59,7 @@ class WhatsApp(ChannelKind):
     """The Cloud API, part of what Meta calls "WhatsApp Business Platform"."""
 
     name = "whatsapp"
+    in_words = "WhatsApp"
     most_characters = 4096
     most_caption = 1024
     most_buttons_beside_file = _MOST_BUTTONS
@@ -76,6 +89,54 @@ class WhatsApp(ChannelKind):
         "required": ["phone_number_id"],
         "additionalProperties": False,
     }
+
+    form = Form(
+        "WhatsApp",
+        "A business number of the WhatsApp Business Platform.",
+        settings=(
+            Field(
+                "phone_number_id",
+                "Phone number ID",
+                "From the API setup of your app at developers.facebook.com; it is not the number itself.",
+                "Give the identifier of the number, which has only digits.",
+            ),
+        ),
+        credentials=(
+            Field(
+                "access_token",
+                "Access token",
+                "The token of a system user, which does not expire.",
+                "Give the access token of a system user.",
+            ),
+            Field(
+                "app_secret",
+                "App secret",
+                "From the app's basic settings. It proves that a webhook comes from Meta.",
+                "Give the app secret, which has 32 digits and letters.",
+            ),
+            Field(
+                "verify_token",
+                "Verify token",
+                "Make up any text. Meta asks for the same when you enter the address of the webhook.",
+                "Make up a text without spaces.",
+            ),
+        ),
+        afterwards="Enter this address as the callback URL of your app's webhooks, with the verify token that you made "
+        "up, and subscribe to the field messages:",
+        steps=(
+            "Open your app at developers.facebook.com, or create one with WhatsApp. The number must be on the WhatsApp "
+            "Business Platform.",
+            "In WhatsApp → API Setup, copy the Phone number ID. It is not the phone number.",
+            "In the business settings, under System users, add one, give it access to the app and to the WhatsApp "
+            "account, and generate a token that never expires, with whatsapp_business_messaging and "
+            "whatsapp_business_management. The token in the API Setup ends after a day.",
+            "In App settings → Basic, show and copy the App secret.",
+            "Make up a verify token, fill in the form, and choose Connect.",
+            "The next page shows the address of the webhook. In WhatsApp → Configuration enter it as Callback URL, "
+            "with the verify token, choose Verify and save, and subscribe to the field messages. Without that nothing "
+            "comes in.",
+        ),
+    )
 
     def recipient(self, to: str) -> str:
         """Returns the number without "+", or the identifier of a person who hides it. Raises ValueError."""

@@ -30,9 +30,9 @@ class Place:
 # The label of each group, which may be empty, and its entries.
 Group = tuple[str, Sequence[Place]]
 
-_OF_THE_EDITOR = ("editor_pages", "editor_writes", "editor_rules", "editor_json", "trial_pages", "trial_requests")
-_OF_IMPORTS = ("automation_imports", "template_pages", "result_pages")
-_OF_AUTOMATIONS = ("automation_forms", "version_pages", "start_pages", *_OF_THE_EDITOR, *_OF_IMPORTS)
+_OF_THE_EDITOR = ("editor_pages", "editor_triggers", "trial_pages")
+_OF_IMPORTS = ("automation_imports", "result_pages")
+_OF_AUTOMATIONS = ("version_pages", "start_pages", *_OF_THE_EDITOR, *_OF_IMPORTS)
 _OF_THE_INBOX = ("conversation_forms", "selection_pages", "saved_view_forms")
 
 WORKSPACE: Sequence[Group] = (

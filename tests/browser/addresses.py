@@ -31,7 +31,7 @@ ORDER = {
 # A page that looks different with a query, or shows nothing without one.
 QUERIES: Mapping[str, tuple[str, ...]] = {
     "delivery_pages.index": ("", "?status=failed"),
-    "template_pages.show": ("?template=handover-to-a-person",),
+    "automation_imports.show_template": ("?template=handover-to-a-person",),
     "searches.show": ("", "?q=ada", "?q=nothing-like-this"),
     "searches.show_all": ("", "?q=ada"),
     "automation_pages.show": ("", "?version=draft", "?view=list", "?fold=all"),

@@ -276,5 +276,5 @@ def _set(channel: Channel, **fields: Any) -> None:
 
 
 def _api_url(kind: str) -> str:
-    urls = {"telegram": settings().telegram_api_url, "whatsapp": settings().whatsapp_api_url}
-    return urls.get(kind, "")
+    """Returns the address of the provider's API, from the setting that is named after the kind; "" if it has none."""
+    return str(getattr(settings(), f"{kind}_api_url", ""))

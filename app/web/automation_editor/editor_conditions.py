@@ -83,10 +83,7 @@ def _value(name: str, value: Any, comparison: str) -> tuple[str, str] | None:
 def _condition(row: Row) -> Any:
     field, comparison, sort, value, raw = row
     if raw.strip():
-        try:
-            return json.loads(raw)
-        except ValueError as error:
-            raise ValueError(f"This is not JSON: {error}.") from error
+        return value_of_json(raw)
     made: dict[str, Any] = {"field": field.strip(), "is": comparison if comparison in COMPARISONS else "equals"}
     if comparison in _ALONE:
         return made
@@ -106,6 +103,14 @@ def number(text: str) -> int | float:
     if not isinstance(found, (int, float)) or isinstance(found, bool):
         raise ValueError("Write a number.")
     return found
+
+
+def value_of_json(text: str) -> Any:
+    """Parses JSON. Raises ValueError, with a sentence for the user."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"This is not JSON: {error}.") from error
 
 
 def _listed(text: str) -> list[str]:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.domain.automations.editing import new_steps
+from app.domain.automations.editing import references
+from app.domain.triggers.plain_words import duration
 from app.lib import json
 from app.lib.plain_names import plain
-from app.web.automation_editor import editor_conditions, editor_durations
+from app.web.automation_editor import editor_conditions
 from app.web.automation_editor.editor_inputs import Input, Spec
 
 # Maps the names of a form's fields to their values.
@@ -21,6 +22,16 @@ Fields = Mapping[str, Sequence[str]]
 MOST_ROWS = 60
 LONGEST_SLUG = 40
 _NOTHING = object()
+# The seconds of each unit that a duration may name, by its spellings.
+_SIZES = {
+    **dict.fromkeys(("week", "w"), 604_800),
+    **dict.fromkeys(("day", "d"), 86_400),
+    **dict.fromkeys(("hour", "hr", "h"), 3_600),
+    **dict.fromkeys(("minute", "min", "m"), 60),
+    **dict.fromkeys(("second", "sec", "s"), 1),
+}
+_PART = re.compile(r"\s*(?:,|and\b)?\s*(\d{1,9})\s*([a-z]+)\.?\s*", re.ASCII)
+_UNKNOWN = "Write how long in words, such as “2 days” or “1 hour 30 minutes”."
 _PRESSED = re.compile(r"(add|remove|up|down):([a-z_]{1,40})(?::(\d{1,2}))?")
 
 
@@ -108,6 +119,25 @@ def rows_of(each: Input, fields: Fields) -> list[tuple[str, ...]]:
     return list(zip(*(column + [""] * (count - len(column)) for column in columns), strict=True))
 
 
+def duration_words(seconds: int) -> str:
+    """Writes a duration in words, without rounding: `90061` is 1 day 1 hour 1 minute 1 second."""
+    return duration(seconds, 4).replace(",", "")
+
+
+def seconds_of(text: str) -> int:
+    """Reads a duration in words as seconds. Raises ValueError, with a sentence for the user."""
+    given, at, seconds = text.strip().lower(), 0, 0
+    while at < len(given):
+        found = _PART.match(given, at)
+        size = found and _SIZES.get(found[2], _SIZES.get(found[2].removesuffix("s")))
+        if found is None or size is None:
+            raise ValueError(_UNKNOWN)
+        at, seconds = found.end(), seconds + int(found[1]) * size
+    if not given:
+        raise ValueError(_UNKNOWN)
+    return seconds
+
+
 def _encode(each: Input, value: Any) -> Iterator[tuple[str, str]]:
     """Yields the fields that show the value. Values that the input cannot show are JSON."""
     if value is _NOTHING and each.type not in ("condition", "rows", "pairs"):
@@ -140,7 +170,7 @@ def _plain(each: Input, value: Any) -> list[tuple[str, str]] | None:
         case "value":
             return [(name, _lines(value)), (f"{name}.form", "text")] if is_text else None
         case "duration":
-            return [(name, editor_durations.words(value))] if is_whole and value >= 0 else None
+            return [(name, duration_words(value))] if is_whole and value >= 0 else None
         case "number":
             return [(name, _json(value))] if is_whole or isinstance(value, float) else None
         case "flag":
@@ -185,7 +215,7 @@ def _decode(each: Input, fields: Fields) -> Any:
     """
     text = _first(fields, each.name)
     if _first(fields, f"{each.name}.form") == "json":
-        return _read_json(text) if text.strip() else _NOTHING
+        return editor_conditions.value_of_json(text) if text.strip() else _NOTHING
     if each.type == "condition":
         rows = [(row[0], row[1], row[2], row[3], row[4]) for row in rows_of(each, fields)]
         found = editor_conditions.decode(_first(fields, f"{each.name}.mode"), rows)
@@ -199,7 +229,7 @@ def _decode(each: Input, fields: Fields) -> Any:
     if not text.strip():
         return _NOTHING
     if each.type == "duration":
-        return editor_durations.read(text)
+        return seconds_of(text)
     if each.type == "number":
         return editor_conditions.number(text)
     if each.type == "flag":
@@ -237,7 +267,7 @@ def _read_pairs(rows: Sequence[Sequence[str]]) -> dict[str, str]:
 
 def _slug(label: str, taken: Sequence[str], otherwise: str) -> str:
     name = "" if "{" in label else plain(label, LONGEST_SLUG)
-    return new_steps.fresh(name or otherwise, taken)
+    return references.fresh(name or otherwise, taken)
 
 
 def _fields(each: Input, fields: Fields) -> list[Any]:
@@ -264,10 +294,3 @@ def _lines(text: str) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value).decode()
-
-
-def _read_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"This is not JSON: {error}.") from error

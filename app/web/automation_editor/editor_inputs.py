@@ -1,16 +1,43 @@
-"""Inputs of the editor's forms, derived from the JSON Schemas of steps and triggers."""
+"""Inputs of the editor's forms, derived from the JSON Schemas of steps and triggers, and their choices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
+from app.channels.kinds import KINDS as CHANNELS
+from app.domain.automations import definitions
 from app.domain.automations.definitions.json_schemas import SCHEDULES, SCHEMAS
+from app.domain.automations.editing import previews, step_trees
 from app.domain.automations.steps import KINDS
-from app.web.automations import trigger_words
+from app.domain.automations.steps.set_field import CUSTOM, field_of
+from app.domain.contacts import contact_names
+from app.domain.triggers.event_kinds import EVENTS
+from app.models.automations import Automation
+from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.segments import Segment
+from app.web.access import workspace_id
+from app.web.inbox import inbox_pages
 
+# The most options of a select. If there are more resources, only the newest can be chosen.
+MOST_CHOICES = 500
+# How many of the newest contacts are read for completions, such as tags; how many completions an input has; and for how
+# many contacts a text can be previewed.
+MOST_CONTACTS, MOST_COMPLETIONS, MOST_PEOPLE = 200, 300, 20
+MOST_VARIABLES = 400
+_SETTABLE = ("email", "phone", "external_id", "first_name", "last_name", "locale", "timezone", "opted_out")
+_ZONES = (
+    "Europe/Berlin",
+    "Europe/London",
+    "Europe/Paris",
+    "America/New_York",
+    "America/Los_Angeles",
+    "Asia/Tokyo",
+    "UTC",
+)
 Type = Literal["text", "line", "duration", "number", "flag", "options", "choice", "condition", "rows", "pairs", "value"]
 
 # Labels of members, if they differ from the member's name.
@@ -33,28 +60,20 @@ _LABELS: Mapping[str, str] = {
     "channel_id": "On the channel",
     "channel_kind": "On the latest channel of a kind",
     "on_quiet": "During quiet hours",
-    "quiet_hours": "Quiet hours",
     "expires_at": "Do not send after",
     "attachments": "Files",
     "template": "Template of the channel",
     "wait": "Wait for it to end",
     "cancel_together": "Cancel it with this run",
     "also_replies": "Replies to a run, too",
-    "before": "Before",
     "date": "Field with the date",
     "offset_days": "Days later",
-    "every": "Every",
-    "on": "On",
-    "at": "At",
     "timezone": "Time zone",
-    "address": "Address",
 }
 # The labels of options, by value. Any other value is its own label. _OPTIONS_OF has exceptions, by field.
 _OPTIONS: Mapping[str, str] = {
-    **trigger_words.EVENTS,
-    "web_chat": "Web chat",
-    "telegram": "Telegram",
-    "whatsapp": "WhatsApp",
+    **EVENTS,
+    **{name: kind.form.title for name, kind in CHANNELS.items() if kind.form},
     "skip": "Leave the message out",
     "send": "Send it all the same",
     "ignore": "Send it all the same",
@@ -65,7 +84,6 @@ _OPTIONS: Mapping[str, str] = {
     "number": "A number",
     "date": "A date",
     "text": "Any text",
-    "year": "Year",
 }
 _OPTIONS_OF = {"on_quiet": {"wait": "Wait for their end"}}
 # Hints that replace the schema's description, which is written for people who write JSON. "" if the label is enough.
@@ -147,7 +165,7 @@ def of_kind(name: str) -> Spec:
         for each, schema in kind.fields.items()
         if each not in kind.lists
     ]
-    return Spec(TITLES[name], _first_sentence(kind.description), inputs, frozenset({"kind", *kind.lists}))
+    return Spec(kind.entry.title, _first_sentence(kind.description), inputs, frozenset({"kind", *kind.lists}))
 
 
 @cache
@@ -230,37 +248,81 @@ def _columns(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in items if name != "steps")
 
 
-TITLES: Mapping[str, str] = {
-    "send_message": "Send a message",
-    "ask": "Ask a question",
-    "wait_for_reply": "Wait for a reply",
-    "wait": "Wait",
-    "wait_for_event": "Wait for an event",
-    "branch": "Decide by a condition",
-    "split": "Split at random",
-    "repeat": "Repeat steps",
-    "stop": "Stop",
-    "add_tag": "Add a tag",
-    "remove_tag": "Remove a tag",
-    "set_field": "Set a field",
-    "set_variable": "Set a variable",
-    "assign_conversation": "Assign the conversation",
-    "label_conversation": "Label the conversation",
-    "add_note": "Add a note",
-    "snooze_conversation": "Snooze the conversation",
-    "close_conversation": "Close the conversation",
-    "http_request": "Send a request",
-    "start_automation": "Start an automation",
+class Choices:
+    """The choices of one form. Reads only what its inputs need."""
+
+    def __init__(self, definition: Mapping[str, Any]) -> None:
+        self._definition = definition
+        self._contacts: list[Contact] | None = None
+
+    def options(self, name: str) -> Sequence[tuple[str, str]]:
+        """Returns the (identifier, name) options of the select for a field."""
+        return _SELECTS[name]()
+
+    def completions(self, name: str) -> Sequence[str]:
+        """Returns the completions of an input, by the name of its list."""
+        return _COMPLETIONS[name](self)[:MOST_COMPLETIONS]
+
+    def variables(self) -> list[str]:
+        """Names for templates and conditions, up to MOST_VARIABLES; steps and the contact come first."""
+        known = previews.paths(definitions.names(self._definition))
+        named = {
+            f"steps.{each.step['save_as']}" for each in step_trees.walk(self._definition) if each.step.get("save_as")
+        }
+        first = [each for each in known if each.startswith(("steps.", "contact."))]
+        own = [f"contact.custom_fields.{name}" for name in self.custom_fields()]
+        ordered = [*sorted(named), *first, *own, *(each for each in known if each.startswith("trigger."))]
+        return list(dict.fromkeys([*ordered, *known]))[:MOST_VARIABLES]
+
+    def people(self) -> list[tuple[str, str]]:
+        """The newest contacts, for which a text can be previewed."""
+        return [(contact.id, contact_names.name_of(contact)) for contact in self.contacts()[:MOST_PEOPLE]]
+
+    def contacts(self) -> list[Contact]:
+        """The newest contacts, read once."""
+        if self._contacts is None:
+            self._contacts = Contact.newest(workspace_id(), {}, None, MOST_CONTACTS)
+        return self._contacts
+
+    def custom_fields(self) -> list[str]:
+        """The names of custom fields: of the newest contacts, and the fields that steps set."""
+        found = {name for contact in self.contacts() for name in contact.custom_fields}
+        for each in step_trees.walk(self._definition):
+            name = each.step.get("field")
+            if each.step["kind"] == "set_field" and isinstance(name, str) and field_of(name) not in _SETTABLE:
+                found.add(field_of(name).removeprefix(CUSTOM))
+        return sorted(found)
+
+    def tags(self) -> list[str]:
+        """The tags of the newest contacts, and the tags in the definition."""
+        found = {tag for contact in self.contacts() for tag in contact.tags}
+        named = [*(each.step for each in step_trees.walk(self._definition)), *self._definition.get("triggers", [])]
+        found |= {each["tag"] for each in named if isinstance(each.get("tag"), str) and "{" not in each["tag"]}
+        return sorted(found)
+
+
+def _members() -> list[tuple[str, str]]:
+    return [("null", "Nobody"), *list(inbox_pages.people().items())[:MOST_CHOICES]]
+
+
+def _newest(model: Any) -> list[tuple[str, str]]:
+    found = model.in_workspace(workspace_id()).select(model.id, model.name).order_by(model.id.desc())
+    return [(each.id, each.name) for each in found.limit(MOST_CHOICES)]
+
+
+_SELECTS: Mapping[str, Callable[[], Sequence[tuple[str, str]]]] = {
+    "automation_id": partial(_newest, Automation),
+    "assignee_id": _members,
+    "segment_id": partial(_newest, Segment),
+    "channel_id": partial(_newest, Channel),
 }
-# The menu of kinds of steps, by group.
-GROUPS: Sequence[tuple[str, Sequence[str]]] = (
-    ("Talk to the contact", ("send_message", "ask", "wait_for_reply")),
-    ("Decide and wait", ("branch", "wait", "wait_for_event", "split", "repeat", "stop")),
-    ("Know the contact", ("add_tag", "remove_tag", "set_field", "set_variable")),
-    (
-        "Work in the inbox",
-        (*("assign_conversation", "label_conversation", "add_note", "snooze_conversation", "close_conversation"),),
+_COMPLETIONS: Mapping[str, Callable[[Choices], Sequence[str]]] = {
+    "tags": Choices.tags,
+    "contact-fields": lambda choices: [*_SETTABLE, *choices.custom_fields()],
+    "date-fields": lambda choices: [f"contact.custom_fields.{name}" for name in choices.custom_fields()],
+    "zones": lambda choices: _ZONES,
+    "labels": lambda choices: sorted(
+        {each.step["label"] for each in step_trees.walk(choices._definition) if isinstance(each.step.get("label"), str)}
     ),
-    ("Connect", ("http_request", "start_automation")),
-)
-assert TITLES.keys() == KINDS.keys() == {kind for _, kinds in GROUPS for kind in kinds}
+    "paths": Choices.variables,
+}

@@ -1,129 +1,208 @@
-"""Pages of the editor: the picture of the draft, with the open form beside it."""
+"""Pages of the editor: the picture of the draft, the forms of its steps and of its JSON, and who is editing.
+
+A change is stored in the working copy at once. Most requests redirect to a page of the editor.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from flask import Blueprint, request
+import orjson
+from flask import Blueprint, flash, jsonify, request
 
-from app.domain.automations.editing import edits, step_trees, working_copies
+from app.domain.automations.editing import clipboards, editors, edits, previews, step_trees, working_copies
 from app.domain.automations.editing.working_copies import Copy
-from app.errors import Conflict
-from app.web.access import page
+from app.domain.automations.steps import GROUPS, KINDS
+from app.errors import Conflict, Fault, Invalid
+from app.lib import json
+from app.models.automations import Automation
+from app.web.access import page, viewer, workspace_id
 from app.web.automation_editor import editor_conditions, editor_forms, editor_inputs, editor_scenes
-from app.web.automation_editor.editor_choices import Choices
-from app.web.automation_editor.editor_inputs import Input, Spec
-from app.web.forms import Answer
+from app.web.automation_editor.editor_inputs import Choices, Input, Spec
+from app.web.automation_editor.editor_scenes import edit, of_copy
+from app.web.automations.json_lines import line_of, pretty
+from app.web.forms import Answer, typed, typed_all
 
 blueprint = Blueprint("editor_pages", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/edit")
+
+_MOVES = ("copy", "cut", "raise", "lower")
 
 
 @blueprint.get("")
 @page("automations.manage")
-def show(automation_id: str) -> str:
+@of_copy
+def show(copy: Copy) -> Answer:
     """Shows the picture for editing."""
-    return editor_scenes.render(editor_scenes.find(automation_id))
+    return editor_scenes.render(copy)
 
 
 @blueprint.get("/new")
 @page("automations.manage")
-def new(automation_id: str) -> str:
+@of_copy
+def new(copy: Copy) -> Answer:
     """Shows the kinds of steps that can be added at a place."""
-    at = editor_scenes.place_of(request.args)
-    place = editor_scenes.place_fields(at)
-    return editor_scenes.render(
-        editor_scenes.find(automation_id), "new", place=place, groups=editor_inputs.GROUPS, titles=editor_inputs.TITLES,
-        clipboard=editor_scenes.clipboard(),
-    )  # fmt: skip
+    place = editor_scenes.place_fields(editor_scenes.place_of(request.args))
+    return editor_scenes.render(copy, "new", place=place, groups=GROUPS, clipboard=editor_scenes.clipboard())
+
+
+@blueprint.post("/new")
+@page("automations.manage")
+@of_copy
+def insert(copy: Copy) -> Answer:
+    """Adds a step of a kind, or pastes the viewer's clipboard, and redirects to the step's form."""
+    given = typed("kind", "in", "list", "after")
+    at = editor_scenes.place_of(given)
+    if given["kind"] == "paste":
+        step_id = _paste(copy, at)
+    elif given["kind"] in KINDS:
+        step_id = _insert(copy, at, given["kind"])
+    else:
+        raise Conflict("There is no such kind of step.")
+    return editor_scenes.lead_to("editor_pages.show_step", copy, step=step_id)
 
 
 @blueprint.get("/step")
 @page("automations.manage")
-def show_step(automation_id: str) -> Answer:
+@of_copy
+def show_step(copy: Copy) -> Answer:
     """Shows the form of a step."""
-    copy = editor_scenes.find(automation_id)
-    try:
-        step = editor_scenes.step_asked_for(copy)
-    except Conflict as gone:
-        return editor_scenes.back(copy, gone)
-    return step_form(copy, step)
+    return step_form(copy, editor_scenes.step_asked_for(copy))
+
+
+@blueprint.post("/step")
+@page("automations.manage")
+@of_copy
+def save_step(copy: Copy) -> Answer:
+    """Saves the form of a step, changes its rows, previews it, or copies, cuts or moves the step.
+
+    Redirects to the picture after saving. Shows the form again if it has faults (422), or if somebody else has changed
+    the step (409).
+    """
+    step, given = editor_scenes.step_asked_for(copy), typed("do", "base", "new_id")
+    if given["do"] in _MOVES:
+        return _move(copy, step, given["do"])
+    spec, fields = editor_inputs.of_kind(step["kind"]), fields_sent()
+    shown: dict[str, Any] = {"fields": fields, "base": given["base"], "new_id": given["new_id"] or step["id"]}
+    if (changed := editor_forms.pressed(spec, fields, given["do"])) is not None:
+        return step_form(copy, step, **shown | {"fields": changed}, pressed=given["do"])
+    read = editor_forms.read(spec, fields, _before(copy, step, given["base"]))
+    if given["do"] == "preview":
+        return step_form(copy, step, **shown, errors=read.errors, preview=_previewed(copy, read.value))
+    if read.errors:
+        return step_form(copy, step, **shown, errors=read.errors), 422
+    return _save(copy, step, read.value, shown, is_typing=given["do"] == "autosave")
 
 
 @blueprint.get("/delete")
 @page("automations.manage")
-def ask_delete(automation_id: str) -> Answer:
+@of_copy
+def ask_delete(copy: Copy) -> Answer:
     """Shows what removing a step affects."""
-    copy = editor_scenes.find(automation_id)
-    try:
-        step = editor_scenes.step_asked_for(copy)
-    except Conflict as gone:
-        return editor_scenes.back(copy, gone)
-    inside = sum(1 for _ in step_trees.walk({"steps": [step]})) - 1
+    step = editor_scenes.step_asked_for(copy)
     return editor_scenes.render(
-        copy, "delete", step=step, inside=inside, affected=edits.affected(copy.definition, step["id"]),
-        title=editor_inputs.TITLES[step["kind"]], base=step_trees.print_of(step),
-    )  # fmt: skip
-
-
-@blueprint.get("/triggers")
-@page("automations.manage")
-def show_triggers(automation_id: str) -> str:
-    """Shows the automation's triggers, and the types that can be added."""
-    copy = editor_scenes.find(automation_id)
-    return editor_scenes.render(
-        copy, "triggers", triggers=listed(copy.definition.get("triggers", [])), sorts=editor_inputs.sorts_of_triggers()
+        copy,
+        "delete",
+        step=step,
+        inside=sum(1 for _ in step_trees.walk({"steps": [step]})) - 1,
+        affected=edits.affected(copy.definition, step["id"]),
+        title=KINDS[step["kind"]].entry.title,
+        base=step_trees.print_of(step),
     )
 
 
-@blueprint.get("/trigger")
+@blueprint.post("/delete")
 @page("automations.manage")
-def show_trigger(automation_id: str) -> Answer:
-    """Shows the form of a trigger: the one whose fingerprint is `base`, or a new one."""
-    copy = editor_scenes.find(automation_id)
-    base = request.args.get("base")
-    for trigger in copy.definition.get("triggers", []):
-        if base == step_trees.print_of(trigger):
-            return trigger_form(copy, editor_inputs.sort_of(trigger), trigger, base)
-    if base:
-        return editor_scenes.back(copy, Conflict("This trigger is not there any more, or somebody has changed it."))
-    sort = request.args.get("sort", "")
-    return trigger_form(copy, sort if sort in dict(editor_inputs.sorts_of_triggers()) else "Trigger", {}, "")
+@of_copy
+def delete(copy: Copy) -> Answer:
+    """Removes a step and the steps inside it, and redirects to the picture.
+
+    The picture shows an error if one of them was changed since the confirmation page.
+    """
+    step = editor_scenes.step_asked_for(copy)
+    if typed("base")["base"] not in ("", step_trees.print_of(step)):
+        raise Conflict("Somebody else has changed this step, or one inside it, since you were asked. Look at it again.")
+    copy = edit(copy, f"removed “{step['id']}”", lambda it: edits.remove(it, step["id"]))
+    return editor_scenes.lead_to("editor_pages.show", copy)
+
+
+@blueprint.get("/json")
+@page("automations.manage")
+@of_copy
+def show_json(copy: Copy) -> Answer:
+    """Shows the draft as JSON."""
+    return _json_form(copy, pretty(copy.definition), step_trees.print_of(copy.definition))
+
+
+@blueprint.post("/json")
+@page("automations.manage")
+@of_copy
+def save_json(copy: Copy) -> Answer:
+    """Replaces the draft with the submitted JSON, and redirects to the editor.
+
+    Shows the form again if the JSON cannot be stored (422), if the draft was changed meanwhile (409), or if the stored
+    draft has faults.
+    """
+    given = typed("text", "base")
+    text, base, now = given["text"], given["base"], step_trees.print_of(copy.definition)
+    try:
+        definition = json.loads(text)
+    except ValueError as error:
+        line = error.lineno if isinstance(error, orjson.JSONDecodeError) else None
+        return _json_form(copy, text, base, faults=[(line, "", f"This is not JSON: {error}.")]), 422
+    if base not in ("", now):
+        return _json_form(copy, text, now, now=pretty(copy.definition)), 409
+    try:
+        copy = edit(copy, "changed the JSON", lambda it: definition)
+    except Invalid as error:
+        return _json_form(copy, text, base, faults=[_placed(text, definition, fault) for fault in error.faults]), 422
+    if not (found := editor_scenes.copy_faults(copy)):
+        return editor_scenes.lead_to("editor_pages.show", copy)
+    faults = [_placed(text, definition, fault) for fault in found]
+    return _json_form(copy, text, step_trees.print_of(copy.definition), faults=faults, is_kept=True)
+
+
+@blueprint.post("/undo")
+@page("automations.manage")
+@of_copy
+def undo(copy: Copy) -> Answer:
+    """Undoes the last change, and redirects to the picture."""
+    return _go(copy, working_copies.undo)
+
+
+@blueprint.post("/redo")
+@page("automations.manage")
+@of_copy
+def redo(copy: Copy) -> Answer:
+    """Redoes the change that was undone last, and redirects to the picture."""
+    return _go(copy, working_copies.redo)
+
+
+@blueprint.post("/here")
+@page("automations.manage")
+@of_copy
+def say_here(copy: Copy) -> Answer:
+    """Records that the viewer has the editor open. Returns JSON.
+
+    `people`: who else has it open. `seen`: the draft's token.
+    """
+    people = [who for who in editors.come(copy.automation.id, viewer().actor_id) if who != viewer().actor_id]
+    names = editor_scenes.names_of(people)
+    return jsonify(seen=editor_scenes.seen_of(copy), people=[names.get(who, "Support") for who in people])
 
 
 def step_form(copy: Copy, step: Mapping[str, Any], **given: Any) -> str:
     """Renders the form of a step. `given`: the typed `fields`, `errors` and anything else to show."""
     spec = editor_inputs.of_kind(step["kind"])
-    own = step_trees.own(step)
     wrong = {
         problem.field: problem.detail
         for problem in reversed(editor_scenes.problems_of(copy, editor_scenes.Addresses(copy)))
         if problem.step_id == step["id"]
     }
-    given = {"fields": editor_forms.fields_of(spec, step), "base": step_trees.print_of(own), **given}
+    base = step_trees.print_of(step_trees.own(step))
+    given = {"fields": editor_forms.fields_of(spec, step), "base": base, "new_id": step["id"], **given}
     given["errors"] = wrong | given.get("errors", {})
-    return with_form(copy, "step", spec, step, step_id=step["id"], new_id=given.pop("new_id", step["id"]), **given)
-
-
-def trigger_form(copy: Copy, sort: str, trigger: Mapping[str, Any], base: str, **given: Any) -> str:
-    """Renders the form of a trigger."""
-    spec = editor_inputs.of_trigger(sort)
-    given = {"fields": editor_forms.fields_of(spec, trigger), "errors": {}, **given}
-    return with_form(copy, "trigger", spec, trigger, base=base, sort=sort, **given)
-
-
-def changed_by(copy: Copy, step_id: str, base: str) -> dict[str, Any]:
-    """Returns who changed the step since its fingerprint was `base`, when, and both values."""
-    last = working_copies.last_change(copy.automation, step_id)
-    before = working_copies.step_with(copy.automation, step_id, base)
-    placed = next((each for each in step_trees.walk(copy.definition) if each.step["id"] == step_id), None)
-    now = step_trees.own(placed.step) if placed else {}
-    names = editor_scenes.names_of([last.actor_id] if last and last.actor_id else [])
-    return {
-        "who": names.get(last.actor_id or "", "Somebody") if last else "Somebody",
-        "at": last.made_at if last else None,
-        "what": edits.differences(before, now) if before is not None else [],
-    }
+    return with_form(copy, "step", spec, step, step_id=step["id"], **given)
 
 
 def with_form(copy: Copy, panel: str, spec: Spec, value: Mapping[str, Any], **given: Any) -> str:
@@ -150,12 +229,157 @@ def with_form(copy: Copy, panel: str, spec: Spec, value: Mapping[str, Any], **gi
     return editor_scenes.render(copy, panel, spec=spec, value=value, sheet=sheet, choices=choices, **given)
 
 
+def fields_sent() -> dict[str, list[str]]:
+    """Returns the form's fields, each with all its values."""
+    return {name: typed_all(name) for name in request.form}
+
+
 def _rows(each: Input, fields: editor_forms.Fields) -> list[tuple[str, ...]]:
     """Returns the rows of an input. A required condition starts with a blank row."""
     rows = editor_forms.rows_of(each, fields)
     return rows or ([editor_conditions.BLANK] if each.type == "condition" and each.is_required else [])
 
 
-def listed(triggers: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], str]]:
-    """Pairs triggers with their fingerprints."""
-    return [(trigger, step_trees.print_of(trigger)) for trigger in triggers]
+def _insert(copy: Copy, at: step_trees.At, kind: str) -> str:
+    made: dict[str, Any] = {}
+
+    def change(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+        made.update(edits.begun(kind, definition))
+        return edits.insert(definition, at, made)
+
+    edit(copy, f"added a step: {KINDS[kind].entry.title.lower()}", change)
+    return str(made["id"])
+
+
+def _paste(copy: Copy, at: step_trees.At) -> str:
+    clipboard = clipboards.of(workspace_id(), viewer().actor_id)
+    if clipboard is None:
+        raise Conflict("Nothing is copied yet.")
+    step, pasted = clipboard.step, dict[str, str]()
+    is_move = clipboard.is_cut and clipboard.source_id == copy.automation.id
+
+    def change(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+        if is_move and any(each.step["id"] == step["id"] for each in step_trees.walk(definition)):
+            pasted["id"] = step["id"]
+            return edits.move(definition, step["id"], at)
+        changed, pasted["id"] = edits.paste(definition, at, step)
+        return changed
+
+    edit(copy, f"{'moved' if is_move else 'pasted'} “{step['id']}”", change)
+    if clipboard.is_cut:
+        clipboards.was_pasted(clipboard)
+        if not is_move:
+            _take_from(clipboard.source_id, step["id"])
+    return pasted["id"]
+
+
+def _take_from(automation_id: str, step_id: str) -> None:
+    """Removes a cut step from its former automation, if both still exist."""
+    automation = Automation.get_or_none(Automation.id == automation_id, Automation.workspace_id == workspace_id())
+    if automation is not None:
+        source = working_copies.current(automation)
+        try:
+            edit(source, f"moved “{step_id}” to another automation", lambda it: edits.remove(it, step_id))
+        except Conflict as gone:
+            flash(gone.detail, "info")
+
+
+def _move(copy: Copy, step: Mapping[str, Any], do: str) -> Answer:
+    """Copies, cuts or moves a step, and redirects to its form."""
+    if do in ("copy", "cut"):
+        clipboards.put(
+            copy.automation, viewer().actor_id, edits.copied(copy.definition, step["id"]), is_cut=do == "cut"
+        )
+        flash(
+            f"“{step['id']}” is {'cut' if do == 'cut' else 'copied'}. Press + where it belongs, here or elsewhere.",
+            "info",
+        )
+    else:
+        by = -1 if do == "raise" else 1
+        copy = edit(copy, f"moved “{step['id']}”", lambda it: edits.move_by(it, step["id"], by))
+    return editor_scenes.lead_to("editor_pages.show_step", copy, step=step["id"])
+
+
+def _save(
+    copy: Copy, step: Mapping[str, Any], value: Mapping[str, Any], shown: dict[str, Any], *, is_typing: bool
+) -> Answer:
+    """Saves the step, and redirects to the picture; shows the form again if it is refused, or while typing.
+
+    `shown`: what the form showed.
+    """
+    own = step_trees.own(step)
+    now = step_trees.print_of(own)
+    # The name is changed only on saving: while typing, it may be incomplete.
+    name = step["id"] if is_typing else shown["new_id"]
+    made = {**value, "id": name, "kind": step["kind"]}
+    if shown["base"] not in ("", now) and _without_was(made) != own:
+        told = _changed_by(copy, step["id"], shown["base"])
+        return step_form(copy, step, **shown | {"base": now}, told=told), 409
+    try:
+        copy = edit(copy, f"changed “{name}”", lambda it: edits.change(it, step["id"], made), is_typing=is_typing)
+    except Invalid as error:
+        errors = {"new_id" if fault.pointer == "/id" else "": fault.detail for fault in error.faults}
+        return step_form(copy, step, **shown, errors=errors), 422
+    if is_typing:
+        saved = step_trees.find(copy.definition, name).step
+        return step_form(copy, saved, fields=shown["fields"], said="Saved.")
+    return editor_scenes.lead_to("editor_pages.show", copy, anchor=f"step-{name}")
+
+
+def _changed_by(copy: Copy, step_id: str, base: str) -> dict[str, Any]:
+    """Returns who changed the step since its fingerprint was `base`, when, and both values."""
+    last = working_copies.last_change(copy.automation, step_id)
+    before = working_copies.step_with(copy.automation, step_id, base)
+    placed = next((each for each in step_trees.walk(copy.definition) if each.step["id"] == step_id), None)
+    now = step_trees.own(placed.step) if placed else {}
+    names = editor_scenes.names_of([last.actor_id] if last and last.actor_id else [])
+    return {
+        "who": names.get(last.actor_id or "", "Somebody") if last else "Somebody",
+        "at": last.made_at if last else None,
+        "what": edits.differences(before, now) if before is not None else [],
+    }
+
+
+def _go(copy: Copy, way: Callable[[Automation, int], Copy]) -> Answer:
+    given = typed("revision")["revision"]
+    copy = way(copy.automation, int(given) if given.isascii() and given.isdigit() and len(given) < 10 else -1)
+    return editor_scenes.lead_to("editor_pages.show", copy)
+
+
+def _before(copy: Copy, step: Mapping[str, Any], base: str) -> Mapping[str, Any]:
+    """Returns the step as the form showed it, if that state is kept; otherwise the current step.
+
+    Only members of the form that differ from the returned step were changed by the user.
+    """
+    own = step_trees.own(step)
+    if base in ("", step_trees.print_of(own)):
+        return own
+    return working_copies.step_with(copy.automation, step["id"], base) or own
+
+
+def _previewed(copy: Copy, step: Mapping[str, Any]) -> dict[str, Any]:
+    """Renders the step's text for the chosen contact."""
+    contact = editor_scenes.contact_of(typed("contact_id")["contact_id"])
+    text = step.get("text")
+    if contact is None or not isinstance(text, str):
+        return {"error": "Choose a contact, and write a text."}
+    try:
+        rendered, missing = previews.render(text, contact, copy.definition)
+    except Conflict as error:
+        return {"error": error.detail}
+    return {"text": rendered, "missing": missing, "contact_id": contact.id}
+
+
+def _without_was(step: Mapping[str, Any]) -> dict[str, Any]:
+    arms = step.get("arms")
+    if not isinstance(arms, list):
+        return dict(step)
+    return {**step, "arms": [{name: each for name, each in arm.items() if name != "was"} for arm in arms]}
+
+
+def _placed(text: str, value: Any, fault: Fault) -> tuple[int | None, str, str]:
+    return line_of(text, value, fault.pointer), fault.pointer, fault.detail
+
+
+def _json_form(copy: Copy, text: str, base: str, **given: Any) -> str:
+    return editor_scenes.render(copy, "json", text=text, base=base, **{"faults": [], **given})

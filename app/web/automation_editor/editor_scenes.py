@@ -1,9 +1,10 @@
-"""Scenes: the shared parts of the editor's pages, such as picture, problems and addresses."""
+"""Scenes: the shared parts of the editor's pages, such as draft, picture, problems and addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -15,21 +16,23 @@ from app.domain.automations.editing import clipboards, editors, step_trees, work
 from app.domain.automations.editing.step_trees import At
 from app.domain.automations.editing.working_copies import Copy
 from app.domain.automations.steps import KINDS
+from app.domain.bodies.pointers import refuse_bad_text
+from app.domain.triggers import plain_words
 from app.domain.work import audit
-from app.errors import BellhopError, Conflict, Fault, Invalid
+from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
 from app.models.automations import Automation
 from app.models.contacts import Contact
 from app.web import lists
 from app.web.access import viewer, workspace_id
 from app.web.automation_editor import editor_conditions
-from app.web.automation_editor.editor_inputs import TITLES
-from app.web.automations import condition_words, foldings, layouts, mentions, trigger_words, wordings
+from app.web.automations import layouts, mentions, showings, wordings
+from app.web.automations.automation_pages import by_step
 from app.web.automations.showings import Mark, Showing, Trail
+from app.web.forms import Answer
 from app.web.redirects import to
 
 FILL_IN = "Fill this in."
-VIEWS = ("picture", "list")
 # Parameters of the view, which links keep.
 KEPT = ("view", "fold", "turn")
 
@@ -73,7 +76,7 @@ class Addresses:
         """Returns the address of the form of the step, triggers, exits or goal at this pointer."""
         if pointer in self._ids:
             return self.of("show_step", step=self._ids[pointer])
-        return self.of("editor_rules.index") if pointer in ("/exits", "/goal") else self.of("show_triggers")
+        return self.of("editor_triggers." + ("show_rules" if pointer in ("/exits", "/goal") else "show_triggers"))
 
     def of(self, form: str, **parameters: str | None) -> str:
         """Returns the address of a form in this editor."""
@@ -97,9 +100,36 @@ def place_of(given: Mapping[str, str]) -> At:
     return At(given.get("in") or None, given.get("list") or "steps", given.get("after") or None)
 
 
-def find(automation_id: str) -> Copy:
-    """Returns the working copy of the automation in the path. Raises NotFound."""
-    return working_copies.current(Automation.find(workspace_id(), automation_id))
+def of_copy(view: Callable[[Copy], Answer]) -> Callable[[str], Answer]:
+    """Passes the working copy of the automation in the path to the view. Raises NotFound.
+
+    If the view raises Conflict or Invalid, redirects to the picture, which shows the error.
+    """
+
+    @wraps(view)
+    def shown(automation_id: str) -> Answer:
+        copy = working_copies.current(Automation.find(workspace_id(), automation_id))
+        try:
+            return view(copy)
+        except (Conflict, Invalid) as error:
+            flash(error.faults[0].detail if isinstance(error, Invalid) else error.detail, "error")
+            return lead_to("editor_pages.show", copy)
+
+    return shown
+
+
+def edit(copy: Copy, done: str, change: working_copies.Change, *, is_typing: bool = False) -> Copy:
+    """Changes the working copy on behalf of the viewer.
+
+    Raises what `change` raises, and Invalid for text that cannot be stored.
+    """
+
+    def clean(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+        changed = change(definition)
+        refuse_bad_text(changed)
+        return changed
+
+    return working_copies.edit(copy.automation, viewer().actor_id, done, clean, is_typing=is_typing)
 
 
 def render(
@@ -112,7 +142,7 @@ def render(
 ) -> str:
     """Renders the editor, with the named panel beside the picture. `given` goes to the panel."""
     automation, addresses = copy.automation, Addresses(copy)
-    folding = foldings.read(sum(1 for _ in step_trees.walk(copy.definition)))
+    folding = showings.read_folding(sum(1 for _ in step_trees.walk(copy.definition)))
     drawn = layouts.draw(
         copy.definition,
         mentions.names_of(workspace_id(), copy.definition, automation.exits, automation.goal),
@@ -120,24 +150,15 @@ def render(
         goal=automation.goal,
         is_folded=folding.is_folded,
     )
-    faults = in_sentences(copy)
-    problems = _told(copy, faults, addresses)
-    by_pointer: dict[str, list[str]] = {}
-    for fault in faults:
-        by_pointer.setdefault(layouts.owner_of(fault.pointer), []).append(fault.detail)
-    examples = warnings.of_examples(copy.definition)
-    warned: dict[str, list[str]] = {}
-    for fault in examples:
-        warned.setdefault(layouts.owner_of(fault.pointer), []).append(fault.detail)
+    faults, examples = in_sentences(copy), warnings.of_examples(copy.definition)
     showing = Showing(
-        problems=by_pointer,
-        warnings=warned,
+        problems=by_step((fault.pointer, fault.detail) for fault in faults),
+        warnings=by_step((fault.pointer, fault.detail) for fault in examples),
         folding=folding,
         edit=addresses,
         trail=trail,
         marks=marks or {},
     )
-    view = request.args.get("view", "")
     me = actor_id()
     people = editors.come(automation.id, me) if me else []
     states = [state for state in (copy.undoes, copy.redoes) if state is not None]
@@ -149,19 +170,19 @@ def render(
         panel=panel,
         drawn=drawn,
         showing=showing,
-        problems=problems,
+        problems=_told(copy, faults, addresses),
         doubts=_told(copy, examples, addresses),
-        view=view if view in VIEWS else "",
+        view=showings.view(),
         address=lists.address,
         at=addresses,
         others=[named.get(who, "Support") for who in people if who != me],
         who=named,
         me=me,
         seen=seen_of(copy),
-        icons=wordings.ICONS,
-        in_words=trigger_words.trigger,
-        goal_in_words=trigger_words.goal,
-        comparisons=condition_words.COMPARISONS,
+        icon_of=wordings.icon_of,
+        in_words=plain_words.trigger,
+        goal_in_words=plain_words.goal,
+        comparisons=plain_words.COMPARISONS,
         modes=editor_conditions.MODES,
         compared=editor_conditions.COMPARED,
         **given,
@@ -189,9 +210,9 @@ def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Pro
         owner = layouts.owner_of(fault.pointer)
         step = steps.get(owner)
         field = fault.pointer.removeprefix(owner).split("/")[1:2]
-        where = (
-            f"{TITLES[step['kind']]}, “{step['id']}”" if step else "What starts it" if "trigger" in owner else "Steps"
-        )
+        where = "What starts it" if "trigger" in owner else "Steps"
+        if step:
+            where = f"{KINDS[step['kind']].entry.title}, “{step['id']}”"
         address = addresses.open(owner)
         found.append(Problem(where, field[0] if field else "", fault.detail, address, step["id"] if step else None))
     return found
@@ -239,12 +260,6 @@ def actor_id() -> str | None:
 def seen_of(copy: Copy) -> str:
     """Returns a token that changes whenever the draft does."""
     return f"{copy.revision}-{step_trees.print_of(copy.definition)}"
-
-
-def back(copy: Copy, error: BellhopError) -> Response:
-    """Redirects to the picture, which shows the error."""
-    flash(error.faults[0].detail if isinstance(error, Invalid) else error.detail, "error")
-    return lead_to("editor_pages.show", copy)
 
 
 def lead_to(endpoint: str, copy: Copy, anchor: str | None = None, **parameters: str) -> Response:

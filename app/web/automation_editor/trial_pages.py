@@ -1,52 +1,130 @@
-"""Trials: a chat beside the picture that runs the draft. Each request repeats the chat so far."""
+"""Trials: a chat beside the picture that runs the draft, and tests of a single HTTP request.
+
+Each request repeats the chat so far, and simulates the draft with all its moves.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flask import Blueprint
 
+from app.domain.automations import request_tests, simulations
+from app.domain.automations.definitions import programs
+from app.domain.automations.editing import step_trees
 from app.domain.automations.editing.working_copies import Copy
+from app.domain.automations.simulations import Given
 from app.domain.triggers.event_kinds import EVENTS
-from app.errors import Invalid, Overloaded
+from app.domain.webhooks import catalogue
+from app.errors import BellhopError, Conflict, Fault, Invalid, Overloaded
 from app.lib import json
+from app.models.contacts import Contact
+from app.models.runs import Run, RunStep
 from app.web.access import page
-from app.web.automation_editor import editor_scenes, trial_talks
-from app.web.automation_editor.editor_choices import Choices
-from app.web.automation_editor.trial_talks import Told
-from app.web.automations import trigger_words
+from app.web.automation_editor import editor_conditions, editor_pages, editor_scenes
+from app.web.automation_editor.editor_inputs import Choices
+from app.web.automation_editor.editor_scenes import of_copy
+from app.web.automations import trails, wordings
+from app.web.automations.showings import Trail
 from app.web.forms import Answer, errors_of, status_of, typed
 
 blueprint = Blueprint("trial_pages", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/edit")
 
+MOST_MOVES, MOST_BYTES, LONGEST_REPLY = 200, 64 * 1024, 4_096
+MOST_LINES = 1_000  # the most lines that the chat shows: the latest
+_SENDS = ("send_message", "ask")
+_ASKS = ("ask", "wait_for_reply")
+_KINDS = ("reply", "press", "late", "response", "event")
+Move = Mapping[str, Any]
+MOST_NAMES = 40  # the most variables of an HTTP response that the page shows
+EXCERPT = 4_000  # the most characters of a response that the page shows
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the chat. `buttons`: the buttons of a message. `notes`: the warnings of its step.
+
+    `sort`: `out` (to the contact), `in` (from the contact), `note`, `bad` (a step failed) or `end` (the run is over).
+    """
+
+    sort: str
+    text: str
+    step: str | None = None
+    buttons: Sequence[Mapping[str, str]] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """The content of the chat.
+
+    `waits_for`: the next move: `reply`, `response` or `event`; None at the end.
+    """
+
+    lines: Sequence[Line]
+    run: Run
+    trail: Trail
+    waits_for: str | None = None
+    step: str | None = None
+
+
+@dataclass
+class Told:
+    """The input of a trial. `moves`: the moves so far, in order. `variables`: JSON as typed."""
+
+    contact_id: str = ""
+    variables: str = ""
+    event: str = ""
+    moves: list[Move] = field(default_factory=list)
+
 
 @blueprint.get("/try")
 @page("automations.manage")
-def show(automation_id: str) -> Answer:
+@of_copy
+def show(copy: Copy) -> Answer:
     """Shows the chat at its start: with an empty contact, and the event that starts the automation."""
-    copy = editor_scenes.find(automation_id)
     events = [each["event"] for each in copy.definition.get("triggers", []) if each.get("event") in EVENTS]
     return _answer(copy, Told(event=events[0] if events else ""))
 
 
 @blueprint.post("/try")
 @page("automations.manage")
-def go_on(automation_id: str) -> Answer:
+@of_copy
+def go_on(copy: Copy) -> Answer:
     """Shows the chat after the user's next move, or with the fault of an invalid move."""
-    copy = editor_scenes.find(automation_id)
     given = typed("do", "contact_id", "variables", "event", "moves", "text", "step", "status", "body")
-    told = Told(given["contact_id"], given["variables"], given["event"], trial_talks.read_moves(given["moves"]))
+    told = Told(given["contact_id"], given["variables"], given["event"], _moves(given["moves"]))
     if given["do"] == "restart":
         told.moves = []
     elif given["do"] == "back":
         told.moves = told.moves[:-1]
     else:
         try:
-            move = trial_talks.move_of(given["do"], given)
+            move = _move(given["do"], given)
         except Invalid as error:
             return _answer(copy, told, errors_of(error), given)
-        told.moves = [*told.moves, *([move] if move else [])][: trial_talks.MOST_MOVES]
+        told.moves = [*told.moves, *([move] if move else [])][:MOST_MOVES]
     return _answer(copy, told)
+
+
+@blueprint.post("/request")
+@page("automations.manage")
+@of_copy
+def send_request(copy: Copy) -> Answer:
+    """Sends the request of a step, and shows the server's answer or the error in the step's form."""
+    step, given = editor_scenes.step_asked_for(copy), typed("contact_id")
+    contact = editor_scenes.contact_of(given["contact_id"])
+    try:
+        if editor_scenes.copy_faults(copy):
+            raise Conflict("First mend what keeps the draft from running.")
+        tested = request_tests.send(copy.automation, copy.definition, step["id"], contact)
+    except BellhopError as error:
+        tested = request_tests.Tested(error.detail)
+    shown: dict[str, Any] = {"error": tested.error, "status": tested.status, "duration_ms": tested.duration_ms}
+    shown |= {"body": tested.body[:EXCERPT], "names": _names(step, tested), "contact_id": given["contact_id"]}
+    return editor_pages.step_form(copy, step, tested=shown)
 
 
 def _answer(
@@ -57,7 +135,7 @@ def _answer(
     contact = editor_scenes.contact_of(told.contact_id)
     if not editor_scenes.copy_faults(copy):
         try:
-            talk = trial_talks.talk(copy, contact, told)
+            talk = _talk(copy, contact, told)
         except Invalid as error:
             errors, status = errors_of(error), status_of(error)
         except Overloaded as error:
@@ -73,8 +151,162 @@ def _answer(
             errors=errors or {},
             given=given or {},
             people=[("", "Somebody without data"), *choices.people()],
-            events=[("", "Nothing: it is started by hand"), *((kind, trigger_words.EVENTS[kind]) for kind in EVENTS)],
+            events=[("", "Nothing: it is started by hand"), *EVENTS.items()],
             **shown,
         ),
         status,
     )
+
+
+def _names(step: Any, tested: request_tests.Tested) -> list[tuple[str, str]]:
+    """Returns the variables that the answer provides, with their values."""
+    if not tested.saved or not isinstance(tested.saved.get("body"), (dict, list)):
+        return []
+    base = f"steps.{step['id']}.body"
+    leaves = _leaves(tested.saved["body"], base)
+    return [(path, json.dumps(value).decode()) for path, value in leaves[:MOST_NAMES]]
+
+
+def _leaves(value: Any, path: str, depth: int = 0) -> list[tuple[str, Any]]:
+    if depth > 6 or not value or not isinstance(value, (dict, list)):
+        return [(path, value)]
+    items = value.items() if isinstance(value, dict) else list(enumerate(value))[:3]
+    return [leaf for key, inner in items for leaf in _leaves(inner, f"{path}.{key}", depth + 1)][:MOST_NAMES]
+
+
+def _moves(text: str) -> list[Move]:
+    """Parses the moves that the form sends back; [] if they are invalid."""
+    try:
+        moves = json.loads(text) if len(text) <= MOST_BYTES else []
+    except ValueError:
+        return []
+    return moves[:MOST_MOVES] if isinstance(moves, list) and all(map(_is_move, moves)) else []
+
+
+def _move(do: str, given: Mapping[str, str]) -> Move | None:
+    """Returns the move that the form makes; None if it makes none. Raises Invalid."""
+    button, step = do.partition(":")[2], given["step"]
+    match do.partition(":")[0]:
+        case "say":
+            return {"reply": given["text"][:LONGEST_REPLY]} if given["text"].strip() else None
+        case "press":
+            return {"press": button[:100]}
+        case "late":
+            return {"late": True}
+        case "answer":
+            return {"response": step, "value": {"status": _status(given["status"]), "body": _body(given["body"])}}
+        case "no-answer":
+            return {"response": step, "value": None}
+        case "happened":
+            return {"event": step, "value": True}
+        case "not-happened":
+            return {"event": step, "value": None}
+    return None
+
+
+def _talk(copy: Copy, contact: Contact | None, told: Told) -> Talk:
+    """Runs the draft, which must have no faults, with the moves so far. Raises Invalid, Overloaded."""
+    steps = {placed.step["id"]: placed.step for placed in step_trees.walk(copy.definition)}
+    given = Given(variables=_variables(told.variables), event=_event(copy, told.event), stops=True)
+    given = replace(given, **_given(told.moves, steps, copy.automation.workspace_id))
+    automation = copy.automation.altered(definition=copy.definition)
+    [way], _ = simulations.simulate(automation, contact, given)
+    waits_for = None if way.run.is_finished else way.run.waits_for
+    lines = [line for entry in way.log for line in _lines(entry, steps.get(entry.step, {}))]
+    if (earlier := len(lines) - MOST_LINES) > 0:
+        lines = [Line("note", f"{earlier:,} earlier lines are left out."), *lines[earlier:]]
+    if way.run.is_finished:
+        lines.append(Line("end", "The run is completed." if way.run.status == "completed" else "The run has failed."))
+    return Talk(
+        lines, way.run, trails.trail_of(way.run, way.log, programs.compile(copy.definition)), waits_for, way.run.step
+    )
+
+
+def _given(moves: Sequence[Move], steps: Mapping[str, Any], workspace_id: str) -> dict[str, Any]:
+    replies: list[Any] = []
+    responses: dict[str, Any] = {}
+    events: dict[str, Any] = {}
+    for move in moves:
+        if "reply" in move:
+            replies.append(move["reply"])
+        elif "press" in move:
+            replies.append({"button_id": move["press"]})
+        elif "late" in move:
+            replies.append(None)
+        elif steps.get(move.get("response", ""), {}).get("kind") == "http_request":
+            responses[move["response"]] = move["value"]
+        elif steps.get(move.get("event", ""), {}).get("kind") == "wait_for_event":
+            step = steps[move["event"]]
+            events[step["id"]] = catalogue.sample(step["event"], workspace_id) if move["value"] else None
+    return {"replies": replies, "responses": responses, "events": events}
+
+
+def _lines(entry: RunStep, step: Mapping[str, Any]) -> list[Line]:
+    """Returns the chat's lines for a log entry."""
+    given, output, text = entry.detail["input"], entry.detail["output"], entry.detail["text"]
+    notes = entry.detail.get("warnings", ())
+    if entry.status == "failed":
+        return [Line("bad", text, entry.step, notes=notes)]
+    if entry.kind in _SENDS and isinstance(given, Mapping) and "text" in given:
+        return [Line("out", given["text"], entry.step, given.get("buttons", ()), notes)]
+    if entry.kind in _ASKS:
+        if entry.status == "waiting":
+            return []
+        if isinstance(output, Mapping) and output.get("text") is not None:
+            return [Line("in", str(output["text"]), entry.step)]
+        return [Line("note", text, entry.step)]
+    if entry.status == "waiting" and entry.kind != "wait":
+        return []
+    said = f"{wordings.step(step, {}).title}; skipped here." if entry.kind == "wait" else text
+    if entry.kind == "wait" and entry.status != "waiting":
+        return []
+    return [Line("note", said, entry.step, notes=notes)]
+
+
+def _variables(text: str) -> Mapping[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise Invalid(Fault("/variables", f"This is not JSON: {error}.")) from error
+    if not isinstance(found, dict):
+        raise Invalid(Fault("/variables", 'Give an object, such as {"plan": "gold"}.'))
+    return found
+
+
+def _event(copy: Copy, kind: str) -> Mapping[str, Any] | None:
+    if kind not in catalogue.KINDS:
+        return None
+    sample: Mapping[str, Any] = catalogue.sample(kind, copy.automation.workspace_id)
+    return sample
+
+
+def _status(text: str) -> int:
+    try:
+        found = editor_conditions.number(text or "200")
+    except ValueError as error:
+        raise Invalid(Fault("/status", str(error))) from error
+    if not isinstance(found, int) or not 100 <= found <= 599:
+        raise Invalid(Fault("/status", "Give a status from 100 to 599."))
+    return found
+
+
+def _body(text: str) -> Any:
+    """Parses the text as JSON; returns the text itself if it is not."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _is_move(move: Any) -> bool:
+    if not isinstance(move, dict) or len(move.keys() & set(_KINDS)) != 1:
+        return False
+    texts = (move.get("reply", ""), move.get("press", ""), move.get("response", ""), move.get("event", ""))
+    if not all(isinstance(each, str) for each in texts):
+        return False
+    value = move.get("value")
+    if "response" in move and value is not None:
+        return isinstance(value, dict) and isinstance(value.get("status"), int) and 100 <= value["status"] <= 599
+    return True

@@ -1,4 +1,4 @@
-"""Automations: the list, and the page of each with its picture and actions."""
+"""Automations: the list, and for each the page with its picture, its settings and its actions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.automations import automations, counts, version_counts, warnings
+from app.domain.automations.automations import REENTRY
 from app.domain.automations.editing import working_copies
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids, normalization
 from app.models.automations import Automation, AutomationVersion
-from app.web import lists, writes
+from app.models.runs import UNFINISHED
+from app.web import filters, lists, writes
 from app.web.access import page, workspace_id
-from app.web.automations import foldings, layouts, mentions, step_figures
+from app.web.automations import layouts, mentions, showings, step_figures
 from app.web.automations.showings import Showing
 from app.web.forms import Answer, errors_of, status_of, typed
 from app.web.redirects import to
@@ -26,8 +28,14 @@ blueprint = Blueprint("automation_pages", __name__, url_prefix="/workspaces/<wor
 
 NOTHING_YET: Mapping[str, Any] = {"triggers": [], "steps": []}
 MOST_VERSIONS = 50  # the most versions that a select offers
-VIEWS = ("picture", "list")
 DRAFT = "draft"
+_REENTRY_LABELS = {
+    "": "As usual: by triggers after its run has ended, by hand every time",
+    "every": "Every time",
+    "after_finish": "After its run has ended",
+    "once": "Only once",
+}
+_STATUSES = [("", "All that are under way"), *((each, each.capitalize()) for each in UNFINISHED)]
 
 
 @blueprint.get("")
@@ -114,6 +122,77 @@ def unpublish(automation_id: str) -> Response:
     return _change(automation_id, "automations.unpublish", "Nothing starts it any more. Runs under way go on.")
 
 
+@blueprint.get("/<automation_id>/settings")
+@page("automations.see")
+def show_settings(automation_id: str) -> str:
+    """Shows the automation's settings."""
+    automation = Automation.find(workspace_id(), automation_id)
+    return _settings(automation, {"name": automation.name, "reentry": automation.reentry or ""})
+
+
+@blueprint.post("/<automation_id>/settings")
+@page("automations.manage")
+def save_settings(automation_id: str) -> Answer:
+    """Changes the name and the reentry, and redirects to the form. If refused, shows it again."""
+    automation = Automation.find(workspace_id(), automation_id)
+    given = typed("name", "reentry")
+    try:
+        if given["reentry"] not in ("", *REENTRY):
+            raise Invalid(Fault("/reentry", "Choose one of these."))
+        body = {"name": name_of(given["name"]), "reentry": given["reentry"] or None}
+        job = writes.submit("automations.update", body, automation.id)
+    except (Invalid, Conflict) as error:
+        return _settings(automation, given, errors_of(error)), status_of(error)
+    return to(
+        "automation_pages.show_settings", "It was changed." if job.is_finished else None, automation_id=automation.id
+    )
+
+
+@blueprint.get("/<automation_id>/cancel-runs")
+@page("automations.manage")
+def ask_to_cancel(automation_id: str) -> str:
+    """Shows how many runs match the filters, before they are cancelled."""
+    automation = Automation.find(workspace_id(), automation_id)
+    chosen = filters.read({"status": filters.one_of(UNFINISHED), "since": filters.time, "until": filters.time})
+    return render_template(
+        "automations/cancel.html",
+        automation=automation,
+        statuses=_STATUSES,
+        chosen=chosen,
+        count=automations.count_runs(workspace_id(), automation.id, chosen.values),
+        most=automations.MOST_COUNTED,
+    )
+
+
+@blueprint.post("/<automation_id>/cancel-runs")
+@page("automations.manage")
+def cancel_runs(automation_id: str) -> Response:
+    """Cancels the unfinished runs that match the form's filters and have begun by now.
+
+    Redirects to the automation. Raises Invalid for a filter that the form cannot send.
+    """
+    automation = Automation.find(workspace_id(), automation_id)
+    body: dict[str, Any] = {"before": ids.new("run")}
+    if status := request.form.get("status", ""):
+        if status not in UNFINISHED:
+            raise Invalid(Fault("/status", "There is no such state."))
+        body["status"] = status
+    for name in ("since", "until"):
+        if text := request.form.get(name, ""):
+            body[name] = _moment(name, text)
+    writes.tell("The runs are cancelled.", "automations.cancel_runs", body, automation.id)
+    return to("automation_pages.show", automation_id=automation.id)
+
+
+@blueprint.post("/<automation_id>/delete")
+@page("automations.manage")
+def delete(automation_id: str) -> Response:
+    """Deletes the automation, cancels its runs, and redirects to the list."""
+    automation = Automation.find(workspace_id(), automation_id)
+    writes.tell(f"The automation {automation.name} was deleted.", "automations.delete", {}, automation.id)
+    return to("automation_pages.index")
+
+
 def name_of(typed_name: str) -> str:
     """Normalizes the name. Raises Invalid."""
     try:
@@ -129,13 +208,13 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
     since = step_figures.since()
     counted = None if version is None else version_counts.read(automation, version.number, since)
     # The page of a refusal has no address of its own, so its links cannot change the folding.
-    folding = None if faults else foldings.read(layouts.count(definition.get("steps") or ()))
+    folding = None if faults else showings.read_folding(layouts.count(definition.get("steps") or ()))
     drawn = layouts.draw(
         definition,
         mentions.names_of(workspace_id(), definition),
         exits=automation.exits,
         goal=automation.goal,
-        is_folded=(folding or foldings.NOWHERE).is_folded,
+        is_folded=(folding or showings.NOWHERE).is_folded,
         has_figures=counted is not None,
         has_marks=counted is None,
     )
@@ -147,7 +226,6 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
         warnings=by_step((each["pointer"], each["detail"]) for each in told),
         folding=folding,
     )
-    view = request.args.get("view", "")
     return render_template(
         "automations/show.html",
         automation=automation,
@@ -158,7 +236,7 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
         drawn=drawn,
         showing=showing,
         periods=step_figures.periods(),
-        view=view if view in VIEWS else "",
+        view=showings.view(),
         is_changed=automation.latest_version > 0 and is_changed(automation, version),
         general=[
             *showing.problems.get("", ()),
@@ -211,3 +289,22 @@ def _change(automation_id: str, kind: str, done: str) -> Response:
     automation = Automation.find(workspace_id(), automation_id)
     writes.tell(done, kind, {}, automation.id)
     return to("automation_pages.show", automation_id=automation.id)
+
+
+def _moment(name: str, text: str) -> str:
+    try:
+        return filters.time(text).isoformat()
+    except ValueError as error:  # never cancel runs that were not counted on the page
+        raise Invalid(Fault(f"/{name}", "This is no time.")) from error
+
+
+def _settings(automation: Automation, given: dict[str, str], errors: dict[str, str] | None = None) -> str:
+    runs = counts.runs_by_status([automation.id])[automation.id]
+    return render_template(
+        "automations/settings.html",
+        automation=automation,
+        given=given,
+        errors=errors or {},
+        reentry=list(_REENTRY_LABELS.items()),
+        unfinished=sum(runs[status] for status in UNFINISHED),
+    )

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.domain.automations.steps import KINDS
+from app.domain.triggers import plain_words
+from app.domain.triggers.plain_words import Given, Names, condition, cut
 from app.lib import json
-from app.web.automations import trigger_words, wordings
-from app.web.automations.condition_words import condition, cut
+from app.web.automations import wordings
 from app.web.automations.showings import Mark
-from app.web.automations.trigger_words import Given, Names
 
 LONGEST_VALUE = 200
 ADDED, REMOVED, MOVED, CHANGED = "added", "removed", "moved", "changed"
@@ -66,7 +66,7 @@ def between(old: Given, new: Given, names: Names) -> list[Difference]:
 def of_triggers(old: Given, new: Given, names: Names) -> list[tuple[str, str]]:
     """Returns the added and removed triggers, in words."""
     before, after = (
-        [trigger_words.trigger(each, names) for each in given.get("triggers") or () if isinstance(each, dict)]
+        [plain_words.trigger(each, names) for each in given.get("triggers") or () if isinstance(each, dict)]
         for given in (old, new)
     )
     added = [(ADDED, each) for each in after if each not in before]
@@ -156,7 +156,7 @@ def _value(name: str, value: Any) -> str:
     if value is None:
         return "nothing"
     if name.endswith("seconds") and isinstance(value, int):
-        return trigger_words.duration(value)
+        return plain_words.duration(value)
     if isinstance(value, dict) and ({"all", "any", "not"} & value.keys() or {"field", "is"} <= value.keys()):
         try:
             return cut(condition(value), LONGEST_VALUE)

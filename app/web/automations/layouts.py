@@ -1,4 +1,4 @@
-"""Layouts: computes where the steps of a definition are drawn.
+"""Layouts: computes where the steps of a definition are drawn, as boxes, lines and labels.
 
 The steps of a list are drawn below one another, on a vertical line that does not depend on what is beside it. Branches
 are drawn side by side: the first on that line, the others to its right. All lengths are in pixels.
@@ -7,14 +7,16 @@ are drawn side by side: the first on that line, the others to its right. All len
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from app.web.automations import trigger_words, wordings
-from app.web.automations.pictures import LABEL, LABEL_WIDTH, WIDTH, Branch, Edge, Frame, Gap, Node, Picture
-from app.web.automations.trigger_words import Given, Names
+from app.domain.triggers import plain_words
+from app.domain.triggers.plain_words import Given, Names
+from app.web.automations import wordings
 from app.web.automations.wordings import Way
 
+WIDTH = 264  # pixels of a box
+LABEL, LABEL_WIDTH = 26, 196  # pixels: height and width of a branch's label
 MARGIN = 24
 GAP = 34  # pixels between boxes, with room for a `+`
 _BESIDE = 36  # pixels between branches
@@ -23,6 +25,103 @@ _TITLE, _LINE, _CHIPS, _FIGURES, _PADDING = 20, 18, 26, 26, 18
 _CHARACTERS = 38  # characters in a line of details, approximately
 _TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8
 MOST_LINES = 5
+
+
+@dataclass(slots=True)
+class Branch:
+    """A path out of a step. `label` and `words`: its text, in short and in full.
+
+    `place`: the JSON pointer of the branch's list of steps; None for the path around the nested steps.
+    """
+
+    step_id: str
+    key: str | None
+    label: str
+    words: str
+    place: str | None
+    x: float = 0
+    y: float = 0
+    width: float = LABEL_WIDTH
+    height: float = LABEL
+    nodes: list[Node] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Node:
+    """A box. `inside`: how many steps are nested in it, which are hidden if it is folded.
+
+    `kind`: the step's kind; or `triggers`, `exits` or `goal`, which have `lines`.
+    """
+
+    id: str
+    kind: str
+    pointer: str
+    title: str
+    detail: str = ""
+    chips: Sequence[str] = ()
+    lines: Sequence[str] = ()
+    icon: str = "circle"
+    inside: int = 0
+    is_folded: bool = False
+    x: float = 0
+    y: float = 0
+    width: float = WIDTH
+    height: float = 0
+    branches: list[Branch] = field(default_factory=list)
+
+    @property
+    def sentence(self) -> str:
+        """Describes the step in one line."""
+        return f"{self.title}: {self.detail}" if self.detail else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A place where a step can be inserted: its pointer, and the centre of the `+`."""
+
+    place: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A line, as an SVG path, from the step `after` to the step `into`.
+
+    `way`: the step and key of the branch that it follows. Each is None if the line has none.
+    """
+
+    path: str
+    after: str | None = None
+    into: str | None = None
+    way: tuple[str, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A border around repeated steps."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(slots=True)
+class Picture:
+    """A drawn definition. `nodes`: all boxes of steps in order; `roots`: the boxes on the top level."""
+
+    nodes: list[Node] = field(default_factory=list)
+    roots: list[Node] = field(default_factory=list)
+    heads: list[Node] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    labels: list[Branch] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    end: tuple[float, float] | None = None
+    width: float = 0
+    height: float = 0
+    steps: int = 0  # the number of steps, hidden ones included
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +232,7 @@ class _Drawing:
             lines = _first([self._trigger(each) for each in exits])
             heads.append(Node("exits", "exits", "/exits", "Ends early when", lines=lines, icon="log-out"))
         if goal:
-            heads.append(Node("goal", "goal", "/goal", "Goal", lines=[trigger_words.goal(goal)], icon="flag"))
+            heads.append(Node("goal", "goal", "/goal", "Goal", lines=[plain_words.goal(goal)], icon="flag"))
         for number, head in enumerate(heads):
             head.x, head.y = x + number * (WIDTH + _BESIDE), MARGIN
             rows = sum(2 if len(line) > _CHARACTERS - 2 else 1 for line in head.lines)
@@ -142,7 +241,7 @@ class _Drawing:
         return MARGIN + heads[0].height, heads[-1].x + WIDTH
 
     def _trigger(self, given: Any) -> str:
-        return trigger_words.trigger(given if isinstance(given, dict) else {}, self._names)
+        return plain_words.trigger(given if isinstance(given, dict) else {}, self._names)
 
     def _list(
         self,
@@ -178,8 +277,7 @@ class _Drawing:
     def _node(self, given: Given, pointer: str, level: int) -> Node:
         words, kind = wordings.step(given, self._names), str(given.get("kind"))
         identifier = given["id"] if isinstance(given.get("id"), str) else pointer
-        icon = wordings.ICONS.get(kind, "circle-alert")
-        inside = self._steps.inside(given)
+        inside, icon = self._steps.inside(given), wordings.icon_of(kind)
         node = Node(identifier, kind, pointer, words.title, words.detail, words.chips, icon=icon, inside=inside)
         node.is_folded = inside > 0 and self._is_folded(identifier, level)
         return node

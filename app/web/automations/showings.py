@@ -1,14 +1,23 @@
-"""Showings: the counts, marks, problems and links to forms that a picture shows."""
+"""Showings: the counts, marks, problems, folding and links to forms that a picture shows."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from app.web.automations.foldings import Folding
-from app.web.automations.pictures import Branch, Edge
+from flask import request
 
+from app.web.automations.layouts import Branch, Edge
+from app.web.lists import address
+
+VIEWS = ("picture", "list")
+# A picture of more than MANY_STEPS steps is folded from FIRST_LEVEL on, unless the address says otherwise.
+MANY_STEPS, FIRST_LEVEL = 60, 1
+MOST_TURNED = 60
+_LEVEL = re.compile("all|[0-9]")
+_TURNED = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64})*")
 Way = tuple[str, str | None]  # a step's identifier, and the key of one of its branches
 
 
@@ -69,6 +78,36 @@ class Trail:
 
 
 @dataclass(frozen=True, slots=True)
+class Folding:
+    """Which steps are folded: all from `level` on (None: none), with the exceptions in `turned`."""
+
+    level: int | None
+    turned: frozenset[str]
+
+    def is_folded(self, step_id: str, level: int) -> bool:
+        """Whether the steps inside this step are hidden. Levels count from 0."""
+        return (self.level is not None and level >= self.level) != (step_id in self.turned)
+
+    def turn(self, step_id: str) -> str:
+        """Returns the address of this page with the folding of the step toggled."""
+        turned = sorted(self.turned ^ {step_id})[:MOST_TURNED]
+        return address(turn=".".join(turned) or None) + f"#step-{step_id}"
+
+    @property
+    def fold_all(self) -> str:
+        """Returns the address of this page with every step folded."""
+        return address(fold="0", turn=None)
+
+    @property
+    def unfold_all(self) -> str:
+        """Returns the address of this page with no step folded."""
+        return address(fold="all", turn=None)
+
+
+NOWHERE = Folding(None, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
 class Showing:
     """The data shown on a picture. `problems`, `warnings`: sentences by the pointer of their step.
 
@@ -87,3 +126,21 @@ class Showing:
     def share(self, branch: Branch) -> str | None:
         """Returns the branch's share of the runs that left its step; None if it is not counted."""
         return self.shares.get((branch.step_id, branch.key))
+
+
+def read_folding(steps: int) -> Folding:
+    """Reads the folding of a picture with that many steps from the address.
+
+    `fold` is a level or `all`; `turn` lists the exceptions.
+    """
+    fold, turn = request.args.get("fold", ""), request.args.get("turn", "")
+    turned = frozenset(turn.split(".")[:MOST_TURNED]) if _TURNED.fullmatch(turn) else frozenset()
+    if not _LEVEL.fullmatch(fold):
+        return Folding(FIRST_LEVEL if steps > MANY_STEPS else None, turned)
+    return Folding(None if fold == "all" else int(fold), turned)
+
+
+def view() -> str:
+    """Returns which of VIEWS the address asks for; "" if none."""
+    asked = request.args.get("view", "")
+    return asked if asked in VIEWS else ""

@@ -14,8 +14,8 @@ from app.models.automations import Automation, AutomationVersion
 from app.models.base import page_before
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.automations import differences, foldings, layouts, mentions
-from app.web.automations.automation_pages import DRAFT, VIEWS, version_choices
+from app.web.automations import differences, layouts, mentions, showings
+from app.web.automations.automation_pages import DRAFT, version_choices
 from app.web.automations.showings import Showing
 from app.web.redirects import to
 
@@ -51,9 +51,8 @@ def compare(automation_id: str) -> str:
     old, new = _definition(automation, number), _definition(automation, other)
     names = mentions.names_of(workspace_id(), old, new)
     found = differences.between(old, new, names)
-    folding = foldings.read(layouts.count(new.get("steps") or ()))
+    folding = showings.read_folding(layouts.count(new.get("steps") or ()))
     drawn = layouts.draw(new, names, is_folded=folding.is_folded, has_marks=True)
-    view = request.args.get("view", "")
     return render_template(
         "automations/comparison.html",
         automation=automation,
@@ -64,7 +63,7 @@ def compare(automation_id: str) -> str:
         triggers=differences.of_triggers(old, new, names),
         drawn=drawn,
         showing=Showing(marks=differences.marks_of(found), folding=folding),
-        view=view if view in VIEWS else "",
+        view=showings.view(),
         address=lists.address,
     )
 

@@ -13,10 +13,10 @@ from app import bounds
 from app.domain.automations import definitions
 from app.domain.segments import scans
 from app.domain.segments.scans import Counted
+from app.domain.triggers import plain_words
 from app.errors import Fault, Invalid, Overloaded
 from app.lib import json
 from app.web.access import workspace_id
-from app.web.automations import condition_words
 from app.web.automations.json_lines import line_of, pretty
 from app.web.contacts import segment_rows
 from app.web.contacts.segment_rows import Row
@@ -147,7 +147,7 @@ def summary_of(condition: Mapping[str, Any]) -> str:
     """Describes the filter in one line."""
     found = given_of("", condition)
     if found.text is not None:
-        return condition_words.condition(condition)
+        return plain_words.condition(condition)
     groups = [
         _WORDS[match].join(segment_rows.said(row) for _, row in found.of_group(number))
         for number, match in enumerate(found.matches)

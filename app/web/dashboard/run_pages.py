@@ -20,9 +20,8 @@ from app.models.contacts import Contact
 from app.models.runs import AT_STEP, FAILURE_CODES, STATUSES, Run, RunStep
 from app.web import filters, periods, writes
 from app.web.access import page, workspace_id
-from app.web.automations import foldings, layouts, mentions, trails
-from app.web.automations.automation_pages import VIEWS
-from app.web.automations.pictures import Picture
+from app.web.automations import layouts, mentions, showings, trails
+from app.web.automations.layouts import Picture
 from app.web.automations.showings import Showing
 from app.web.filters import Filters
 from app.web.formats import MOST_COUNTED
@@ -160,7 +159,6 @@ def _page(run_id: str, errors: Mapping[str, str]) -> str:
     log = RunStep.latest(run, MOST_STEPS + 1)
     automation = Automation.get_or_none(Automation.id == run.automation_id)
     drawn, showing = _drawn(run, automation, log)
-    view = request.args.get("view", "")
     contact = Contact.one(workspace_id(), run.contact_id)
     return render_template(
         "runs/show.html",
@@ -176,7 +174,7 @@ def _page(run_id: str, errors: Mapping[str, str]) -> str:
         drawn=drawn,
         showing=showing,
         words=_words(drawn),
-        view=view if view in VIEWS else "",
+        view=showings.view(),
         address=address,
     )
 
@@ -190,9 +188,9 @@ def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> t
     if version is None:
         return None, Showing()
     # The response to a form has no address of its own, so its links cannot change the folding.
-    folding = foldings.read(layouts.count(version.definition["steps"])) if request.method == "GET" else None
+    folding = showings.read_folding(layouts.count(version.definition["steps"])) if request.method == "GET" else None
     names = mentions.names_of(workspace_id(), version.definition)
-    is_folded = (folding or foldings.NOWHERE).is_folded
+    is_folded = (folding or showings.NOWHERE).is_folded
     drawn = layouts.draw(version.definition, names, is_folded=is_folded, has_marks=True)
     program = programs.program_of(run.automation_id, run.version)
     trail = trails.trail_of(run, log, program)

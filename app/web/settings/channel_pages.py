@@ -11,6 +11,7 @@ from typing import Any
 from flask import Blueprint, render_template
 from werkzeug.wrappers import Response
 
+from app.channels.base import Form
 from app.channels.kinds import KINDS
 from app.config import settings
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch
@@ -20,10 +21,9 @@ from app.lib import ids
 from app.models.channels import Channel
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import Answer, checked, status_of, typed
+from app.web.forms import Answer, checked, status_of
 from app.web.redirects import to
-from app.web.settings import channel_assignments, channel_forms
-from app.web.settings.channel_forms import Form
+from app.web.settings import channel_forms
 
 blueprint = Blueprint("channel_pages", __name__, url_prefix="/workspaces/<workspace>/settings/channels")
 
@@ -49,7 +49,7 @@ def new() -> str:
 @page("channels.manage")
 def enter(kind: str) -> str:
     """Shows the form of a new channel."""
-    return _form(_form_of(kind), {"reopen": "true", **channel_assignments.given_of({})})
+    return _form(_form_of(kind), channel_forms.given_of("", {}))
 
 
 @blueprint.post("/new/<kind>")
@@ -60,12 +60,12 @@ def create(kind: str) -> Answer:
     For a web chat, shows its secret instead, in this response only. If it is refused, shows the form again.
     """
     form = _form_of(kind)
-    given = typed("name", "reopen") | channel_forms.given(form, "settings", "credentials") | channel_assignments.given()
+    given = channel_forms.given(*form.settings, *form.credentials)
     body = {"kind": kind, "name": given["name"]}
-    if secrets := channel_forms.part(form, "credentials", given):
+    if secrets := channel_forms.values(form.credentials, given):
         body["credentials"] = secrets
     try:
-        fields = checked(ChannelCreate(), body | {"settings": _settings(form, given)})
+        fields = checked(ChannelCreate(), body | {"settings": channel_forms.settings_of(form, given)})
         channels.check_members(workspace_id(), fields["settings"])
         sealed, shown = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
         payload = {**fields, "sealed_secret": sealed}
@@ -89,11 +89,7 @@ def show(channel_id: str) -> str:
 def edit(channel_id: str) -> str:
     """Shows the form that changes the name and the settings."""
     channel = Channel.find(workspace_id(), channel_id)
-    stored = {
-        name: "\n".join(value) if isinstance(value, list) else str(value) for name, value in channel.settings.items()
-    }
-    reopen = "true" if channel.settings.get("reopen", True) else ""
-    given = stored | {"name": channel.name, "reopen": reopen} | channel_assignments.given_of(channel.settings)
+    given = channel_forms.given_of(channel.name, channel.settings)
     return _form(channel_forms.form_of(channel.kind), given, channel_id=channel.id)
 
 
@@ -103,9 +99,9 @@ def update(channel_id: str) -> Answer:
     """Changes the channel, and redirects to it. If refused, shows the form again."""
     channel = Channel.find(workspace_id(), channel_id)
     form = channel_forms.form_of(channel.kind)
-    given = typed("name", "reopen") | channel_forms.given(form, "settings") | channel_assignments.given()
+    given = channel_forms.given(*form.settings)
     try:
-        body = checked(ChannelPatch(), {"name": given["name"], "settings": _settings(form, given)})
+        body = checked(ChannelPatch(), {"name": given["name"], "settings": channel_forms.settings_of(form, given)})
         channels.check_members(workspace_id(), body["settings"])
         job = writes.submit("channels.update", body, channel.id)
     except (Invalid, Conflict) as error:
@@ -122,7 +118,7 @@ def reauthorize(channel_id: str) -> Answer:
     """
     channel = Channel.find(workspace_id(), channel_id)
     kind, form = channels.kind_of(channel), channel_forms.form_of(channel.kind)
-    given = channel_forms.part(form, "credentials", channel_forms.given(form, "credentials")) or None
+    given = channel_forms.values(form.credentials, channel_forms.given(*form.credentials)) or None
     try:
         if faults := channels.credentials_faults(kind, given):
             raise Invalid(*faults)
@@ -148,16 +144,10 @@ def delete(channel_id: str) -> Response:
 
 def _form_of(kind: str) -> Form:
     """Returns the form. Raises NotFound for a kind that cannot be connected on a page."""
-    found = dict(channel_forms.offered()).get(kind)
+    found = channel_forms.offered().get(kind)
     if found is None:
         raise NotFound("There is no such kind of channel.")
     return found
-
-
-def _settings(form: Form, given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the settings as in the API. Raises Invalid."""
-    own = {"reopen": given["reopen"] == "true", **channel_assignments.settings_of(given)}
-    return {**channel_forms.part(form, "settings", given), **own}
 
 
 def _form(
@@ -169,8 +159,8 @@ def _form(
         given=given,
         errors=errors or {},
         id=channel_id,
-        choices=channel_assignments.CHOICES,
-        people=channel_assignments.people(),
+        choices=channel_forms.ASSIGNMENTS,
+        people=channel_forms.people(),
     )
 
 
@@ -180,7 +170,7 @@ def _show(channel: Channel, errors: dict[str, str] | None = None) -> str:
         channel=channels.represent(channel),
         form_of_kind=channel_forms.form_of(channel.kind),
         script=f'<script src="{settings().base_url}/chat/{channel.id}.js" async></script>',
-        outlook=channel_assignments.outlook_of(channel),
+        outlook=channel_forms.outlook_of(channel),
         errors=errors or {},
     )
 

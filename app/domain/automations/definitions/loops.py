@@ -1,14 +1,46 @@
-"""Loops: finds automations that would start each other forever, without a wait in between."""
+"""Loops: finds automations that start each other forever without a wait, or by events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from app.domain.automations.definitions.programs import Program, compile
 from app.domain.automations.steps import KINDS
 from app.domain.automations.steps.base import Step
+from app.domain.automations.steps.set_field import CUSTOM, field_of
+from app.domain.triggers import timed_triggers
 from app.errors import Fault
+
+_UNDONE_BY = {"add_tag": "remove_tag", "remove_tag": "add_tag"}
+_OF_RUNS = ("automation.started", "automation.completed")
+_TEMPLATE = object()
+
+
+class Cause(NamedTuple):
+    """A reason why automations start: an event of a run or step, or a step that starts one.
+
+    `what`: the event's tag, or the automation; None if there is none, or only a run can tell.
+    """
+
+    event: str | None
+    what: str | None = None
+    step: Step | None = None
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Automations that start each other, ending with the first.
+
+    `pointer`: the cause in the definition.
+    """
+
+    pointer: str
+    detail: str
+    automation_ids: Sequence[str]
 
 
 def loop(
@@ -35,6 +67,31 @@ def loop(
             detail = f"The automation would start itself again without a wait: {' → '.join((automation_id, *path))}."
             return Fault(f"{pointer}{pointer_to_step(definition, step.id)}/automation_id", f"{detail} Add a wait.")
     return None
+
+
+def caused(definitions: Iterable[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
+    """Returns what runs of the definitions may start: listener keys, key prefixes, automation ids."""
+    causes = [cause for definition in definitions for cause in _causes(compile(definition))]
+    keys = {key for each in causes if each.event for key in (each.event, f"{each.event}:{each.what or ''}")}
+    any_tag = {f"{each.event}:" for each in causes if each.event and each.field == "tag" and each.what is None}
+    return keys, any_tag, {each.what for each in causes if each.event is None and each.what}
+
+
+def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]) -> list[Chain]:
+    """Returns the shortest chains from events of the automation back to it.
+
+    `others`: definitions by automation. Ignores conditions, so a run need not follow the chain. Leaves out steps that
+    change nothing the second time, such as one that adds a tag that no step removes.
+    """
+    among = _Among({id: compile(each) for id, each in {**others, automation_id: definition}.items()})
+    followers = {id: {other for each in among.causes(id) for other in among.started(each)} for id in among.programs}
+    found = []
+    for cause in among.causes(automation_id):
+        path = shortest_path(among.started(cause), automation_id, followers.__getitem__) if cause.event else None
+        if path:
+            at = f"{pointer_to_step(definition, cause.step.id)}/{cause.field}" if cause.step else "/triggers"
+            found.append(Chain(at, _detail(cause, path), (automation_id, *path)))
+    return found
 
 
 def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
@@ -98,3 +155,82 @@ def _pointers(definition: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
         for index, step in enumerate(steps):
             yield f"{at}/{index}", step
             pending += [(f"{at}/{index}{place}", inner) for _, place, inner in KINDS[step["kind"]].inside(step)]
+
+
+class _Among:
+    """The programs of several automations, by the events that start them and the values they set."""
+
+    def __init__(self, programs: Mapping[str, Program]) -> None:
+        self.programs = programs
+        # Which automations listen, by event and tag; None for any tag.
+        self._listening: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+        self._listening_to_any: dict[str, set[str]] = defaultdict(set)
+        # The values that steps set, by kind and field.
+        self._values: dict[tuple[str, str], set[Any]] = defaultdict(set)
+        for id, program in programs.items():
+            for trigger in program.triggers:
+                if timed_triggers.is_timed(trigger):
+                    continue  # time passes in between, so this is no tight chain
+                # The condition may exclude runs of the chain's automations, so such a trigger is left out.
+                if not (trigger["event"] in _OF_RUNS and "if" in trigger):
+                    self._listening[trigger["event"], trigger.get("tag")].add(id)
+                    self._listening_to_any[trigger["event"]].add(id)
+            for cause in _causes(program):
+                if cause.step is not None:
+                    self._values[cause.step.kind, _set_by(cause.step)].add(_value(cause))
+
+    def causes(self, automation_id: str) -> list[Cause]:
+        """Returns the causes that may occur in each run of the automation, however often it runs."""
+        return [each for each in _causes(self.programs[automation_id]) if self._repeats(each)]
+
+    def started(self, cause: Cause) -> set[str]:
+        """Returns the automations that the cause starts."""
+        if cause.event is None:
+            return {str(cause.what)} & self.programs.keys()
+        if cause.what is None:
+            return self._listening_to_any[cause.event]
+        return self._listening[cause.event, None] | self._listening[cause.event, cause.what]
+
+    def _repeats(self, cause: Cause) -> bool:
+        """Whether the cause may recur: in every run, by a template, or because steps set two values."""
+        if cause.step is None or cause.event is None:
+            return True
+        kind, value = cause.step.kind, _value(cause)
+        if kind in _UNDONE_BY:
+            removed = self._values[_UNDONE_BY[kind], ""]
+            return bool(removed) if value is _TEMPLATE else bool(removed & {value, _TEMPLATE})
+        return value is _TEMPLATE or len(self._values[kind, _set_by(cause.step)]) > 1
+
+
+def _causes(program: Program) -> Iterator[Cause]:
+    yield from map(Cause, _OF_RUNS)
+    for step in program.steps.values():
+        match step.kind:
+            case "add_tag" | "remove_tag":
+                tag = None if _is_template(step.fields["tag"]) else step.fields["tag"]
+                yield Cause("tag.added" if step.kind == "add_tag" else "tag.removed", tag, step, "tag")
+            case "set_field":
+                yield Cause("contact.updated", None, step, "value")
+            case "assign_conversation":
+                yield Cause("conversation.assigned", None, step, "assignee_id")
+            case "start_automation":
+                yield Cause(None, step.fields["automation_id"], step, "automation_id")
+
+
+def _detail(cause: Cause, path: Sequence[str]) -> str:
+    what = "This may cause" if cause.step else "Each run causes"
+    who = "this automation again" if len(path) == 1 else "others, and these this automation again"
+    return f"{what} '{cause.event}', which starts {who}. After ten runs in a row nothing more is started."
+
+
+def _value(cause: Cause) -> Any:
+    value = cause.step.fields[cause.field] if cause.step else None
+    return _TEMPLATE if _is_template(value) else value
+
+
+def _is_template(value: Any) -> bool:
+    return isinstance(value, str) and "{" in value
+
+
+def _set_by(step: Step) -> str:
+    return field_of(str(step.fields.get("field", ""))).removeprefix(CUSTOM)

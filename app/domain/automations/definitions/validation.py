@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from app import bounds
-from app.domain.automations.definitions import known_answers, known_names, step_lists
+from app.domain.automations.definitions import known_answers, known_names
 from app.domain.automations.definitions.json_schemas import (
+    DEEPEST,
+    ID,
     MOST_STEPS,
     MOST_TRIGGERS,
     REPLY_EVENT,
@@ -79,6 +82,36 @@ def names(definition: Mapping[str, Any]) -> Names:
     return known_names.of_steps(dict(_results(definition.get("steps", []))), _events(definition.get("triggers")))
 
 
+def list_faults(
+    steps: Any, at: str, depth: int, check: Callable[[dict[str, Any], str], Iterator[Fault]]
+) -> Iterator[Fault]:
+    """Yields the faults of the list of steps at the pointer `at`, in a definition or a draft.
+
+    `check` yields the faults of one step and of the steps nested in it.
+    """
+    if not isinstance(steps, list):
+        yield Fault(at, "Give a list of steps.")
+    elif depth > DEEPEST:
+        yield Fault(at, f"Steps are nested at most {DEEPEST} levels deep.")
+    else:
+        for index, step in enumerate(steps):
+            if isinstance(step, dict):
+                yield from check(step, f"{at}/{index}")
+            else:
+                yield Fault(f"{at}/{index}", "Give a step: an object with 'id', 'kind' and the fields of its kind.")
+
+
+def id_fault(step: Mapping[str, Any], at: str, pointers: dict[str, str]) -> Fault | None:
+    """Returns the fault of the step's identifier. If it has none, adds it to `pointers`."""
+    identifier = step.get("id")
+    if not isinstance(identifier, str) or not re.fullmatch(ID, identifier):
+        return Fault(f"{at}/id", "Give the step an identifier of 1 to 64 letters, digits, '_' and '-'.")
+    if identifier in pointers:
+        return Fault(f"{at}/id", f"Change this: the step at {pointers[identifier]} has the same identifier.")
+    pointers[identifier] = at
+    return None
+
+
 @dataclass(slots=True)
 class _Seen:
     """The state of a validation.
@@ -143,7 +176,7 @@ def _events(triggers: Any) -> Sequence[str]:
     For a trigger by time, returns a kind of event with the members that its runs get.
     """
     listed = [_event(each) for each in triggers if isinstance(each, dict)] if isinstance(triggers, list) else []
-    return [event for event in EVENTS if event in listed] or EVENTS
+    return [event for event in EVENTS if event in listed] or list(EVENTS)
 
 
 def _event(trigger: Mapping[str, Any]) -> Any:
@@ -153,12 +186,12 @@ def _event(trigger: Mapping[str, Any]) -> Any:
 
 
 def _list_faults(steps: Any, at: str, seen: _Seen, depth: int) -> Iterator[Fault]:
-    return step_lists.faults(steps, at, depth, lambda step, place: _step_faults(step, place, seen, depth))
+    return list_faults(steps, at, depth, lambda step, place: _step_faults(step, place, seen, depth))
 
 
 def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iterator[Fault]:
     seen.steps += 1
-    if wrong_id := step_lists.id_fault(step, at, seen.pointers):
+    if wrong_id := id_fault(step, at, seen.pointers):
         yield wrong_id
     name = step.get("kind")
     if not isinstance(name, str) or name not in KINDS:

@@ -10,13 +10,23 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from app.domain.automations.editing import new_steps, references, step_trees
+from app.domain.automations.editing import references, step_trees
 from app.domain.automations.editing.step_trees import At
 from app.domain.automations.steps import KINDS
 from app.errors import Conflict, Fault, Invalid
 
 Definition = Mapping[str, Any]
 _ITSELF = "A step cannot be moved into itself."
+
+
+def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a new step, without members that only its author can fill in.
+
+    Raises KeyError for an unknown kind.
+    """
+    entry, taken = KINDS[kind].entry, references.taken(definition)
+    lists: dict[str, list[Any]] = {name: [] for name in KINDS[kind].lists}
+    return {"id": references.fresh(entry.id or kind, taken), "kind": kind, **deepcopy(dict(entry.members)), **lists}
 
 
 def insert(definition: Definition, at: At, step: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,9 +97,9 @@ def paste(definition: Definition, at: At, step: Mapping[str, Any]) -> tuple[dict
 
     Identifiers that are taken are replaced, also where steps of the copy refer to each other.
     """
-    taken, names = new_steps.taken(definition), dict[str, str]()
+    taken, names = references.taken(definition), dict[str, str]()
     for each in step_trees.walk({"steps": [step]}):
-        names |= {name: new_steps.fresh(name, taken | set(names.values())) for name in _new(each.step, names)}
+        names |= {name: references.fresh(name, taken | set(names.values())) for name in _new(each.step, names)}
     pasted = deepcopy(dict(step))
     for placed in list(step_trees.walk({"steps": [pasted]})):
         inner: Any = placed.step

@@ -1,4 +1,4 @@
-"""References: finds and renames `steps.<id>` in steps."""
+"""References: the names by which steps refer to each other, `steps.<id>`; finds, renames and makes them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from app.domain.automations.editing import step_trees
 from app.domain.automations.steps import KINDS
 
+LONGEST_ID = 64
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _NAMED = re.compile(
     r"""(?<![\w.-])steps(?:\.(?P<plain>[A-Za-z0-9_-]+)|\[(?P<quote>["'])(?P<quoted>[A-Za-z0-9_-]+)(?P=quote)\])"""
@@ -18,6 +19,22 @@ _NAMED = re.compile(
 def names_of(step: Mapping[str, Any]) -> set[str]:
     """Returns the names that the step adds to `steps`: its identifier, and `save_as`."""
     return {step["id"], *([step["save_as"]] if isinstance(step.get("save_as"), str) else [])}
+
+
+def taken(definition: Mapping[str, Any]) -> set[str]:
+    """Returns the identifiers and `save_as` names of the definition's steps."""
+    return {name for placed in step_trees.walk(definition) for name in names_of(placed.step)}
+
+
+def fresh(name: str, taken: Collection[str]) -> str:
+    """Returns the name, with the lowest free number if it is taken."""
+    if name not in taken:
+        return name
+    stem, _, number = name.rpartition("_")
+    if not (stem and number.isdigit()):
+        stem = name
+    numbers = range(2, len(taken) + 3)
+    return next(each for each in (f"{stem[: LONGEST_ID - 5]}_{n}" for n in numbers) if each not in taken)
 
 
 def uses(definition: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.domain.automations.definitions import step_lists
+from app.domain.automations.definitions import validation
 from app.domain.automations.definitions.json_schemas import ID, MOST_STEPS, MOST_TRIGGERS
 from app.domain.automations.steps import KINDS
 from app.errors import Conflict, Fault, pointer_to
@@ -153,11 +153,11 @@ def structure_faults(definition: Any) -> list[Fault]:
 
 
 def _list_faults(steps: Any, at: str, seen: dict[str, str], depth: int) -> Iterator[Fault]:
-    return step_lists.faults(steps, at, depth, lambda step, place: _step_faults(step, place, seen, depth))
+    return validation.list_faults(steps, at, depth, lambda step, place: _step_faults(step, place, seen, depth))
 
 
 def _step_faults(step: dict[str, Any], at: str, seen: dict[str, str], depth: int) -> Iterator[Fault]:
-    if wrong_id := step_lists.id_fault(step, at, seen):
+    if wrong_id := validation.id_fault(step, at, seen):
         yield wrong_id
         return
     kind = step.get("kind")

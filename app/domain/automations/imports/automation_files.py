@@ -1,12 +1,17 @@
-"""Files of automations in our own format, which carry them to other workspaces."""
+"""Files of automations: recognizes and reads what can be imported, and writes our own format.
+
+Files in our own format carry automations to other workspaces.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from app.domain.automations import definitions
 from app.domain.automations.automations import REENTRY
+from app.domain.automations.imports import rapidpro_flows, sources, typebot_flows
 from app.domain.automations.imports.sources import Imported, Unreadable, mapping, text
 from app.errors import Fault
 from app.lib import json, normalization
@@ -16,6 +21,51 @@ KIND = "bellhop"
 FORMAT = 1
 MOST_DEFINITION_BYTES = 262_144  # the limit of any request body
 _SHOWN = 5  # how many faults a sentence lists
+KINDS: Mapping[str, str] = {
+    KIND: "This is an automation of Bellhop",
+    typebot_flows.KIND: "This is a typebot",
+    rapidpro_flows.KIND: "These are flows of RapidPro",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that can be imported.
+
+    `flows`: the names of its flows. `names`: the names of the resources that it mentions, by identifier.
+    """
+
+    kind: str
+    document: Mapping[str, Any]
+    flows: Sequence[str] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, number: int = 0) -> Imported:
+        """Reads the automation; if there are several, the one with that number. Raises Unreadable."""
+        if self.kind == rapidpro_flows.KIND:
+            return rapidpro_flows.read(self.document, number)
+        if self.kind == typebot_flows.KIND:
+            return typebot_flows.read(self.document)
+        return read(self.document)
+
+
+def recognize(raw: bytes | str) -> File:
+    """Recognizes the kind of the file. Raises Unreadable if the kind is not known."""
+    document = sources.load(raw)
+    if typebot_flows.is_export(document):
+        return File(typebot_flows.KIND, document)
+    if isinstance(document.get("typebot"), dict) and typebot_flows.is_export(document["typebot"]):
+        return File(typebot_flows.KIND, document["typebot"])
+    if rapidpro_flows.is_export(document):
+        return File(rapidpro_flows.KIND, document, rapidpro_flows.names(document))
+    if isinstance(document.get("nodes"), list) and "spec_version" in document:
+        return File(rapidpro_flows.KIND, {"flows": [document]}, rapidpro_flows.names({"flows": [document]}))
+    if _is_file(document):
+        return File(KIND, document, names=_names_in(document))
+    raise Unreadable(
+        "This is none of the files that can be imported: an automation of Bellhop, an export of Typebot, or one of"
+        " RapidPro's flows."
+    )
 
 
 def file_of(automation: Automation, names: Mapping[str, str]) -> dict[str, Any]:
@@ -30,11 +80,6 @@ def file_of(automation: Automation, names: Mapping[str, str]) -> dict[str, Any]:
         "reentry": automation.reentry,
         "names": dict(names),
     }
-
-
-def is_file(document: Mapping[str, Any]) -> bool:
-    """Whether `document` looks like one of our files, or like the API body of an automation."""
-    return document.get("bellhop") == "automation" or "definition" in document
 
 
 def read(document: Mapping[str, Any]) -> Imported:
@@ -60,7 +105,12 @@ def read(document: Mapping[str, Any]) -> Imported:
     return Imported(KIND, name, {"triggers": [], **definition}, exits=exits, goal=goal, reentry=reentry)
 
 
-def names_in(document: Mapping[str, Any]) -> dict[str, str]:
+def _is_file(document: Mapping[str, Any]) -> bool:
+    """Whether `document` looks like one of our files, or like the API body of an automation."""
+    return document.get("bellhop") == "automation" or "definition" in document
+
+
+def _names_in(document: Mapping[str, Any]) -> dict[str, str]:
     """Returns the names of the resources that the file mentions, by identifier."""
     return {key: text(name)[:200] for key, name in mapping(document.get("names")).items() if isinstance(name, str)}
 

@@ -27,25 +27,30 @@ from app.domain.automations.steps import (
 )
 from app.domain.automations.steps.base import Kind
 
-KINDS: Mapping[str, Kind] = {
-    "add_note": add_note.KIND,
-    "add_tag": tags.ADD,
-    "ask": ask.KIND,
-    "assign_conversation": assign_conversation.KIND,
-    "branch": branch.KIND,
-    "close_conversation": close_conversation.KIND,
-    "http_request": http_request.KIND,
-    "label_conversation": label_conversation.KIND,
-    "remove_tag": tags.REMOVE,
-    "repeat": repeat.KIND,
-    "send_message": send_message.KIND,
-    "set_field": set_field.KIND,
-    "set_variable": set_variable.KIND,
-    "snooze_conversation": snooze_conversation.KIND,
-    "split": split.KIND,
-    "start_automation": start_automation.KIND,
-    "stop": stop.KIND,
-    "wait": wait.KIND,
-    "wait_for_event": wait_for_event.KIND,
-    "wait_for_reply": wait_for_reply.KIND,
+# The editor's menu of kinds, by group.
+GROUPS: Mapping[str, Mapping[str, Kind]] = {
+    "Talk to the contact": {"send_message": send_message.KIND, "ask": ask.KIND, "wait_for_reply": wait_for_reply.KIND},
+    "Decide and wait": {
+        "branch": branch.KIND,
+        "wait": wait.KIND,
+        "wait_for_event": wait_for_event.KIND,
+        "split": split.KIND,
+        "repeat": repeat.KIND,
+        "stop": stop.KIND,
+    },
+    "Know the contact": {
+        "add_tag": tags.ADD,
+        "remove_tag": tags.REMOVE,
+        "set_field": set_field.KIND,
+        "set_variable": set_variable.KIND,
+    },
+    "Work in the inbox": {
+        "assign_conversation": assign_conversation.KIND,
+        "label_conversation": label_conversation.KIND,
+        "add_note": add_note.KIND,
+        "snooze_conversation": snooze_conversation.KIND,
+        "close_conversation": close_conversation.KIND,
+    },
+    "Connect": {"http_request": http_request.KIND, "start_automation": start_automation.KIND},
 }
+KINDS: Mapping[str, Kind] = dict(sorted((name, kind) for kinds in GROUPS.values() for name, kind in kinds.items()))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
 from app.domain.conversations import conversations, notes
+from app.domain.triggers.plain_words import text_of
 
 
 def begin(moment: Moment) -> Outcome:
@@ -26,6 +27,8 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
+    entry=Entry("Add a note", "sticky-note", "note"),
+    words=lambda step, names: Words("Add a note", text_of(step)),
     description=(
         "Adds a note to the conversation, which members see and the contact never does. Does nothing if the"
         f" conversation has {notes.MOST_NOTES:,} notes, or if there is none."

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from app.domain.automations.steps import send_message, wait_for_reply
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait, saved
+from app.domain.automations.steps import send_message, times, wait_for_reply
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Wait, Words, saved
 from app.domain.channels import buttons
 from app.domain.conversations import conversations, replies
+from app.domain.triggers.plain_words import Given, Names, many
 from app.errors import Fault
 from app.lib import normalization, typed_answers
 from app.lib.json import timestamp
@@ -150,7 +151,39 @@ READERS: Mapping[str, Callable[[str, str | None], Any]] = {
     "date": typed_answers.date,
 }
 
+# The formats of an answer, in words.
+FORMATS: Mapping[str, str] = {
+    "text": "a text",
+    "number": "a number",
+    "email": "an e-mail address",
+    "phone": "a phone number",
+    "date": "a date",
+    "choice": "a choice",
+}
+
+
+def _words(step: Given, names: Names) -> Words:
+    wanted = step.get("format", "text")
+    tries = "" if wanted == "text" else f", {many(step.get('attempts', ATTEMPTS), 'attempt')}"
+    return send_message.words(f"Ask for {FORMATS.get(wanted, wanted)}{tries}", step, names)
+
+
+def _way(step: Given, key: str) -> tuple[str, str]:
+    if step.get("format", "text") == "text":
+        return wait_for_reply.KIND.way(step, key)
+    return "No answer that fits", f"If no reply comes{wait_for_reply.within(step)}, or none that fits"
+
+
 KIND = Kind(
+    entry=Entry(
+        "Ask a question",
+        "message-circle-question-mark",
+        "question",
+        {"format": "text", "timeout_seconds": times.DAY_SECONDS},
+    ),
+    words=_words,
+    way=_way,
+    past=("Answered", "When the contact has answered"),
     description="Sends a question in the contact's most recent conversation, and waits for the reply. If that does not"
     " have the `format`, it asks again; after the last of the `attempts`, or the timeout, come the steps of"
     " `otherwise`. `steps.<id>` has `value` (of a number or date in one form, of a choice the label of the"

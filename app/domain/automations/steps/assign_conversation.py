@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Words
 from app.domain.conversations import conversations
+from app.domain.triggers.plain_words import Given, Names, named
 from app.errors import Invalid
 
 
@@ -26,7 +27,15 @@ def begin(moment: Moment) -> Outcome:
     return Done(done, input=given, output=output, run_fields=output)
 
 
+def _words(step: Given, names: Names) -> Words:
+    if step.get("assignee_id") is None:
+        return Words("Remove the assignee")
+    return Words(f"Assign to {named(names, step['assignee_id'], 'a member who is gone')}")
+
+
 KIND = Kind(
+    entry=Entry("Assign the conversation", "user-check", "assign", {"assignee_id": None}),
+    words=_words,
     description="Assigns the conversation to a member, or removes its assignee. Does nothing if there is none.",
     fields={
         "assignee_id": {

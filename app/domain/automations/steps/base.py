@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from app.database import rows
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations
 from app.domain.triggers import conditions, run_states
+from app.domain.triggers.plain_words import Given, Names
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import Fault, pointer_to
@@ -208,8 +209,40 @@ def _nothing(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """How the editor offers a kind of step. `icon`: its name at lucide.dev.
+
+    `id`: the base of new steps' identifiers, if it is not the kind. `members`: what a new step begins with.
+    """
+
+    title: str
+    icon: str
+    id: str | None = None
+    members: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A step in words: what it does, its text, and the labels of its buttons."""
+
+    title: str
+    detail: str = ""
+    chips: Sequence[str] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The title, the detail and the buttons in one line."""
+        buttons = f" Buttons: {', '.join(self.chips)}." if self.chips else ""
+        return (f"{self.title}: {self.detail}" if self.detail else self.title) + buttons
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of step, for the table in `app/domain/automations/steps/__init__.py`.
+    """A kind of step, for the tables in `app/domain/automations/steps/__init__.py`.
+
+    `words(step, names)` describes a step; both it and `way` raise KeyError or similar for a step with faults.
+    `way(step, key)`: the short and the full label of the branch with this key of `inside`; `past`: the labels of the
+    path around the steps of `otherwise`.
 
     `fields`: JSON Schemas of its members besides `id` and `kind`. Of these, `templates` hold Liquid templates (at any
     depth), `conditions` conditions, `trigger` parts of a trigger, `paths` names of values, and `lists` steps. `arms`:
@@ -221,6 +254,10 @@ class Kind:
     description: str
     fields: Mapping[str, Mapping[str, Any]]
     begin: Callable[[Moment], Outcome]
+    entry: Entry
+    words: Callable[[Given, Names], Words]
+    way: Callable[[Given, str], tuple[str, str]] = lambda step, key: (key, key)
+    past: tuple[str, str] | None = None
     required: tuple[str, ...] = ()
     templates: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()

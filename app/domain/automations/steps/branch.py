@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
+from app.domain.triggers.plain_words import LONGEST_TEXT, Given, condition, cut
 
 
 def begin(moment: Moment) -> Outcome:
@@ -13,7 +14,14 @@ def begin(moment: Moment) -> Outcome:
     return Done("The condition does not hold.", condition, False, to="else")
 
 
+def _way(step: Given, key: str) -> tuple[str, str]:
+    return ("Yes", f"If {condition(step['if'])}") if key == "then" else ("Otherwise", "Otherwise")
+
+
 KIND = Kind(
+    entry=Entry("Decide by a condition", "split"),
+    words=lambda step, names: Words("Decide", cut(f"If {condition(step['if'])}", 2 * LONGEST_TEXT)),
+    way=_way,
     description="Continues with the steps of `then` if the condition holds, otherwise with those of `else`. After "
     "either list comes the step after the branch.",
     fields={
@@ -26,7 +34,6 @@ KIND = Kind(
     lists=("then", "else"),
     begin=begin,
     example={
-        "kind": "branch",
         "if": {"field": "contact.tags", "is": "contains", "value": "vip"},
         "then": [{"id": "greet_vip", "kind": "send_message", "text": "Welcome back!"}],
         "else": [],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
 from app.domain.conversations import conversations
 
 
@@ -19,6 +19,8 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
+    entry=Entry("Close the conversation", "circle-check", "close"),
+    words=lambda step, names: Words("Close the conversation"),
     description="Closes the conversation. Does nothing if it is closed, or if there is none.",
     fields={},
     talks=True,

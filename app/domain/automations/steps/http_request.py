@@ -7,7 +7,8 @@ from typing import Any
 
 from app.config import settings
 from app.domain.automations.steps.base import NAME as STEP_NAME
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait, saved
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Wait, Words, saved
+from app.domain.triggers.plain_words import LONGEST_TEXT, Given, Names, cut
 from app.errors import Fault, pointer_to
 from app.lib import foreign_json, json, templates
 from app.lib.addresses import LONGEST_ADDRESS, check_address
@@ -149,7 +150,13 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
         seen.add(name.lower())
 
 
+def _words(step: Given, names: Names) -> Words:
+    return Words(f"Send a {step['method']} request", cut(str(step["address"]), LONGEST_TEXT))
+
+
 KIND = Kind(
+    entry=Entry("Send a request", "globe", "request", {"method": "GET"}),
+    words=_words,
     description=(
         "Sends a request to another server and waits for the response: three attempts of at most 30 seconds, all with"
         " the same `Idempotency-Key`, and not before the time that a 429 or 503 names in `Retry-After` (up to an hour)."
@@ -180,7 +187,6 @@ KIND = Kind(
     resume=resume,
     check=check,
     example={
-        "kind": "http_request",
         "method": "POST",
         "address": "https://shop.example/vouchers",
         "headers": {"Authorization": "Bearer {{ trigger.variables.token }}"},

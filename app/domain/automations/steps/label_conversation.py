@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
 from app.domain.conversations import conversation_labels, conversations
+from app.domain.triggers.plain_words import quoted
 from app.lib import normalization
 
 
@@ -30,6 +31,8 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
+    entry=Entry("Label the conversation", "bookmark", "label"),
+    words=lambda step, names: Words(f"Add the label {quoted(step['label'])}"),
     description=(
         "Adds a label to the conversation. Does nothing if the conversation has it, has 20 labels, or if there is none."
     ),

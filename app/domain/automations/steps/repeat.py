@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
 from app.domain.triggers import conditions
+from app.domain.triggers.plain_words import LONGEST_TEXT, Given, Names, condition, cut, many, value_of
 from app.errors import Fault
 
 MOST_ROUNDS = 100
@@ -44,7 +45,22 @@ def _times(rounds: int) -> str:
     return "once" if rounds == 1 else f"{rounds} times"
 
 
+def _words(step: Given, names: Names) -> Words:
+    how = []
+    if "over" in step:
+        over = step["over"]
+        how.append(f"for each of {value_of(over)}" if isinstance(over, str) else f"for each of {len(over)} elements")
+    if "times" in step:
+        how.append(f"{many(step['times'], 'time')}{' at most' if how or 'while' in step else ''}")
+    if "while" in step:
+        how.append(f"as long as {condition(step['while'])}")
+    return Words("Repeat", cut(", ".join(how), 2 * LONGEST_TEXT))
+
+
 KIND = Kind(
+    entry=Entry("Repeat steps", "repeat", members={"times": 2}),
+    words=_words,
+    way=lambda step, key: ("Each round", "In each round"),
     description="Takes its steps several times: `times`, as long as the condition `while` holds before a round, or once"
     f" for each element of `over`; at most {MOST_ROUNDS} times. `steps.<id>` has `index`, which counts rounds from 0,"
     " and `item`, the element; in the end, `rounds` is how many there were.",

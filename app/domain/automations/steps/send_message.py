@@ -9,8 +9,9 @@ from typing import Any
 
 from app.channels.kinds import KINDS as CHANNELS
 from app.domain.automations.steps import button_labels, fetched_files, templated_values, times
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed, Wait
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Wait, Words
 from app.domain.conversations import conversations, messages, quiet_hours, recent_texts, recipients
+from app.domain.triggers.plain_words import Given, Names, cut, many, named, text_of
 from app.errors import Fault, Invalid
 from app.lib import ids, templates
 from app.lib.json import timestamp
@@ -19,6 +20,7 @@ from app.models.conversations import Conversation
 
 # Matches the tags of a template. The length of their output is known only in a run.
 _TAG = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_MOST_CHIPS = 4  # the most buttons that a picture shows
 _NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
 
 
@@ -182,7 +184,27 @@ def _template(moment: Moment) -> Any:
         raise StepFailed("template", messages.TEMPLATE_TOO_LONG) from error
 
 
+def words(what: str, step: Given, names: Names) -> Words:
+    """Describes a step that sends a message: `what` it does, on which channel, with which text and buttons."""
+    where = ""
+    if kind := step.get("channel_kind"):
+        where = f" on {CHANNELS[kind].in_words if kind in CHANNELS else kind}"
+    elif step.get("channel_id"):
+        where = f" on {named(names, step['channel_id'], 'a channel')}"
+    chips = [cut(str(each.get("label", "")), 24) for each in step.get("buttons") or () if isinstance(each, dict)]
+    if len(chips) > _MOST_CHIPS:
+        chips = [*chips[: _MOST_CHIPS - 1], f"+{len(chips) - _MOST_CHIPS + 1}"]
+    return Words(what + where, text_of(step), chips)
+
+
+def _words(step: Given, names: Names) -> Words:
+    files = step.get("attachments") or ()
+    return words("Send a message" + (f" with {many(len(files), 'file')}" if files else ""), step, names)
+
+
 KIND = Kind(
+    entry=Entry("Send a message", "message-square", "message"),
+    words=_words,
     description="Sends a message in the contact's most recent conversation.",
     fields={
         "text": {"type": "string", "minLength": 1, "description": "The text of the message."},

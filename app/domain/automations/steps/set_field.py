@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Words
 from app.domain.contacts import contacts
 from app.domain.triggers import conditions
+from app.domain.triggers.plain_words import Given, Names, quoted, shown
 from app.errors import Fault
 from app.lib import normalization
 from app.lib.nearest_names import meant, nearest
@@ -116,7 +117,16 @@ def _boolean(value: Any) -> bool:
     return value in (True, "true")
 
 
+def _words(step: Given, names: Names) -> Words:
+    name = field_of(str(step["field"])).removeprefix(CUSTOM).replace("_", " ")
+    if step["value"] is None:
+        return Words(f"Remove {quoted(name)}", "from the contact")
+    return Words(f"Set {quoted(name)}", f"to {shown(step['value'])}")
+
+
 KIND = Kind(
+    entry=Entry("Set a field", "user-pen"),
+    words=_words,
     description="Sets a field of the contact: `email`, `phone`, `external_id`, `first_name`, `last_name`, `locale`, "
     "`timezone` or `opted_out`; any other name is that of a custom field. The run fails if the field cannot hold the "
     "value, or if another contact has the identifier.",
@@ -138,5 +148,5 @@ KIND = Kind(
     templates=("value",),
     check=check,
     begin=begin,
-    example={"kind": "set_field", "field": "plan", "value": "{{ trigger.variables.plan }}"},
+    example={"field": "plan", "value": "{{ trigger.variables.plan }}"},
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import NAME, Done, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.base import NAME, Done, Entry, Kind, Moment, Outcome, StepFailed, Words
+from app.domain.triggers.plain_words import quoted, shown
 from app.lib import json
 
 MOST_VARIABLES = 64
@@ -28,6 +29,8 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
+    entry=Entry("Set a variable", "variable"),
+    words=lambda step, names: Words(f"Set the variable {quoted(step['name'])}", f"to {shown(step['value'])}"),
     description="Sets a variable of the run, which `run.variables.<name>` reads; until then it has the value that the"
     f" run was started with, if any. A run has at most {MOST_VARIABLES}, of {MOST_BYTES // 1024} KiB in all.",
     fields={

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import times
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Words
 from app.domain.conversations import conversations, snoozes
 from app.lib.json import timestamp
 
@@ -30,6 +30,8 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
+    entry=Entry("Snooze the conversation", "alarm-clock", "snooze", {"seconds": times.DAY_SECONDS}),
+    words=lambda step, names: Words(f"Snooze the conversation {times.in_words(step, 'for ')}"),
     description=(
         "Snoozes the conversation: it stays open and wakes at the time, or when the contact writes. Does nothing if the"
         " conversation is closed, if there is none, or if the time has passed."

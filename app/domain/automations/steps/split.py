@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
+from app.domain.triggers.plain_words import Given, Names, cut
 from app.errors import Fault
 
 MOST_ARMS = 20
@@ -44,7 +45,24 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
         yield Fault(f"{pointer}/arms", f"The percentages add up to {total:g}. Make them add up to 100.")
 
 
+def _words(step: Given, names: Names) -> Words:
+    shares = [arm["percent"] for arm in step["arms"]]
+    if len(set(shares)) == 1:
+        return Words("Split at random", f"every arm {shares[0]:g} %")
+    return Words("Split at random", cut(", ".join(f"{arm['name']} {arm['percent']:g} %" for arm in step["arms"]), 120))
+
+
+def _way(step: Given, key: str) -> tuple[str, str]:
+    percent = next(arm.get("percent") for arm in step["arms"] if arm.get("name") == key)
+    label = f"{key} · {percent:g} %" if isinstance(percent, (int, float)) else key
+    return cut(label, 40), f"The arm {key}" + (f", {percent:g} %" if percent is not None else "")
+
+
+_HALVES = [{"name": name, "percent": 50, "steps": []} for name in "ab"]
 KIND = Kind(
+    entry=Entry("Split at random", "shuffle", members={"arms": _HALVES}),
+    words=_words,
+    way=_way,
     description="Continues with the steps of one of several arms, chosen by chance: each arm as often as its percentage"
     " says, and for a contact always the same. `steps.<id>.arm` is its name. After each arm comes the step after the"
     " split.",

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from app import bounds
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import NAME, Done, Kind, Moment, Outcome, StepFailed, Wait, saved
+from app.domain.automations.steps.base import NAME, Done, Entry, Kind, Moment, Outcome, StepFailed, Wait, Words, saved
 from app.domain.triggers import run_states
+from app.domain.triggers.plain_words import Given, Names, named
 from app.domain.triggers.run_states import MOST_DEPTH, Reentry, Start
 from app.errors import Fault
 from app.models.automations import Automation
@@ -91,7 +92,15 @@ _ENDED = {"completed": "completed", "failed": "failed", "cancelled": "been cance
 _OVERGROWN = "Automations have started {:,} runs of the contact from one cause: the most that they may."
 _TOO_LONG = f"The variables are longer than {MOST_BYTES // 1024} KiB."
 
+
+def _words(step: Given, names: Names) -> Words:
+    what = named(names, step["automation_id"], "an automation that is gone")
+    return Words(f"Start {what}", "and wait until it has ended" if step.get("wait") else "")
+
+
 KIND = Kind(
+    entry=Entry("Start an automation", "workflow", "start"),
+    words=_words,
     description=(
         "Starts another automation for the same contact; `steps.<id>.run_id` is its run. The run continues at once, or"
         " with `wait` when the other has ended: `steps.<id>` then has its `status` and the `result` of its `stop`. It"
@@ -124,7 +133,6 @@ KIND = Kind(
     begin=begin,
     resume=resume,
     example={
-        "kind": "start_automation",
         "automation_id": "aut_01m8362f00ehpa3xypmbhkxwpq",
         "variables": {"order": "{{ trigger.variables.order }}"},
     },

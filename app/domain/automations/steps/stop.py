@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Kind, Moment, Outcome, Stop
+from app.domain.automations.steps.base import Entry, Kind, Moment, Outcome, Stop, Words
+from app.domain.triggers.plain_words import LONGEST_TEXT, Given, Names, cut
 
 MOST_MEMBERS = 64
 MOST_BYTES = 32 * 1024
@@ -16,7 +17,14 @@ def begin(moment: Moment) -> Outcome:
     return Stop("The run was stopped.", result)
 
 
+def _words(step: Given, names: Names) -> Words:
+    result = ", ".join(map(str, step.get("result") or ()))
+    return Words("Stop", cut(f"with the result {result}", LONGEST_TEXT) if result else "")
+
+
 KIND = Kind(
+    entry=Entry("Stop", "octagon-x"),
+    words=_words,
     description="Ends the run, as completed, wherever in the definition it stands.",
     fields={
         "result": {
@@ -27,5 +35,5 @@ KIND = Kind(
     },
     templates=("result",),
     begin=begin,
-    example={"kind": "stop", "result": {"plan": "{{ contact.custom_fields.plan }}"}},
+    example={"result": {"plan": "{{ contact.custom_fields.plan }}"}},
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
 from app.domain.contacts import contacts
+from app.domain.triggers.plain_words import quoted
 from app.lib import normalization
 
 
@@ -30,22 +30,21 @@ def remove(moment: Moment) -> Outcome:
     return Done(f"The tag '{tag}' was removed.", {"tag": tag})
 
 
-def _kind(description: str, begin: Callable[[Moment], Outcome], example: Mapping[str, Any]) -> Kind:
-    tag = {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The tag; a template."}
+def _kind(verb: str, icon: str, description: str, begin: Callable[[Moment], Outcome], example: str) -> Kind:
     return Kind(
+        entry=Entry(f"{verb} a tag", icon),
+        words=lambda step, names: Words(f"{verb} the tag {quoted(step['tag'])}"),
         description=description,
-        fields={"tag": tag},
+        fields={"tag": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The tag; a template."}},
         required=("tag",),
         templates=("tag",),
         check=partial(templated_values.check, "tag", normalization.tag),
         begin=begin,
-        example=example,
+        example={"tag": example},
     )
 
 
-ADD = _kind("Adds a tag to the contact; does nothing if the contact has it.", add, {"kind": "add_tag", "tag": "vip"})
+ADD = _kind("Add", "tag", "Adds a tag to the contact; does nothing if the contact has it.", add, "vip")
 REMOVE = _kind(
-    "Removes a tag from the contact; does nothing if the contact does not have it.",
-    remove,
-    {"kind": "remove_tag", "tag": "lead"},
+    "Remove", "x", "Removes a tag from the contact; does nothing if the contact does not have it.", remove, "lead"
 )

@@ -8,8 +8,10 @@ from typing import Any
 
 from app.domain.automations.steps import templated_values
 from app.domain.automations.steps.base import Moment
+from app.domain.triggers.plain_words import Given, cut, duration
 from app.errors import Fault
 
+DAY_SECONDS = 24 * 60 * 60
 # The JSON Schemas of fields with a time.
 FIELD = {"type": "string", "minLength": 1, "maxLength": 4096}
 UNTIL = FIELD | {"description": "A time (RFC 3339), or a template that gives one."}
@@ -27,6 +29,11 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     if ("seconds" in step) == ("until" in step):
         yield Fault(pointer, "Give either 'seconds' or 'until'.")
     yield from templated_values.check("until", read, step, pointer)
+
+
+def in_words(step: Given, before: str = "") -> str:
+    """Describes `seconds`, after the word in `before`, or `until`. Raises KeyError if the step has neither."""
+    return before + duration(step["seconds"]) if "seconds" in step else f"until {cut(str(step['until']), 60)}"
 
 
 def read(text: str) -> datetime:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import times
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Wait, Words
 from app.lib.json import timestamp
 
 LONGEST_SECONDS = 90 * 24 * 60 * 60
@@ -22,6 +22,8 @@ def begin(moment: Moment) -> Outcome:
 
 
 KIND = Kind(
+    entry=Entry("Wait", "clock", members={"seconds": times.DAY_SECONDS}),
+    words=lambda step, names: Words(f"Wait {times.in_words(step)}"),
     description="Waits for some seconds, or until a time; continues at once if the time has passed.",
     fields={
         "seconds": {
@@ -36,5 +38,5 @@ KIND = Kind(
     check=times.check,
     waits=True,
     begin=begin,
-    example={"kind": "wait", "seconds": 86400},
+    example={"seconds": 86400},
 )

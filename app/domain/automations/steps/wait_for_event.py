@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from app.domain.automations.steps import wait_for_reply
-from app.domain.automations.steps.base import Done, Kind, Moment, Outcome, Wait, saved
+from app.domain.automations.steps import times, wait_for_reply
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Wait, Words, saved
 from app.domain.triggers import awaited_events, event_kinds
+from app.domain.triggers.plain_words import Given, Names, condition, event
 from app.lib.json import timestamp
 
 
@@ -41,7 +42,17 @@ def _occurred(moment: Moment, event: Mapping[str, Any]) -> Done:
     return Done(f"'{moment.step.fields['event']}' happened.", output=result, saved=saved(moment, result, event))
 
 
+def _words(step: Given, names: Names) -> Words:
+    return Words("Wait for an event", event(step) + (f", if {condition(step['if'])}" if "if" in step else ""))
+
+
 KIND = Kind(
+    entry=Entry(
+        "Wait for an event", "hourglass", "event", {"event": "message.received", "timeout_seconds": times.DAY_SECONDS}
+    ),
+    words=_words,
+    way=lambda step, key: ("Not in time", f"If it does not happen{wait_for_reply.within(step)}"),
+    past=("Happened", "When it has happened"),
     description="Waits until an event of the contact happens, then goes on; after the timeout come the steps of"
     " `otherwise`. An event that happened after the step before took effect counts too, one that the run caused does"
     " not. `steps.<id>.event` is the event.",

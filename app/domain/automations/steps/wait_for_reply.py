@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from app.domain.automations.steps.base import NAME, Done, Kind, Moment, Outcome, StepFailed, Wait, saved
+from app.domain.automations.steps import times
+from app.domain.automations.steps.base import NAME, Done, Entry, Kind, Moment, Outcome, StepFailed, Wait, Words, saved
 from app.domain.conversations import conversations, replies
+from app.domain.triggers.plain_words import Given, Names, duration
 from app.lib.json import timestamp
 
 LONGEST_SECONDS = 90 * 24 * 60 * 60
@@ -51,7 +53,21 @@ def _unanswered(moment: Moment, text: str, result: Mapping[str, Any]) -> Done:
     return Done(text, output=result, saved=saved(moment, result, None), to="otherwise")
 
 
+def within(step: Given) -> str:
+    """Describes the timeout after what does not happen in time; "" if the step has none."""
+    return f" within {duration(step['timeout_seconds'])}" if "timeout_seconds" in step else ""
+
+
+def _words(step: Given, names: Names) -> Words:
+    most = f"{duration(step['timeout_seconds'])} at most" if "timeout_seconds" in step else ""
+    return Words("Wait for a reply", most)
+
+
 KIND = Kind(
+    entry=Entry("Wait for a reply", "message-circle-reply", "reply", {"timeout_seconds": times.DAY_SECONDS}),
+    words=_words,
+    way=lambda step, key: ("No reply", f"If no reply comes{within(step)}"),
+    past=("Replied", "When the contact has replied"),
     description="Waits for the contact's reply to the latest message of the run. In a conversation at most one run "
     "waits: a newer one takes over, and the older one continues with `otherwise`. `steps.<id>` has `text`, `button_id`"
     " (null: nothing was pressed) and `timed_out`.",

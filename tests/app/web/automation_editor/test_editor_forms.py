@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.steps import KINDS
-from app.web.automation_editor import editor_conditions, editor_durations, editor_forms, editor_inputs
+from app.web.automation_editor import editor_conditions, editor_forms, editor_inputs
 from app.web.automation_editor.editor_inputs import Spec
 
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
@@ -109,18 +109,18 @@ def test_conditions_are_written_as_rows(condition: Any) -> None:
     ],
 )
 def test_durations_are_read_as_people_write_them(text: str, seconds: int) -> None:
-    assert editor_durations.read(text) == seconds
+    assert editor_forms.seconds_of(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "5", "2 fortnights", "-1 day", "1 day or so"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="Write how long"):
-        editor_durations.read(text)
+        editor_forms.seconds_of(text)
 
 
 @given(some.integers(0, 10**9))
 def test_a_duration_in_words_means_the_same(seconds: int) -> None:
-    assert editor_durations.read(editor_durations.words(seconds)) == seconds
+    assert editor_forms.seconds_of(editor_forms.duration_words(seconds)) == seconds
 
 
 def test_identifiers_of_buttons_are_made_from_letters_of_any_script() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.automations.steps import KINDS
 from app.web.automations import layouts
-from app.web.automations.pictures import Picture
+from app.web.automations.layouts import Picture
 
 MARK = {"kind": "add_tag", "tag": "vip"}
 IS_VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}

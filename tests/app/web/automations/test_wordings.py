@@ -9,11 +9,10 @@ import pytest
 from app.channels.kinds import KINDS as CHANNELS
 from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.steps import KINDS
-from app.domain.automations.steps.ask import CHOICE, READERS
-from app.domain.triggers import comparisons
-from app.domain.triggers.event_kinds import EVENTS
+from app.domain.automations.steps.ask import CHOICE, FORMATS, READERS
+from app.domain.triggers import comparisons, plain_words
 from app.web import navigation
-from app.web.automations import condition_words, trigger_words, wordings
+from app.web.automations import wordings
 from tests.wires import Wire
 
 NAMES = {
@@ -32,9 +31,8 @@ def words(kind: str, **fields: Any) -> str:
 def test_every_kind_has_words_and_an_icon(kind: str) -> None:
     given = {"id": "step", "kind": kind, **KINDS[kind].example}
 
-    assert kind in wordings.STEPS
-    assert wordings.STEPS[kind](given, NAMES).title
-    assert navigation._icon(wordings.ICONS[kind])
+    assert KINDS[kind].words(given, NAMES).title
+    assert navigation._icon(wordings.icon_of(kind))
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -95,19 +93,18 @@ def test_labels_of_many_buttons_are_cut() -> None:
     ]
 
 
-def test_every_event_format_channel_and_comparison_has_words() -> None:
-    assert set(trigger_words.EVENTS) == set(EVENTS)
-    assert set(wordings.FORMATS) == {*READERS, CHOICE}
-    assert set(wordings.CHANNELS) == {name for name, kind in CHANNELS.items() if not isinstance(kind, Wire)}
-    assert set(condition_words.COMPARISONS) == set(comparisons.COMPARISONS)
-    assert set(condition_words._AGO) == set(comparisons.ORDERED)
+def test_every_format_channel_and_comparison_has_words() -> None:
+    assert set(FORMATS) == {*READERS, CHOICE}
+    assert all(kind.in_words for kind in CHANNELS.values() if not isinstance(kind, Wire))
+    assert set(plain_words.COMPARISONS) == set(comparisons.COMPARISONS)
+    assert set(plain_words._AGO) == set(comparisons.ORDERED)
 
 
 @pytest.mark.parametrize("name", [name for name in SCHEMAS if name.endswith("Trigger")])
 def test_every_sort_of_trigger_has_words(name: str) -> None:
     given = SCHEMAS[name]["example"]
 
-    assert "not complete" not in trigger_words.trigger({**given, "if": IS_VIP}, NAMES)
+    assert "not complete" not in plain_words.trigger({**given, "if": IS_VIP}, NAMES)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +127,10 @@ def test_every_sort_of_trigger_has_words(name: str) -> None:
     ],
 )
 def test_triggers_read_as_sentences(given: dict[str, Any], said: str) -> None:
-    assert trigger_words.trigger(given, NAMES) == said
+    assert plain_words.trigger(given, NAMES) == said
 
 
 def test_a_goal_says_how_long_it_may_take() -> None:
     assert (
-        trigger_words.goal({"event": "sale.recorded", "within_seconds": 604_800}) == "A sale is recorded, within 7 days"
+        plain_words.goal({"event": "sale.recorded", "within_seconds": 604_800}) == "A sale is recorded, within 7 days"
     )

@@ -10,12 +10,11 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from app.channels.base import Field, Form
 from app.database import rows
 from app.domain.channels import channels
 from app.models.channels import Channel
 from app.outbound import answered
-from app.web.settings import channel_forms
-from app.web.settings.channel_forms import Field, Form
 from tests import pages, playing
 from tests.cast import Api, everything_stored, one
 from tests.pages import Person
@@ -28,18 +27,16 @@ TOKEN = "123456789:" + "A" * 35
 WITH_PROVIDER = Form(
     "Played",
     "For tests.",
-    (
-        Field("number", "Number", "Any.", "Give a number.", "settings"),
-        Field("token", "Token", "From the provider.", "This is no token."),
-    ),
-    "Messages arrive here:",
+    settings=(Field("number", "Number", "Any.", "Give a number."),),
+    credentials=(Field("token", "Token", "From the provider.", "This is no token."),),
+    afterwards="Messages arrive here:",
 )
 
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
     playing.install(monkeypatch)
-    monkeypatch.setitem(channel_forms.FORMS, "played", WITH_PROVIDER)  # type: ignore[arg-type]
+    monkeypatch.setattr(playing.Played, "form", WITH_PROVIDER)
 
 
 def shown(text: str) -> list[str]:

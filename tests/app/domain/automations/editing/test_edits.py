@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from app.domain.automations import definitions
-from app.domain.automations.editing import edits, new_steps, references, step_trees
+from app.domain.automations.editing import edits, references, step_trees
 from app.domain.automations.editing.step_trees import At
 from app.domain.automations.steps import KINDS
 from app.errors import Conflict, Invalid
@@ -58,7 +58,7 @@ def test_there_is_a_place_before_and_after_every_step() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_step_of_every_kind_stands_at_its_place(kind: str) -> None:
-    step = new_steps.begun(kind, definition())
+    step = edits.begun(kind, definition())
 
     changed = edits.insert(definition(), At("is_large", "else"), step)
 
@@ -150,7 +150,7 @@ def test_an_edit_leaves_a_definition_that_can_be_edited(data: some.DataObject) -
         match data.draw(some.sampled_from(("insert", "remove", "paste", "move"))):
             case "insert":
                 kind = data.draw(some.sampled_from(list(KINDS)))
-                changed = edits.insert(changed, at, new_steps.begun(kind, changed))
+                changed = edits.insert(changed, at, edits.begun(kind, changed))
             case "remove":
                 changed = edits.remove(changed, placed.step["id"])
             case "paste":

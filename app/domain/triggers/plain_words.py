@@ -1,11 +1,17 @@
-"""Writes conditions, and the fields that they name, in words."""
+"""Describes triggers, conditions, durations and the fields that they name, in plain words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from app.domain.triggers import event_kinds, timed_triggers
 from app.lib import graphemes
+
+Given = Mapping[str, Any]
+# The names of automations, members, segments and channels, by identifier.
+Names = Mapping[str, str]
+LONGEST_TEXT = 160  # the most characters of a text that a picture shows
 
 # Operators in words, to be followed by the value.
 COMPARISONS: Mapping[str, str] = {
@@ -33,6 +39,49 @@ _AGO: Mapping[str, str] = {
 }
 _TAGS: Mapping[str, str] = {"contains": "has the tag", "not_contains": "does not have the tag"}
 _MOST_SHOWN = 5  # the most values of a list that are shown
+
+
+def trigger(given: Given, names: Names) -> str:
+    """Describes a trigger, exit or goal; if it has faults, only says that it is not complete."""
+    try:
+        words = _timed(given, names) if timed_triggers.is_timed(given) else event(given)
+        if given.get("also_replies"):
+            words += ", replies too"
+        return words + (f", if {condition(given['if'])}" if "if" in given else "")
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return "Something that is not complete"
+
+
+def goal(given: Given) -> str:
+    """Describes the goal of an automation, and the time within which it counts."""
+    seconds = given.get("within_seconds")
+    return trigger(given, {}) + (f", within {duration(seconds)}" if isinstance(seconds, int) else "")
+
+
+def event(given: Given) -> str:
+    """Describes the kind of event, with the tag that it is limited to."""
+    words = event_kinds.EVENTS.get(given["event"], str(given["event"]))
+    return words.replace("a tag", f"the tag {quoted(given['tag'])}") if given.get("tag") else words
+
+
+def duration(seconds: float, most: int = 3) -> str:
+    """Writes a duration, with its `most` largest units: 1 day, 2 hours 30 minutes."""
+    whole, parts = int(seconds), []
+    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
+        number, whole = divmod(whole, size)
+        if number:
+            parts.append(f"{number:,} {unit}{'' if number == 1 else 's'}")
+    return " ".join(parts[:most]) or "0 seconds"
+
+
+def many(number: Any, one: str) -> str:
+    """Writes a number with its noun, in the plural if necessary."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+
+
+def named(names: Names, identifier: Any, unknown: str) -> str:
+    """Returns the name of the identifier, in quotes; `unknown` if it has none."""
+    return quoted(names[identifier], 60) if identifier in names else unknown
 
 
 def condition(given: Mapping[str, Any]) -> str:
@@ -77,6 +126,34 @@ def cut(text: str, longest: int) -> str:
     """Puts the text on one line, and truncates it with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= longest else f"{graphemes.cut(line, longest - 1).rstrip()}…"
+
+
+def text_of(given: Given) -> str:
+    """Returns the step's text, on one line and truncated; "" if it has none."""
+    return cut(str(given.get("text") or ""), LONGEST_TEXT)
+
+
+def shown(value: Any) -> str:
+    """Returns any value on one line and truncated; text is in quotes."""
+    return quoted(value, LONGEST_TEXT) if isinstance(value, str) else cut(str(value), LONGEST_TEXT)
+
+
+def _timed(given: Given, names: Names) -> str:
+    if "before" in given:
+        return f"{duration(given['seconds'])} before a booking begins"
+    if "date" in given:
+        name = str(given["date"]).removeprefix("contact.custom_fields.").replace("_", " ")
+        days = given.get("offset_days", 0)
+        moved = f"{many(abs(days), 'day')} {'before' if days < 0 else 'after'} " if days else "On "
+        yearly = ", every year" if given.get("every") else ""
+        return f"{moved}the day in {quoted(name)}, at {given['at']}{yearly}"
+    segment = named(names, given["segment_id"], "a segment")
+    if timed_triggers.is_of_entries(given):
+        return f"The contact enters {segment}"
+    on = given.get("on")
+    day = f" on day {on}" if isinstance(on, int) else f" on {str(on).capitalize()}" if on else ""
+    zone = f" ({given['timezone']})" if given.get("timezone") else ""
+    return f"Every {given['every']}{day} at {given['at']}{zone}, for each contact in {segment}"
 
 
 def _inner(given: Mapping[str, Any]) -> str:

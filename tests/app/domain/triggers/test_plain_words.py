@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from app.domain.triggers import plain_words
 from app.domain.triggers.comparisons import COMPARISONS
-from app.web.automations import condition_words
 
 IS_VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
 IS_ADA = {"field": "contact.first_name", "is": "equals", "value": "Ada"}
@@ -44,16 +44,16 @@ IS_ADA = {"field": "contact.first_name", "is": "equals", "value": "Ada"}
     ],
 )
 def test_conditions_read_as_sentences(given: dict[str, Any], said: str) -> None:
-    assert condition_words.condition(given) == said
+    assert plain_words.condition(given) == said
 
 
 @pytest.mark.parametrize("comparison", sorted(COMPARISONS))
 def test_every_comparison_reads_as_a_sentence(comparison: str) -> None:
-    assert "conversation's status" in condition_words.condition(
+    assert "conversation's status" in plain_words.condition(
         {"field": "conversation.status", "is": comparison, "value": "open"}
     )
 
 
 @pytest.mark.parametrize("path", ["contact", "trigger", "trigger.event", "steps.code", "run.id", "strange", ""])
 def test_every_path_has_words(path: str) -> None:
-    assert condition_words.value_of(path).startswith("the ")
+    assert plain_words.value_of(path).startswith("the ")

@@ -1,1 +1,0 @@
-"""Pages for new automations: from templates, or from files of other workspaces and products."""
