@@ -12,8 +12,9 @@ from marshmallow import fields, post_load, validate
 from app import bounds
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page
+from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
+from app.api.reads import Document, reads, shows
 from app.api.responses import respond
 from app.api.writes import accept, act, idempotency_key
 from app.domain.automations import automations, definitions, moves, version_counts
@@ -104,14 +105,11 @@ class CountsQuery(Query):
     until = moment("of runs created before this time, which has the same form.")
 
 
-@blueprint.route("/workspaces/<workspace>/automations", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(AutomationSchema, many=True))
-def list_automations(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/automations", "automations", AutomationSchema, PageQuery)
+def list_automations(query: dict[str, Any]) -> Document:
     """List automations, newest first."""
-    found = page(Automation.in_workspace(caller().workspace_id), Automation, query, lambda automation: automation)
-    return respond(200, found | {"data": automations.represent_all(found["data"])})
+    found = page(Automation, query, lambda automation: automation)
+    return found | {"data": automations.represent_all(found["data"])}
 
 
 @blueprint.route("/workspaces/<workspace>/automations", methods=["POST"])
@@ -124,12 +122,7 @@ def create_automation(body: dict[str, Any]) -> Response:
     return accept("automations.create", body, ids.new("aut"), check=lambda: automations.QUOTA.check(workspace_id))
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["GET"])
-@authorize("automations")
-@blueprint.response(200, envelope(AutomationSchema))
-def show_automation(automation_id: str) -> Response:
-    """Show an automation."""
-    return respond(200, {"data": automations.represent(Automation.find(caller().workspace_id, automation_id))})
+shows(blueprint, "automation", "automations", AutomationSchema, "Show an automation.")
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["PATCH"])
@@ -155,45 +148,39 @@ def delete_automation(automation_id: str) -> Response:
     return act("automations.delete", automation_id)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/versions", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(AutomationVersionSchema, many=True))
-def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Response:
+@reads(blueprint, "/automations/<automation_id>/versions", "automations", AutomationVersionSchema, PageQuery)
+def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Document:
     """List the published versions of an automation, newest first."""
     automation = Automation.find(caller().workspace_id, automation_id)
     found = AutomationVersion.select().where(AutomationVersion.automation_id == automation.id)
-    return respond(200, page(found, AutomationVersion, query, automations.represent_version))
+    return page(AutomationVersion, query, automations.represent_version, found)
 
 
-@blueprint.route(
-    "/workspaces/<workspace>/automations/<automation_id>/versions/<version>",
-    methods=["GET"],
+@reads(
+    blueprint,
+    "/automations/<automation_id>/versions/<version>",
+    "automations",
+    AutomationVersionSchema,
     parameters=[{"name": "version", "in": "path", "description": "The version.", "example": "1"}],
 )
-@authorize("automations")
-@blueprint.response(200, envelope(AutomationVersionSchema))
-def show_version_of_automation(automation_id: str, version: str) -> Response:
+def show_version_of_automation(automation_id: str, version: str) -> Document:
     """Show a published version of an automation."""
     automation = Automation.find(caller().workspace_id, automation_id)
     found = automations.find_version(automation, int(version)) if re.fullmatch("[0-9]{1,9}", version) else None
     if found is None:
         raise NotFound(f"This automation has no version {version}.")
-    return respond(200, {"data": automations.represent_version(found)})
+    return automations.represent_version(found)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/counts", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(CountsQuery)
-@blueprint.response(200, envelope(VersionCountsSchema))
-def show_counts_of_automation(query: dict[str, Any], automation_id: str) -> Response:
+@reads(blueprint, "/automations/<automation_id>/counts", "automations", VersionCountsSchema, CountsQuery)
+def show_counts_of_automation(query: dict[str, Any], automation_id: str) -> Document:
     """Count the runs of a version, by status and by step.
 
     With `since` or `until`, only runs created in that time are counted, with everything that they have done since.
     Counts by time are kept for HISTORY_RETENTION_DAYS, others forever. Runs older than this feature are left out.
     """
     automation = Automation.find(caller().workspace_id, automation_id)
-    return respond(200, {"data": version_counts.read(automation, **query)})
+    return version_counts.read(automation, **query)
 
 
 @blueprint.route("/workspaces/<workspace>/automations/<automation_id>/restore", methods=["POST"])

@@ -13,6 +13,7 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
+from app.api.reads import Document, reads, shows
 from app.api.responses import respond
 from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.broadcasts import BroadcastCreate, BroadcastPatch
@@ -37,15 +38,12 @@ class BroadcastRowQuery(PageQuery):
     replied = fields.Boolean(metadata=about("Whether the contact wrote within 7 days."))
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(BroadcastQuery)
-@blueprint.response(200, envelope(BroadcastSchema, many=True))
-def list_broadcasts(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/broadcasts", "automations", BroadcastSchema, BroadcastQuery)
+def list_broadcasts(query: dict[str, Any]) -> Document:
     """List broadcasts, newest first."""
     find = partial(broadcasts.newest, caller().workspace_id, query.get("state"))
     found = page_of(find, query, lambda broadcast: broadcast)
-    return respond(200, found | {"data": broadcast_representations.represent_all(found["data"])})
+    return found | {"data": broadcast_representations.represent_all(found["data"])}
 
 
 @blueprint.route("/workspaces/<workspace>/broadcasts", methods=["POST"])
@@ -72,14 +70,7 @@ def create_broadcast(body: dict[str, Any]) -> Response:
     return accept("broadcasts.create", body, ids.new("bct"), partial(broadcast_checks.check, workspace_id, body))
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>", methods=["GET"])
-@authorize("automations")
-@blueprint.response(200, envelope(BroadcastSchema))
-def show_broadcast(broadcast_id: str) -> Response:
-    """Show a broadcast and its results so far."""
-    return respond(
-        200, {"data": broadcast_representations.represent(Broadcast.find(caller().workspace_id, broadcast_id))}
-    )
+shows(blueprint, "broadcast", "automations", BroadcastSchema, "Show a broadcast and its results so far.")
 
 
 @blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>", methods=["PATCH"])
@@ -98,18 +89,12 @@ def update_broadcast(body: dict[str, Any], broadcast_id: str) -> Response:
     return accept("broadcasts.update", body, broadcast_id, check)
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/rows", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(BroadcastRowQuery)
-@blueprint.response(200, envelope(BroadcastRowSchema, many=True))
-def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Response:
+@reads(blueprint, "/broadcasts/<broadcast_id>/rows", "automations", BroadcastRowSchema, BroadcastRowQuery)
+def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Document:
     """List the contacts that were reached or skipped, with their outcomes, the latest first."""
     found = Broadcast.find(caller().workspace_id, broadcast_id)
     find = partial(BroadcastRow.newest, found.id, query.get("outcome"), query.get("replied"))
-    return respond(
-        200,
-        page_of(find, {**query, "broadcast_id": found.id}, broadcast_representations.represent_row, order=["number"]),
-    )
+    return page_of(find, query, broadcast_representations.represent_row, order=["number"])
 
 
 @blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/pause", methods=["POST"])

@@ -9,9 +9,9 @@ from flask import Response
 from app.api.authentication import authorize, caller
 from app.api.endpoints import SECRET
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page
+from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.reads import Document, reads, shows
 from app.api.writes import accept, act
 from app.channels.kinds import KINDS
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
@@ -24,14 +24,10 @@ from app.models.channels import Channel
 blueprint = Blueprint("channels", __name__, description="Connections to the providers that carry messages.")
 
 
-@blueprint.route("/workspaces/<workspace>/channels", methods=["GET"])
-@authorize("inbox")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(ChannelSchema, many=True))
-def list_channels(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/channels", "inbox", ChannelSchema, PageQuery)
+def list_channels(query: dict[str, Any]) -> Document:
     """List channels, newest first."""
-    found = Channel.in_workspace(caller().workspace_id)
-    return respond(200, page(found, Channel, query, channels.represent))
+    return page(Channel, query, channels.represent)
 
 
 @blueprint.route("/workspaces/<workspace>/channels", methods=["POST"])
@@ -60,12 +56,7 @@ def create_channel(body: dict[str, Any]) -> Response:
     )
 
 
-@blueprint.route("/workspaces/<workspace>/channels/<channel_id>", methods=["GET"])
-@authorize("inbox")
-@blueprint.response(200, envelope(ChannelSchema))
-def show_channel(channel_id: str) -> Response:
-    """Show a channel."""
-    return respond(200, {"data": channels.represent(Channel.find(caller().workspace_id, channel_id))})
+shows(blueprint, "channel", "inbox", ChannelSchema, "Show a channel.")
 
 
 @blueprint.route("/workspaces/<workspace>/channels/<channel_id>", methods=["PATCH"])

@@ -14,7 +14,7 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of, scanned_page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.reads import Document, reads, shows
 from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
@@ -79,16 +79,13 @@ class ContactQuery(PageQuery):
     )
 
 
-@blueprint.route("/workspaces/<workspace>/contacts", methods=["GET"])
-@authorize("contacts")
-@blueprint.arguments(ContactQuery)
-@blueprint.response(200, envelope(ContactSchema, many=True))
-def list_contacts(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/contacts", "contacts", ContactSchema, ContactQuery)
+def list_contacts(query: dict[str, Any]) -> Document:
     """List contacts, newest first."""
     workspace_id = caller().workspace_id
     if "segment_id" in query:
-        return respond(200, _of_segment(workspace_id, query))
-    return respond(200, page_of(partial(Contact.newest, workspace_id, query), query, contacts.represent))
+        return _of_segment(workspace_id, query)
+    return page_of(partial(Contact.newest, workspace_id, query), query, contacts.represent)
 
 
 @blueprint.route("/workspaces/<workspace>/contacts", methods=["POST"])
@@ -106,12 +103,7 @@ def upsert_contact(body: dict[str, Any]) -> Response:
     return accept("contacts.upsert", body)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["GET"])
-@authorize("contacts")
-@blueprint.response(200, envelope(ContactItemSchema))
-def show_contact(contact_id: str) -> Response:
-    """Show a contact."""
-    return respond(200, {"data": merges.represent(contacts.find(caller().workspace_id, contact_id))})
+shows(blueprint, "contact", "contacts", ContactItemSchema, "Show a contact.")
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/export", methods=["GET"])

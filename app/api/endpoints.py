@@ -11,6 +11,7 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
+from app.api.reads import Document, reads, shows
 from app.api.responses import respond
 from app.api.writes import accept, act, idempotency_key, must_exist
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
@@ -61,14 +62,10 @@ class DryRunSchema(ResponseBody):
 SECRET = fields.String(metadata=about("The signing secret. Shown once; replays do not show it."))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["GET"])
-@authorize("webhooks")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(EndpointSchema, many=True))
-def list_endpoints(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/webhooks/endpoints", "webhooks", EndpointSchema, PageQuery)
+def list_endpoints(query: dict[str, Any]) -> Document:
     """List webhook endpoints, newest first."""
-    found = Endpoint.in_workspace(caller().workspace_id)
-    return respond(200, page(found, Endpoint, query, endpoints.represent))
+    return page(Endpoint, query, endpoints.represent)
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["POST"])
@@ -115,12 +112,7 @@ def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     return accept("endpoints.test", payload, check=lambda: must_exist("endpoint", endpoint_id))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["GET"])
-@authorize("webhooks")
-@blueprint.response(200, envelope(EndpointSchema))
-def show_endpoint(endpoint_id: str) -> Response:
-    """Show a webhook endpoint."""
-    return respond(200, {"data": endpoints.represent(Endpoint.find(caller().workspace_id, endpoint_id))})
+shows(blueprint, "endpoint", "webhooks", EndpointSchema, "Show a webhook endpoint.")
 
 
 @blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["PATCH"])

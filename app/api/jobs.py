@@ -13,8 +13,8 @@ from app.api.authentication import authorize, caller, require
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
+from app.api.reads import Document, reads
 from app.api.request_ids import request_id
-from app.api.responses import respond
 from app.api.writes import accept, answer, idempotency_key
 from app.domain import resources
 from app.domain.bodies.jobs import DiscardBody
@@ -58,11 +58,8 @@ def accepts_write(result: type[ResponseBody] | None = None, made: bool = False, 
     return decorate
 
 
-@blueprint.route("/workspaces/<workspace>/jobs", methods=["GET"])
-@authorize(None)
-@blueprint.arguments(JobQuery)
-@blueprint.response(200, envelope(JobSchema, many=True))
-def list_jobs(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/jobs", None, JobSchema, JobQuery)
+def list_jobs(query: dict[str, Any]) -> Document:
     """List the jobs of the kinds that the token has access to, newest first."""
     kinds = [kind for kind, described in jobs.KINDS.items() if caller().may(described.restriction)]
     if "kind" in query:
@@ -70,15 +67,13 @@ def list_jobs(query: dict[str, Any]) -> Response:
         kinds = [query["kind"]]
     chosen = kinds if "status" in query or len(kinds) < len(jobs.KINDS) else None
     find = partial(Job.newest, caller().workspace_id, chosen, query.get("status"))
-    return respond(200, page_of(find, query, resources.represent_job))
+    return page_of(find, query, resources.represent_job)
 
 
-@blueprint.route("/workspaces/<workspace>/jobs/<job_id>", methods=["GET"])
-@authorize(None)
-@blueprint.response(200, envelope(JobSchema))
-def show_job(job_id: str) -> Response:
+@reads(blueprint, "/jobs/<job_id>", None, JobSchema)
+def show_job(job_id: str) -> Document:
     """Show a job."""
-    return respond(200, {"data": resources.represent_job(_find(job_id))})
+    return resources.represent_job(_find(job_id))
 
 
 @blueprint.route("/workspaces/<workspace>/jobs/<job_id>/replay", methods=["POST"])

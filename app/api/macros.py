@@ -10,9 +10,9 @@ from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller, require
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.reads import Document, reads, shows
 from app.api.writes import accept, act, must_exist
 from app.domain.bodies.macros import MacroCreate, MacroPatch, MacroUse
 from app.domain.conversations.conversations import ConversationSchema
@@ -32,14 +32,11 @@ class MacroQuery(PageQuery):
     q = fields.String(validate=validate.Length(1, 100), metadata=about("Those whose name has this.", example="ref"))
 
 
-@blueprint.route("/workspaces/<workspace>/macros", methods=["GET"])
-@authorize("inbox")
-@blueprint.arguments(MacroQuery)
-@blueprint.response(200, envelope(MacroSchema, many=True))
-def list_macros(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/macros", "inbox", MacroSchema, MacroQuery)
+def list_macros(query: dict[str, Any]) -> Document:
     """List macros, newest first."""
     find = partial(Macro.newest, caller().workspace_id, query.get("q"))
-    return respond(200, page_of(find, query, macros.represent))
+    return page_of(find, query, macros.represent)
 
 
 @blueprint.route("/workspaces/<workspace>/macros", methods=["POST"])
@@ -60,12 +57,7 @@ def create_macro(body: dict[str, Any]) -> Response:
     return accept("macros.create", body, ids.new("mac"), check)
 
 
-@blueprint.route("/workspaces/<workspace>/macros/<macro_id>", methods=["GET"])
-@authorize("inbox")
-@blueprint.response(200, envelope(MacroSchema))
-def show_macro(macro_id: str) -> Response:
-    """Show a macro."""
-    return respond(200, {"data": macros.represent(Macro.find(caller().workspace_id, macro_id))})
+shows(blueprint, "macro", "inbox", MacroSchema, "Show a macro.")
 
 
 @blueprint.route("/workspaces/<workspace>/macros/<macro_id>", methods=["PATCH"])

@@ -10,9 +10,9 @@ from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.reads import Document, reads, shows
 from app.api.writes import accept, act
 from app.domain.conversations import notes
 from app.domain.conversations.notes import MOST_CHARACTERS, MOST_MENTIONS, NoteSchema
@@ -45,15 +45,11 @@ class NoteCreate(RequestBody):
     )
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/notes", methods=["GET"])
-@authorize(message_access.MESSAGES)
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(NoteSchema, many=True))
-def list_notes(query: dict[str, Any], conversation_id: str) -> Response:
+@reads(blueprint, "/conversations/<conversation_id>/notes", message_access.MESSAGES, NoteSchema, PageQuery)
+def list_notes(query: dict[str, Any], conversation_id: str) -> Document:
     """List the notes of a conversation, newest first."""
     found = Conversation.find(caller().workspace_id, conversation_id)
-    of_conversation = {**query, "conversation_id": found.id}
-    return respond(200, page_of(partial(Note.newest, found.id), of_conversation, notes.represent))
+    return page_of(partial(Note.newest, found.id), query, notes.represent)
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/notes", methods=["POST"])
@@ -70,12 +66,7 @@ def add_note(body: dict[str, Any], conversation_id: str) -> Response:
     return accept("notes.create", payload, ids.new("nte"), partial(notes.check, found, body.get("mentions", [])))
 
 
-@blueprint.route("/workspaces/<workspace>/notes/<note_id>", methods=["GET"])
-@authorize(message_access.MESSAGES)
-@blueprint.response(200, envelope(NoteSchema))
-def show_note(note_id: str) -> Response:
-    """Show a note."""
-    return respond(200, {"data": notes.represent(Note.find(caller().workspace_id, note_id))})
+shows(blueprint, "note", message_access.MESSAGES, NoteSchema, "Show a note.")
 
 
 @blueprint.route("/workspaces/<workspace>/notes/<note_id>", methods=["DELETE"])

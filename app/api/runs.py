@@ -13,6 +13,7 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
+from app.api.reads import Document, reads
 from app.api.responses import respond
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
@@ -214,33 +215,25 @@ def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
     return respond(200, {"data": {**first, "ways": found, "has_more_ways": has_more} if given.both_ways else first})
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/runs", methods=["GET"])
-@authorize(message_access.RUNS)
-@blueprint.arguments(RunsOfAutomationQuery)
-@blueprint.response(200, envelope(RunSchema, many=True))
-def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Response:
+@reads(blueprint, "/automations/<automation_id>/runs", message_access.RUNS, RunSchema, RunsOfAutomationQuery)
+def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Document:
     """List the runs of an automation, newest first."""
     automation = Automation.find(caller().workspace_id, automation_id)
     return _page(query | {"automation_id": automation.id})
 
 
-@blueprint.route("/workspaces/<workspace>/runs", methods=["GET"])
-@authorize(message_access.RUNS)
-@blueprint.arguments(RunQuery)
-@blueprint.response(200, envelope(RunSchema, many=True))
-def list_runs(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/runs", message_access.RUNS, RunSchema, RunQuery)
+def list_runs(query: dict[str, Any]) -> Document:
     """List runs, newest first."""
     return _page(query)
 
 
-@blueprint.route("/workspaces/<workspace>/runs/<run_id>", methods=["GET"])
-@authorize(message_access.RUNS)
-@blueprint.response(200, envelope(RunWithStepsSchema))
-def show_run(run_id: str) -> Response:
+@reads(blueprint, "/runs/<run_id>", message_access.RUNS, RunWithStepsSchema)
+def show_run(run_id: str) -> Document:
     """Show a run with its log. It exists as soon as its start is accepted."""
     run = runs.find(caller().workspace_id, run_id)
     steps = [runs.represent_step(step) for step in RunStep.latest(run, runs.LONGEST_LOG)]
-    return respond(200, {"data": {**run_states.represent(run), "steps": steps}})
+    return {**run_states.represent(run), "steps": steps}
 
 
 @blueprint.route("/workspaces/<workspace>/runs/<run_id>/cancel", methods=["POST"])
@@ -279,5 +272,5 @@ def _represent_way(way: Way) -> dict[str, Any]:
     return WaySchema.of(way.run, steps=steps, assumed=assumed)
 
 
-def _page(query: dict[str, Any]) -> Response:
-    return respond(200, page_of(partial(Run.newest, caller().workspace_id, query), query, run_states.represent))
+def _page(query: dict[str, Any]) -> Document:
+    return page_of(partial(Run.newest, caller().workspace_id, query), query, run_states.represent)

@@ -9,9 +9,9 @@ from marshmallow import ValidationError, fields, post_load
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page
+from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.reads import Document, reads, shows
 from app.api.writes import accept
 from app.domain.contacts import sales
 from app.domain.contacts.sales import SaleSchema
@@ -62,14 +62,10 @@ class SaleQuery(PageQuery):
     occurred_until = moment("occurred before this time. Orders the list by occurred_at.")
 
 
-@blueprint.route("/workspaces/<workspace>/sales", methods=["GET"])
-@authorize("contacts")
-@blueprint.arguments(SaleQuery)
-@blueprint.response(200, envelope(SaleSchema, many=True))
-def list_sales(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/sales", "contacts", SaleSchema, SaleQuery)
+def list_sales(query: dict[str, Any]) -> Document:
     """List sales, the latest recorded first; with a time range, the latest occurred first."""
-    found = Sale.matching(caller().workspace_id, query)
-    return respond(200, page(found, Sale, query, sales.represent))
+    return page(Sale, query, sales.represent)
 
 
 @blueprint.route("/workspaces/<workspace>/sales", methods=["POST"])
@@ -82,9 +78,4 @@ def create_sale(body: dict[str, Any]) -> Response:
     return accept("sales.create", body, ids.new("sal"), check=lambda: sales.check(workspace_id, body))
 
 
-@blueprint.route("/workspaces/<workspace>/sales/<sale_id>", methods=["GET"])
-@authorize("contacts")
-@blueprint.response(200, envelope(SaleSchema))
-def show_sale(sale_id: str) -> Response:
-    """Show a sale."""
-    return respond(200, {"data": sales.represent(Sale.find(caller().workspace_id, sale_id))})
+shows(blueprint, "sale", "contacts", SaleSchema, "Show a sale.")

@@ -12,6 +12,7 @@ from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
+from app.api.reads import Document, reads, shows
 from app.api.responses import respond
 from app.api.writes import accept, act
 from app.domain.automations import definitions
@@ -71,13 +72,10 @@ class SegmentCountSchema(ResponseBody):
     sample = fields.List(fields.Nested(ContactSchema), metadata=about(f"The newest {scans.SAMPLE} of them."))
 
 
-@blueprint.route("/workspaces/<workspace>/segments", methods=["GET"])
-@authorize("automations", "contacts")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(SegmentSchema, many=True))
-def list_segments(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/segments", ("automations", "contacts"), SegmentSchema, PageQuery)
+def list_segments(query: dict[str, Any]) -> Document:
     """List segments, newest first."""
-    return respond(200, page(Segment.in_workspace(caller().workspace_id), Segment, query, segments.represent))
+    return page(Segment, query, segments.represent)
 
 
 @blueprint.route("/workspaces/<workspace>/segments", methods=["POST"])
@@ -103,12 +101,13 @@ def count_segment(body: dict[str, Any]) -> Response:
     return respond(200, {"data": SegmentCountSchema.of(found, sample=sample)})
 
 
-@blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["GET"])
-@authorize("automations", "contacts")
-@blueprint.response(200, envelope(SegmentSchema))
-def show_segment(segment_id: str) -> Response:
-    """Show a segment. `GET contacts?segment_id=` lists its contacts."""
-    return respond(200, {"data": segments.represent(Segment.find(caller().workspace_id, segment_id))})
+shows(
+    blueprint,
+    "segment",
+    ("automations", "contacts"),
+    SegmentSchema,
+    "Show a segment. `GET contacts?segment_id=` lists its contacts.",
+)
 
 
 @blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["PATCH"])

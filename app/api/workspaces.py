@@ -9,9 +9,8 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.api.authentication import authorize, caller
 from app.api.jobs import accepts_write
-from app.api.lists import envelope
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.reads import Document, reads
 from app.api.writes import accept
 from app.domain.people import workspaces
 from app.domain.people.tokens import UNRESTRICTED
@@ -71,12 +70,10 @@ class WorkspacePatch(RequestBody):
     )
 
 
-@blueprint.route("/workspaces/<workspace>", methods=["GET"])
-@authorize(UNRESTRICTED)
-@blueprint.response(200, envelope(WorkspaceSettingsSchema))
-def show_workspace() -> Response:
+@reads(blueprint, "", UNRESTRICTED, WorkspaceSettingsSchema)
+def show_workspace() -> Document:
     """Show the workspace."""
-    return respond(200, {"data": workspaces.represent(workspaces.find(caller().workspace_id))})
+    return workspaces.represent(workspaces.find(caller().workspace_id))
 
 
 @blueprint.route("/workspaces/<workspace>", methods=["PATCH"])
