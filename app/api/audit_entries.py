@@ -8,7 +8,7 @@ from marshmallow import fields, validate
 
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads
+from app.api.routes import Document, reads
 from app.domain.jobs.jobs import KINDS
 from app.domain.work import audit
 from app.domain.work.audit import AuditEntrySchema

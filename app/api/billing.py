@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.api.authentication import caller
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads
+from app.api.routes import Document, reads
 from app.domain.billing import billing
 from app.domain.billing.billing import BillingSchema
 

@@ -8,11 +8,10 @@ from typing import Any
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads, shows
+from app.api.routes import Document, reads, shows, writes
 from app.api.writes import accept, act
 from app.domain.contacts import bookings, contacts
 from app.domain.contacts.bookings import STATUSES, BookingSchema
@@ -53,10 +52,7 @@ def list_bookings(query: dict[str, Any]) -> Document:
     return page(Booking, query, bookings.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/bookings", methods=["POST"])
-@authorize("contacts")
-@blueprint.arguments(BookingCreate)
-@accepts_write(BookingSchema, made=True)
+@writes(blueprint, "POST /bookings", "contacts", BookingSchema, BookingCreate, made=True)
 def create_booking(body: dict[str, Any]) -> Response:
     """Create a booking for a contact."""
     workspace_id, contact_id = caller().workspace_id, body["contact_id"]
@@ -66,9 +62,7 @@ def create_booking(body: dict[str, Any]) -> Response:
 shows(blueprint, "booking", "contacts", BookingSchema, "Show a booking.")
 
 
-@blueprint.route("/workspaces/<workspace>/bookings/<booking_id>/cancel", methods=["POST"])
-@authorize("contacts")
-@accepts_write(BookingSchema)
+@writes(blueprint, "POST /bookings/<booking_id>/cancel", "contacts", BookingSchema)
 def cancel_booking(booking_id: str) -> Response:
     """Cancel a booking; nothing changes if it is already cancelled."""
     return act("bookings.cancel", booking_id)

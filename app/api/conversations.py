@@ -9,11 +9,10 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads, shows
 from app.api.responses import BareResponse, respond
+from app.api.routes import Document, reads, shows, writes
 from app.api.writes import accept
 from app.domain.conversations import (
     conversation_changes,
@@ -103,10 +102,7 @@ def count_conversations() -> Document:
 shows(blueprint, "conversation", "inbox", ConversationSchema, "Show a conversation.")
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>", methods=["PATCH"])
-@authorize("inbox")
-@blueprint.arguments(ConversationPatch)
-@accepts_write(ConversationSchema)
+@writes(blueprint, "PATCH /conversations/<conversation_id>", "inbox", ConversationSchema, ConversationPatch)
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
     """Change a conversation, or mark it read.
 

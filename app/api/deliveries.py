@@ -8,12 +8,11 @@ from typing import Any
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads
 from app.api.responses import respond
+from app.api.routes import Document, reads, writes
 from app.api.writes import accept, idempotency_key
 from app.domain.bodies.replays import DeliveriesDiscard, DiscardFilter
 from app.domain.deliveries import deliveries, discards
@@ -54,9 +53,7 @@ def show_delivery(delivery_id: str) -> Document:
     return deliveries.represent_whole(Delivery.find(caller().workspace_id, delivery_id))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>/resend", methods=["POST"])
-@authorize(message_access.EVENTS)
-@accepts_write(DeliverySchema, made=True)
+@writes(blueprint, "POST /webhooks/deliveries/<delivery_id>/resend", message_access.EVENTS, DeliverySchema, made=True)
 def resend_delivery(delivery_id: str) -> Response:
     """Send a delivery now; a delivered one as a new delivery of the same event.
 
@@ -72,10 +69,7 @@ def resend_delivery(delivery_id: str) -> Response:
     )
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/discards", methods=["POST"])
-@authorize("webhooks")
-@blueprint.arguments(DeliveriesDiscard)
-@accepts_write(JobSchema, made=True)
+@writes(blueprint, "POST /webhooks/discards", "webhooks", JobSchema, DeliveriesDiscard, made=True)
 @blueprint.alt_response(
     200, schema=envelope(DiscardPreviewSchema), description="The result of a dry run.", success=True
 )

@@ -9,12 +9,11 @@ from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app import bounds
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
-from app.api.reads import Document, reads, shows
+from app.api.routes import Document, reads, shows, writes
 from app.api.writes import answer, idempotency_key, write_of
 from app.domain.channels import disk
 from app.domain.jobs import jobs
@@ -32,8 +31,7 @@ MEDIA_TYPES = ("application/x-ndjson", "application/jsonl")
 _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "customer-1042", "first_name": "Ada"}\n'
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/import", methods=["POST"])
-@authorize("contacts")
+@writes(blueprint, "POST /contacts/import", "contacts", ImportSchema, made=True)
 @blueprint.doc(
     requestBody={
         "required": True,
@@ -44,7 +42,6 @@ _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "cust
         },
     }
 )
-@accepts_write(ImportSchema, made=True)
 def import_contacts() -> Response:
     """Create or change many contacts in one job.
 

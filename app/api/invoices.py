@@ -7,7 +7,7 @@ from typing import Any
 from app.api.authentication import caller
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads
+from app.api.routes import Document, reads
 from app.domain.billing import invoices
 from app.domain.billing.invoices import InvoiceSchema
 from app.models.invoices import Invoice

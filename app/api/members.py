@@ -7,11 +7,10 @@ from typing import Any
 
 from flask import Response
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads, shows
+from app.api.routes import Document, reads, shows, writes
 from app.api.writes import accept
 from app.domain.assignment import member_changes
 from app.domain.bodies.members import MemberPatch
@@ -31,10 +30,7 @@ def list_members(query: dict[str, Any]) -> Document:
 shows(blueprint, "member", "inbox", MemberSchema, "Show a member.")
 
 
-@blueprint.route("/workspaces/<workspace>/members/<member_id>", methods=["PATCH"])
-@authorize("inbox")
-@blueprint.arguments(MemberPatch)
-@accepts_write(MemberSchema)
+@writes(blueprint, "PATCH /members/<member_id>", "inbox", MemberSchema, MemberPatch)
 def update_member(body: dict[str, Any], member_id: str) -> Response:
     """Change a member's availability, and the most open conversations that they are assigned."""
     who = caller()

@@ -8,11 +8,10 @@ from typing import Any
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads, shows
+from app.api.routes import Document, reads, shows, writes
 from app.api.writes import accept, act
 from app.domain.conversations import notes
 from app.domain.conversations.notes import MOST_CHARACTERS, MOST_MENTIONS, NoteSchema
@@ -52,10 +51,9 @@ def list_notes(query: dict[str, Any], conversation_id: str) -> Document:
     return page_of(partial(Note.newest, found.id), query, notes.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/notes", methods=["POST"])
-@authorize(message_access.MESSAGES)
-@blueprint.arguments(NoteCreate)
-@accepts_write(NoteSchema, made=True)
+@writes(
+    blueprint, "POST /conversations/<conversation_id>/notes", message_access.MESSAGES, NoteSchema, NoteCreate, made=True
+)
 def add_note(body: dict[str, Any], conversation_id: str) -> Response:
     """Add a note to a conversation, open or closed.
 
@@ -69,9 +67,7 @@ def add_note(body: dict[str, Any], conversation_id: str) -> Response:
 shows(blueprint, "note", message_access.MESSAGES, NoteSchema, "Show a note.")
 
 
-@blueprint.route("/workspaces/<workspace>/notes/<note_id>", methods=["DELETE"])
-@authorize(message_access.MESSAGES)
-@accepts_write()
+@writes(blueprint, "DELETE /notes/<note_id>", message_access.MESSAGES, None)
 def delete_note(note_id: str) -> Response:
     """Delete a note: your own or anybody else's."""
     return act("notes.delete", note_id)

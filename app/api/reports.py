@@ -8,7 +8,7 @@ from marshmallow import fields, validate
 
 from app.api.authentication import caller
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads
+from app.api.routes import Document, reads
 from app.domain.people import workspaces
 from app.domain.reports import periods, report_schemas
 from app.domain.reports.openings import DIMENSIONS

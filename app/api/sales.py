@@ -7,11 +7,10 @@ from typing import Any
 from flask import Response
 from marshmallow import ValidationError, fields, post_load
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads, shows
+from app.api.routes import Document, reads, shows, writes
 from app.api.writes import accept
 from app.domain.contacts import sales
 from app.domain.contacts.sales import SaleSchema
@@ -68,10 +67,7 @@ def list_sales(query: dict[str, Any]) -> Document:
     return page(Sale, query, sales.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/sales", methods=["POST"])
-@authorize("contacts")
-@blueprint.arguments(SaleCreate)
-@accepts_write(SaleSchema, made=True)
+@writes(blueprint, "POST /sales", "contacts", SaleSchema, SaleCreate, made=True)
 def create_sale(body: dict[str, Any]) -> Response:
     """Record a sale to a contact."""
     workspace_id = caller().workspace_id

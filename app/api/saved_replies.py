@@ -10,12 +10,11 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app import bounds
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads, shows
+from app.api.routes import Document, reads, shows, writes
 from app.api.writes import accept, act, must_exist
 from app.domain.bodies.saved_replies import SavedReplyCreate, SavedReplyPatch
 from app.domain.contacts import contacts
@@ -49,10 +48,7 @@ def list_saved_replies(query: dict[str, Any]) -> Document:
     return page_of(find, query, saved_replies.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/saved-replies", methods=["POST"])
-@authorize("inbox")
-@blueprint.arguments(SavedReplyCreate)
-@accepts_write(SavedReplySchema, made=True)
+@writes(blueprint, "POST /saved-replies", "inbox", SavedReplySchema, SavedReplyCreate, made=True)
 def create_saved_reply(body: dict[str, Any]) -> Response:
     """Create a saved reply, up to 1,000 in a workspace."""
     workspace_id = caller().workspace_id
@@ -67,10 +63,7 @@ def create_saved_reply(body: dict[str, Any]) -> Response:
 shows(blueprint, "saved_reply", "inbox", SavedReplySchema, "Show a saved reply.")
 
 
-@blueprint.route("/workspaces/<workspace>/saved-replies/<saved_reply_id>", methods=["PATCH"])
-@authorize("inbox")
-@blueprint.arguments(SavedReplyPatch)
-@accepts_write(SavedReplySchema)
+@writes(blueprint, "PATCH /saved-replies/<saved_reply_id>", "inbox", SavedReplySchema, SavedReplyPatch)
 def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
     """Change the given fields of a saved reply."""
 
@@ -81,9 +74,7 @@ def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
     return accept("saved_replies.update", body, saved_reply_id, check)
 
 
-@blueprint.route("/workspaces/<workspace>/saved-replies/<saved_reply_id>", methods=["DELETE"])
-@authorize("inbox")
-@accepts_write()
+@writes(blueprint, "DELETE /saved-replies/<saved_reply_id>", "inbox", None)
 def delete_saved_reply(saved_reply_id: str) -> Response:
     """Delete a saved reply. Macros that send it are refused from now on."""
     return act("saved_replies.delete", saved_reply_id)

@@ -9,11 +9,10 @@ from marshmallow import fields, post_load
 
 from app import bounds
 from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads, shows
 from app.api.responses import respond
+from app.api.routes import Document, reads, shows, writes
 from app.api.writes import accept, act
 from app.domain.automations import definitions
 from app.domain.contacts import contacts
@@ -78,10 +77,7 @@ def list_segments(query: dict[str, Any]) -> Document:
     return page(Segment, query, segments.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/segments", methods=["POST"])
-@authorize("automations")
-@blueprint.arguments(SegmentCreate)
-@accepts_write(SegmentSchema, made=True)
+@writes(blueprint, "POST /segments", "automations", SegmentSchema, SegmentCreate, made=True)
 def create_segment(body: dict[str, Any]) -> Response:
     """Create a segment, up to 500 in a workspace."""
     workspace_id = caller().workspace_id
@@ -110,18 +106,13 @@ shows(
 )
 
 
-@blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["PATCH"])
-@authorize("automations")
-@blueprint.arguments(SegmentPatch)
-@accepts_write(SegmentSchema)
+@writes(blueprint, "PATCH /segments/<segment_id>", "automations", SegmentSchema, SegmentPatch)
 def update_segment(body: dict[str, Any], segment_id: str) -> Response:
     """Change the given fields of a segment. Automations that use it follow the change."""
     return act("segments.update", segment_id, body)
 
 
-@blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["DELETE"])
-@authorize("automations")
-@accepts_write()
+@writes(blueprint, "DELETE /segments/<segment_id>", "automations", None)
 def delete_segment(segment_id: str) -> Response:
     """Delete a segment.
 

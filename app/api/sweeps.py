@@ -8,7 +8,7 @@ from marshmallow import fields, validate
 
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads, shows
+from app.api.routes import Document, reads, shows
 from app.domain.deliveries import sweeps
 from app.domain.deliveries.sweeps import ACTIONS, SweepSchema
 from app.models.sweeps import Sweep

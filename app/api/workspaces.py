@@ -7,10 +7,9 @@ from typing import Any
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.parsing.blueprints import Blueprint
-from app.api.reads import Document, reads
+from app.api.routes import Document, reads, writes
 from app.api.writes import accept
 from app.domain.people import workspaces
 from app.domain.people.tokens import UNRESTRICTED
@@ -76,10 +75,7 @@ def show_workspace() -> Document:
     return workspaces.represent(workspaces.find(caller().workspace_id))
 
 
-@blueprint.route("/workspaces/<workspace>", methods=["PATCH"])
-@authorize(UNRESTRICTED)
-@blueprint.arguments(WorkspacePatch)
-@accepts_write(WorkspaceSettingsSchema)
+@writes(blueprint, "PATCH", UNRESTRICTED, WorkspaceSettingsSchema, WorkspacePatch)
 def update_workspace(body: dict[str, Any]) -> Response:
     """Change the given fields of the workspace."""
     return accept("workspaces.update", body, caller().workspace_id)
