@@ -76,6 +76,7 @@ _FIELDS: Mapping[str, Any] = {
     "AttemptSchema.status": 200,
     "AuditEntrySchema.detail": {"release_held": True},
     "AuthorSchema.id": f"con_{_SUFFIX}",
+    "BroadcastSchema.filter": {"field": "contact.tags", "is": "contains", "value": "vip"},
     "DeliverySchema.attempts": 1,
     "DeliverySchema.delivered_at": _TIME,
     "DeliverySchema.status": "delivered",
@@ -86,6 +87,7 @@ _FIELDS: Mapping[str, Any] = {
     "EventKindSchema.description": "A contact was created.",
     "ExportSchema.events": [{"id": f"evt_{_SUFFIX}", "kind": "contact.created"}],
     "InvoiceSchema.plan": "growth",
+    "LineErrorSchema.problem": {"title": "Validation failed", "status": 422, "detail": "Not a valid email address."},
     "PlanSchema.id": "growth",
     "PlanSchema.name": "Growth",
     "ResourceSchema.id": f"con_{_SUFFIX}",
@@ -154,7 +156,8 @@ def _of_type(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Any:
         case "object":
             return {name: _member(name, inner, components) for name, inner in schema.get("properties", {}).items()}
         case "array":
-            return [of_schema(schema["items"], components)]
+            item = of_schema(schema["items"], components)
+            return [] if item == {} else [item]
         case "boolean":
             return False
         case "integer" | "number":
