@@ -76,7 +76,6 @@ _FIELDS: Mapping[str, Any] = {
     "AttemptSchema.status": 200,
     "AuditEntrySchema.detail": {"release_held": True},
     "AuthorSchema.id": f"con_{_SUFFIX}",
-    "BroadcastSchema.filter": {"field": "contact.tags", "is": "contains", "value": "vip"},
     "DeliverySchema.attempts": 1,
     "DeliverySchema.delivered_at": _TIME,
     "DeliverySchema.status": "delivered",
