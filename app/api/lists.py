@@ -53,9 +53,10 @@ def envelope(item: type[ResponseBody], *, many: bool = False, **further: Any) ->
 def page(
     model: Any, arguments: dict[str, Any], represent: Callable[[Any], dict[str, Any]], query: Any = None
 ) -> dict[str, Any]:
-    """Returns a page of the rows that match the arguments, in its envelope, in the model's order for them.
+    """Returns a page of the workspace's rows that match the arguments, in its envelope.
 
-    Instead, `query` may select the rows. Raises Invalid for a cursor of another list, workspace or filter.
+    The model has an order for these arguments. `query` may select other rows. Raises Invalid for a cursor of another
+    list, workspace or filter.
     """
     order = model.order(arguments)
     query = model.matching(caller().workspace_id, arguments) if query is None else query

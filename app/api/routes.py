@@ -1,4 +1,4 @@
-"""Routes of the API: each states its method and path, the access that it needs, and its body and response once."""
+"""Routes of the API: each states its method, path, needed access, body and response in one place."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def writes(
     secret: Any = None,
     **options: Any,
 ) -> Callable[[View], View]:
-    """Declares a write below the workspace's address, such as `POST /sales`. The view returns the response.
+    """Declares a write below the workspace's address, such as `POST /sales`.
 
-    It responds with the job (202), or with `result` if the caller waits; None is for a deletion. `made`: the write may
-    create a resource. The view gets the loaded `body` as its last positional argument; unless it is `required`, a
-    missing body counts as `{}`. `secret`: the field of a secret beside `data`. `options` are those of
+    The view responds with the job (202), or with `result` if the caller waits; None is for a deletion. `made`: the
+    write may create a resource. The view gets the loaded `body` as its last positional argument; unless it is
+    `required`, a missing body counts as `{}`. `secret`: the field of a secret beside `data`. `options` are those of
     `blueprint.route`.
     """
     beside = {} if secret is None else {"secret": secret}

@@ -75,7 +75,7 @@ def accepting(job_id: str) -> int:
 
 
 def of_request(method: str, address: str, tries: int, status: int | None) -> dict[str, str | int | None]:
-    """Returns the attributes of a span of an HTTP request that we made, after `tries` earlier attempts.
+    """Returns the attributes of the span of our HTTP request, made after `tries` earlier attempts.
 
     Of the address they have only the host, because the rest may contain a password or a key.
     """

@@ -83,7 +83,7 @@ class Run(MailModel):
 
     @property
     def root_id(self) -> str:
-        """The identifier that names the run's trace: of the request that caused it, else of the event or the run."""
+        """The identifier that names the run's trace: the request's, the event's or else its own."""
         return str(self.trace_id or self.event_id or self.id)
 
     @classmethod

@@ -19,7 +19,7 @@ _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UT
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter of a list: its label, its reader, and the options of its select, if the page has one."""
+    """A filter of a list: its label, its reader, and the options of its select, if it has one."""
 
     label: str
     read: Reader = str
@@ -32,9 +32,9 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a list, by name, with the readers of all. `given`: as text. `values`: the valid ones, parsed.
+    """The filters of a list, by name. `given`: all, as text. `values`: the valid filters, parsed.
 
-    `errors`: a sentence for each invalid filter.
+    `readers`: the filters that the list has. `errors`: a sentence for each invalid filter.
     """
 
     readers: Mapping[str, Reader]
@@ -94,7 +94,7 @@ def choices(first_label: str, values: Collection[str]) -> list[tuple[str, str]]:
 
 
 def select(label: str, first_label: str, values: Collection[str]) -> Filter:
-    """Returns a filter by one of the values, with a select that has an empty option with `first_label`."""
+    """Returns a filter by one of the values. Its select begins with an empty option, `first_label`."""
     return Filter(label, one_of(values), choices(first_label, values))
 
 

@@ -199,7 +199,7 @@ def _log(sendings: Sequence[Sending], recorded: Collection[str]) -> None:
 
 
 def _trace(spans: Spans, sent: Sequence[Sending]) -> None:
-    """Adds a span for each message that was sent. Messages do not store their trace: it is looked up."""
+    """Adds a span for each sent message, whose trace is looked up: messages do not store it."""
     now, causes = time.time(), _causes([each.claimed.id for each in sent])
     for each in sent:
         assert each.at is not None
@@ -223,7 +223,7 @@ def _trace(spans: Spans, sent: Sequence[Sending]) -> None:
 
 
 def _causes(message_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Returns the run or job that created each message, after the identifier that names its trace."""
+    """Returns, by message, the identifier that names its trace, and the run or job that created it."""
     wanted = Message.id.in_(list(message_ids))
     found = list(Message.select(Message.id, Message.run_id, Message.workspace_id).where(wanted)) if message_ids else []
     roots = Run.root_ids({message.run_id for message in found if message.run_id})

@@ -110,14 +110,14 @@ def _then_empty_draft(conversation: Conversation, check: Callable[[], object]) -
 
     def checked() -> None:
         check()
-        membership = viewer().membership
-        if membership is None:
+        member_id = viewer().member_id
+        if member_id is None:
             return
         try:
             key = idempotency_keys.parse(request.form.get("once", ""))
         except Invalid:
             return
-        drafts.note_sent(conversation, membership.member_id, key)
+        drafts.note_sent(conversation, member_id, key)
 
     return checked
 

@@ -17,9 +17,9 @@ from app.models.conversations import Conversation, Message
 from app.models.notes import Note
 from app.web import uploads, writes
 from app.web.access import page, viewer, workspace_id
-from app.web.forms import Answer, errors_of, status_of, typed
+from app.web.forms import Answer, errors_of, is_script, status_of, typed
 from app.web.inbox import compositions, inbox_pages, reply_pages, snooze_times
-from app.web.inbox.form_answers import back, is_script, refused
+from app.web.inbox.form_answers import back, refused, told, turned_down
 from app.web.inbox.newer_replies import NewerReply
 
 blueprint = Blueprint("conversation_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
@@ -70,16 +70,9 @@ def change(conversation_id: str) -> Answer:
         payload = wanted | {"contact_id": conversation.contact_id}
         job = writes.submit("conversations.update", payload, conversation.id, check)
     except (Invalid, Conflict) as error:
-        said = next(iter(errors_of(error).values()))
-        if is_script():
-            return refused(error, {"": said})
-        flash(said, "error")
-        return back(conversation)
-    if is_script():
-        return jsonify(done=done if job.is_finished else writes.STILL_QUEUED)
-    if job.is_finished and done:
-        flash(done, "good")
-    return back(conversation)
+        return turned_down(conversation, error)
+    queued = writes.STILL_QUEUED if is_script() else ""  # for browsers, `submit` has flashed it
+    return told(conversation, done if job.is_finished else queued)
 
 
 @blueprint.post("/messages/<message_id>/resend")
