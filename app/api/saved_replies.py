@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 from flask import Response
 from marshmallow import fields, validate
 
-from app import bounds
 from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.openapi.problems import response_name
@@ -96,5 +94,4 @@ def render_saved_reply(query: dict[str, Any], conversation_id: str, saved_reply_
     contact = contacts.find(workspace_id, conversation.contact_id)
     if member_id is not None and not members.exists(workspace_id, member_id):
         raise Invalid(Fault("/member_id", "There is no such member in this workspace."))
-    with bounds.alone(workspace_id) if "{" in reply.text else nullcontext():
-        return saved_replies.render(reply, contact, member_id)
+    return saved_replies.render(reply, contact, member_id)
