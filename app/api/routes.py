@@ -89,13 +89,12 @@ def writes(
     `required`, a missing body counts as `{}`. `secret`: the field of a secret beside `data`. `options` are those of
     `blueprint.route`.
     """
-    beside = {} if secret is None else {"secret": secret}
+    beside: dict[str, Any] = {} if secret is None else {"secret": secret}
 
     def decorate(view: View) -> View:
         documented = blueprint.response(202, envelope(JobSchema, **beside), description="Accepted; the job.")(view)
-        schemas = {204: None} if result is None else dict.fromkeys((200, 201) if made else (200,), result)
-        for status, schema in schemas.items():
-            shown = {} if schema is None else {"schema": envelope(schema, **beside)}
+        shown: dict[str, Any] = {} if result is None else {"schema": envelope(result, **beside)}
+        for status in (204,) if result is None else (200, 201) if made else (200,):
             documented = blueprint.alt_response(status, description=_WAITED, success=True, **shown)(documented)
         documented = blueprint.alt_response(409, response_name(409))(documented)
         if body is not None:
@@ -108,5 +107,5 @@ def writes(
 
 def _register(blueprint: Blueprint, route: str, needs: Needs, view: View, options: dict[str, Any]) -> None:
     method, _, path = route.partition(" ")
-    authorized = authorize(*needs if isinstance(needs, tuple) else (needs,))(view)
-    blueprint.route(f"/workspaces/<workspace>{path}", methods=[method], **options)(authorized)
+    authorized = authorize(*needs) if isinstance(needs, tuple) else authorize(needs)
+    blueprint.route(f"/workspaces/<workspace>{path}", methods=[method], **options)(authorized(view))

@@ -64,7 +64,7 @@ def delete(saved_view_id: str) -> Response:
 
 def may_change(view: SavedView) -> bool:
     """Whether the viewer may change the view: their own, or with SHARE a view of the workspace."""
-    return viewer().may(SHARE) if view.member_id is None else view.member_id == viewer().member_id
+    return viewer().may(SHARE) if view.member_id is None else viewer().member_id == view.member_id
 
 
 def _own(saved_view_id: str) -> SavedView:
