@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 
 from app.domain.conversations import conversation_changes, conversation_labels, conversations, messages, viewers
 from app.domain.people import workspaces
-from app.errors import Conflict, Fault, Invalid
+from app.errors import Conflict, Fault, Invalid, valid
 from app.lib import clock, json, normalization
 from app.models.conversations import Conversation, Message
 from app.models.notes import Note
@@ -127,10 +127,7 @@ def _change(conversation: Conversation, given: Mapping[str, str]) -> tuple[dict[
     if do == "assign":
         return {"assignee_id": given["assignee_id"] or None}, "The conversation is assigned."
     if do in ("label", "unlabel"):
-        try:
-            label = normalization.label(given["label"])
-        except ValueError as error:
-            raise Invalid(Fault("/label", str(error))) from error
+        label = valid("/label", normalization.label, given["label"])
         if do == "label":
             return {"labels": [*conversation.labels, label]}, "The labels are changed."
         return {"labels": conversation_labels.without(conversation, [label])}, "The labels are changed."

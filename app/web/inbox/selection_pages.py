@@ -10,7 +10,7 @@ from flask import Blueprint, flash, jsonify, redirect, render_template
 
 from app.domain.inbox import selections
 from app.domain.people import message_access, workspaces
-from app.errors import Conflict, Fault, Invalid
+from app.errors import Conflict, Fault, Invalid, valid
 from app.lib import clock, ids, normalization
 from app.models.jobs import Job
 from app.models.selections import Selection
@@ -129,10 +129,7 @@ def _action(given: Mapping[str, str]) -> dict[str, Any]:
     if do == "assign":
         return {"do": do, "assignee_id": given["assignee_id"] or None}
     if do in ("label", "unlabel"):
-        try:
-            return {"do": do, "label": normalization.label(given["label"])}
-        except ValueError as error:
-            raise Invalid(Fault("/label", str(error))) from error
+        return {"do": do, "label": valid("/label", normalization.label, given["label"])}
     if do == "snooze":
         zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
         return {"do": do, "until": snooze_times.read(given["until"], zone, clock.now()).isoformat()}
