@@ -14,7 +14,7 @@ from app.api.authentication import caller
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, idempotency_key
 from app.domain.automations import automations, definitions, moves, version_counts
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
@@ -111,7 +111,7 @@ def list_automations(query: dict[str, Any]) -> Document:
     return found | {"data": automations.represent_all(found["data"])}
 
 
-@writes(blueprint, "POST /automations", "automations", AutomationSchema, AutomationCreate, made=True)
+@accepts(blueprint, "POST /automations", "automations", AutomationSchema, AutomationCreate, made=True)
 def create_automation(body: dict[str, Any]) -> Response:
     """Create an automation as a draft, up to 1,000 in a workspace."""
     workspace_id = caller().workspace_id
@@ -121,7 +121,7 @@ def create_automation(body: dict[str, Any]) -> Response:
 shows(blueprint, "automation", "automations", AutomationSchema, "Show an automation.")
 
 
-@writes(blueprint, "PATCH /automations/<automation_id>", "automations", AutomationSchema, AutomationPatch)
+@accepts(blueprint, "PATCH /automations/<automation_id>", "automations", AutomationSchema, AutomationPatch)
 def update_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Change the given fields of an automation.
 
@@ -130,7 +130,7 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
     return act("automations.update", automation_id, body)
 
 
-@writes(blueprint, "DELETE /automations/<automation_id>", "automations", None)
+@accepts(blueprint, "DELETE /automations/<automation_id>", "automations", None)
 def delete_automation(automation_id: str) -> Response:
     """Delete an automation.
 
@@ -174,13 +174,13 @@ def show_counts_of_automation(query: dict[str, Any], automation_id: str) -> Docu
     return version_counts.read(automation, **query)
 
 
-@writes(blueprint, "POST /automations/<automation_id>/restore", "automations", AutomationSchema, RestoreBody)
+@accepts(blueprint, "POST /automations/<automation_id>/restore", "automations", AutomationSchema, RestoreBody)
 def restore_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Make a published version the draft again. What is published stays as it is."""
     return act("automations.restore", automation_id, body)
 
 
-@writes(blueprint, "POST /automations/<automation_id>/publish", "automations", AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/publish", "automations", AutomationSchema)
 def publish_automation(automation_id: str) -> Response:
     """Publish the draft as the next version. New runs use it; existing runs keep theirs.
 
@@ -190,25 +190,25 @@ def publish_automation(automation_id: str) -> Response:
     return act("automations.publish", automation_id)
 
 
-@writes(blueprint, "POST /automations/<automation_id>/unpublish", "automations", AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/unpublish", "automations", AutomationSchema)
 def unpublish_automation(automation_id: str) -> Response:
     """Refuse further starts; existing runs continue."""
     return act("automations.unpublish", automation_id)
 
 
-@writes(blueprint, "POST /automations/<automation_id>/pause", "automations", AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/pause", "automations", AutomationSchema)
 def pause_automation(automation_id: str) -> Response:
     """Hold the runs of a published automation at their next step. Starts are still accepted."""
     return act("automations.pause", automation_id)
 
 
-@writes(blueprint, "POST /automations/<automation_id>/resume", "automations", AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/resume", "automations", AutomationSchema)
 def resume_automation(automation_id: str) -> Response:
     """Resume the runs of a paused automation."""
     return act("automations.resume", automation_id)
 
 
-@writes(blueprint, "POST /automations/<automation_id>/move-runs", "automations", AutomationSchema, MoveRunsBody)
+@accepts(blueprint, "POST /automations/<automation_id>/move-runs", "automations", AutomationSchema, MoveRunsBody)
 @blueprint.alt_response(
     200,
     schema=MovedRunsSchema,
@@ -231,7 +231,7 @@ def move_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respons
     return act("automations.move_runs", automation_id, body | {"to_version": automation.version})
 
 
-@writes(
+@accepts(
     blueprint,
     "POST /automations/<automation_id>/cancel-runs",
     "automations",

@@ -11,7 +11,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 from app.api.authentication import caller
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act
 from app.domain.contacts import bookings, contacts
 from app.domain.contacts.bookings import STATUSES, BookingSchema
@@ -52,7 +52,7 @@ def list_bookings(query: dict[str, Any]) -> Document:
     return page(Booking, query, bookings.represent)
 
 
-@writes(blueprint, "POST /bookings", "contacts", BookingSchema, BookingCreate, made=True)
+@accepts(blueprint, "POST /bookings", "contacts", BookingSchema, BookingCreate, made=True)
 def create_booking(body: dict[str, Any]) -> Response:
     """Create a booking for a contact."""
     workspace_id, contact_id = caller().workspace_id, body["contact_id"]
@@ -62,7 +62,7 @@ def create_booking(body: dict[str, Any]) -> Response:
 shows(blueprint, "booking", "contacts", BookingSchema, "Show a booking.")
 
 
-@writes(blueprint, "POST /bookings/<booking_id>/cancel", "contacts", BookingSchema)
+@accepts(blueprint, "POST /bookings/<booking_id>/cancel", "contacts", BookingSchema)
 def cancel_booking(booking_id: str) -> Response:
     """Cancel a booking; nothing changes if it is already cancelled."""
     return act("bookings.cancel", booking_id)

@@ -13,7 +13,7 @@ from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.broadcasts import BroadcastCreate, BroadcastPatch
 from app.domain.broadcasts import broadcast_checks, broadcast_representations, broadcasts
@@ -45,7 +45,7 @@ def list_broadcasts(query: dict[str, Any]) -> Document:
     return found | {"data": broadcast_representations.represent_all(found["data"])}
 
 
-@writes(blueprint, "POST /broadcasts", "automations", BroadcastSchema, BroadcastCreate, made=True)
+@accepts(blueprint, "POST /broadcasts", "automations", BroadcastSchema, BroadcastCreate, made=True)
 @blueprint.alt_response(
     200, schema=envelope(BroadcastPreviewSchema), description="The result of a dry run.", success=True
 )
@@ -69,7 +69,7 @@ def create_broadcast(body: dict[str, Any]) -> Response:
 shows(blueprint, "broadcast", "automations", BroadcastSchema, "Show a broadcast and its results so far.")
 
 
-@writes(blueprint, "PATCH /broadcasts/<broadcast_id>", "automations", BroadcastSchema, BroadcastPatch)
+@accepts(blueprint, "PATCH /broadcasts/<broadcast_id>", "automations", BroadcastSchema, BroadcastPatch)
 def update_broadcast(body: dict[str, Any], broadcast_id: str) -> Response:
     """Change the given fields of a broadcast that is scheduled."""
 
@@ -90,19 +90,19 @@ def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Document:
     return page_of(find, query, broadcast_representations.represent_row, order=["number"])
 
 
-@writes(blueprint, "POST /broadcasts/<broadcast_id>/pause", "automations", BroadcastSchema)
+@accepts(blueprint, "POST /broadcasts/<broadcast_id>/pause", "automations", BroadcastSchema)
 def pause_broadcast(broadcast_id: str) -> Response:
     """Pause a broadcast: no more contacts are reached. Messages in an outbox are still sent."""
     return _move("broadcasts.pause", broadcast_id, "paused")
 
 
-@writes(blueprint, "POST /broadcasts/<broadcast_id>/continue", "automations", BroadcastSchema)
+@accepts(blueprint, "POST /broadcasts/<broadcast_id>/continue", "automations", BroadcastSchema)
 def continue_broadcast(broadcast_id: str) -> Response:
     """Continue a broadcast after a pause, or with the rest after the canary."""
     return _move("broadcasts.continue", broadcast_id, "running")
 
 
-@writes(blueprint, "POST /broadcasts/<broadcast_id>/abort", "automations", BroadcastSchema)
+@accepts(blueprint, "POST /broadcasts/<broadcast_id>/abort", "automations", BroadcastSchema)
 def abort_broadcast(broadcast_id: str) -> Response:
     """End a broadcast.
 

@@ -10,7 +10,7 @@ from app.api.authentication import caller
 from app.api.endpoints import SECRET
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act
 from app.channels.kinds import KINDS
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
@@ -29,7 +29,7 @@ def list_channels(query: dict[str, Any]) -> Document:
     return page(Channel, query, channels.represent)
 
 
-@writes(blueprint, "POST /channels", "inbox", ChannelSchema, ChannelCreate, made=True, secret=SECRET)
+@accepts(blueprint, "POST /channels", "inbox", ChannelSchema, ChannelCreate, made=True, secret=SECRET)
 def create_channel(body: dict[str, Any]) -> Response:
     """Create a channel, up to 100 in a workspace.
 
@@ -55,7 +55,7 @@ def create_channel(body: dict[str, Any]) -> Response:
 shows(blueprint, "channel", "inbox", ChannelSchema, "Show a channel.")
 
 
-@writes(blueprint, "PATCH /channels/<channel_id>", "inbox", ChannelSchema, ChannelPatch)
+@accepts(blueprint, "PATCH /channels/<channel_id>", "inbox", ChannelSchema, ChannelPatch)
 def update_channel(body: dict[str, Any], channel_id: str) -> Response:
     """Change the name, or the given settings. The provider is asked again if they concern it."""
     workspace_id = caller().workspace_id
@@ -69,13 +69,13 @@ def update_channel(body: dict[str, Any], channel_id: str) -> Response:
     return accept("channels.update", body, channel_id, check)
 
 
-@writes(blueprint, "DELETE /channels/<channel_id>", "inbox", None)
+@accepts(blueprint, "DELETE /channels/<channel_id>", "inbox", None)
 def delete_channel(channel_id: str) -> Response:
     """Delete a channel: its conversations are closed, and messages that wait for it fail."""
     return act("channels.delete", channel_id)
 
 
-@writes(
+@accepts(
     blueprint,
     "POST /channels/<channel_id>/reauthorize",
     "inbox",

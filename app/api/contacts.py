@@ -13,7 +13,7 @@ from app import bounds
 from app.api.authentication import authorize, caller
 from app.api.lists import PageQuery, envelope, page_of, scanned_page
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
@@ -87,7 +87,7 @@ def list_contacts(query: dict[str, Any]) -> Document:
     return page_of(partial(Contact.newest, workspace_id, query), query, contacts.represent)
 
 
-@writes(blueprint, "POST /contacts", "contacts", ContactItemSchema, ContactUpsert, made=True)
+@accepts(blueprint, "POST /contacts", "contacts", ContactItemSchema, ContactUpsert, made=True)
 def upsert_contact(body: dict[str, Any]) -> Response:
     """Create a contact, or change the one that external_id, email or phone (in that order) matches.
 
@@ -116,19 +116,19 @@ def export_contact(contact_id: str) -> Response:
     return Response(exports.export(contact), headers=headers, mimetype="application/json")
 
 
-@writes(blueprint, "PATCH /contacts/<contact_id>", "contacts", ContactItemSchema, ContactPatch)
+@accepts(blueprint, "PATCH /contacts/<contact_id>", "contacts", ContactItemSchema, ContactPatch)
 def update_contact(body: dict[str, Any], contact_id: str) -> Response:
     """Change the given fields of a contact."""
     return _change("contacts.update", body, contact_id)
 
 
-@writes(blueprint, "DELETE /contacts/<contact_id>", "contacts", None)
+@accepts(blueprint, "DELETE /contacts/<contact_id>", "contacts", None)
 def delete_contact(contact_id: str) -> Response:
     """Delete a contact, and erase its personal data everywhere."""
     return _change("contacts.delete", {}, contact_id)
 
 
-@writes(blueprint, "POST /contacts/<contact_id>/merge", "contacts", ContactItemSchema, MergeBody)
+@accepts(blueprint, "POST /contacts/<contact_id>/merge", "contacts", ContactItemSchema, MergeBody)
 def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
     """Merge another contact into this one: everything moves here, and the other no longer exists.
 
@@ -143,13 +143,13 @@ def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
     return accept("contacts.merge", body, contact_id, check=check)
 
 
-@writes(blueprint, "POST /contacts/<contact_id>/tags", "contacts", ContactItemSchema, TagBody)
+@accepts(blueprint, "POST /contacts/<contact_id>/tags", "contacts", ContactItemSchema, TagBody)
 def add_tag(body: dict[str, Any], contact_id: str) -> Response:
     """Add a tag to a contact."""
     return _change("contacts.add_tag", body, contact_id)
 
 
-@writes(
+@accepts(
     blueprint,
     "DELETE /contacts/<contact_id>/tags/<path:name>",
     "contacts",

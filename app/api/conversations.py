@@ -12,7 +12,7 @@ from app.api.authentication import authorize, caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import BareResponse, respond
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept
 from app.domain.conversations import (
     conversation_changes,
@@ -102,7 +102,7 @@ def count_conversations() -> Document:
 shows(blueprint, "conversation", "inbox", ConversationSchema, "Show a conversation.")
 
 
-@writes(blueprint, "PATCH /conversations/<conversation_id>", "inbox", ConversationSchema, ConversationPatch)
+@accepts(blueprint, "PATCH /conversations/<conversation_id>", "inbox", ConversationSchema, ConversationPatch)
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
     """Change a conversation, or mark it read.
 

@@ -12,7 +12,7 @@ from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.routes import Document, reads, writes
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept, idempotency_key
 from app.domain.bodies.replays import DeliveriesDiscard, DiscardFilter
 from app.domain.deliveries import deliveries, discards
@@ -53,7 +53,7 @@ def show_delivery(delivery_id: str) -> Document:
     return deliveries.represent_whole(Delivery.find(caller().workspace_id, delivery_id))
 
 
-@writes(blueprint, "POST /webhooks/deliveries/<delivery_id>/resend", message_access.EVENTS, DeliverySchema, made=True)
+@accepts(blueprint, "POST /webhooks/deliveries/<delivery_id>/resend", message_access.EVENTS, DeliverySchema, made=True)
 def resend_delivery(delivery_id: str) -> Response:
     """Send a delivery now; a delivered one as a new delivery of the same event.
 
@@ -69,7 +69,7 @@ def resend_delivery(delivery_id: str) -> Response:
     )
 
 
-@writes(blueprint, "POST /webhooks/discards", "webhooks", JobSchema, DeliveriesDiscard, made=True)
+@accepts(blueprint, "POST /webhooks/discards", "webhooks", JobSchema, DeliveriesDiscard, made=True)
 @blueprint.alt_response(
     200, schema=envelope(DiscardPreviewSchema), description="The result of a dry run.", success=True
 )

@@ -11,7 +11,7 @@ from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, idempotency_key, must_exist
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
@@ -67,7 +67,7 @@ def list_endpoints(query: dict[str, Any]) -> Document:
     return page(Endpoint, query, endpoints.represent)
 
 
-@writes(blueprint, "POST /webhooks/endpoints", "webhooks", EndpointSchema, EndpointCreate, made=True, secret=SECRET)
+@accepts(blueprint, "POST /webhooks/endpoints", "webhooks", EndpointSchema, EndpointCreate, made=True, secret=SECRET)
 def create_endpoint(body: dict[str, Any]) -> Response:
     """Create a webhook endpoint, up to 1,000 in a workspace.
 
@@ -83,7 +83,7 @@ def create_endpoint(body: dict[str, Any]) -> Response:
     )
 
 
-@writes(blueprint, "POST /webhooks/endpoints/<endpoint_id>/rotate-secret", "webhooks", EndpointSchema, secret=SECRET)
+@accepts(blueprint, "POST /webhooks/endpoints/<endpoint_id>/rotate-secret", "webhooks", EndpointSchema, secret=SECRET)
 def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
     """Rotate the signing secret. For 24 hours, deliveries are also signed with the previous one."""
     secret = endpoints.new_secret()
@@ -96,7 +96,7 @@ def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
     )
 
 
-@writes(blueprint, "POST /webhooks/endpoints/<endpoint_id>/test", "webhooks", DeliverySchema, EndpointTest)
+@accepts(blueprint, "POST /webhooks/endpoints/<endpoint_id>/test", "webhooks", DeliverySchema, EndpointTest)
 def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Send a sample of an event kind to this endpoint only, even if it is not subscribed to the kind."""
     payload = {**body, "endpoint_id": endpoint_id}
@@ -106,19 +106,19 @@ def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
 shows(blueprint, "endpoint", "webhooks", EndpointSchema, "Show a webhook endpoint.")
 
 
-@writes(blueprint, "PATCH /webhooks/endpoints/<endpoint_id>", "webhooks", EndpointSchema, EndpointPatch)
+@accepts(blueprint, "PATCH /webhooks/endpoints/<endpoint_id>", "webhooks", EndpointSchema, EndpointPatch)
 def update_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Change the given fields of a webhook endpoint."""
     return act("endpoints.update", endpoint_id, body)
 
 
-@writes(blueprint, "DELETE /webhooks/endpoints/<endpoint_id>", "webhooks", None)
+@accepts(blueprint, "DELETE /webhooks/endpoints/<endpoint_id>", "webhooks", None)
 def delete_endpoint(endpoint_id: str) -> Response:
     """Delete a webhook endpoint; its unfinished deliveries are cancelled."""
     return act("endpoints.delete", endpoint_id)
 
 
-@writes(
+@accepts(
     blueprint, "POST /webhooks/endpoints/<endpoint_id>/enable", "webhooks", EndpointSchema, EnableBody, required=False
 )
 def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
@@ -126,7 +126,7 @@ def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     return act("endpoints.enable", endpoint_id, body)
 
 
-@writes(
+@accepts(
     blueprint,
     "POST /webhooks/endpoints/<endpoint_id>/resend",
     "webhooks",

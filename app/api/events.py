@@ -11,7 +11,7 @@ from marshmallow import fields
 from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, writes
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept, must_exist
 from app.domain.deliveries import deliveries
 from app.domain.deliveries.deliveries import DeliverySchema
@@ -62,7 +62,7 @@ def show_event(event_id: str) -> Document:
     return {**events.represent(event), "deliveries": sent}
 
 
-@writes(blueprint, "POST /events/<event_id>/resend", message_access.EVENTS, DeliverySchema, EventResend, made=True)
+@accepts(blueprint, "POST /events/<event_id>/resend", message_access.EVENTS, DeliverySchema, EventResend, made=True)
 def resend_event(body: dict[str, Any], event_id: str) -> Response:
     """Send an event to one endpoint as a new delivery, even if it is not subscribed to the kind."""
     payload = {"event_id": event_id, "endpoint_id": body["endpoint_id"]}

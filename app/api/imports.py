@@ -13,7 +13,7 @@ from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import answer, idempotency_key, write_of
 from app.domain.channels import disk
 from app.domain.jobs import jobs
@@ -31,7 +31,7 @@ MEDIA_TYPES = ("application/x-ndjson", "application/jsonl")
 _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "customer-1042", "first_name": "Ada"}\n'
 
 
-@writes(blueprint, "POST /contacts/import", "contacts", ImportSchema, made=True)
+@accepts(blueprint, "POST /contacts/import", "contacts", ImportSchema, made=True)
 @blueprint.doc(
     requestBody={
         "required": True,

@@ -12,7 +12,7 @@ from app.api.authentication import caller, require
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.request_ids import request_id
-from app.api.routes import Document, reads, writes
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept, answer, idempotency_key
 from app.domain import resources
 from app.domain.bodies.jobs import DiscardBody
@@ -52,7 +52,7 @@ def show_job(job_id: str) -> Document:
     return resources.represent_job(_find(job_id))
 
 
-@writes(blueprint, "POST /jobs/<job_id>/replay", None, ResultSchema, made=True)
+@accepts(blueprint, "POST /jobs/<job_id>/replay", None, ResultSchema, made=True)
 @blueprint.alt_response(204, description="The same, if the write is a deletion.", success=True)
 def replay_job(job_id: str) -> Response:
     """Replay a failed write as a new job of the same kind, if it failed because of a fault of ours.
@@ -64,7 +64,7 @@ def replay_job(job_id: str) -> Response:
     return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))
 
 
-@writes(blueprint, "POST /jobs/<job_id>/discard", None, JobSchema, DiscardBody)
+@accepts(blueprint, "POST /jobs/<job_id>/discard", None, JobSchema, DiscardBody)
 def discard_job(body: dict[str, Any], job_id: str) -> Response:
     """Discard a failed job: it no longer counts as an open failure, and its request is deleted."""
     found = _find(job_id)

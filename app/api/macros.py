@@ -11,7 +11,7 @@ from marshmallow import fields, validate
 from app.api.authentication import caller, require
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, must_exist
 from app.domain.bodies.macros import MacroCreate, MacroPatch, MacroUse
 from app.domain.conversations.conversations import ConversationSchema
@@ -38,7 +38,7 @@ def list_macros(query: dict[str, Any]) -> Document:
     return page_of(find, query, macros.represent)
 
 
-@writes(blueprint, "POST /macros", "inbox", MacroSchema, MacroCreate, made=True)
+@accepts(blueprint, "POST /macros", "inbox", MacroSchema, MacroCreate, made=True)
 def create_macro(body: dict[str, Any]) -> Response:
     """Create a macro, up to 500 in a workspace.
 
@@ -56,7 +56,7 @@ def create_macro(body: dict[str, Any]) -> Response:
 shows(blueprint, "macro", "inbox", MacroSchema, "Show a macro.")
 
 
-@writes(blueprint, "PATCH /macros/<macro_id>", "inbox", MacroSchema, MacroPatch)
+@accepts(blueprint, "PATCH /macros/<macro_id>", "inbox", MacroSchema, MacroPatch)
 def update_macro(body: dict[str, Any], macro_id: str) -> Response:
     """Change the given fields of a macro."""
 
@@ -67,13 +67,13 @@ def update_macro(body: dict[str, Any], macro_id: str) -> Response:
     return accept("macros.update", body, macro_id, check)
 
 
-@writes(blueprint, "DELETE /macros/<macro_id>", "inbox", None)
+@accepts(blueprint, "DELETE /macros/<macro_id>", "inbox", None)
 def delete_macro(macro_id: str) -> Response:
     """Delete a macro."""
     return act("macros.delete", macro_id)
 
 
-@writes(
+@accepts(
     blueprint,
     "POST /conversations/<conversation_id>/macros/<macro_id>",
     "inbox",

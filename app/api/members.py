@@ -10,7 +10,7 @@ from flask import Response
 from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept
 from app.domain.assignment import member_changes
 from app.domain.bodies.members import MemberPatch
@@ -30,7 +30,7 @@ def list_members(query: dict[str, Any]) -> Document:
 shows(blueprint, "member", "inbox", MemberSchema, "Show a member.")
 
 
-@writes(blueprint, "PATCH /members/<member_id>", "inbox", MemberSchema, MemberPatch)
+@accepts(blueprint, "PATCH /members/<member_id>", "inbox", MemberSchema, MemberPatch)
 def update_member(body: dict[str, Any], member_id: str) -> Response:
     """Change a member's availability, and the most open conversations that they are assigned."""
     who = caller()

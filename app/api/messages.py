@@ -12,7 +12,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, must_exist
 from app.domain.bodies.messages import MessageCreate, MessagePatch, MessageToContact
 from app.domain.conversations import messages, recipients, scheduled_messages
@@ -67,7 +67,7 @@ def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -
     return page_of(partial(Message.latest, found.id), query, messages.represent, _ORDER)
 
 
-@writes(
+@accepts(
     blueprint,
     "POST /conversations/<conversation_id>/messages",
     message_access.MESSAGES,
@@ -101,7 +101,7 @@ def list_messages(query: dict[str, Any]) -> Document:
     return page_of(partial(message_searches.newest, workspace_id, query), query, messages.represent)
 
 
-@writes(blueprint, "POST /messages", message_access.MESSAGES, MessageSchema, MessageToContact, made=True)
+@accepts(blueprint, "POST /messages", message_access.MESSAGES, MessageSchema, MessageToContact, made=True)
 def send_message(body: dict[str, Any]) -> Response:
     """Write to a contact, or to a recipient on a channel; opens a conversation if there is none.
 
@@ -121,19 +121,19 @@ def send_message(body: dict[str, Any]) -> Response:
 shows(blueprint, "message", message_access.MESSAGES, MessageSchema, "Show a message.")
 
 
-@writes(blueprint, "PATCH /messages/<message_id>", message_access.MESSAGES, MessageSchema, MessagePatch)
+@accepts(blueprint, "PATCH /messages/<message_id>", message_access.MESSAGES, MessageSchema, MessagePatch)
 def update_message(body: dict[str, Any], message_id: str) -> Response:
     """Change the text or the time of a message that is `scheduled`."""
     return _change_scheduled("scheduled_messages.update", message_id, body)
 
 
-@writes(blueprint, "DELETE /messages/<message_id>", message_access.MESSAGES, None)
+@accepts(blueprint, "DELETE /messages/<message_id>", message_access.MESSAGES, None)
 def delete_message(message_id: str) -> Response:
     """Delete a message that is `scheduled`, with its files. It is not sent."""
     return _change_scheduled("scheduled_messages.delete", message_id, {})
 
 
-@writes(blueprint, "POST /messages/<message_id>/resend", message_access.MESSAGES, MessageSchema)
+@accepts(blueprint, "POST /messages/<message_id>/resend", message_access.MESSAGES, MessageSchema)
 def resend_message(message_id: str) -> Response:
     """Resend a message that has `failed`, or whose outcome is `unknown`.
 

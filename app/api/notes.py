@@ -11,7 +11,7 @@ from marshmallow import fields, validate
 from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act
 from app.domain.conversations import notes
 from app.domain.conversations.notes import MOST_CHARACTERS, MOST_MENTIONS, NoteSchema
@@ -51,7 +51,7 @@ def list_notes(query: dict[str, Any], conversation_id: str) -> Document:
     return page_of(partial(Note.newest, found.id), query, notes.represent)
 
 
-@writes(
+@accepts(
     blueprint, "POST /conversations/<conversation_id>/notes", message_access.MESSAGES, NoteSchema, NoteCreate, made=True
 )
 def add_note(body: dict[str, Any], conversation_id: str) -> Response:
@@ -67,7 +67,7 @@ def add_note(body: dict[str, Any], conversation_id: str) -> Response:
 shows(blueprint, "note", message_access.MESSAGES, NoteSchema, "Show a note.")
 
 
-@writes(blueprint, "DELETE /notes/<note_id>", message_access.MESSAGES, None)
+@accepts(blueprint, "DELETE /notes/<note_id>", message_access.MESSAGES, None)
 def delete_note(note_id: str) -> Response:
     """Delete a note: your own or anybody else's."""
     return act("notes.delete", note_id)

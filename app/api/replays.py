@@ -12,7 +12,7 @@ from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.replays import ReplayCreate, ReplayFilter
 from app.domain.deliveries import replays
@@ -34,7 +34,7 @@ def list_replays(query: dict[str, Any]) -> Document:
     return page(Replay, query, replays.represent)
 
 
-@writes(blueprint, "POST /webhooks/replays", "webhooks", ReplaySchema, ReplayCreate, made=True)
+@accepts(blueprint, "POST /webhooks/replays", "webhooks", ReplaySchema, ReplayCreate, made=True)
 @blueprint.alt_response(200, schema=envelope(ReplayPreviewSchema), description="The result of a dry run.", success=True)
 def create_replay(body: dict[str, Any]) -> Response:
     """Resend selected deliveries, oldest first, in a worker, or count them with `dry_run`.
@@ -60,19 +60,19 @@ def list_replay_rows(query: dict[str, Any], replay_id: str) -> Document:
     return page_of(find, query, replays.represent_row, order=["number"])
 
 
-@writes(blueprint, "POST /webhooks/replays/<replay_id>/pause", "webhooks", ReplaySchema)
+@accepts(blueprint, "POST /webhooks/replays/<replay_id>/pause", "webhooks", ReplaySchema)
 def pause_replay(replay_id: str) -> Response:
     """Pause a replay: nothing more is sent until it is continued."""
     return _move("replays.pause", replay_id, "paused")
 
 
-@writes(blueprint, "POST /webhooks/replays/<replay_id>/continue", "webhooks", ReplaySchema)
+@accepts(blueprint, "POST /webhooks/replays/<replay_id>/continue", "webhooks", ReplaySchema)
 def continue_replay(replay_id: str) -> Response:
     """Continue a replay after a pause, or with the rest after the canary."""
     return _move("replays.continue", replay_id, "running")
 
 
-@writes(blueprint, "POST /webhooks/replays/<replay_id>/abort", "webhooks", ReplaySchema)
+@accepts(blueprint, "POST /webhooks/replays/<replay_id>/abort", "webhooks", ReplaySchema)
 def abort_replay(replay_id: str) -> Response:
     """End a replay. Deliveries that it has sent are not recalled; the rest are unchanged."""
     return _move("replays.abort", replay_id, "aborted")

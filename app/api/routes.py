@@ -70,7 +70,7 @@ def shows(blueprint: Blueprint, noun: str, needs: Needs, schema: type[ResponseBo
     reads(blueprint, f"/{kind.path}/<{noun}_id>", needs, schema)(show)
 
 
-def writes(
+def accepts(
     blueprint: Blueprint,
     route: str,
     needs: Needs,

@@ -13,7 +13,7 @@ from app.api.authentication import authorize, caller
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.routes import Document, reads, writes
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
 from app.domain.automations.runs import LogEntrySchema
@@ -182,7 +182,7 @@ class RunQuery(RunsOfAutomationQuery):
     automation_id = fields.String()
 
 
-@writes(blueprint, "POST /automations/<automation_id>/start", message_access.RUNS, RunSchema, StartBody, made=True)
+@accepts(blueprint, "POST /automations/<automation_id>/start", message_access.RUNS, RunSchema, StartBody, made=True)
 def start_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Start a published automation for a contact. The run in the response can be read at once.
 
@@ -232,21 +232,21 @@ def show_run(run_id: str) -> Document:
     return {**run_states.represent(run), "steps": steps}
 
 
-@writes(blueprint, "POST /runs/<run_id>/cancel", message_access.RUNS, RunSchema)
+@accepts(blueprint, "POST /runs/<run_id>/cancel", message_access.RUNS, RunSchema)
 def cancel_run(run_id: str) -> Response:
     """Cancel a run; nothing changes if it is already cancelled."""
     run = runs.find(caller().workspace_id, run_id)
     return accept("runs.cancel", {"contact_id": run.contact_id}, run.id, check=partial(runs.refuse_ended, run))
 
 
-@writes(blueprint, "POST /runs/<run_id>/resume", message_access.RUNS, RunSchema)
+@accepts(blueprint, "POST /runs/<run_id>/resume", message_access.RUNS, RunSchema)
 def resume_run(run_id: str) -> Response:
     """Resume a run that is held by a member's message."""
     run = runs.find(caller().workspace_id, run_id)
     return accept("runs.resume", {"contact_id": run.contact_id}, run.id)
 
 
-@writes(blueprint, "POST /runs/<run_id>/replay", message_access.RUNS, RunSchema, ReplayBody, made=True, required=False)
+@accepts(blueprint, "POST /runs/<run_id>/replay", message_access.RUNS, RunSchema, ReplayBody, made=True, required=False)
 def replay_run(body: dict[str, Any], run_id: str) -> Response:
     """Start a copy of an ended run, with its version, contact and variables."""
     run = runs.find(caller().workspace_id, run_id)

@@ -10,7 +10,7 @@ from marshmallow import ValidationError, fields, post_load
 from app.api.authentication import caller
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept
 from app.domain.contacts import sales
 from app.domain.contacts.sales import SaleSchema
@@ -67,7 +67,7 @@ def list_sales(query: dict[str, Any]) -> Document:
     return page(Sale, query, sales.represent)
 
 
-@writes(blueprint, "POST /sales", "contacts", SaleSchema, SaleCreate, made=True)
+@accepts(blueprint, "POST /sales", "contacts", SaleSchema, SaleCreate, made=True)
 def create_sale(body: dict[str, Any]) -> Response:
     """Record a sale to a contact."""
     workspace_id = caller().workspace_id

@@ -12,7 +12,7 @@ from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, must_exist
 from app.domain.bodies.saved_replies import SavedReplyCreate, SavedReplyPatch
 from app.domain.contacts import contacts
@@ -46,7 +46,7 @@ def list_saved_replies(query: dict[str, Any]) -> Document:
     return page_of(find, query, saved_replies.represent)
 
 
-@writes(blueprint, "POST /saved-replies", "inbox", SavedReplySchema, SavedReplyCreate, made=True)
+@accepts(blueprint, "POST /saved-replies", "inbox", SavedReplySchema, SavedReplyCreate, made=True)
 def create_saved_reply(body: dict[str, Any]) -> Response:
     """Create a saved reply, up to 1,000 in a workspace."""
     workspace_id = caller().workspace_id
@@ -61,7 +61,7 @@ def create_saved_reply(body: dict[str, Any]) -> Response:
 shows(blueprint, "saved_reply", "inbox", SavedReplySchema, "Show a saved reply.")
 
 
-@writes(blueprint, "PATCH /saved-replies/<saved_reply_id>", "inbox", SavedReplySchema, SavedReplyPatch)
+@accepts(blueprint, "PATCH /saved-replies/<saved_reply_id>", "inbox", SavedReplySchema, SavedReplyPatch)
 def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
     """Change the given fields of a saved reply."""
 
@@ -72,7 +72,7 @@ def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
     return accept("saved_replies.update", body, saved_reply_id, check)
 
 
-@writes(blueprint, "DELETE /saved-replies/<saved_reply_id>", "inbox", None)
+@accepts(blueprint, "DELETE /saved-replies/<saved_reply_id>", "inbox", None)
 def delete_saved_reply(saved_reply_id: str) -> Response:
     """Delete a saved reply. Macros that send it are refused from now on."""
     return act("saved_replies.delete", saved_reply_id)

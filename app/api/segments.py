@@ -12,7 +12,7 @@ from app.api.authentication import authorize, caller
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.routes import Document, reads, shows, writes
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act
 from app.domain.automations import definitions
 from app.domain.contacts import contacts
@@ -77,7 +77,7 @@ def list_segments(query: dict[str, Any]) -> Document:
     return page(Segment, query, segments.represent)
 
 
-@writes(blueprint, "POST /segments", "automations", SegmentSchema, SegmentCreate, made=True)
+@accepts(blueprint, "POST /segments", "automations", SegmentSchema, SegmentCreate, made=True)
 def create_segment(body: dict[str, Any]) -> Response:
     """Create a segment, up to 500 in a workspace."""
     workspace_id = caller().workspace_id
@@ -106,13 +106,13 @@ shows(
 )
 
 
-@writes(blueprint, "PATCH /segments/<segment_id>", "automations", SegmentSchema, SegmentPatch)
+@accepts(blueprint, "PATCH /segments/<segment_id>", "automations", SegmentSchema, SegmentPatch)
 def update_segment(body: dict[str, Any], segment_id: str) -> Response:
     """Change the given fields of a segment. Automations that use it follow the change."""
     return act("segments.update", segment_id, body)
 
 
-@writes(blueprint, "DELETE /segments/<segment_id>", "automations", None)
+@accepts(blueprint, "DELETE /segments/<segment_id>", "automations", None)
 def delete_segment(segment_id: str) -> Response:
     """Delete a segment.
 

@@ -9,7 +9,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.api.authentication import caller
 from app.api.parsing.blueprints import Blueprint
-from app.api.routes import Document, reads, writes
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept
 from app.domain.people import workspaces
 from app.domain.people.tokens import UNRESTRICTED
@@ -75,7 +75,7 @@ def show_workspace() -> Document:
     return workspaces.represent(workspaces.find(caller().workspace_id))
 
 
-@writes(blueprint, "PATCH", UNRESTRICTED, WorkspaceSettingsSchema, WorkspacePatch)
+@accepts(blueprint, "PATCH", UNRESTRICTED, WorkspaceSettingsSchema, WorkspacePatch)
 def update_workspace(body: dict[str, Any]) -> Response:
     """Change the given fields of the workspace."""
     return accept("workspaces.update", body, caller().workspace_id)
