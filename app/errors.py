@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from app.problems import PROBLEMS
 
 MAX_FAULTS = 100
+T = TypeVar("T")
 
 
 class BellhopError(Exception):
@@ -202,6 +205,14 @@ class Invalid(BellhopError):
             detail = f"{detail.removesuffix('.')} … and {len(others)} more {faults}"
         super().__init__(detail)
         self.faults = (first, *others)[:MAX_FAULTS]
+
+
+def valid(pointer: str, read: Callable[[str], T], text: str) -> T:
+    """Returns `read(text)`. Turns a ValueError of `read` into Invalid at `pointer`."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise Invalid(Fault(pointer, str(error))) from error
 
 
 def first_line(error: Exception) -> str:

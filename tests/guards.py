@@ -310,17 +310,15 @@ GUARDS = [
     Guard(
         "notes are for members",
         "app/api/notes.py",
-        """@authorize(message_access.MESSAGES)
-@blueprint.arguments(PageQuery)""",
-        """@authorize("contacts")
-@blueprint.arguments(PageQuery)""",
+        "message_access.MESSAGES, NoteSchema, PageQuery",
+        '"contacts", NoteSchema, PageQuery',
         "tests/app/api/test_refusals.py",
     ),
     Guard(
         "another workspace's note",
-        "app/api/notes.py",
-        "Note.find(caller().workspace_id, note_id)",
-        "Note.get_by_id(note_id)",
+        "app/domain/resources.py",
+        "Note.find, notes",
+        "lambda _, id: Note.get_by_id(id), notes",
         "tests/app/api/test_refusals.py",
     ),
     Guard(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller
-from app.api.lists import PageQuery, envelope, page
+from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, reads
 from app.domain.jobs.jobs import KINDS
 from app.domain.work import audit
 from app.domain.work.audit import AuditEntrySchema
@@ -27,11 +25,7 @@ class AuditEntryQuery(PageQuery):
     action = fields.String(validate=validate.OneOf(ACTIONS))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/audit-log", methods=["GET"])
-@authorize("webhooks")
-@blueprint.arguments(AuditEntryQuery)
-@blueprint.response(200, envelope(AuditEntrySchema, many=True))
-def list_audit_entries(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/webhooks/audit-log", "webhooks", AuditEntrySchema, AuditEntryQuery)
+def list_audit_entries(query: dict[str, Any]) -> Document:
     """List the entries of the audit log, newest first."""
-    found = AuditEntry.matching(caller().workspace_id, query)
-    return respond(200, page(found, AuditEntry, query, audit.represent))
+    return page(AuditEntry, query, audit.represent)

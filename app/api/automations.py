@@ -10,11 +10,11 @@ from flask import Response, request
 from marshmallow import fields, post_load, validate
 
 from app import bounds
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page
+from app.api.authentication import caller
+from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, idempotency_key
 from app.domain.automations import automations, definitions, moves, version_counts
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
@@ -104,38 +104,24 @@ class CountsQuery(Query):
     until = moment("of runs created before this time, which has the same form.")
 
 
-@blueprint.route("/workspaces/<workspace>/automations", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(AutomationSchema, many=True))
-def list_automations(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/automations", "automations", AutomationSchema, PageQuery)
+def list_automations(query: dict[str, Any]) -> Document:
     """List automations, newest first."""
-    found = page(Automation.in_workspace(caller().workspace_id), Automation, query, lambda automation: automation)
-    return respond(200, found | {"data": automations.represent_all(found["data"])})
+    found = page(Automation, query, lambda automation: automation)
+    return found | {"data": automations.represent_all(found["data"])}
 
 
-@blueprint.route("/workspaces/<workspace>/automations", methods=["POST"])
-@authorize("automations")
-@blueprint.arguments(AutomationCreate)
-@accepts_write(AutomationSchema, made=True)
+@accepts(blueprint, "POST /automations", "automations", AutomationSchema, AutomationCreate, made=True)
 def create_automation(body: dict[str, Any]) -> Response:
     """Create an automation as a draft, up to 1,000 in a workspace."""
     workspace_id = caller().workspace_id
     return accept("automations.create", body, ids.new("aut"), check=lambda: automations.QUOTA.check(workspace_id))
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["GET"])
-@authorize("automations")
-@blueprint.response(200, envelope(AutomationSchema))
-def show_automation(automation_id: str) -> Response:
-    """Show an automation."""
-    return respond(200, {"data": automations.represent(Automation.find(caller().workspace_id, automation_id))})
+shows(blueprint, "automation", "automations", AutomationSchema, "Show an automation.")
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["PATCH"])
-@authorize("automations")
-@blueprint.arguments(AutomationPatch)
-@accepts_write(AutomationSchema)
+@accepts(blueprint, "PATCH /automations/<automation_id>", "automations", AutomationSchema, AutomationPatch)
 def update_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Change the given fields of an automation.
 
@@ -144,9 +130,7 @@ def update_automation(body: dict[str, Any], automation_id: str) -> Response:
     return act("automations.update", automation_id, body)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>", methods=["DELETE"])
-@authorize("automations")
-@accepts_write()
+@accepts(blueprint, "DELETE /automations/<automation_id>", "automations", None)
 def delete_automation(automation_id: str) -> Response:
     """Delete an automation.
 
@@ -155,59 +139,48 @@ def delete_automation(automation_id: str) -> Response:
     return act("automations.delete", automation_id)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/versions", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(AutomationVersionSchema, many=True))
-def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Response:
+@reads(blueprint, "/automations/<automation_id>/versions", "automations", AutomationVersionSchema, PageQuery)
+def list_versions_of_automation(query: dict[str, Any], automation_id: str) -> Document:
     """List the published versions of an automation, newest first."""
     automation = Automation.find(caller().workspace_id, automation_id)
     found = AutomationVersion.select().where(AutomationVersion.automation_id == automation.id)
-    return respond(200, page(found, AutomationVersion, query, automations.represent_version))
+    return page(AutomationVersion, query, automations.represent_version, found)
 
 
-@blueprint.route(
-    "/workspaces/<workspace>/automations/<automation_id>/versions/<version>",
-    methods=["GET"],
+@reads(
+    blueprint,
+    "/automations/<automation_id>/versions/<version>",
+    "automations",
+    AutomationVersionSchema,
     parameters=[{"name": "version", "in": "path", "description": "The version.", "example": "1"}],
 )
-@authorize("automations")
-@blueprint.response(200, envelope(AutomationVersionSchema))
-def show_version_of_automation(automation_id: str, version: str) -> Response:
+def show_version_of_automation(automation_id: str, version: str) -> Document:
     """Show a published version of an automation."""
     automation = Automation.find(caller().workspace_id, automation_id)
     found = automations.find_version(automation, int(version)) if re.fullmatch("[0-9]{1,9}", version) else None
     if found is None:
         raise NotFound(f"This automation has no version {version}.")
-    return respond(200, {"data": automations.represent_version(found)})
+    return automations.represent_version(found)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/counts", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(CountsQuery)
-@blueprint.response(200, envelope(VersionCountsSchema))
-def show_counts_of_automation(query: dict[str, Any], automation_id: str) -> Response:
+@reads(blueprint, "/automations/<automation_id>/counts", "automations", VersionCountsSchema, CountsQuery)
+def show_counts_of_automation(query: dict[str, Any], automation_id: str) -> Document:
     """Count the runs of a version, by status and by step.
 
     With `since` or `until`, only runs created in that time are counted, with everything that they have done since.
     Counts by time are kept for HISTORY_RETENTION_DAYS, others forever. Runs older than this feature are left out.
     """
     automation = Automation.find(caller().workspace_id, automation_id)
-    return respond(200, {"data": version_counts.read(automation, **query)})
+    return version_counts.read(automation, **query)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/restore", methods=["POST"])
-@authorize("automations")
-@blueprint.arguments(RestoreBody)
-@accepts_write(AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/restore", "automations", AutomationSchema, RestoreBody)
 def restore_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Make a published version the draft again. What is published stays as it is."""
     return act("automations.restore", automation_id, body)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/publish", methods=["POST"])
-@authorize("automations")
-@accepts_write(AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/publish", "automations", AutomationSchema)
 def publish_automation(automation_id: str) -> Response:
     """Publish the draft as the next version. New runs use it; existing runs keep theirs.
 
@@ -217,34 +190,25 @@ def publish_automation(automation_id: str) -> Response:
     return act("automations.publish", automation_id)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/unpublish", methods=["POST"])
-@authorize("automations")
-@accepts_write(AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/unpublish", "automations", AutomationSchema)
 def unpublish_automation(automation_id: str) -> Response:
     """Refuse further starts; existing runs continue."""
     return act("automations.unpublish", automation_id)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/pause", methods=["POST"])
-@authorize("automations")
-@accepts_write(AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/pause", "automations", AutomationSchema)
 def pause_automation(automation_id: str) -> Response:
     """Hold the runs of a published automation at their next step. Starts are still accepted."""
     return act("automations.pause", automation_id)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/resume", methods=["POST"])
-@authorize("automations")
-@accepts_write(AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/resume", "automations", AutomationSchema)
 def resume_automation(automation_id: str) -> Response:
     """Resume the runs of a paused automation."""
     return act("automations.resume", automation_id)
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/move-runs", methods=["POST"])
-@authorize("automations")
-@blueprint.arguments(MoveRunsBody)
-@accepts_write(AutomationSchema)
+@accepts(blueprint, "POST /automations/<automation_id>/move-runs", "automations", AutomationSchema, MoveRunsBody)
 @blueprint.alt_response(
     200,
     schema=MovedRunsSchema,
@@ -267,10 +231,14 @@ def move_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respons
     return act("automations.move_runs", automation_id, body | {"to_version": automation.version})
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/cancel-runs", methods=["POST"])
-@authorize("automations")
-@blueprint.arguments(CancelRunsBody, required=False)
-@accepts_write(AutomationSchema)
+@accepts(
+    blueprint,
+    "POST /automations/<automation_id>/cancel-runs",
+    "automations",
+    AutomationSchema,
+    CancelRunsBody,
+    required=False,
+)
 @blueprint.alt_response(
     200,
     schema=CancelledRunsSchema,

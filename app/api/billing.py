@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from flask import Response
-
-from app.api.authentication import authorize, caller
-from app.api.lists import envelope
+from app.api.authentication import caller
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, reads
 from app.domain.billing import billing
 from app.domain.billing.billing import BillingSchema
 
 blueprint = Blueprint("billing", __name__, description="The plan and the usage.")
 
 
-@blueprint.route("/workspaces/<workspace>/billing", methods=["GET"])
-@authorize("billing")
-@blueprint.response(200, envelope(BillingSchema))
-def show_billing() -> Response:
+@reads(blueprint, "/billing", "billing", BillingSchema)
+def show_billing() -> Document:
     """Show the plan, and the workspace's usage and charges in the current month."""
-    return respond(200, {"data": billing.represent(caller().workspace_id)})
+    return billing.represent(caller().workspace_id)

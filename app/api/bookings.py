@@ -8,11 +8,10 @@ from typing import Any
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page
+from app.api.authentication import caller
+from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act
 from app.domain.contacts import bookings, contacts
 from app.domain.contacts.bookings import STATUSES, BookingSchema
@@ -47,37 +46,23 @@ class BookingQuery(PageQuery):
     starts_until = moment("begins before this time. Orders the list by starts_at.")
 
 
-@blueprint.route("/workspaces/<workspace>/bookings", methods=["GET"])
-@authorize("contacts")
-@blueprint.arguments(BookingQuery)
-@blueprint.response(200, envelope(BookingSchema, many=True))
-def list_bookings(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/bookings", "contacts", BookingSchema, BookingQuery)
+def list_bookings(query: dict[str, Any]) -> Document:
     """List bookings, the latest created first; with a time range, the latest to begin first."""
-    found = Booking.matching(caller().workspace_id, query)
-    return respond(200, page(found, Booking, query, bookings.represent))
+    return page(Booking, query, bookings.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/bookings", methods=["POST"])
-@authorize("contacts")
-@blueprint.arguments(BookingCreate)
-@accepts_write(BookingSchema, made=True)
+@accepts(blueprint, "POST /bookings", "contacts", BookingSchema, BookingCreate, made=True)
 def create_booking(body: dict[str, Any]) -> Response:
     """Create a booking for a contact."""
     workspace_id, contact_id = caller().workspace_id, body["contact_id"]
     return accept("bookings.create", body, ids.new("bkg"), check=lambda: contacts.find_named(workspace_id, contact_id))
 
 
-@blueprint.route("/workspaces/<workspace>/bookings/<booking_id>", methods=["GET"])
-@authorize("contacts")
-@blueprint.response(200, envelope(BookingSchema))
-def show_booking(booking_id: str) -> Response:
-    """Show a booking."""
-    return respond(200, {"data": bookings.represent(Booking.find(caller().workspace_id, booking_id))})
+shows(blueprint, "booking", "contacts", BookingSchema, "Show a booking.")
 
 
-@blueprint.route("/workspaces/<workspace>/bookings/<booking_id>/cancel", methods=["POST"])
-@authorize("contacts")
-@accepts_write(BookingSchema)
+@accepts(blueprint, "POST /bookings/<booking_id>/cancel", "contacts", BookingSchema)
 def cancel_booking(booking_id: str) -> Response:
     """Cancel a booking; nothing changes if it is already cancelled."""
     return act("bookings.cancel", booking_id)

@@ -9,11 +9,11 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app import bounds
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.broadcasts import BroadcastCreate, BroadcastPatch
 from app.domain.broadcasts import broadcast_checks, broadcast_representations, broadcasts
@@ -37,21 +37,15 @@ class BroadcastRowQuery(PageQuery):
     replied = fields.Boolean(metadata=about("Whether the contact wrote within 7 days."))
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(BroadcastQuery)
-@blueprint.response(200, envelope(BroadcastSchema, many=True))
-def list_broadcasts(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/broadcasts", "automations", BroadcastSchema, BroadcastQuery)
+def list_broadcasts(query: dict[str, Any]) -> Document:
     """List broadcasts, newest first."""
     find = partial(broadcasts.newest, caller().workspace_id, query.get("state"))
     found = page_of(find, query, lambda broadcast: broadcast)
-    return respond(200, found | {"data": broadcast_representations.represent_all(found["data"])})
+    return found | {"data": broadcast_representations.represent_all(found["data"])}
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts", methods=["POST"])
-@authorize("automations")
-@blueprint.arguments(BroadcastCreate)
-@accepts_write(BroadcastSchema, made=True)
+@accepts(blueprint, "POST /broadcasts", "automations", BroadcastSchema, BroadcastCreate, made=True)
 @blueprint.alt_response(
     200, schema=envelope(BroadcastPreviewSchema), description="The result of a dry run.", success=True
 )
@@ -72,20 +66,10 @@ def create_broadcast(body: dict[str, Any]) -> Response:
     return accept("broadcasts.create", body, ids.new("bct"), partial(broadcast_checks.check, workspace_id, body))
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>", methods=["GET"])
-@authorize("automations")
-@blueprint.response(200, envelope(BroadcastSchema))
-def show_broadcast(broadcast_id: str) -> Response:
-    """Show a broadcast and its results so far."""
-    return respond(
-        200, {"data": broadcast_representations.represent(Broadcast.find(caller().workspace_id, broadcast_id))}
-    )
+shows(blueprint, "broadcast", "automations", BroadcastSchema, "Show a broadcast and its results so far.")
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>", methods=["PATCH"])
-@authorize("automations")
-@blueprint.arguments(BroadcastPatch)
-@accepts_write(BroadcastSchema)
+@accepts(blueprint, "PATCH /broadcasts/<broadcast_id>", "automations", BroadcastSchema, BroadcastPatch)
 def update_broadcast(body: dict[str, Any], broadcast_id: str) -> Response:
     """Change the given fields of a broadcast that is scheduled."""
 
@@ -98,39 +82,27 @@ def update_broadcast(body: dict[str, Any], broadcast_id: str) -> Response:
     return accept("broadcasts.update", body, broadcast_id, check)
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/rows", methods=["GET"])
-@authorize("automations")
-@blueprint.arguments(BroadcastRowQuery)
-@blueprint.response(200, envelope(BroadcastRowSchema, many=True))
-def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Response:
+@reads(blueprint, "/broadcasts/<broadcast_id>/rows", "automations", BroadcastRowSchema, BroadcastRowQuery)
+def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Document:
     """List the contacts that were reached or skipped, with their outcomes, the latest first."""
     found = Broadcast.find(caller().workspace_id, broadcast_id)
     find = partial(BroadcastRow.newest, found.id, query.get("outcome"), query.get("replied"))
-    return respond(
-        200,
-        page_of(find, {**query, "broadcast_id": found.id}, broadcast_representations.represent_row, order=["number"]),
-    )
+    return page_of(find, query, broadcast_representations.represent_row, order=["number"])
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/pause", methods=["POST"])
-@authorize("automations")
-@accepts_write(BroadcastSchema)
+@accepts(blueprint, "POST /broadcasts/<broadcast_id>/pause", "automations", BroadcastSchema)
 def pause_broadcast(broadcast_id: str) -> Response:
     """Pause a broadcast: no more contacts are reached. Messages in an outbox are still sent."""
     return _move("broadcasts.pause", broadcast_id, "paused")
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/continue", methods=["POST"])
-@authorize("automations")
-@accepts_write(BroadcastSchema)
+@accepts(blueprint, "POST /broadcasts/<broadcast_id>/continue", "automations", BroadcastSchema)
 def continue_broadcast(broadcast_id: str) -> Response:
     """Continue a broadcast after a pause, or with the rest after the canary."""
     return _move("broadcasts.continue", broadcast_id, "running")
 
 
-@blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>/abort", methods=["POST"])
-@authorize("automations")
-@accepts_write(BroadcastSchema)
+@accepts(blueprint, "POST /broadcasts/<broadcast_id>/abort", "automations", BroadcastSchema)
 def abort_broadcast(broadcast_id: str) -> Response:
     """End a broadcast.
 

@@ -6,12 +6,11 @@ from typing import Any
 
 from flask import Response
 
-from app.api.authentication import authorize, caller
+from app.api.authentication import caller
 from app.api.endpoints import SECRET
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page
+from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act
 from app.channels.kinds import KINDS
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
@@ -24,20 +23,13 @@ from app.models.channels import Channel
 blueprint = Blueprint("channels", __name__, description="Connections to the providers that carry messages.")
 
 
-@blueprint.route("/workspaces/<workspace>/channels", methods=["GET"])
-@authorize("inbox")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(ChannelSchema, many=True))
-def list_channels(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/channels", "inbox", ChannelSchema, PageQuery)
+def list_channels(query: dict[str, Any]) -> Document:
     """List channels, newest first."""
-    found = Channel.in_workspace(caller().workspace_id)
-    return respond(200, page(found, Channel, query, channels.represent))
+    return page(Channel, query, channels.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/channels", methods=["POST"])
-@authorize("inbox")
-@blueprint.arguments(ChannelCreate)
-@accepts_write(ChannelSchema, made=True, secret=SECRET)
+@accepts(blueprint, "POST /channels", "inbox", ChannelSchema, ChannelCreate, made=True, secret=SECRET)
 def create_channel(body: dict[str, Any]) -> Response:
     """Create a channel, up to 100 in a workspace.
 
@@ -60,18 +52,10 @@ def create_channel(body: dict[str, Any]) -> Response:
     )
 
 
-@blueprint.route("/workspaces/<workspace>/channels/<channel_id>", methods=["GET"])
-@authorize("inbox")
-@blueprint.response(200, envelope(ChannelSchema))
-def show_channel(channel_id: str) -> Response:
-    """Show a channel."""
-    return respond(200, {"data": channels.represent(Channel.find(caller().workspace_id, channel_id))})
+shows(blueprint, "channel", "inbox", ChannelSchema, "Show a channel.")
 
 
-@blueprint.route("/workspaces/<workspace>/channels/<channel_id>", methods=["PATCH"])
-@authorize("inbox")
-@blueprint.arguments(ChannelPatch)
-@accepts_write(ChannelSchema)
+@accepts(blueprint, "PATCH /channels/<channel_id>", "inbox", ChannelSchema, ChannelPatch)
 def update_channel(body: dict[str, Any], channel_id: str) -> Response:
     """Change the name, or the given settings. The provider is asked again if they concern it."""
     workspace_id = caller().workspace_id
@@ -85,18 +69,21 @@ def update_channel(body: dict[str, Any], channel_id: str) -> Response:
     return accept("channels.update", body, channel_id, check)
 
 
-@blueprint.route("/workspaces/<workspace>/channels/<channel_id>", methods=["DELETE"])
-@authorize("inbox")
-@accepts_write()
+@accepts(blueprint, "DELETE /channels/<channel_id>", "inbox", None)
 def delete_channel(channel_id: str) -> Response:
     """Delete a channel: its conversations are closed, and messages that wait for it fail."""
     return act("channels.delete", channel_id)
 
 
-@blueprint.route("/workspaces/<workspace>/channels/<channel_id>/reauthorize", methods=["POST"])
-@authorize("inbox")
-@blueprint.arguments(Reauthorization, required=False)
-@accepts_write(ChannelSchema, secret=SECRET)
+@accepts(
+    blueprint,
+    "POST /channels/<channel_id>/reauthorize",
+    "inbox",
+    ChannelSchema,
+    Reauthorization,
+    secret=SECRET,
+    required=False,
+)
 def reauthorize_channel(body: dict[str, Any], channel_id: str) -> Response:
     """Replace the credentials. Waiting messages are sent once the provider accepts the new ones.
 

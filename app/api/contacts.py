@@ -11,10 +11,9 @@ from marshmallow import fields, validate
 
 from app import bounds
 from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of, scanned_page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
@@ -79,22 +78,16 @@ class ContactQuery(PageQuery):
     )
 
 
-@blueprint.route("/workspaces/<workspace>/contacts", methods=["GET"])
-@authorize("contacts")
-@blueprint.arguments(ContactQuery)
-@blueprint.response(200, envelope(ContactSchema, many=True))
-def list_contacts(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/contacts", "contacts", ContactSchema, ContactQuery)
+def list_contacts(query: dict[str, Any]) -> Document:
     """List contacts, newest first."""
     workspace_id = caller().workspace_id
     if "segment_id" in query:
-        return respond(200, _of_segment(workspace_id, query))
-    return respond(200, page_of(partial(Contact.newest, workspace_id, query), query, contacts.represent))
+        return _of_segment(workspace_id, query)
+    return page_of(partial(Contact.newest, workspace_id, query), query, contacts.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts", methods=["POST"])
-@authorize("contacts")
-@blueprint.arguments(ContactUpsert)
-@accepts_write(ContactItemSchema, made=True)
+@accepts(blueprint, "POST /contacts", "contacts", ContactItemSchema, ContactUpsert, made=True)
 def upsert_contact(body: dict[str, Any]) -> Response:
     """Create a contact, or change the one that external_id, email or phone (in that order) matches.
 
@@ -106,12 +99,7 @@ def upsert_contact(body: dict[str, Any]) -> Response:
     return accept("contacts.upsert", body)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["GET"])
-@authorize("contacts")
-@blueprint.response(200, envelope(ContactItemSchema))
-def show_contact(contact_id: str) -> Response:
-    """Show a contact."""
-    return respond(200, {"data": merges.represent(contacts.find(caller().workspace_id, contact_id))})
+shows(blueprint, "contact", "contacts", ContactItemSchema, "Show a contact.")
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/export", methods=["GET"])
@@ -128,27 +116,19 @@ def export_contact(contact_id: str) -> Response:
     return Response(exports.export(contact), headers=headers, mimetype="application/json")
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["PATCH"])
-@authorize("contacts")
-@blueprint.arguments(ContactPatch)
-@accepts_write(ContactItemSchema)
+@accepts(blueprint, "PATCH /contacts/<contact_id>", "contacts", ContactItemSchema, ContactPatch)
 def update_contact(body: dict[str, Any], contact_id: str) -> Response:
     """Change the given fields of a contact."""
     return _change("contacts.update", body, contact_id)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["DELETE"])
-@authorize("contacts")
-@accepts_write()
+@accepts(blueprint, "DELETE /contacts/<contact_id>", "contacts", None)
 def delete_contact(contact_id: str) -> Response:
     """Delete a contact, and erase its personal data everywhere."""
     return _change("contacts.delete", {}, contact_id)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/merge", methods=["POST"])
-@authorize("contacts")
-@blueprint.arguments(MergeBody)
-@accepts_write(ContactItemSchema)
+@accepts(blueprint, "POST /contacts/<contact_id>/merge", "contacts", ContactItemSchema, MergeBody)
 def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
     """Merge another contact into this one: everything moves here, and the other no longer exists.
 
@@ -163,22 +143,19 @@ def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
     return accept("contacts.merge", body, contact_id, check=check)
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/tags", methods=["POST"])
-@authorize("contacts")
-@blueprint.arguments(TagBody)
-@accepts_write(ContactItemSchema)
+@accepts(blueprint, "POST /contacts/<contact_id>/tags", "contacts", ContactItemSchema, TagBody)
 def add_tag(body: dict[str, Any], contact_id: str) -> Response:
     """Add a tag to a contact."""
     return _change("contacts.add_tag", body, contact_id)
 
 
-@blueprint.route(
-    "/workspaces/<workspace>/contacts/<contact_id>/tags/<path:name>",
-    methods=["DELETE"],
+@accepts(
+    blueprint,
+    "DELETE /contacts/<contact_id>/tags/<path:name>",
+    "contacts",
+    ContactItemSchema,
     parameters=[{"name": "name", "in": "path", "description": "The tag.", "example": "vip"}],
 )
-@authorize("contacts")
-@accepts_write(ContactItemSchema)
 def remove_tag(contact_id: str, name: str) -> Response:
     """Remove a tag from a contact; nothing changes if the contact does not have it."""
     return _change("contacts.remove_tag", {"name": name}, contact_id)

@@ -9,10 +9,10 @@ from flask import Response
 from marshmallow import fields, validate
 
 from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import BareResponse, respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept
 from app.domain.conversations import (
     conversation_changes,
@@ -80,11 +80,8 @@ class Viewers(ResponseBody):
     data = fields.List(fields.Nested(ViewerSchema))
 
 
-@blueprint.route("/workspaces/<workspace>/conversations", methods=["GET"])
-@authorize("inbox")
-@blueprint.arguments(ConversationQuery)
-@blueprint.response(200, envelope(ConversationSchema, many=True))
-def list_conversations(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/conversations", "inbox", ConversationSchema, ConversationQuery)
+def list_conversations(query: dict[str, Any]) -> Document:
     """List conversations, newest first.
 
     With `order=waiting`, list only conversations whose contact waits for an answer, the longest wait first.
@@ -92,31 +89,20 @@ def list_conversations(query: dict[str, Any]) -> Response:
     workspace_id = caller().workspace_id
     if query.get("order") == "waiting":
         find = partial(Conversation.longest_waiting, workspace_id, query)
-        return respond(200, page_of(find, query, conversations.represent, ("waiting_since", "id")))
-    return respond(200, page_of(partial(Conversation.newest, workspace_id, query), query, conversations.represent))
+        return page_of(find, query, conversations.represent, ("waiting_since", "id"))
+    return page_of(partial(Conversation.newest, workspace_id, query), query, conversations.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/counts", methods=["GET"])
-@authorize("inbox")
-@blueprint.response(200, envelope(ConversationCountsSchema))
-def count_conversations() -> Response:
+@reads(blueprint, "/conversations/counts", "inbox", ConversationCountsSchema)
+def count_conversations() -> Document:
     """Count the open conversations exactly, at the same cost for any number."""
-    return respond(200, {"data": conversation_counts.of(caller().workspace_id)})
+    return conversation_counts.of(caller().workspace_id)
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>", methods=["GET"])
-@authorize("inbox")
-@blueprint.response(200, envelope(ConversationSchema))
-def show_conversation(conversation_id: str) -> Response:
-    """Show a conversation."""
-    found = Conversation.find(caller().workspace_id, conversation_id)
-    return respond(200, {"data": conversations.represent(found)})
+shows(blueprint, "conversation", "inbox", ConversationSchema, "Show a conversation.")
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>", methods=["PATCH"])
-@authorize("inbox")
-@blueprint.arguments(ConversationPatch)
-@accepts_write(ConversationSchema)
+@accepts(blueprint, "PATCH /conversations/<conversation_id>", "inbox", ConversationSchema, ConversationPatch)
 def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
     """Change a conversation, or mark it read.
 

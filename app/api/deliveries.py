@@ -8,11 +8,11 @@ from typing import Any
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept, idempotency_key
 from app.domain.bodies.replays import DeliveriesDiscard, DiscardFilter
 from app.domain.deliveries import deliveries, discards
@@ -41,27 +41,19 @@ class DeliveryQuery(PageQuery):
     until = Time(metadata=about("RFC 3339; made before that time."))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/deliveries", methods=["GET"])
-@authorize(message_access.EVENTS)
-@blueprint.arguments(DeliveryQuery)
-@blueprint.response(200, envelope(DeliverySchema, many=True))
-def list_deliveries(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/webhooks/deliveries", message_access.EVENTS, DeliverySchema, DeliveryQuery)
+def list_deliveries(query: dict[str, Any]) -> Document:
     """List deliveries, newest first."""
-    found = Delivery.matching(caller().workspace_id, query)
-    return respond(200, page(found, Delivery, query, deliveries.represent))
+    return page(Delivery, query, deliveries.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>", methods=["GET"])
-@authorize(message_access.EVENTS)
-@blueprint.response(200, envelope(DeliveryWithAttemptsSchema))
-def show_delivery(delivery_id: str) -> Response:
+@reads(blueprint, "/webhooks/deliveries/<delivery_id>", message_access.EVENTS, DeliveryWithAttemptsSchema)
+def show_delivery(delivery_id: str) -> Document:
     """Show a delivery with its body and all its attempts."""
-    return respond(200, {"data": deliveries.represent_whole(Delivery.find(caller().workspace_id, delivery_id))})
+    return deliveries.represent_whole(Delivery.find(caller().workspace_id, delivery_id))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/deliveries/<delivery_id>/resend", methods=["POST"])
-@authorize(message_access.EVENTS)
-@accepts_write(DeliverySchema, made=True)
+@accepts(blueprint, "POST /webhooks/deliveries/<delivery_id>/resend", message_access.EVENTS, DeliverySchema, made=True)
 def resend_delivery(delivery_id: str) -> Response:
     """Send a delivery now; a delivered one as a new delivery of the same event.
 
@@ -77,10 +69,7 @@ def resend_delivery(delivery_id: str) -> Response:
     )
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/discards", methods=["POST"])
-@authorize("webhooks")
-@blueprint.arguments(DeliveriesDiscard)
-@accepts_write(JobSchema, made=True)
+@accepts(blueprint, "POST /webhooks/discards", "webhooks", JobSchema, DeliveriesDiscard, made=True)
 @blueprint.alt_response(
     200, schema=envelope(DiscardPreviewSchema), description="The result of a dry run.", success=True
 )

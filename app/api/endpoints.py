@@ -7,11 +7,11 @@ from typing import Any
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, idempotency_key, must_exist
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
@@ -61,20 +61,13 @@ class DryRunSchema(ResponseBody):
 SECRET = fields.String(metadata=about("The signing secret. Shown once; replays do not show it."))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["GET"])
-@authorize("webhooks")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(EndpointSchema, many=True))
-def list_endpoints(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/webhooks/endpoints", "webhooks", EndpointSchema, PageQuery)
+def list_endpoints(query: dict[str, Any]) -> Document:
     """List webhook endpoints, newest first."""
-    found = Endpoint.in_workspace(caller().workspace_id)
-    return respond(200, page(found, Endpoint, query, endpoints.represent))
+    return page(Endpoint, query, endpoints.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints", methods=["POST"])
-@authorize("webhooks")
-@blueprint.arguments(EndpointCreate)
-@accepts_write(EndpointSchema, made=True, secret=SECRET)
+@accepts(blueprint, "POST /webhooks/endpoints", "webhooks", EndpointSchema, EndpointCreate, made=True, secret=SECRET)
 def create_endpoint(body: dict[str, Any]) -> Response:
     """Create a webhook endpoint, up to 1,000 in a workspace.
 
@@ -90,9 +83,7 @@ def create_endpoint(body: dict[str, Any]) -> Response:
     )
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/rotate-secret", methods=["POST"])
-@authorize("webhooks")
-@accepts_write(EndpointSchema, secret=SECRET)
+@accepts(blueprint, "POST /webhooks/endpoints/<endpoint_id>/rotate-secret", "webhooks", EndpointSchema, secret=SECRET)
 def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
     """Rotate the signing secret. For 24 hours, deliveries are also signed with the previous one."""
     secret = endpoints.new_secret()
@@ -105,54 +96,45 @@ def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
     )
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/test", methods=["POST"])
-@authorize("webhooks")
-@blueprint.arguments(EndpointTest)
-@accepts_write(DeliverySchema)
+@accepts(blueprint, "POST /webhooks/endpoints/<endpoint_id>/test", "webhooks", DeliverySchema, EndpointTest)
 def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Send a sample of an event kind to this endpoint only, even if it is not subscribed to the kind."""
     payload = {**body, "endpoint_id": endpoint_id}
     return accept("endpoints.test", payload, check=lambda: must_exist("endpoint", endpoint_id))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["GET"])
-@authorize("webhooks")
-@blueprint.response(200, envelope(EndpointSchema))
-def show_endpoint(endpoint_id: str) -> Response:
-    """Show a webhook endpoint."""
-    return respond(200, {"data": endpoints.represent(Endpoint.find(caller().workspace_id, endpoint_id))})
+shows(blueprint, "endpoint", "webhooks", EndpointSchema, "Show a webhook endpoint.")
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["PATCH"])
-@authorize("webhooks")
-@blueprint.arguments(EndpointPatch)
-@accepts_write(EndpointSchema)
+@accepts(blueprint, "PATCH /webhooks/endpoints/<endpoint_id>", "webhooks", EndpointSchema, EndpointPatch)
 def update_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Change the given fields of a webhook endpoint."""
     return act("endpoints.update", endpoint_id, body)
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>", methods=["DELETE"])
-@authorize("webhooks")
-@accepts_write()
+@accepts(blueprint, "DELETE /webhooks/endpoints/<endpoint_id>", "webhooks", None)
 def delete_endpoint(endpoint_id: str) -> Response:
     """Delete a webhook endpoint; its unfinished deliveries are cancelled."""
     return act("endpoints.delete", endpoint_id)
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/enable", methods=["POST"])
-@authorize("webhooks")
-@blueprint.arguments(EnableBody, required=False)
-@accepts_write(EndpointSchema)
+@accepts(
+    blueprint, "POST /webhooks/endpoints/<endpoint_id>/enable", "webhooks", EndpointSchema, EnableBody, required=False
+)
 def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Enable a stopped endpoint and reset its failure count."""
     return act("endpoints.enable", endpoint_id, body)
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/endpoints/<endpoint_id>/resend", methods=["POST"])
-@authorize("webhooks")
-@blueprint.arguments(ResendBody, required=False)
-@accepts_write(SweepSchema, made=True)
+@accepts(
+    blueprint,
+    "POST /webhooks/endpoints/<endpoint_id>/resend",
+    "webhooks",
+    SweepSchema,
+    ResendBody,
+    made=True,
+    required=False,
+)
 @blueprint.alt_response(200, schema=envelope(DryRunSchema), description="The result of a dry run.", success=True)
 def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
     """Resend many deliveries, oldest first, in a worker. Read the sweep again to follow its progress."""

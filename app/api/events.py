@@ -8,11 +8,10 @@ from typing import Any
 from flask import Response
 from marshmallow import fields
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.authentication import caller
+from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept, must_exist
 from app.domain.deliveries import deliveries
 from app.domain.deliveries.deliveries import DeliverySchema
@@ -48,30 +47,22 @@ class EventResend(RequestBody):
     )
 
 
-@blueprint.route("/workspaces/<workspace>/events", methods=["GET"])
-@authorize(message_access.EVENTS)
-@blueprint.arguments(EventQuery)
-@blueprint.response(200, envelope(EventSchema, many=True))
-def list_events(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/events", message_access.EVENTS, EventSchema, EventQuery)
+def list_events(query: dict[str, Any]) -> Document:
     """List events, newest first. Events are listed while their bodies are kept."""
     kinds = [query["kind"]] if "kind" in query else list(catalogue.KINDS)
-    return respond(200, page_of(partial(Event.newest, caller().workspace_id, kinds, query), query, events.represent))
+    return page_of(partial(Event.newest, caller().workspace_id, kinds, query), query, events.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/events/<event_id>", methods=["GET"])
-@authorize(message_access.EVENTS)
-@blueprint.response(200, envelope(EventWithDeliveriesSchema))
-def show_event(event_id: str) -> Response:
+@reads(blueprint, "/events/<event_id>", message_access.EVENTS, EventWithDeliveriesSchema)
+def show_event(event_id: str) -> Document:
     """Show an event with its deliveries; once its body is deleted, for as long as these are kept."""
     event = events.find(caller().workspace_id, event_id)
     sent = [deliveries.represent(delivery) for delivery in Delivery.of_event(event.workspace_id, event.id)]
-    return respond(200, {"data": {**events.represent(event), "deliveries": sent}})
+    return {**events.represent(event), "deliveries": sent}
 
 
-@blueprint.route("/workspaces/<workspace>/events/<event_id>/resend", methods=["POST"])
-@authorize(message_access.EVENTS)
-@blueprint.arguments(EventResend)
-@accepts_write(DeliverySchema, made=True)
+@accepts(blueprint, "POST /events/<event_id>/resend", message_access.EVENTS, DeliverySchema, EventResend, made=True)
 def resend_event(body: dict[str, Any], event_id: str) -> Response:
     """Send an event to one endpoint as a new delivery, even if it is not subscribed to the kind."""
     payload = {"event_id": event_id, "endpoint_id": body["endpoint_id"]}

@@ -9,12 +9,11 @@ from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app import bounds
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.authentication import caller
+from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import answer, idempotency_key, write_of
 from app.domain.channels import disk
 from app.domain.jobs import jobs
@@ -32,8 +31,7 @@ MEDIA_TYPES = ("application/x-ndjson", "application/jsonl")
 _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "customer-1042", "first_name": "Ada"}\n'
 
 
-@blueprint.route("/workspaces/<workspace>/contacts/import", methods=["POST"])
-@authorize("contacts")
+@accepts(blueprint, "POST /contacts/import", "contacts", ImportSchema, made=True)
 @blueprint.doc(
     requestBody={
         "required": True,
@@ -44,7 +42,6 @@ _EXAMPLE = '{"email": "ada@example.com", "tags": ["vip"]}\n{"external_id": "cust
         },
     }
 )
-@accepts_write(ImportSchema, made=True)
 def import_contacts() -> Response:
     """Create or change many contacts in one job.
 
@@ -53,31 +50,14 @@ def import_contacts() -> Response:
     return answer(*_accept())
 
 
-@blueprint.route("/workspaces/<workspace>/imports/<import_id>", methods=["GET"])
-@authorize("contacts")
-@blueprint.response(200, envelope(ImportSchema))
-def show_import(import_id: str) -> Response:
-    """Show an import and its progress."""
-    return respond(200, {"data": imports.represent(Import.find(caller().workspace_id, import_id))})
+shows(blueprint, "import", "contacts", ImportSchema, "Show an import and its progress.")
 
 
-@blueprint.route("/workspaces/<workspace>/imports/<import_id>/errors", methods=["GET"])
-@authorize("contacts")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(LineErrorSchema, many=True))
-def list_line_errors(query: dict[str, Any], import_id: str) -> Response:
+@reads(blueprint, "/imports/<import_id>/errors", "contacts", LineErrorSchema, PageQuery)
+def list_line_errors(query: dict[str, Any], import_id: str) -> Document:
     """List the lines of an import that failed, in order."""
     found = Import.find(caller().workspace_id, import_id)
-    of_import = {**query, "import_id": found.id}
-    return respond(
-        200,
-        page_of(
-            lambda after, limit: LineError.of(found.id, after, limit),
-            of_import,
-            imports.represent_error,
-            order=["number"],
-        ),
-    )
+    return page_of(partial(LineError.of, found.id), query, imports.represent_error, order=["number"])
 
 
 def _accept() -> tuple[Job, bool]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller, require
-from app.api.lists import PageQuery, envelope, page_of
-from app.api.openapi.problems import response_name
+from app.api.authentication import caller, require
+from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.request_ids import request_id
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept, answer, idempotency_key
 from app.domain import resources
 from app.domain.bodies.jobs import DiscardBody
@@ -36,33 +34,8 @@ class JobQuery(PageQuery):
     kind = fields.String(validate=OneOf(list(jobs.KINDS)))
 
 
-def accepts_write(result: type[ResponseBody] | None = None, made: bool = False, **beside: Any) -> Callable[[Any], Any]:
-    """Documents a write's responses: 202 with its job; or `result` if the caller waits.
-
-    `result`: None for a deletion. `made`: whether the write may create a resource. `beside`: further members of the
-    response.
-    """
-
-    def decorate(view: Any) -> Any:
-        waited = "With `Prefer: wait=N`, if the write ended in time."
-        documented = blueprint.response(202, envelope(JobSchema, **beside), description="Accepted; the job.")(view)
-        if result is None:
-            documented = blueprint.alt_response(204, description=waited, success=True)(documented)
-        else:
-            shown = envelope(result, **beside)
-            documented = blueprint.alt_response(200, schema=shown, description=waited, success=True)(documented)
-            if made:
-                documented = blueprint.alt_response(201, schema=shown, description=waited, success=True)(documented)
-        return blueprint.alt_response(409, response_name(409))(documented)
-
-    return decorate
-
-
-@blueprint.route("/workspaces/<workspace>/jobs", methods=["GET"])
-@authorize(None)
-@blueprint.arguments(JobQuery)
-@blueprint.response(200, envelope(JobSchema, many=True))
-def list_jobs(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/jobs", None, JobSchema, JobQuery)
+def list_jobs(query: dict[str, Any]) -> Document:
     """List the jobs of the kinds that the token has access to, newest first."""
     kinds = [kind for kind, described in jobs.KINDS.items() if caller().may(described.restriction)]
     if "kind" in query:
@@ -70,20 +43,16 @@ def list_jobs(query: dict[str, Any]) -> Response:
         kinds = [query["kind"]]
     chosen = kinds if "status" in query or len(kinds) < len(jobs.KINDS) else None
     find = partial(Job.newest, caller().workspace_id, chosen, query.get("status"))
-    return respond(200, page_of(find, query, resources.represent_job))
+    return page_of(find, query, resources.represent_job)
 
 
-@blueprint.route("/workspaces/<workspace>/jobs/<job_id>", methods=["GET"])
-@authorize(None)
-@blueprint.response(200, envelope(JobSchema))
-def show_job(job_id: str) -> Response:
+@reads(blueprint, "/jobs/<job_id>", None, JobSchema)
+def show_job(job_id: str) -> Document:
     """Show a job."""
-    return respond(200, {"data": resources.represent_job(_find(job_id))})
+    return resources.represent_job(_find(job_id))
 
 
-@blueprint.route("/workspaces/<workspace>/jobs/<job_id>/replay", methods=["POST"])
-@authorize(None)
-@accepts_write(ResultSchema, made=True)
+@accepts(blueprint, "POST /jobs/<job_id>/replay", None, ResultSchema, made=True)
 @blueprint.alt_response(204, description="The same, if the write is a deletion.", success=True)
 def replay_job(job_id: str) -> Response:
     """Replay a failed write as a new job of the same kind, if it failed because of a fault of ours.
@@ -95,10 +64,7 @@ def replay_job(job_id: str) -> Response:
     return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))
 
 
-@blueprint.route("/workspaces/<workspace>/jobs/<job_id>/discard", methods=["POST"])
-@authorize(None)
-@blueprint.arguments(DiscardBody)
-@accepts_write(JobSchema)
+@accepts(blueprint, "POST /jobs/<job_id>/discard", None, JobSchema, DiscardBody)
 def discard_job(body: dict[str, Any], job_id: str) -> Response:
     """Discard a failed job: it no longer counts as an open failure, and its request is deleted."""
     found = _find(job_id)

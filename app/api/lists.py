@@ -51,13 +51,15 @@ def envelope(item: type[ResponseBody], *, many: bool = False, **further: Any) ->
 
 
 def page(
-    query: Any, model: Any, arguments: dict[str, Any], represent: Callable[[Any], dict[str, Any]]
+    model: Any, arguments: dict[str, Any], represent: Callable[[Any], dict[str, Any]], query: Any = None
 ) -> dict[str, Any]:
-    """Returns a page of `query` in its envelope, in the model's order for these arguments.
+    """Returns a page of the workspace's rows that match the arguments, in its envelope.
 
-    Raises Invalid for a cursor of another list, workspace or filter.
+    The model has an order for these arguments. `query` may select other rows. Raises Invalid for a cursor of another
+    list, workspace or filter.
     """
     order = model.order(arguments)
+    query = model.matching(caller().workspace_id, arguments) if query is None else query
     return page_of(
         lambda *last, limit: list(page_before(query, model, last, limit, order)), arguments, represent, order
     )
@@ -115,7 +117,8 @@ def _last(cursor: str | None, scope: str, order: Sequence[str]) -> Sequence[str 
 
 def _scope(arguments: dict[str, Any]) -> str:
     # A cursor is valid for the workspace, collection and filters that it was issued for. Only the limit may change.
-    filters = {name: value for name, value in sorted(arguments.items()) if name not in ("limit", "cursor")}
+    given = (request.view_args or {}) | arguments
+    filters = {name: value for name, value in sorted(given.items()) if name not in ("limit", "cursor")}
     return f"{caller().workspace_id}\n{request.endpoint}\n{json.dumps(filters).decode()}"
 
 

@@ -8,11 +8,10 @@ from typing import Any
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller, require
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.authentication import caller, require
+from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, must_exist
 from app.domain.bodies.macros import MacroCreate, MacroPatch, MacroUse
 from app.domain.conversations.conversations import ConversationSchema
@@ -32,20 +31,14 @@ class MacroQuery(PageQuery):
     q = fields.String(validate=validate.Length(1, 100), metadata=about("Those whose name has this.", example="ref"))
 
 
-@blueprint.route("/workspaces/<workspace>/macros", methods=["GET"])
-@authorize("inbox")
-@blueprint.arguments(MacroQuery)
-@blueprint.response(200, envelope(MacroSchema, many=True))
-def list_macros(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/macros", "inbox", MacroSchema, MacroQuery)
+def list_macros(query: dict[str, Any]) -> Document:
     """List macros, newest first."""
     find = partial(Macro.newest, caller().workspace_id, query.get("q"))
-    return respond(200, page_of(find, query, macros.represent))
+    return page_of(find, query, macros.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/macros", methods=["POST"])
-@authorize("inbox")
-@blueprint.arguments(MacroCreate)
-@accepts_write(MacroSchema, made=True)
+@accepts(blueprint, "POST /macros", "inbox", MacroSchema, MacroCreate, made=True)
 def create_macro(body: dict[str, Any]) -> Response:
     """Create a macro, up to 500 in a workspace.
 
@@ -60,18 +53,10 @@ def create_macro(body: dict[str, Any]) -> Response:
     return accept("macros.create", body, ids.new("mac"), check)
 
 
-@blueprint.route("/workspaces/<workspace>/macros/<macro_id>", methods=["GET"])
-@authorize("inbox")
-@blueprint.response(200, envelope(MacroSchema))
-def show_macro(macro_id: str) -> Response:
-    """Show a macro."""
-    return respond(200, {"data": macros.represent(Macro.find(caller().workspace_id, macro_id))})
+shows(blueprint, "macro", "inbox", MacroSchema, "Show a macro.")
 
 
-@blueprint.route("/workspaces/<workspace>/macros/<macro_id>", methods=["PATCH"])
-@authorize("inbox")
-@blueprint.arguments(MacroPatch)
-@accepts_write(MacroSchema)
+@accepts(blueprint, "PATCH /macros/<macro_id>", "inbox", MacroSchema, MacroPatch)
 def update_macro(body: dict[str, Any], macro_id: str) -> Response:
     """Change the given fields of a macro."""
 
@@ -82,18 +67,20 @@ def update_macro(body: dict[str, Any], macro_id: str) -> Response:
     return accept("macros.update", body, macro_id, check)
 
 
-@blueprint.route("/workspaces/<workspace>/macros/<macro_id>", methods=["DELETE"])
-@authorize("inbox")
-@accepts_write()
+@accepts(blueprint, "DELETE /macros/<macro_id>", "inbox", None)
 def delete_macro(macro_id: str) -> Response:
     """Delete a macro."""
     return act("macros.delete", macro_id)
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/macros/<macro_id>", methods=["POST"])
-@authorize("inbox")
-@blueprint.arguments(MacroUse, required=False)
-@accepts_write(ConversationSchema)
+@accepts(
+    blueprint,
+    "POST /conversations/<conversation_id>/macros/<macro_id>",
+    "inbox",
+    ConversationSchema,
+    MacroUse,
+    required=False,
+)
 def apply_macro(body: dict[str, Any], conversation_id: str, macro_id: str) -> Response:
     """Take all actions of a macro in a conversation, or none if one of them is refused.
 

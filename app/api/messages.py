@@ -9,11 +9,10 @@ from typing import Any
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.authentication import caller
+from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, must_exist
 from app.domain.bodies.messages import MessageCreate, MessagePatch, MessageToContact
 from app.domain.conversations import messages, recipients, scheduled_messages
@@ -58,24 +57,24 @@ class MessageQuery(ScheduledQuery):
                 raise ValidationError(faults)
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["GET"])
-@authorize(message_access.MESSAGES)
-@blueprint.arguments(ScheduledQuery)
-@blueprint.response(200, envelope(MessageSchema, many=True))
-def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -> Response:
+@reads(blueprint, "/conversations/<conversation_id>/messages", message_access.MESSAGES, MessageSchema, ScheduledQuery)
+def list_messages_of_conversation(query: dict[str, Any], conversation_id: str) -> Document:
     """List the messages of a conversation, newest first, by `provider_time` or else `created_at`."""
     found = Conversation.find(caller().workspace_id, conversation_id)
-    of_conversation = {**query, "conversation_id": found.id}
     if "scheduled" in query:
         find = partial(Message.scheduled, {"conversation_id": found.id})
-        return respond(200, page_of(find, of_conversation, messages.represent, _BY_TIME))
-    return respond(200, page_of(partial(Message.latest, found.id), of_conversation, messages.represent, _ORDER))
+        return page_of(find, query, messages.represent, _BY_TIME)
+    return page_of(partial(Message.latest, found.id), query, messages.represent, _ORDER)
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/messages", methods=["POST"])
-@authorize(message_access.MESSAGES)
-@blueprint.arguments(MessageCreate)
-@accepts_write(MessageSchema, made=True)
+@accepts(
+    blueprint,
+    "POST /conversations/<conversation_id>/messages",
+    message_access.MESSAGES,
+    MessageSchema,
+    MessageCreate,
+    made=True,
+)
 def write_message(body: dict[str, Any], conversation_id: str) -> Response:
     """Write in a conversation, and reopen it if it is closed. `status` shows the provider's answer."""
     found = Conversation.find(caller().workspace_id, conversation_id)
@@ -88,11 +87,8 @@ def write_message(body: dict[str, Any], conversation_id: str) -> Response:
     return accept(_kind(body), payload, ids.new("msg"), check)
 
 
-@blueprint.route("/workspaces/<workspace>/messages", methods=["GET"])
-@authorize(message_access.MESSAGES)
-@blueprint.arguments(MessageQuery)
-@blueprint.response(200, envelope(MessageSchema, many=True))
-def list_messages(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/messages", message_access.MESSAGES, MessageSchema, MessageQuery)
+def list_messages(query: dict[str, Any]) -> Document:
     """List the messages of all conversations, the latest received or written first.
 
     `q` searches their texts.
@@ -101,14 +97,11 @@ def list_messages(query: dict[str, Any]) -> Response:
     if "scheduled" in query:
         named = {name: query[name] for name in ("contact_id", "conversation_id") if name in query}
         find = partial(Message.scheduled, named | {"workspace_id": workspace_id})
-        return respond(200, page_of(find, query, messages.represent, _BY_TIME))
-    return respond(200, page_of(partial(message_searches.newest, workspace_id, query), query, messages.represent))
+        return page_of(find, query, messages.represent, _BY_TIME)
+    return page_of(partial(message_searches.newest, workspace_id, query), query, messages.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/messages", methods=["POST"])
-@authorize(message_access.MESSAGES)
-@blueprint.arguments(MessageToContact)
-@accepts_write(MessageSchema, made=True)
+@accepts(blueprint, "POST /messages", message_access.MESSAGES, MessageSchema, MessageToContact, made=True)
 def send_message(body: dict[str, Any]) -> Response:
     """Write to a contact, or to a recipient on a channel; opens a conversation if there is none.
 
@@ -125,34 +118,22 @@ def send_message(body: dict[str, Any]) -> Response:
     return accept(_kind(body), body, ids.new("msg"), check)
 
 
-@blueprint.route("/workspaces/<workspace>/messages/<message_id>", methods=["GET"])
-@authorize(message_access.MESSAGES)
-@blueprint.response(200, envelope(MessageSchema))
-def show_message(message_id: str) -> Response:
-    """Show a message."""
-    return respond(200, {"data": messages.represent(Message.find(caller().workspace_id, message_id))})
+shows(blueprint, "message", message_access.MESSAGES, MessageSchema, "Show a message.")
 
 
-@blueprint.route("/workspaces/<workspace>/messages/<message_id>", methods=["PATCH"])
-@authorize(message_access.MESSAGES)
-@blueprint.arguments(MessagePatch)
-@accepts_write(MessageSchema)
+@accepts(blueprint, "PATCH /messages/<message_id>", message_access.MESSAGES, MessageSchema, MessagePatch)
 def update_message(body: dict[str, Any], message_id: str) -> Response:
     """Change the text or the time of a message that is `scheduled`."""
     return _change_scheduled("scheduled_messages.update", message_id, body)
 
 
-@blueprint.route("/workspaces/<workspace>/messages/<message_id>", methods=["DELETE"])
-@authorize(message_access.MESSAGES)
-@accepts_write()
+@accepts(blueprint, "DELETE /messages/<message_id>", message_access.MESSAGES, None)
 def delete_message(message_id: str) -> Response:
     """Delete a message that is `scheduled`, with its files. It is not sent."""
     return _change_scheduled("scheduled_messages.delete", message_id, {})
 
 
-@blueprint.route("/workspaces/<workspace>/messages/<message_id>/resend", methods=["POST"])
-@authorize(message_access.MESSAGES)
-@accepts_write(MessageSchema)
+@accepts(blueprint, "POST /messages/<message_id>/resend", message_access.MESSAGES, MessageSchema)
 def resend_message(message_id: str) -> Response:
     """Resend a message that has `failed`, or whose outcome is `unknown`.
 

@@ -8,11 +8,10 @@ from typing import Any
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.authentication import caller
+from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act
 from app.domain.conversations import notes
 from app.domain.conversations.notes import MOST_CHARACTERS, MOST_MENTIONS, NoteSchema
@@ -45,21 +44,16 @@ class NoteCreate(RequestBody):
     )
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/notes", methods=["GET"])
-@authorize(message_access.MESSAGES)
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(NoteSchema, many=True))
-def list_notes(query: dict[str, Any], conversation_id: str) -> Response:
+@reads(blueprint, "/conversations/<conversation_id>/notes", message_access.MESSAGES, NoteSchema, PageQuery)
+def list_notes(query: dict[str, Any], conversation_id: str) -> Document:
     """List the notes of a conversation, newest first."""
     found = Conversation.find(caller().workspace_id, conversation_id)
-    of_conversation = {**query, "conversation_id": found.id}
-    return respond(200, page_of(partial(Note.newest, found.id), of_conversation, notes.represent))
+    return page_of(partial(Note.newest, found.id), query, notes.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/notes", methods=["POST"])
-@authorize(message_access.MESSAGES)
-@blueprint.arguments(NoteCreate)
-@accepts_write(NoteSchema, made=True)
+@accepts(
+    blueprint, "POST /conversations/<conversation_id>/notes", message_access.MESSAGES, NoteSchema, NoteCreate, made=True
+)
 def add_note(body: dict[str, Any], conversation_id: str) -> Response:
     """Add a note to a conversation, open or closed.
 
@@ -70,17 +64,10 @@ def add_note(body: dict[str, Any], conversation_id: str) -> Response:
     return accept("notes.create", payload, ids.new("nte"), partial(notes.check, found, body.get("mentions", [])))
 
 
-@blueprint.route("/workspaces/<workspace>/notes/<note_id>", methods=["GET"])
-@authorize(message_access.MESSAGES)
-@blueprint.response(200, envelope(NoteSchema))
-def show_note(note_id: str) -> Response:
-    """Show a note."""
-    return respond(200, {"data": notes.represent(Note.find(caller().workspace_id, note_id))})
+shows(blueprint, "note", message_access.MESSAGES, NoteSchema, "Show a note.")
 
 
-@blueprint.route("/workspaces/<workspace>/notes/<note_id>", methods=["DELETE"])
-@authorize(message_access.MESSAGES)
-@accepts_write()
+@accepts(blueprint, "DELETE /notes/<note_id>", message_access.MESSAGES, None)
 def delete_note(note_id: str) -> Response:
     """Delete a note: your own or anybody else's."""
     return act("notes.delete", note_id)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
+from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.replays import ReplayCreate, ReplayFilter
 from app.domain.deliveries import replays
@@ -27,20 +28,13 @@ class RowQuery(PageQuery):
     outcome = fields.String(validate=validate.OneOf(OUTCOMES))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/replays", methods=["GET"])
-@authorize("webhooks")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(ReplaySchema, many=True))
-def list_replays(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/webhooks/replays", "webhooks", ReplaySchema, PageQuery)
+def list_replays(query: dict[str, Any]) -> Document:
     """List replays, newest first."""
-    found = Replay.in_workspace(caller().workspace_id)
-    return respond(200, page(found, Replay, query, replays.represent))
+    return page(Replay, query, replays.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/replays", methods=["POST"])
-@authorize("webhooks")
-@blueprint.arguments(ReplayCreate)
-@accepts_write(ReplaySchema, made=True)
+@accepts(blueprint, "POST /webhooks/replays", "webhooks", ReplaySchema, ReplayCreate, made=True)
 @blueprint.alt_response(200, schema=envelope(ReplayPreviewSchema), description="The result of a dry run.", success=True)
 def create_replay(body: dict[str, Any]) -> Response:
     """Resend selected deliveries, oldest first, in a worker, or count them with `dry_run`.
@@ -55,51 +49,30 @@ def create_replay(body: dict[str, Any]) -> Response:
     return accept("replays.create", body, ids.new("rpl"))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>", methods=["GET"])
-@authorize("webhooks")
-@blueprint.response(200, envelope(ReplaySchema))
-def show_replay(replay_id: str) -> Response:
-    """Show a replay and its progress."""
-    return respond(200, {"data": replays.represent(Replay.find(caller().workspace_id, replay_id))})
+shows(blueprint, "replay", "webhooks", ReplaySchema, "Show a replay and its progress.")
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>/rows", methods=["GET"])
-@authorize("webhooks")
-@blueprint.arguments(RowQuery)
-@blueprint.response(200, envelope(ReplayRowSchema, many=True))
-def list_replay_rows(query: dict[str, Any], replay_id: str) -> Response:
+@reads(blueprint, "/webhooks/replays/<replay_id>/rows", "webhooks", ReplayRowSchema, RowQuery)
+def list_replay_rows(query: dict[str, Any], replay_id: str) -> Document:
     """List the outcomes of the deliveries that the replay has reached, the latest first."""
     found = Replay.find(caller().workspace_id, replay_id)
-    return respond(
-        200,
-        page_of(
-            lambda before, limit: ReplayRow.newest(found.id, query.get("outcome"), before, limit),
-            {**query, "replay_id": found.id},
-            replays.represent_row,
-            order=["number"],
-        ),
-    )
+    find = partial(ReplayRow.newest, found.id, query.get("outcome"))
+    return page_of(find, query, replays.represent_row, order=["number"])
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>/pause", methods=["POST"])
-@authorize("webhooks")
-@accepts_write(ReplaySchema)
+@accepts(blueprint, "POST /webhooks/replays/<replay_id>/pause", "webhooks", ReplaySchema)
 def pause_replay(replay_id: str) -> Response:
     """Pause a replay: nothing more is sent until it is continued."""
     return _move("replays.pause", replay_id, "paused")
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>/continue", methods=["POST"])
-@authorize("webhooks")
-@accepts_write(ReplaySchema)
+@accepts(blueprint, "POST /webhooks/replays/<replay_id>/continue", "webhooks", ReplaySchema)
 def continue_replay(replay_id: str) -> Response:
     """Continue a replay after a pause, or with the rest after the canary."""
     return _move("replays.continue", replay_id, "running")
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/replays/<replay_id>/abort", methods=["POST"])
-@authorize("webhooks")
-@accepts_write(ReplaySchema)
+@accepts(blueprint, "POST /webhooks/replays/<replay_id>/abort", "webhooks", ReplaySchema)
 def abort_replay(replay_id: str) -> Response:
     """End a replay. Deliveries that it has sent are not recalled; the rest are unchanged."""
     return _move("replays.abort", replay_id, "aborted")

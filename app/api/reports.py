@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller
-from app.api.lists import envelope
+from app.api.authentication import caller
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, reads
 from app.domain.people import workspaces
 from app.domain.reports import periods, report_schemas
 from app.domain.reports.openings import DIMENSIONS
@@ -40,11 +38,8 @@ class ReportQuery(Query):
     by = fields.String(validate=validate.OneOf(DIMENSIONS), metadata=about("Adds the figures by this."))
 
 
-@blueprint.route("/workspaces/<workspace>/reports/conversations", methods=["GET"])
-@authorize("inbox")
-@blueprint.arguments(ReportQuery)
-@blueprint.response(200, envelope(ConversationReportSchema))
-def report_conversations(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/reports/conversations", "inbox", ConversationReportSchema, ReportQuery)
+def report_conversations(query: dict[str, Any]) -> Document:
     """Report on messages and conversations: how many, and how long answers took.
 
     Covers up to 366 days. Its cost does not grow with the number of messages. Events are counted within
@@ -53,4 +48,4 @@ def report_conversations(query: dict[str, Any]) -> Response:
     workspace_id = caller().workspace_id
     zone = first_known(query.get("time_zone") or workspaces.find(workspace_id).timezone)
     period = periods.chosen(query.get("first_day"), query.get("last_day"), zone)
-    return respond(200, {"data": report_schemas.represent(workspace_id, period, query.get("by"))})
+    return report_schemas.represent(workspace_id, period, query.get("by"))

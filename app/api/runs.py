@@ -10,10 +10,10 @@ from flask import Response
 from marshmallow import ValidationError, fields, validate
 
 from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept
 from app.domain.automations import automations, runs, simulations
 from app.domain.automations.runs import LogEntrySchema
@@ -182,10 +182,7 @@ class RunQuery(RunsOfAutomationQuery):
     automation_id = fields.String()
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/start", methods=["POST"])
-@authorize(message_access.RUNS)
-@blueprint.arguments(StartBody)
-@accepts_write(RunSchema, made=True)
+@accepts(blueprint, "POST /automations/<automation_id>/start", message_access.RUNS, RunSchema, StartBody, made=True)
 def start_automation(body: dict[str, Any], automation_id: str) -> Response:
     """Start a published automation for a contact. The run in the response can be read at once.
 
@@ -214,57 +211,42 @@ def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
     return respond(200, {"data": {**first, "ways": found, "has_more_ways": has_more} if given.both_ways else first})
 
 
-@blueprint.route("/workspaces/<workspace>/automations/<automation_id>/runs", methods=["GET"])
-@authorize(message_access.RUNS)
-@blueprint.arguments(RunsOfAutomationQuery)
-@blueprint.response(200, envelope(RunSchema, many=True))
-def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Response:
+@reads(blueprint, "/automations/<automation_id>/runs", message_access.RUNS, RunSchema, RunsOfAutomationQuery)
+def list_runs_of_automation(query: dict[str, Any], automation_id: str) -> Document:
     """List the runs of an automation, newest first."""
     automation = Automation.find(caller().workspace_id, automation_id)
     return _page(query | {"automation_id": automation.id})
 
 
-@blueprint.route("/workspaces/<workspace>/runs", methods=["GET"])
-@authorize(message_access.RUNS)
-@blueprint.arguments(RunQuery)
-@blueprint.response(200, envelope(RunSchema, many=True))
-def list_runs(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/runs", message_access.RUNS, RunSchema, RunQuery)
+def list_runs(query: dict[str, Any]) -> Document:
     """List runs, newest first."""
     return _page(query)
 
 
-@blueprint.route("/workspaces/<workspace>/runs/<run_id>", methods=["GET"])
-@authorize(message_access.RUNS)
-@blueprint.response(200, envelope(RunWithStepsSchema))
-def show_run(run_id: str) -> Response:
+@reads(blueprint, "/runs/<run_id>", message_access.RUNS, RunWithStepsSchema)
+def show_run(run_id: str) -> Document:
     """Show a run with its log. It exists as soon as its start is accepted."""
     run = runs.find(caller().workspace_id, run_id)
     steps = [runs.represent_step(step) for step in RunStep.latest(run, runs.LONGEST_LOG)]
-    return respond(200, {"data": {**run_states.represent(run), "steps": steps}})
+    return {**run_states.represent(run), "steps": steps}
 
 
-@blueprint.route("/workspaces/<workspace>/runs/<run_id>/cancel", methods=["POST"])
-@authorize(message_access.RUNS)
-@accepts_write(RunSchema)
+@accepts(blueprint, "POST /runs/<run_id>/cancel", message_access.RUNS, RunSchema)
 def cancel_run(run_id: str) -> Response:
     """Cancel a run; nothing changes if it is already cancelled."""
     run = runs.find(caller().workspace_id, run_id)
     return accept("runs.cancel", {"contact_id": run.contact_id}, run.id, check=partial(runs.refuse_ended, run))
 
 
-@blueprint.route("/workspaces/<workspace>/runs/<run_id>/resume", methods=["POST"])
-@authorize(message_access.RUNS)
-@accepts_write(RunSchema)
+@accepts(blueprint, "POST /runs/<run_id>/resume", message_access.RUNS, RunSchema)
 def resume_run(run_id: str) -> Response:
     """Resume a run that is held by a member's message."""
     run = runs.find(caller().workspace_id, run_id)
     return accept("runs.resume", {"contact_id": run.contact_id}, run.id)
 
 
-@blueprint.route("/workspaces/<workspace>/runs/<run_id>/replay", methods=["POST"])
-@authorize(message_access.RUNS)
-@blueprint.arguments(ReplayBody, required=False)
-@accepts_write(RunSchema, made=True)
+@accepts(blueprint, "POST /runs/<run_id>/replay", message_access.RUNS, RunSchema, ReplayBody, made=True, required=False)
 def replay_run(body: dict[str, Any], run_id: str) -> Response:
     """Start a copy of an ended run, with its version, contact and variables."""
     run = runs.find(caller().workspace_id, run_id)
@@ -279,5 +261,5 @@ def _represent_way(way: Way) -> dict[str, Any]:
     return WaySchema.of(way.run, steps=steps, assumed=assumed)
 
 
-def _page(query: dict[str, Any]) -> Response:
-    return respond(200, page_of(partial(Run.newest, caller().workspace_id, query), query, run_states.represent))
+def _page(query: dict[str, Any]) -> Document:
+    return page_of(partial(Run.newest, caller().workspace_id, query), query, run_states.represent)

@@ -7,11 +7,10 @@ from typing import Any
 from flask import Response
 from marshmallow import ValidationError, fields, post_load
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page
+from app.api.authentication import caller
+from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept
 from app.domain.contacts import sales
 from app.domain.contacts.sales import SaleSchema
@@ -62,29 +61,17 @@ class SaleQuery(PageQuery):
     occurred_until = moment("occurred before this time. Orders the list by occurred_at.")
 
 
-@blueprint.route("/workspaces/<workspace>/sales", methods=["GET"])
-@authorize("contacts")
-@blueprint.arguments(SaleQuery)
-@blueprint.response(200, envelope(SaleSchema, many=True))
-def list_sales(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/sales", "contacts", SaleSchema, SaleQuery)
+def list_sales(query: dict[str, Any]) -> Document:
     """List sales, the latest recorded first; with a time range, the latest occurred first."""
-    found = Sale.matching(caller().workspace_id, query)
-    return respond(200, page(found, Sale, query, sales.represent))
+    return page(Sale, query, sales.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/sales", methods=["POST"])
-@authorize("contacts")
-@blueprint.arguments(SaleCreate)
-@accepts_write(SaleSchema, made=True)
+@accepts(blueprint, "POST /sales", "contacts", SaleSchema, SaleCreate, made=True)
 def create_sale(body: dict[str, Any]) -> Response:
     """Record a sale to a contact."""
     workspace_id = caller().workspace_id
     return accept("sales.create", body, ids.new("sal"), check=lambda: sales.check(workspace_id, body))
 
 
-@blueprint.route("/workspaces/<workspace>/sales/<sale_id>", methods=["GET"])
-@authorize("contacts")
-@blueprint.response(200, envelope(SaleSchema))
-def show_sale(sale_id: str) -> Response:
-    """Show a sale."""
-    return respond(200, {"data": sales.represent(Sale.find(caller().workspace_id, sale_id))})
+shows(blueprint, "sale", "contacts", SaleSchema, "Show a sale.")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 from flask import Response
 from marshmallow import fields, validate
 
-from app import bounds
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import PageQuery, envelope, page_of
+from app.api.authentication import caller
+from app.api.lists import PageQuery, page_of
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act, must_exist
 from app.domain.bodies.saved_replies import SavedReplyCreate, SavedReplyPatch
 from app.domain.contacts import contacts
@@ -42,20 +39,14 @@ class RenderedQuery(Query):
     member_id = fields.String(metadata=about("The member who writes: `member` in the text."))
 
 
-@blueprint.route("/workspaces/<workspace>/saved-replies", methods=["GET"])
-@authorize("inbox")
-@blueprint.arguments(SavedReplyQuery)
-@blueprint.response(200, envelope(SavedReplySchema, many=True))
-def list_saved_replies(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/saved-replies", "inbox", SavedReplySchema, SavedReplyQuery)
+def list_saved_replies(query: dict[str, Any]) -> Document:
     """List saved replies, newest first."""
     find = partial(SavedReply.newest, caller().workspace_id, query.get("q"))
-    return respond(200, page_of(find, query, saved_replies.represent))
+    return page_of(find, query, saved_replies.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/saved-replies", methods=["POST"])
-@authorize("inbox")
-@blueprint.arguments(SavedReplyCreate)
-@accepts_write(SavedReplySchema, made=True)
+@accepts(blueprint, "POST /saved-replies", "inbox", SavedReplySchema, SavedReplyCreate, made=True)
 def create_saved_reply(body: dict[str, Any]) -> Response:
     """Create a saved reply, up to 1,000 in a workspace."""
     workspace_id = caller().workspace_id
@@ -67,18 +58,10 @@ def create_saved_reply(body: dict[str, Any]) -> Response:
     return accept("saved_replies.create", body, ids.new("srp"), check)
 
 
-@blueprint.route("/workspaces/<workspace>/saved-replies/<saved_reply_id>", methods=["GET"])
-@authorize("inbox")
-@blueprint.response(200, envelope(SavedReplySchema))
-def show_saved_reply(saved_reply_id: str) -> Response:
-    """Show a saved reply."""
-    return respond(200, {"data": saved_replies.represent(SavedReply.find(caller().workspace_id, saved_reply_id))})
+shows(blueprint, "saved_reply", "inbox", SavedReplySchema, "Show a saved reply.")
 
 
-@blueprint.route("/workspaces/<workspace>/saved-replies/<saved_reply_id>", methods=["PATCH"])
-@authorize("inbox")
-@blueprint.arguments(SavedReplyPatch)
-@accepts_write(SavedReplySchema)
+@accepts(blueprint, "PATCH /saved-replies/<saved_reply_id>", "inbox", SavedReplySchema, SavedReplyPatch)
 def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
     """Change the given fields of a saved reply."""
 
@@ -89,22 +72,21 @@ def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
     return accept("saved_replies.update", body, saved_reply_id, check)
 
 
-@blueprint.route("/workspaces/<workspace>/saved-replies/<saved_reply_id>", methods=["DELETE"])
-@authorize("inbox")
-@accepts_write()
+@accepts(blueprint, "DELETE /saved-replies/<saved_reply_id>", "inbox", None)
 def delete_saved_reply(saved_reply_id: str) -> Response:
     """Delete a saved reply. Macros that send it are refused from now on."""
     return act("saved_replies.delete", saved_reply_id)
 
 
-@blueprint.route(
-    "/workspaces/<workspace>/conversations/<conversation_id>/saved-replies/<saved_reply_id>", methods=["GET"]
+@reads(
+    blueprint,
+    "/conversations/<conversation_id>/saved-replies/<saved_reply_id>",
+    "inbox",
+    RenderedReplySchema,
+    RenderedQuery,
 )
-@authorize("inbox")
-@blueprint.arguments(RenderedQuery)
-@blueprint.response(200, envelope(RenderedReplySchema))
 @blueprint.alt_response(409, response_name(409))
-def render_saved_reply(query: dict[str, Any], conversation_id: str, saved_reply_id: str) -> Response:
+def render_saved_reply(query: dict[str, Any], conversation_id: str, saved_reply_id: str) -> Document:
     """Show a saved reply, rendered for the conversation's contact. Sends nothing."""
     workspace_id, member_id = caller().workspace_id, query.get("member_id")
     conversation = Conversation.find(workspace_id, conversation_id)
@@ -112,5 +94,4 @@ def render_saved_reply(query: dict[str, Any], conversation_id: str, saved_reply_
     contact = contacts.find(workspace_id, conversation.contact_id)
     if member_id is not None and not members.exists(workspace_id, member_id):
         raise Invalid(Fault("/member_id", "There is no such member in this workspace."))
-    with bounds.alone(workspace_id) if "{" in reply.text else nullcontext():
-        return respond(200, {"data": saved_replies.render(reply, contact, member_id)})
+    return saved_replies.render(reply, contact, member_id)

@@ -9,10 +9,10 @@ from marshmallow import fields, post_load
 
 from app import bounds
 from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
+from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act
 from app.domain.automations import definitions
 from app.domain.contacts import contacts
@@ -71,19 +71,13 @@ class SegmentCountSchema(ResponseBody):
     sample = fields.List(fields.Nested(ContactSchema), metadata=about(f"The newest {scans.SAMPLE} of them."))
 
 
-@blueprint.route("/workspaces/<workspace>/segments", methods=["GET"])
-@authorize("automations", "contacts")
-@blueprint.arguments(PageQuery)
-@blueprint.response(200, envelope(SegmentSchema, many=True))
-def list_segments(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/segments", ("automations", "contacts"), SegmentSchema, PageQuery)
+def list_segments(query: dict[str, Any]) -> Document:
     """List segments, newest first."""
-    return respond(200, page(Segment.in_workspace(caller().workspace_id), Segment, query, segments.represent))
+    return page(Segment, query, segments.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/segments", methods=["POST"])
-@authorize("automations")
-@blueprint.arguments(SegmentCreate)
-@accepts_write(SegmentSchema, made=True)
+@accepts(blueprint, "POST /segments", "automations", SegmentSchema, SegmentCreate, made=True)
 def create_segment(body: dict[str, Any]) -> Response:
     """Create a segment, up to 500 in a workspace."""
     workspace_id = caller().workspace_id
@@ -103,26 +97,22 @@ def count_segment(body: dict[str, Any]) -> Response:
     return respond(200, {"data": SegmentCountSchema.of(found, sample=sample)})
 
 
-@blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["GET"])
-@authorize("automations", "contacts")
-@blueprint.response(200, envelope(SegmentSchema))
-def show_segment(segment_id: str) -> Response:
-    """Show a segment. `GET contacts?segment_id=` lists its contacts."""
-    return respond(200, {"data": segments.represent(Segment.find(caller().workspace_id, segment_id))})
+shows(
+    blueprint,
+    "segment",
+    ("automations", "contacts"),
+    SegmentSchema,
+    "Show a segment. `GET contacts?segment_id=` lists its contacts.",
+)
 
 
-@blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["PATCH"])
-@authorize("automations")
-@blueprint.arguments(SegmentPatch)
-@accepts_write(SegmentSchema)
+@accepts(blueprint, "PATCH /segments/<segment_id>", "automations", SegmentSchema, SegmentPatch)
 def update_segment(body: dict[str, Any], segment_id: str) -> Response:
     """Change the given fields of a segment. Automations that use it follow the change."""
     return act("segments.update", segment_id, body)
 
 
-@blueprint.route("/workspaces/<workspace>/segments/<segment_id>", methods=["DELETE"])
-@authorize("automations")
-@accepts_write()
+@accepts(blueprint, "DELETE /segments/<segment_id>", "automations", None)
 def delete_segment(segment_id: str) -> Response:
     """Delete a segment.
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import authorize, caller
-from app.api.lists import PageQuery, envelope, page
+from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, reads, shows
 from app.domain.deliveries import sweeps
 from app.domain.deliveries.sweeps import ACTIONS, SweepSchema
 from app.models.sweeps import Sweep
@@ -23,22 +21,13 @@ class SweepQuery(PageQuery):
     action = fields.String(validate=validate.OneOf(ACTIONS))
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/sweeps", methods=["GET"])
-@authorize("webhooks")
-@blueprint.arguments(SweepQuery)
-@blueprint.response(200, envelope(SweepSchema, many=True))
-def list_sweeps(query: dict[str, Any]) -> Response:
+@reads(blueprint, "/webhooks/sweeps", "webhooks", SweepSchema, SweepQuery)
+def list_sweeps(query: dict[str, Any]) -> Document:
     """List sweeps, newest first.
 
     A sweep resends or releases deliveries on request, or follows the stop or deletion of an endpoint.
     """
-    found = Sweep.matching(caller().workspace_id, query)
-    return respond(200, page(found, Sweep, query, sweeps.represent))
+    return page(Sweep, query, sweeps.represent)
 
 
-@blueprint.route("/workspaces/<workspace>/webhooks/sweeps/<sweep_id>", methods=["GET"])
-@authorize("webhooks")
-@blueprint.response(200, envelope(SweepSchema))
-def show_sweep(sweep_id: str) -> Response:
-    """Show a sweep and its progress."""
-    return respond(200, {"data": sweeps.represent(Sweep.find(caller().workspace_id, sweep_id))})
+shows(blueprint, "sweep", "webhooks", SweepSchema, "Show a sweep and its progress.")

@@ -7,11 +7,9 @@ from typing import Any
 from flask import Response
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.api.authentication import authorize, caller
-from app.api.jobs import accepts_write
-from app.api.lists import envelope
+from app.api.authentication import caller
 from app.api.parsing.blueprints import Blueprint
-from app.api.responses import respond
+from app.api.routes import Document, accepts, reads
 from app.api.writes import accept
 from app.domain.people import workspaces
 from app.domain.people.tokens import UNRESTRICTED
@@ -71,18 +69,13 @@ class WorkspacePatch(RequestBody):
     )
 
 
-@blueprint.route("/workspaces/<workspace>", methods=["GET"])
-@authorize(UNRESTRICTED)
-@blueprint.response(200, envelope(WorkspaceSettingsSchema))
-def show_workspace() -> Response:
+@reads(blueprint, "", UNRESTRICTED, WorkspaceSettingsSchema)
+def show_workspace() -> Document:
     """Show the workspace."""
-    return respond(200, {"data": workspaces.represent(workspaces.find(caller().workspace_id))})
+    return workspaces.represent(workspaces.find(caller().workspace_id))
 
 
-@blueprint.route("/workspaces/<workspace>", methods=["PATCH"])
-@authorize(UNRESTRICTED)
-@blueprint.arguments(WorkspacePatch)
-@accepts_write(WorkspaceSettingsSchema)
+@accepts(blueprint, "PATCH", UNRESTRICTED, WorkspaceSettingsSchema, WorkspacePatch)
 def update_workspace(body: dict[str, Any]) -> Response:
     """Change the given fields of the workspace."""
     return accept("workspaces.update", body, caller().workspace_id)

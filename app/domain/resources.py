@@ -52,35 +52,36 @@ class ResourceType:
     """A type of resource that a job can name.
 
     `path`: of its collection, below the workspace's address; None for the workspace itself. `find` takes the
-    identifiers of the workspace and the resource, returns the representation, and raises NotFound.
+    identifiers of the workspace and the resource, returns the row, and raises NotFound.
     """
 
     path: str | None
-    find: Callable[[str, str], Represented]
+    find: Callable[[str, str], Any]
+    represent: Callable[[Any], Represented]
 
 
 TYPES: Mapping[str, ResourceType] = {
-    "contact": ResourceType("contacts", lambda *ids: merges.represent(contacts.find(*ids))),
-    "sale": ResourceType("sales", lambda *ids: sales.represent(Sale.find(*ids))),
-    "booking": ResourceType("bookings", lambda *ids: bookings.represent(Booking.find(*ids))),
-    "endpoint": ResourceType("webhooks/endpoints", lambda *ids: endpoints.represent(Endpoint.find(*ids))),
-    "delivery": ResourceType("webhooks/deliveries", lambda *ids: deliveries.represent(Delivery.find(*ids))),
-    "import": ResourceType("imports", lambda *ids: imports.represent(Import.find(*ids))),
-    "sweep": ResourceType("webhooks/sweeps", lambda *ids: sweeps.represent(Sweep.find(*ids))),
-    "replay": ResourceType("webhooks/replays", lambda *ids: replays.represent(Replay.find(*ids))),
-    "automation": ResourceType("automations", lambda *ids: automations.represent(Automation.find(*ids))),
-    "segment": ResourceType("segments", lambda *ids: segments.represent(Segment.find(*ids))),
-    "broadcast": ResourceType("broadcasts", lambda *ids: broadcast_representations.represent(Broadcast.find(*ids))),
-    "run": ResourceType("runs", lambda *ids: run_states.represent(runs.find(*ids))),
-    "conversation": ResourceType("conversations", lambda *ids: conversations.represent(Conversation.find(*ids))),
-    "message": ResourceType("messages", lambda *ids: messages.represent(Message.find(*ids))),
-    "note": ResourceType("notes", lambda *ids: notes.represent(Note.find(*ids))),
-    "saved_reply": ResourceType("saved-replies", lambda *ids: saved_replies.represent(SavedReply.find(*ids))),
-    "macro": ResourceType("macros", lambda *ids: macros.represent(Macro.find(*ids))),
-    "member": ResourceType("members", lambda *ids: members.represent(members.find(*ids))),
-    "channel": ResourceType("channels", lambda *ids: channels.represent(Channel.find(*ids))),
-    "job": ResourceType("jobs", lambda *ids: represent_job(Job.find(*ids))),
-    "workspace": ResourceType(None, lambda *ids: workspaces.represent(workspaces.find(ids[0]))),
+    "contact": ResourceType("contacts", contacts.find, merges.represent),
+    "sale": ResourceType("sales", Sale.find, sales.represent),
+    "booking": ResourceType("bookings", Booking.find, bookings.represent),
+    "endpoint": ResourceType("webhooks/endpoints", Endpoint.find, endpoints.represent),
+    "delivery": ResourceType("webhooks/deliveries", Delivery.find, deliveries.represent),
+    "import": ResourceType("imports", Import.find, imports.represent),
+    "sweep": ResourceType("webhooks/sweeps", Sweep.find, sweeps.represent),
+    "replay": ResourceType("webhooks/replays", Replay.find, replays.represent),
+    "automation": ResourceType("automations", Automation.find, automations.represent),
+    "segment": ResourceType("segments", Segment.find, segments.represent),
+    "broadcast": ResourceType("broadcasts", Broadcast.find, broadcast_representations.represent),
+    "run": ResourceType("runs", runs.find, run_states.represent),
+    "conversation": ResourceType("conversations", Conversation.find, conversations.represent),
+    "message": ResourceType("messages", Message.find, messages.represent),
+    "note": ResourceType("notes", Note.find, notes.represent),
+    "saved_reply": ResourceType("saved-replies", SavedReply.find, saved_replies.represent),
+    "macro": ResourceType("macros", Macro.find, macros.represent),
+    "member": ResourceType("members", members.find, members.represent),
+    "channel": ResourceType("channels", Channel.find, channels.represent),
+    "job": ResourceType("jobs", Job.find, lambda job: represent_job(job)),
+    "workspace": ResourceType(None, lambda id, _: workspaces.find(id), workspaces.represent),
 }
 
 
@@ -153,8 +154,9 @@ def find(job: Job) -> Represented | None:
     """Returns the resource that the job created or changed; None if it has been deleted since."""
     assert job.resource_type is not None
     assert job.resource_id is not None
+    kind = TYPES[job.resource_type]
     try:
-        return TYPES[job.resource_type].find(job.workspace_id, job.resource_id)
+        return kind.represent(kind.find(job.workspace_id, job.resource_id))
     except NotFound:
         return None
 

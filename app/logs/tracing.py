@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -71,6 +72,21 @@ def span_of(*names: str) -> int:
 def accepting(job_id: str) -> int:
     """Returns the span of the request that the job was accepted with."""
     return span_of(job_id, "accepted")
+
+
+def of_request(method: str, address: str, tries: int, status: int | None) -> dict[str, str | int | None]:
+    """Returns the attributes of the span of our HTTP request, made after `tries` earlier attempts.
+
+    Of the address they have only the host, because the rest may contain a password or a key.
+    """
+    target = urlsplit(address)
+    return {
+        "http.request.method": method,
+        "http.request.resend_count": tries or None,
+        "http.response.status_code": status,
+        "server.address": target.hostname,
+        "server.port": target.port or (443 if target.scheme == "https" else 80),
+    }
 
 
 def traceparent(trace_id: str, span_id: int) -> str:

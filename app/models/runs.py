@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from peewee import SQL, BooleanField, IntegerField, TextField, UUIDField
@@ -80,6 +80,18 @@ class Run(MailModel):
     def is_finished(self) -> bool:
         """Whether the run has ended, with any result."""
         return self.status in FINISHED
+
+    @property
+    def root_id(self) -> str:
+        """The identifier that names the run's trace: the request's, the event's or else its own."""
+        return str(self.trace_id or self.event_id or self.id)
+
+    @classmethod
+    def root_ids(cls, run_ids: Collection[str]) -> dict[str, str]:
+        """Returns the `root_id` of each run, by run id. Leaves out runs that do not exist."""
+        columns = (cls.id, cls.trace_id, cls.event_id)
+        found = cls.select(*columns).where(cls.id.in_(list(run_ids))) if run_ids else ()
+        return {run.id: run.root_id for run in found}
 
     @classmethod
     def newest(cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int) -> list[Run]:

@@ -67,6 +67,11 @@ class Viewer:
         return str(session.get("_user_id"))
 
     @property
+    def member_id(self) -> str | None:
+        """The viewer as a member of the workspace; None for support staff."""
+        return self.membership.member_id if self.membership else None
+
+    @property
     def actor_id(self) -> str:
         """The identifier that the viewer's changes are recorded with."""
         if self.membership is not None:

@@ -18,12 +18,26 @@ _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UT
 
 
 @dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter of a list: its label, its reader, and the options of its select, if it has one."""
+
+    label: str
+    read: Reader = str
+    choices: Sequence[tuple[str, str]] = ()
+
+    def __call__(self, text: str) -> Any:
+        """Parses the filter. Raises ValueError, with a sentence for the user."""
+        return self.read(text)
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
     """The filters of a list, by name. `given`: all, as text. `values`: the valid filters, parsed.
 
-    `errors`: a sentence for each invalid filter.
+    `readers`: the filters that the list has. `errors`: a sentence for each invalid filter.
     """
 
+    readers: Mapping[str, Reader]
     given: Mapping[str, str]
     values: Mapping[str, Any]
     errors: Mapping[str, str]
@@ -33,22 +47,23 @@ class Filters:
         """Returns the valid filters as text, for links."""
         return {name: text for name, text in self.given.items() if name in self.values}
 
-    def chips(
-        self, labels: Mapping[str, str], choices: Mapping[str, Sequence[tuple[str, str]] | None] | None = None
-    ) -> list[Chip]:
-        """Returns (label, value, address without the filter) for each valid filter.
+    def shown(self, **offered: Sequence[tuple[str, str]] | None) -> dict[str, Any]:
+        """Returns what a template needs of a list's filters: `chosen`, `choices` and `chips`.
 
-        `choices`: names of values, by filter.
+        All readers must be Filters. `offered`: further options, by filter, such as the endpoints; None: too many.
         """
-        named = {name: dict(pairs) for name, pairs in (choices or {}).items() if pairs}
-        return [
+        kinds = {name: each for name, each in self.readers.items() if isinstance(each, Filter)}
+        choices = {name: kind.choices for name, kind in kinds.items() if kind.choices} | offered
+        named = {name: dict(pairs) for name, pairs in choices.items() if pairs}
+        chips: list[Chip] = [
             (
-                labels[name],
+                kinds[name].label,
                 value if isinstance(value, datetime) else named.get(name, {}).get(self.given[name], self.given[name]),
                 lists.address(**{name: None, "preset": None}),
             )
             for name, value in self.values.items()
         ]
+        return {"chosen": self, "choices": choices, "chips": chips}
 
 
 def read(readers: Mapping[str, Reader]) -> Filters:
@@ -59,7 +74,7 @@ def read(readers: Mapping[str, Reader]) -> Filters:
             values[name] = readers[name](text)
         except ValueError as error:
             errors[name] = str(error)
-    return Filters(given, values, errors)
+    return Filters(readers, given, values, errors)
 
 
 def one_of(choices: Collection[str]) -> Reader:
@@ -76,6 +91,11 @@ def one_of(choices: Collection[str]) -> Reader:
 def choices(first_label: str, values: Collection[str]) -> list[tuple[str, str]]:
     """Returns the options of a select: an empty one with `first_label`, then the values."""
     return [("", first_label), *((value, value.replace("_", " ")) for value in values)]
+
+
+def select(label: str, first_label: str, values: Collection[str]) -> Filter:
+    """Returns a filter by one of the values. Its select begins with an empty option, `first_label`."""
+    return Filter(label, one_of(values), choices(first_label, values))
 
 
 def identifier(prefix: str) -> Reader:

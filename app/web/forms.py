@@ -60,6 +60,16 @@ def errors_of(error: Invalid | Conflict) -> dict[str, str]:
     return found
 
 
+def sentence_of(error: Invalid | Conflict) -> str:
+    """Returns the first error message, for a page that shows no fields."""
+    return next(iter(errors_of(error).values()))
+
+
+def is_script() -> bool:
+    """Whether a script sent the form, and wants JSON."""
+    return request.accept_mimetypes.best == "application/json"
+
+
 def status_of(error: Invalid | Conflict) -> int:
     """Returns the HTTP status for the page that shows the form again."""
     return PROBLEMS[error.slug].status

@@ -14,7 +14,6 @@ from app.database import replica
 from app.lib import cells, json
 from app.models.base import page_before
 from app.web.access import viewer
-from app.web.formats import MOST_COUNTED
 
 ROWS = 50
 MOST_EXPORTED = 10_000
@@ -43,11 +42,6 @@ def sliced(fetch: Callable[[str | None, int], Sequence[Any]], key: Callable[[Any
     has_more = len(found) > ROWS
     rows = found[:ROWS]
     return Page(rows, address(after=key(rows[-1])) if has_more else None, address() if after else None)
-
-
-def capped_count(query: Any) -> int:
-    """Counts the rows of the query, up to MOST_COUNTED + 1, which means more than MOST_COUNTED."""
-    return int(query.limit(MOST_COUNTED + 1).count())
 
 
 def filters(*names: str) -> dict[str, str]:

@@ -19,9 +19,8 @@ from app.web.lists import address
 
 Preset = tuple[str, str, str, bool]
 Fetch = Callable[[str | None, int], Sequence[Any]]
-# The filters that limit a list to a range of time, and their labels.
-READERS: Mapping[str, filters.Reader] = {"since": filters.time, "until": filters.time}
-LABELS = {"since": "From", "until": "Before"}
+# The filters that limit a list to a range of time.
+FILTERS = {"since": filters.Filter("From", filters.time), "until": filters.Filter("Before", filters.time)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def chosen_range() -> Range:
     `since` alone means up to now, and `until` alone the day before it. If either is invalid, both are ignored, and
     `errors` says why.
     """
-    asked = filters.read(READERS)
+    asked = filters.read(FILTERS)
     since, until = asked.values.get("since"), asked.values.get("until")
     errors, now = dict(asked.errors), clock.now()
     if since and since >= (until or now):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from app.api.openapi import examples
-from app.lib import json
 
-_RECORDED = json.loads((Path(__file__).parent / "responses.json").read_bytes())
 _JOB = "/api/v1/workspaces/{workspace}/jobs/{job_id}"
 
 
@@ -25,21 +22,12 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
         for method, operation in item.items():
             if method == "parameters":
                 continue
-            _add_recorded(operation)
             for content in contents(operation):
                 with suppress(examples.Lacking):  # a test reports schemas without an example
                     content.setdefault("example", examples.of_schema(content["schema"], schemas))
             if method != "get":
                 _add_links(operation["responses"], path, shows)
     return document
-
-
-def _add_recorded(operation: dict[str, Any]) -> None:
-    """Adds recorded responses of the server as examples. A test records them."""
-    recorded = _RECORDED.get(operation["operationId"], {})
-    for status, response in operation["responses"].items():
-        if "application/json" in response.get("content", {}) and str(status) in recorded:
-            response["content"]["application/json"]["example"] = recorded[str(status)]
 
 
 def contents(operation: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -86,6 +86,7 @@ _FIELDS: Mapping[str, Any] = {
     "EventKindSchema.description": "A contact was created.",
     "ExportSchema.events": [{"id": f"evt_{_SUFFIX}", "kind": "contact.created"}],
     "InvoiceSchema.plan": "growth",
+    "LineErrorSchema.problem": {"title": "Validation failed", "status": 422, "detail": "Not a valid email address."},
     "PlanSchema.id": "growth",
     "PlanSchema.name": "Growth",
     "ResourceSchema.id": f"con_{_SUFFIX}",
@@ -154,7 +155,8 @@ def _of_type(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Any:
         case "object":
             return {name: _member(name, inner, components) for name, inner in schema.get("properties", {}).items()}
         case "array":
-            return [of_schema(schema["items"], components)]
+            item = of_schema(schema["items"], components)
+            return [] if item == {} else [item]
         case "boolean":
             return False
         case "integer" | "number":

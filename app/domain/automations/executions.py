@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 from peewee import DatabaseError, InterfaceError
 
 from app import mailbox, metrics
 from app.database import transaction
-from app.domain.automations import controls, run_spans
+from app.domain.automations import controls
 from app.domain.automations.definitions import programs
 from app.domain.automations.interpreter import Interpreter
 from app.domain.conversations import messages
@@ -24,12 +25,16 @@ from app.domain.triggers.run_states import MAIL
 from app.domain.work.fairness import HEAVY, TURNS
 from app.domain.work.units import Busy, Unit
 from app.lib.switching import sharing
+from app.logs import tracing
 from app.mailbox import Claimed
 from app.models import sets
 from app.models.automations import Automation, Enrolment
 from app.models.contacts import Contact
 from app.models.runs import Run
 from app.models.sets import Key
+
+if TYPE_CHECKING:
+    from app.logs.spans import Spans
 
 log = structlog.get_logger(__name__)
 
@@ -90,7 +95,8 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
     carried_on = [result for result in results if isinstance(result, Interpreter)]
     for each in carried_on:
         _measure(each)
-    run_spans.add_all(carried_on, began)
+    if tracing.spans is not None:
+        _trace(tracing.spans, carried_on, began)
     return [claimed for claimed, result in zip(batch, results, strict=True) if isinstance(result, Busy)]
 
 
@@ -189,4 +195,37 @@ def _measure(interpreter: Interpreter) -> None:
         metrics.RUNS_FINISHED.labels(interpreter.ended_as).inc()
         log.info(
             "run.finished", request_id=interpreter.run.trace_id, run=interpreter.run.id, status=interpreter.ended_as
+        )
+
+
+def _trace(spans: Spans, carried_on: Sequence[Interpreter], began: float) -> None:
+    """Adds a span for each run that one transaction has continued since `began`.
+
+    The identifier of a run's first span depends only on the run, so that events, messages and further runs can refer to
+    it.
+    """
+    now = time.time()
+    for interpreter in carried_on:
+        run, first = interpreter.run, tracing.span_of(interpreter.run.id)
+        cause_id = run.event_id or run.parent_id or run.job_id
+        failure = run.failure if interpreter.ended_as == "failed" else None
+        spans.add(
+            "run",
+            "CONSUMER",
+            tracing.trace_of(run.root_id),
+            first if interpreter.has_begun else tracing.span_of(run.id, str(run.claim)),
+            first if not interpreter.has_begun else tracing.span_of(cause_id) if cause_id else None,
+            (began, now),
+            {
+                "messaging.system": "bellhop",
+                "messaging.operation.type": "process",
+                "messaging.destination.name": MAIL.queue,
+                "messaging.message.id": run.id,
+                "messaging.batch.message_count": len(carried_on),
+                "bellhop.workspace.id": run.workspace_id,
+                "bellhop.automation.id": run.automation_id,
+                "bellhop.run.steps": [f"{kind} {status}" for kind, status in interpreter.taken],
+                "bellhop.run.ended_as": interpreter.ended_as,
+            },
+            failure["code"] if failure else None,
         )

@@ -7,19 +7,25 @@ dropped when they are claimed. The run's answer has `status` (null: no response)
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from app import logs, mailbox, metrics, sql
 from app.channels.base import Request
 from app.database import rows
 from app.domain.triggers import run_states
-from app.domain.work import request_attempts, request_spans
+from app.domain.work import request_attempts
 from app.domain.work.request_attempts import Dispatch, Outcome
 from app.lib import encodings, json
+from app.logs import tracing
 from app.mailbox import Found, Mail, Waiting
+from app.models.runs import Run
 from app.outbound import Answer
+
+if TYPE_CHECKING:
+    from app.logs.spans import Spans
 
 
 class Carried(NamedTuple):
@@ -67,7 +73,8 @@ def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
     locked = _hand_over(final) if final else set()
     recorded = [outcome for outcome in outcomes if outcome.claimed.id not in locked]
     _log(recorded)
-    request_spans.add(recorded)
+    if tracing.spans is not None and recorded:
+        _trace(tracing.spans, recorded)
     return [outcome for outcome in final if outcome.claimed.id in locked]
 
 
@@ -120,3 +127,22 @@ def _log(outcomes: Sequence[Outcome]) -> None:
             }
         )
     logs.info_each("run.request", lines)
+
+
+def _trace(spans: Spans, outcomes: Sequence[Outcome]) -> None:
+    """Adds a span for each request, unless its run no longer exists."""
+    now, roots = time.time(), Run.root_ids({outcome.claimed.carried.run_id for outcome in outcomes})
+    for outcome in outcomes:
+        claimed, answer, request = outcome.claimed, outcome.answer, outcome.dispatch.request
+        run_id = claimed.carried.run_id
+        if run_id in roots:
+            spans.add(
+                f"{request.method} of a run",
+                "CLIENT",
+                tracing.trace_of(roots[run_id]),
+                tracing.span_of(claimed.id, str(claimed.claim)),
+                tracing.span_of(run_id),
+                (now - answer.duration_ms / 1000, now),
+                tracing.of_request(request.method, request.address, claimed.carried.tries, answer.status),
+                answer.error_code,
+            )

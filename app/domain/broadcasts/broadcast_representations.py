@@ -13,6 +13,7 @@ from app.domain.channels.buttons import ButtonSchema
 from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
 from app.domain.contacts.contacts import ContactSchema
+from app.domain.segments import segments
 from app.lib.schemas import ResponseBody, about, time
 from app.models.broadcasts import OUTCOMES, REASONS, STATES, TIME_ZONES, Broadcast
 
@@ -36,7 +37,7 @@ class BroadcastSchema(ResponseBody):
     )
     filter = fields.Dict(
         allow_none=True,
-        metadata=about("Whom it is for; that of its segment from the start on, null before.", example={}),
+        metadata=about("Whom it is for; that of its segment from the start on, null before.", example=segments.EXAMPLE),
     )
     channel_id = fields.String(
         allow_none=True, metadata=about("The only channel it uses; null: that of each contact's latest conversation.")

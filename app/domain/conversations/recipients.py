@@ -15,7 +15,7 @@ from app.domain.contacts import contacts, identities
 from app.domain.conversations import conversations, sending_checks
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
-from app.errors import Conflict, Fault, Invalid, NotFound
+from app.errors import Conflict, Fault, Invalid, NotFound, valid
 from app.lib import normalization
 from app.models import sets
 from app.models.channels import Channel
@@ -167,7 +167,7 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
     if identity is not None:
         contact = contacts.find(workspace_id, identity.contact_id, unit)
     elif kind.may_open:
-        contact = _with_phone(change, _phone(to))
+        contact = _with_phone(change, valid("/to", normalization.phone, to))
         identities.give(unit, workspace_id, kind.name, recipient, contact.id)
     else:
         raise Conflict(_NOT_FIRST)
@@ -190,17 +190,7 @@ def _with_phone(change: Change, phone: str) -> Contact:
 
 def _read(kind: ChannelKind, to: str) -> str:
     """Returns the provider's identifier for the address `to`. Raises Invalid."""
-    try:
-        return kind.recipient(to)
-    except ValueError as error:
-        raise Invalid(Fault("/to", str(error))) from error
-
-
-def _phone(to: str) -> str:
-    try:
-        return normalization.phone(to)
-    except ValueError as error:
-        raise Invalid(Fault("/to", str(error))) from error
+    return valid("/to", kind.recipient, to)
 
 
 def _channel(workspace_id: str, channel_id: str) -> Channel:

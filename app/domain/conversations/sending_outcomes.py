@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from app import logs, metrics, sql
 from app.channels.base import Outcome, Verdict
 from app.channels.inbound import Blocked
 from app.database import count, rows, transaction
-from app.domain.channels import arrivals, channels, message_spans
+from app.domain.channels import arrivals, channels
 from app.domain.conversations import message_statuses, messages
 from app.domain.conversations.sendings import CONVERSATION_SLACK_SECONDS, Sending, slack_of
 from app.domain.deliveries import fan_out
 from app.domain.work.events import Recorder
-from app.lib import clock, json
+from app.lib import clock, ids, json
+from app.logs import tracing
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
+from app.models.runs import Run
+
+if TYPE_CHECKING:
+    from app.logs.spans import Spans
 
 # How long a provider may put a message off. Then the message fails.
 PUT_OFF_SECONDS = 86_400.0
 
 # Outcomes after which the channel pauses, if the verdict says so.
 _PAUSING = (Outcome.LATER, Outcome.UNKNOWN)
+
+# The most time between the ids of a message and of the job that created it: one request makes both.
+_APART = timedelta(seconds=10)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
@@ -47,7 +57,8 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
         _note_blocked([each for each in blocked if each.claimed.id in statuses])
         tell([id for id, status in statuses.items() if status in message_statuses.EVENTS])
     _log(sendings, statuses.keys())
-    message_spans.add(sendings, statuses.keys())
+    if tracing.spans is not None:
+        _trace(tracing.spans, [each for each in sendings if each.at is not None and each.claimed.id in statuses])
     locked = {id for id, channel_id, *_ in found if channel_id is None}
     due: dict[str, float] = {}
     for _, channel_id, _, seconds in found:
@@ -185,3 +196,55 @@ def _log(sendings: Sequence[Sending], recorded: Collection[str]) -> None:
                 }
             )
     logs.info_each("message.sent", lines)
+
+
+def _trace(spans: Spans, sent: Sequence[Sending]) -> None:
+    """Adds a span for each sent message, whose trace is looked up: messages do not store it."""
+    now, causes = time.time(), _causes([each.claimed.id for each in sent])
+    for each in sent:
+        assert each.at is not None
+        claimed, verdict = each.claimed, each.verdict
+        root_id, cause_id = causes.get(claimed.id, (claimed.id, None))
+        is_fine = verdict.outcome in (Outcome.SENT, Outcome.LATER)
+        spans.add(
+            "send message",
+            "CLIENT",
+            tracing.trace_of(root_id),
+            tracing.span_of(claimed.id, str(claimed.claim)),
+            tracing.span_of(cause_id) if cause_id else None,
+            (each.at, now),
+            {
+                "bellhop.message.id": claimed.id,
+                "bellhop.channel.id": claimed.owner,
+                "bellhop.message.outcome": verdict.outcome.value,
+            },
+            None if is_fine else verdict.code or verdict.outcome.value,
+        )
+
+
+def _causes(message_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Returns, by message, the identifier that names its trace, and the run or job that created it."""
+    wanted = Message.id.in_(list(message_ids))
+    found = list(Message.select(Message.id, Message.run_id, Message.workspace_id).where(wanted)) if message_ids else []
+    roots = Run.root_ids({message.run_id for message in found if message.run_id})
+    causes = {message.id: (roots[message.run_id], message.run_id) for message in found if message.run_id in roots}
+    others = [message for message in found if not message.run_id]
+    near = {
+        "ids": [message.id for message in others],
+        "workspaces": [message.workspace_id for message in others],
+        "firsts": [ids.bound("job", ids.time_of(message.id) - _APART) for message in others],
+        "lasts": [ids.bound("job", ids.time_of(message.id) + _APART) for message in others],
+    }
+    return causes | {id: (trace_id, job_id) for id, trace_id, job_id in (rows(_JOBS, near) if others else ())}
+
+
+_JOBS = """
+    SELECT message.id, job.trace_id, job.id
+    FROM unnest(%(ids)s::text[], %(workspaces)s::text[], %(firsts)s::text[], %(lasts)s::text[])
+        AS message(id, workspace_id, first, last)
+    CROSS JOIN LATERAL (
+        SELECT id, trace_id FROM jobs
+        WHERE workspace_id = message.workspace_id AND kind = 'messages.create' AND status = 'succeeded'
+            AND jobs.id BETWEEN message.first AND message.last AND resource_id = message.id
+        LIMIT 1) AS job
+"""

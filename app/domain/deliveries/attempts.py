@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from cryptography.fernet import InvalidToken
@@ -14,12 +14,16 @@ from cryptography.fernet import InvalidToken
 from app import logs, mailbox, metrics, sql
 from app.config import settings
 from app.database import count, rows, transaction
-from app.domain.deliveries import attempt_spans, lanes, stops
+from app.domain.deliveries import lanes, stops
 from app.domain.deliveries.deliveries import BODY_GONE
 from app.lib import clock, signatures, vault
+from app.logs import tracing
 from app.mailbox import Claimed, Found, Mail, Pause
 from app.models.endpoints import Endpoint
 from app.outbound import Answer
+
+if TYPE_CHECKING:
+    from app.logs.spans import Spans
 
 log = structlog.get_logger(__name__)
 
@@ -31,17 +35,24 @@ class Dispatch:
     """A claimed delivery, with everything that an attempt needs."""
 
     claimed: Claimed
-    trace_id: str
+    trace_id: str  # of the request that caused the event; "" if none did
     address: str
     secrets: tuple[str, ...]
     body: bytes
     is_probe: bool = False
     is_ordered: bool = False  # nothing else may be sent to its endpoint until its outcome is recorded
 
+    @property
+    def span(self) -> tuple[str, int]:
+        """The trace and the span of the attempt."""
+        trace_id = tracing.trace_of(self.trace_id or self.claimed.carried.event_id)
+        return trace_id, tracing.span_of(self.claimed.id, str(self.claimed.claim))
+
     def headers(self) -> dict[str, str]:
         """The request headers, signed with the current time: call this just before sending."""
         signature = signatures.sign(self.secrets, int(clock.now().timestamp()), self.body)
-        return headers_of(self.claimed.id, signature) | attempt_spans.header(self)
+        traced = {"traceparent": tracing.traceparent(*self.span)} if tracing.spans is not None else {}
+        return headers_of(self.claimed.id, signature) | traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,4 +307,22 @@ def _log_attempts(outcomes: Sequence[Outcome], stale: Claims) -> None:
         made.append(line)
     logs.info_each("delivery.attempt", made)
     logs.info_each("delivery.fault_of_ours", faults)
-    attempt_spans.add((outcome.dispatch, outcome.at, outcome.answer) for outcome in outcomes)
+    if tracing.spans is not None:
+        _trace(tracing.spans, outcomes)
+
+
+def _trace(spans: Spans, outcomes: Iterable[Outcome]) -> None:
+    """Adds a span for each attempt, below the span of its event."""
+    for outcome in outcomes:
+        dispatch, carried, answer = outcome.dispatch, outcome.claimed.carried, outcome.answer
+        began, own = outcome.at.timestamp(), {"bellhop.delivery.id": outcome.claimed.id}
+        own |= {"bellhop.endpoint.id": outcome.claimed.owner, "bellhop.event.kind": carried.kind}
+        spans.add(
+            "POST webhook",
+            "CLIENT",
+            *dispatch.span,
+            tracing.span_of(carried.event_id),
+            (began, began + answer.duration_ms / 1000),
+            tracing.of_request("POST", dispatch.address, carried.tries, answer.status) | own,
+            answer.error_code,
+        )

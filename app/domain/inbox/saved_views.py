@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from app.database import rows, transaction
 from app.domain.inbox.choices import FILTERS, VIEWS
-from app.errors import Conflict, Fault, Invalid
+from app.errors import Conflict, Fault, Invalid, valid
 from app.lib import ids, normalization
 from app.models.saved_views import SavedView
 
@@ -62,10 +62,7 @@ def delete(view: SavedView) -> None:
 
 
 def _read_name(text: str) -> str:
-    try:
-        name = normalization.name(text)
-    except ValueError as error:
-        raise Invalid(Fault("/name", str(error))) from error
+    name = valid("/name", normalization.name, text)
     if len(name) > LONGEST_NAME:
         raise Invalid(Fault("/name", f"A name has at most {LONGEST_NAME} characters."))
     return name

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from textwrap import shorten
 from typing import Any
 
 from marshmallow import fields
 from peewee import fn
 
+from app import bounds
 from app.domain.channels import media, reply_files
 from app.domain.channels.media import AttachmentSchema
 from app.domain.conversations import messages
@@ -128,9 +130,13 @@ def represent(reply: SavedReply) -> dict[str, Any]:
 
 
 def render(reply: SavedReply, contact: Contact, member_id: str | None) -> dict[str, Any]:
-    """Returns the saved reply with its text rendered for the contact and member. Raises Conflict."""
+    """Returns the saved reply with its text rendered for the contact and member.
+
+    Raises Conflict, and Overloaded if too many texts are being rendered.
+    """
     rendering = Rendering(contact, member_id)
-    rendered = rendering.render(reply.text)
+    with bounds.alone(reply.workspace_id) if "{" in reply.text else nullcontext():
+        rendered = rendering.render(reply.text)
     return {**represent(reply), "rendered": rendered, "missing": rendering.missing}
 
 

@@ -13,7 +13,7 @@ from peewee import fn
 
 from app.database import rows, transaction
 from app.domain.people import sessions
-from app.errors import Fault, Invalid, NotFound, Unavailable
+from app.errors import Fault, Invalid, NotFound, Unavailable, valid
 from app.lib import clock, ids, normalization
 from app.models.accounts import Account, PasswordLink
 
@@ -50,10 +50,7 @@ def find_or_make(email: str) -> Account:
 
     Raises Invalid if `email` is not an address.
     """
-    try:
-        address = normalization.email(email.strip())
-    except ValueError as error:
-        raise Invalid(Fault("/email", str(error))) from error
+    address = valid("/email", normalization.email, email.strip())
     rows(
         "INSERT INTO accounts (id, email) VALUES (%s, %s) ON CONFLICT (lower(email)) DO NOTHING",
         (ids.new("acc"), address),

@@ -12,7 +12,7 @@ from typing import Any
 from app import realtime
 from app.database import database, rows, transaction
 from app.domain.work import audit
-from app.errors import Conflict, Fault, Invalid, NotFound, Unauthenticated
+from app.errors import Conflict, Fault, Invalid, NotFound, Unauthenticated, valid
 from app.lib import clock, ids, normalization, token_format
 from app.lib.caches import Cache
 from app.models.tokens import Token
@@ -133,10 +133,7 @@ def authenticate(token: str, may_remember: bool = True) -> Caller:
 
 
 def _check(name: str, restrictions: Sequence[str] | None) -> None:
-    try:
-        normalization.name(name)
-    except ValueError as error:
-        raise Invalid(Fault("/name", str(error))) from error
+    valid("/name", normalization.name, name)
     for restriction in restrictions or ():
         if restriction not in RESTRICTIONS:
             raise Invalid(Fault("/restrictions", f"'{restriction}' is none of {', '.join(RESTRICTIONS)}."))

@@ -13,7 +13,7 @@ from app.domain.contacts import contacts
 from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
 from app.domain.insight import timelines
 from app.domain.triggers import unreadable_dates
-from app.errors import Conflict, Fault, Invalid
+from app.errors import Conflict, Fault, Invalid, valid
 from app.lib import normalization
 from app.models.contacts import Contact
 from app.web import lists, writes
@@ -152,10 +152,7 @@ def _wanted(given: dict[str, str]) -> dict[str, str]:
         detail = f"Search for {SHORTEST_SEARCH} to {LONGEST_SEARCH} characters."
         raise Invalid(Fault("/q", detail))
     if "phone" in given:
-        try:
-            wanted["phone"] = normalization.phone(given["phone"])
-        except ValueError as error:
-            raise Invalid(Fault("/phone", str(error))) from error
+        wanted["phone"] = valid("/phone", normalization.phone, given["phone"])
     return wanted
 
 

@@ -22,7 +22,7 @@ from app.models.imports import Import, LineError
 from app.models.jobs import Job
 from app.web import lists, writes
 from app.web.access import page, workspace_id
-from app.web.forms import Answer, errors_of, typed, typed_all
+from app.web.forms import Answer, errors_of, sentence_of, typed, typed_all
 from app.web.redirects import to
 
 blueprint = Blueprint("import_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
@@ -65,7 +65,7 @@ def create() -> Answer:
         job = _accept(_file(), mapping)
     except Invalid as error:
         # Faults of the whole file are shown at its field.
-        return _form({"file": next(iter(errors_of(error).values()))}, _columns(mapping)), 422
+        return _form({"file": sentence_of(error)}, _columns(mapping)), 422
     except Conflict as error:
         return _form({"file": error.detail}), 409
     return to("import_pages.show", import_id=job.resource_id)

@@ -22,32 +22,20 @@ from app.outbound.answers import ERROR_CODES
 from app.web import event_bodies, filters, periods, writes
 from app.web.access import page, workspace_id
 from app.web.dashboard import endpoint_choices
+from app.web.filters import Filter
 from app.web.formats import MOST_COUNTED
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("delivery_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/deliveries")
 
-READERS = {
-    "endpoint_id": filters.identifier("whe"),
-    "status": filters.one_of(STATUSES),
-    "kind": filters.one_of(catalogue.KINDS),
-    "error_code": filters.one_of(ERROR_CODES),
-    "status_code": filters.status_code,
-    **periods.READERS,
-}
-_CHOICES = {
-    "status": filters.choices("Any state", STATUSES),
-    "kind": filters.choices("All kinds", catalogue.KINDS),
-    "error_code": filters.choices("Any cause", ERROR_CODES),
-}
-_LABELS = {
-    "endpoint_id": "Endpoint",
-    "status": "State",
-    "kind": "Kind",
-    "error_code": "Cause",
-    "status_code": "Status received",
-    **periods.LABELS,
+FILTERS = {
+    "endpoint_id": Filter("Endpoint", filters.identifier("whe")),
+    "status": filters.select("State", "Any state", STATUSES),
+    "kind": filters.select("Kind", "All kinds", catalogue.KINDS),
+    "error_code": filters.select("Cause", "Any cause", ERROR_CODES),
+    "status_code": Filter("Status received", filters.status_code),
+    **periods.FILTERS,
 }
 MOST_ATTEMPTS = 50
 # How many characters of a receiver's answer are shown.
@@ -58,7 +46,7 @@ LONGEST_ANSWER = 2_000
 @page("dashboard.see")
 def index() -> str | Response:
     """Lists the deliveries that match the filters, newest first, as a page or as a file."""
-    chosen = filters.read(READERS)
+    chosen = filters.read(FILTERS)
     found = Delivery.matching(workspace_id(), chosen.values)
     if wanted_format():
         return file_of(lambda: _exported(list(page_before(found, Delivery, [None], MOST_EXPORTED))), "deliveries")
@@ -67,14 +55,12 @@ def index() -> str | Response:
     return render_template(
         "deliveries/index.html",
         page=listed,
-        chosen=chosen,
+        **chosen.shown(endpoint_id=endpoints),
         count=Delivery.counted(workspace_id(), chosen.values, MOST_COUNTED),
         addresses=Endpoint.addresses(workspace_id(), {delivery.endpoint_id for delivery in listed.rows}),
         endpoints=endpoints,
-        chips=chosen.chips(_LABELS, {**_CHOICES, "endpoint_id": endpoints}),
         presets=periods.presets(),
         next_attempt=lambda delivery: deliveries.represent(delivery)["next_attempt_at"],
-        choices=_CHOICES,
         address=address,
     )
 

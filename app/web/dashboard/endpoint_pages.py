@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from flask import Blueprint, Response, render_template, request
@@ -18,6 +17,7 @@ from app.models.sweeps import Sweep
 from app.web import filters, periods, writes
 from app.web.access import page, workspace_id
 from app.web.dashboard import delivery_charts
+from app.web.filters import Filter
 from app.web.formats import MOST_COUNTED
 from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
 from app.web.redirects import to
@@ -25,7 +25,7 @@ from app.web.redirects import to
 blueprint = Blueprint("endpoint_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/endpoints")
 
 STATES = ("active", "failing", "stopped")
-READERS: Mapping[str, filters.Reader] = {"q": str, "state": filters.one_of(STATES)}
+FILTERS = {"q": Filter("Part of the address"), "state": filters.select("State", "Any state", STATES)}
 NEWEST = 10  # the most deliveries, and the most sweeps, that a page shows
 
 
@@ -33,7 +33,7 @@ NEWEST = 10  # the most deliveries, and the most sweeps, that a page shows
 @page("dashboard.see")
 def index() -> str | Response:
     """Lists the endpoints that match the filters, newest first, as a page or as a file."""
-    chosen = filters.read(READERS)
+    chosen = filters.read(FILTERS)
     found = _matching(chosen)
     if wanted_format():
         return file_of(
@@ -45,10 +45,8 @@ def index() -> str | Response:
         "endpoints/index.html",
         page=listed,
         attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
-        chosen=chosen,
-        chips=chosen.chips({"q": "Part of the address", "state": "State"}),
+        **chosen.shown(),
         count=found.count(),  # the quota of endpoints bounds the count
-        states=filters.choices("Any state", STATES),
         address=address,
     )
 

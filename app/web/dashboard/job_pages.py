@@ -18,6 +18,7 @@ from app.lib import ids, json
 from app.models.jobs import STATUSES, Job
 from app.web import event_bodies, filters, periods, writes
 from app.web.access import page, viewer, workspace_id
+from app.web.filters import Filter
 from app.web.forms import checked, errors_of, typed
 from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
 from app.web.redirects import to
@@ -26,30 +27,27 @@ blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>
 
 # A further state to filter by: failed, and neither replayed nor discarded.
 OPEN = "open"
-_STATUSES = (OPEN, *STATUSES)
-READERS = {"status": filters.one_of(_STATUSES), "kind": filters.one_of(jobs.KINDS), **periods.READERS}
-_CHOICES = {
-    "status": [("", "Any state"), (OPEN, "failed, still open"), *((status, status) for status in STATUSES)],
-    "kind": filters.choices("All kinds", jobs.KINDS),
+_STATES = [("", "Any state"), (OPEN, "failed, still open"), *((status, status) for status in STATUSES)]
+FILTERS = {
+    "status": Filter("State", filters.one_of((OPEN, *STATUSES)), _STATES),
+    "kind": filters.select("Kind", "All kinds", jobs.KINDS),
+    **periods.FILTERS,
 }
-_LABELS = {"status": "State", "kind": "Kind", **periods.LABELS}
 
 
 @blueprint.get("")
 @page("dashboard.see")
 def index() -> str | Response:
     """Lists the jobs that match the filters, newest first, as a page or as a file."""
-    chosen = filters.read(READERS)
+    chosen = filters.read(FILTERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "job"))
     if wanted_format():
         return file_of(lambda: [_flat(job) for job in fetch(None, MOST_EXPORTED)], "jobs")
     return render_template(
         "jobs/index.html",
         page=sliced(fetch),
-        chosen=chosen,
-        chips=chosen.chips(_LABELS, _CHOICES),
+        **chosen.shown(),
         presets=periods.presets(),
-        choices=_CHOICES,
         open=OPEN,
         address=address,
     )

@@ -17,7 +17,7 @@ from app.lib import ids
 from app.problems import PROBLEMS
 from app.web import writes
 from app.web.access import page, workspace_id
-from app.web.forms import Answer, checked, errors_of, status_of, typed
+from app.web.forms import Answer, checked, errors_of, sentence_of, status_of, typed
 from app.web.redirects import to
 
 blueprint = Blueprint("open_failure_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/open-failures")
@@ -38,7 +38,7 @@ def show() -> Answer:
     try:
         return _page(_chosen({name: request.args.get(name, "").strip() for name in _LABELS}), {}, {})
     except Invalid as error:
-        flash(next(iter(errors_of(error).values())), "error")
+        flash(sentence_of(error), "error")
         return to("open_failure_pages.show")
 
 

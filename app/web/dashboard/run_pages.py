@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from app.web.access import page, workspace_id
 from app.web.automations import layouts, mentions, showings, trails
 from app.web.automations.layouts import Picture
 from app.web.automations.showings import Showing
-from app.web.filters import Filters
+from app.web.filters import Filter, Filters
 from app.web.formats import MOST_COUNTED
 from app.web.forms import errors_of
 from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
@@ -31,30 +32,15 @@ from app.web.redirects import to
 
 blueprint = Blueprint("run_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/runs")
 
-READERS = {
-    "automation_id": filters.identifier("aut"),
-    "contact_id": filters.identifier("con"),
-    "status": filters.one_of(STATUSES),
-    "failure": filters.one_of(FAILURE_CODES),
-    "version": filters.version,
-    "step": filters.step,
-    "at": filters.one_of(AT_STEP),
-    **periods.READERS,
-}
-_CHOICES = {
-    "status": filters.choices("Any state", STATUSES),
-    "failure": filters.choices("Any cause", FAILURE_CODES),
-    "at": [("waiting", "wait now"), ("failed", "failed")],
-}
-_LABELS = {
-    "automation_id": "Automation",
-    "contact_id": "Contact",
-    "status": "State",
-    "failure": "Failed because of",
-    "version": "Version",
-    "step": "Step",
-    "at": "Which",
-    **periods.LABELS,
+FILTERS = {
+    "automation_id": Filter("Automation", filters.identifier("aut")),
+    "contact_id": Filter("Contact", filters.identifier("con")),
+    "status": filters.select("State", "Any state", STATUSES),
+    "failure": filters.select("Failed because of", "Any cause", FAILURE_CODES),
+    "version": Filter("Version", filters.version),
+    "step": Filter("Step", filters.step),
+    "at": Filter("Which", filters.one_of(AT_STEP), [("waiting", "wait now"), ("failed", "failed")]),
+    **periods.FILTERS,
 }
 # The filters of the runs at a step. All four are needed, and a range of time may be added.
 _OF_STEP = ("automation_id", "version", "step", "at")
@@ -79,14 +65,12 @@ def index() -> str | Response:
     return render_template(
         "runs/index.html",
         page=listed,
-        chosen=chosen,
+        **chosen.shown(automation_id=automations),
         count=Run.counted(workspace_id(), chosen.values, MOST_COUNTED),
         automations=automations,
-        chips=chosen.chips(_LABELS, {**_CHOICES, "automation_id": automations}),
         names=_automation_names(listed.rows),
         contacts=contact_names.names_of(workspace_id(), {run.contact_id for run in listed.rows}),
         presets=periods.presets(),
-        choices=_CHOICES,
         address=address,
     )
 
@@ -141,11 +125,11 @@ def replay(run_id: str) -> AnyResponse:
 
 def _chosen() -> Filters:
     """Returns the filters in the address. The filters of a step exclude all others, except times."""
-    chosen = filters.read(READERS)
-    wanted = {*(_OF_STEP if chosen.values.keys() >= set(_OF_STEP) else _OTHERS), *periods.READERS}
+    chosen = filters.read(FILTERS)
+    wanted = {*(_OF_STEP if chosen.values.keys() >= set(_OF_STEP) else _OTHERS), *periods.FILTERS}
     left_out = {name: _LEFT_OUT for name in chosen.values if name not in wanted}
     values = {name: value for name, value in chosen.values.items() if name in wanted}
-    return Filters(chosen.given, values, {**chosen.errors, **left_out})
+    return replace(chosen, values=values, errors={**chosen.errors, **left_out})
 
 
 def _change(run_id: str, kind: str, done: str) -> AnyResponse:

@@ -15,35 +15,32 @@ from app.models.base import page_before
 from app.models.workspaces import Workspace
 from app.web import filters, lists, periods
 from app.web.access import staff
+from app.web.filters import Filter
 
 blueprint = Blueprint("staff_log", __name__)
 
 BY = {"support": "Support staff"}
-_READERS: Mapping[str, filters.Reader] = {
-    "person": str,
-    "by": filters.one_of(BY),
-    "workspace": filters.identifier("ws"),
-    **periods.READERS,
+_FILTERS = {
+    "person": Filter("Person"),
+    "by": Filter("By", filters.one_of(BY), [("", "Everybody"), *BY.items()]),
+    "workspace": Filter("Workspace", filters.identifier("ws")),
+    **periods.FILTERS,
 }
-_LABELS = {"person": "Person", "by": "By", "workspace": "Workspace", **periods.LABELS}
 
 
 @blueprint.get("/dashboard/audit")
 @staff
 def index() -> str | Response:
     """Lists the entries that match the filters, newest first, as a page or as a file."""
-    chosen = filters.read(_READERS)
+    chosen = filters.read(_FILTERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "aud"))
     if lists.wanted_format():
         return lists.file_of(lambda: _rows(fetch(None, lists.MOST_EXPORTED)), "audit-log")
     shown = lists.sliced(fetch)
-    choices = [("", "Everybody"), *BY.items()]
     return render_template(
         "audit/everywhere.html",
         page=shown,
-        chosen=chosen,
-        chips=chosen.chips(_LABELS, {"by": choices}),
-        choices=choices,
+        **chosen.shown(),
         presets=periods.presets(),
         names=audit.names_everywhere(shown.rows),
         workspaces=_workspaces(shown.rows),

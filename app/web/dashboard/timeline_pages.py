@@ -17,12 +17,11 @@ from app.lib import ids
 from app.models.contacts import Contact
 from app.web import filters, periods
 from app.web.access import page, workspace_id
+from app.web.filters import Filter
 from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
 
 blueprint = Blueprint("timeline_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/contacts")
 
-READERS = {"show": filters.one_of(SOURCES), **periods.READERS}
-_LABELS = {"show": "Show", **periods.LABELS}
 _place = attrgetter("place")
 _CHOICES = [
     ("", "Everything"),
@@ -30,6 +29,7 @@ _CHOICES = [
     ("deliveries", "Deliveries"),
     ("runs", "Runs and steps"),
 ]
+FILTERS = {"show": Filter("Show", filters.one_of(SOURCES), _CHOICES), **periods.FILTERS}
 
 
 @blueprint.get("/<contact_id>")
@@ -42,7 +42,7 @@ def show(contact_id: str) -> str | Response:
     if not ids.is_id(contact_id, "con"):
         raise NotFound()
     contact = Contact.one(workspace_id(), contact_id)
-    chosen = filters.read(READERS)
+    chosen = filters.read(FILTERS)
     sources = [chosen.values["show"]] if "show" in chosen.values else SOURCES
     newest = partial(timelines.newest, workspace_id(), contact_id, sources=sources)
     fetch = periods.ranged(newest, chosen.values, timelines.place_of, _place)
@@ -58,10 +58,8 @@ def show(contact_id: str) -> str | Response:
         name=contact_names.name_of(contact) if contact else contact_id,
         page=listed,
         labels=timelines.labels(workspace_id(), listed.rows),
-        chosen=chosen,
-        chips=chosen.chips(_LABELS, {"show": _CHOICES}),
+        **chosen.shown(),
         presets=periods.presets(),
-        choices=_CHOICES,
         address=address,
     )
 

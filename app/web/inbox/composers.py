@@ -19,7 +19,7 @@ def shown(conversation: Conversation) -> dict[str, Any]:
     """Returns the composer's template variables: draft, macros, saved replies, scheduled messages."""
     macros = Macro.newest(workspace_id(), None, None, MOST_MACROS)
     replies = SavedReply.newest(workspace_id(), None, None, MOST_REPLIES)
-    member_id = _member_id()
+    member_id = viewer().member_id
     return {
         "draft": Draft.of(member_id, conversation.id) if member_id else None,
         "macros": sorted(macros, key=lambda macro: macro.name.casefold()),
@@ -40,10 +40,5 @@ def later(conversation: Conversation) -> list[dict[str, Any]]:
 
 def begun_in(conversation_ids: list[str]) -> set[str]:
     """Returns the conversations in which the viewer has a draft."""
-    member_id = _member_id()
+    member_id = viewer().member_id
     return Draft.begun_in(member_id, conversation_ids) if member_id else set()
-
-
-def _member_id() -> str | None:
-    membership = viewer().membership
-    return membership.member_id if membership else None

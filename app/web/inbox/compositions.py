@@ -16,7 +16,7 @@ from app.domain.conversations import messages, notes, recipients, scheduled_mess
 from app.domain.jobs import idempotency_keys
 from app.domain.macros import drafts
 from app.domain.people import workspaces
-from app.errors import Fault, Invalid
+from app.errors import Fault, Invalid, valid
 from app.lib import clock, ids
 from app.models.conversations import Conversation, Message
 from app.models.notes import Note
@@ -73,10 +73,7 @@ def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, 
     `@name` mentions the members with that name. Returns the note as in the API (only its `id` if it is not stored yet),
     with a `warning` about mentioned names that nobody has; None if there are none.
     """
-    try:
-        text = notes.read_text(given["text"])
-    except ValueError as error:
-        raise Invalid(Fault("/text", str(error))) from error
+    text = valid("/text", notes.read_text, given["text"])
     if uploads.given("files") or upload_ids():
         raise Invalid(Fault("/files", "A note has no files. Remove them, or send them as an answer."))
     people = inbox_pages.people()
@@ -110,14 +107,14 @@ def _then_empty_draft(conversation: Conversation, check: Callable[[], object]) -
 
     def checked() -> None:
         check()
-        membership = viewer().membership
-        if membership is None:
+        member_id = viewer().member_id
+        if member_id is None:
             return
         try:
             key = idempotency_keys.parse(request.form.get("once", ""))
         except Invalid:
             return
-        drafts.note_sent(conversation, membership.member_id, key)
+        drafts.note_sent(conversation, member_id, key)
 
     return checked
 

@@ -11,15 +11,15 @@ from werkzeug.wrappers import Response
 
 from app.domain.conversations import conversation_changes, conversation_labels, conversations, messages, viewers
 from app.domain.people import workspaces
-from app.errors import Conflict, Fault, Invalid
+from app.errors import Conflict, Fault, Invalid, valid
 from app.lib import clock, json, normalization
 from app.models.conversations import Conversation, Message
 from app.models.notes import Note
 from app.web import uploads, writes
 from app.web.access import page, viewer, workspace_id
-from app.web.forms import Answer, errors_of, status_of, typed
+from app.web.forms import Answer, errors_of, is_script, status_of, typed
 from app.web.inbox import compositions, inbox_pages, reply_pages, snooze_times
-from app.web.inbox.form_answers import back, is_script, refused
+from app.web.inbox.form_answers import back, refused, told, turned_down
 from app.web.inbox.newer_replies import NewerReply
 
 blueprint = Blueprint("conversation_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
@@ -70,16 +70,9 @@ def change(conversation_id: str) -> Answer:
         payload = wanted | {"contact_id": conversation.contact_id}
         job = writes.submit("conversations.update", payload, conversation.id, check)
     except (Invalid, Conflict) as error:
-        said = next(iter(errors_of(error).values()))
-        if is_script():
-            return refused(error, {"": said})
-        flash(said, "error")
-        return back(conversation)
-    if is_script():
-        return jsonify(done=done if job.is_finished else writes.STILL_QUEUED)
-    if job.is_finished and done:
-        flash(done, "good")
-    return back(conversation)
+        return turned_down(conversation, error)
+    queued = writes.STILL_QUEUED if is_script() else ""  # for browsers, `submit` has flashed it
+    return told(conversation, done if job.is_finished else queued)
 
 
 @blueprint.post("/messages/<message_id>/resend")
@@ -134,10 +127,7 @@ def _change(conversation: Conversation, given: Mapping[str, str]) -> tuple[dict[
     if do == "assign":
         return {"assignee_id": given["assignee_id"] or None}, "The conversation is assigned."
     if do in ("label", "unlabel"):
-        try:
-            label = normalization.label(given["label"])
-        except ValueError as error:
-            raise Invalid(Fault("/label", str(error))) from error
+        label = valid("/label", normalization.label, given["label"])
         if do == "label":
             return {"labels": [*conversation.labels, label]}, "The labels are changed."
         return {"labels": conversation_labels.without(conversation, [label])}, "The labels are changed."

@@ -24,11 +24,11 @@ def save(conversation_id: str) -> Response:
     """
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed("kind", "text", "key")
-    membership = viewer().membership
-    if membership is None:
+    member_id = viewer().member_id
+    if member_id is None:
         return jsonify(is_kept=False)
     try:
-        is_kept = drafts.save(conversation, membership.member_id, given["kind"], given["text"], given["key"])
+        is_kept = drafts.save(conversation, member_id, given["kind"], given["text"], given["key"])
     except Invalid as error:
         return refused(error, errors_of(error))
     return jsonify(is_kept=is_kept)

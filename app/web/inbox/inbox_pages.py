@@ -100,8 +100,8 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
 
 def _looked_at(conversation_id: str) -> Conversation:
     conversation = Conversation.find(workspace_id(), conversation_id)
-    if (membership := viewer().membership) is not None:
-        news.read(conversation.id, membership.member_id)
+    if (member_id := viewer().member_id) is not None:
+        news.read(conversation.id, member_id)
     return conversation
 
 
@@ -130,8 +130,7 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
 
 def _saved(view: views.View) -> list[dict[str, Any]]:
     """Returns the viewer's saved views, with their addresses, and whether they are open or editable."""
-    membership = viewer().membership
-    found = saved_views.seen_by(workspace_id(), membership.member_id if membership else None)
+    found = saved_views.seen_by(workspace_id(), viewer().member_id)
     here = {"view": view.name, **view.chosen}
     return [
         {
@@ -145,8 +144,7 @@ def _saved(view: views.View) -> list[dict[str, Any]]:
 
 
 def _counts() -> dict[str, Any]:
-    membership = viewer().membership
-    return conversation_counts.of_views(workspace_id(), membership.member_id if membership else None)
+    return conversation_counts.of_views(workspace_id(), viewer().member_id)
 
 
 def _is_open(conversation: Conversation) -> bool:

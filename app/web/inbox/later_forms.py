@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, jsonify, render_template
+from flask import Blueprint, render_template
 from werkzeug.wrappers import Response
 
 from app.domain.conversations import messages, scheduled_messages
@@ -17,9 +17,9 @@ from app.lib import clock
 from app.models.conversations import Conversation, Message
 from app.web import writes
 from app.web.access import page, workspace_id
-from app.web.forms import errors_of, typed
+from app.web.forms import typed
 from app.web.inbox import composers, inbox_pages, snooze_times
-from app.web.inbox.form_answers import back, is_script, refused
+from app.web.inbox.form_answers import told, turned_down
 
 blueprint = Blueprint("later_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
 
@@ -60,17 +60,8 @@ def change(conversation_id: str, message_id: str) -> Response:
         check = partial(scheduled_messages.check_change, message, body)
         job = writes.submit(f"scheduled_messages.{kind}", names | body, message.id, check)
     except (Invalid, Conflict) as error:
-        [said, *_] = errors_of(error).values()
-        if is_script():
-            return refused(error, {"": said})
-        flash(said, "error")
-        return back(conversation)
-    done = _DONE[given["do"]] if job.is_finished else ""
-    if is_script():
-        return jsonify(done=done)
-    if done:
-        flash(done, "good")
-    return back(conversation)
+        return turned_down(conversation, error)
+    return told(conversation, _DONE[given["do"]] if job.is_finished else "")
 
 
 def _body(message: Message, given: Mapping[str, str]) -> dict[str, Any]:

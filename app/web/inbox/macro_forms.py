@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, flash, jsonify
+from flask import Blueprint
 from werkzeug.wrappers import Response
 
 from app.errors import Conflict, Fault, Invalid, NotFound
@@ -10,8 +10,8 @@ from app.models.conversations import Conversation
 from app.models.macros import Macro
 from app.web import writes
 from app.web.access import page, workspace_id
-from app.web.forms import errors_of, typed
-from app.web.inbox.form_answers import back, is_script, refused
+from app.web.forms import typed
+from app.web.inbox.form_answers import told, turned_down
 
 blueprint = Blueprint("macro_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
 
@@ -29,18 +29,8 @@ def apply(conversation_id: str) -> Response:
         payload = {"macro_id": macro.id, "contact_id": conversation.contact_id}
         job = writes.submit("macros.apply", payload, conversation.id)
     except (Invalid, Conflict) as error:
-        [said, *_] = errors_of(error).values()
-        said = f"Nothing was done. {said}"
-        if is_script():
-            return refused(error, {"": said})
-        flash(said, "error")
-        return back(conversation)
-    done = f"{macro.name} is applied." if job.is_finished else ""
-    if is_script():
-        return jsonify(done=done)
-    if done:
-        flash(done, "good")
-    return back(conversation)
+        return turned_down(conversation, error, "Nothing was done. ")
+    return told(conversation, f"{macro.name} is applied." if job.is_finished else "")
 
 
 def _chosen() -> Macro:

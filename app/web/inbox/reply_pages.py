@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Any
 
 from flask import Blueprint, request
 from werkzeug.wrappers import Response
 
-from app import bounds
 from app.domain.contacts import contacts
 from app.domain.macros import saved_replies
 from app.errors import Conflict
@@ -82,9 +80,7 @@ def files_of_form() -> list[dict[str, Any]]:
 def _rendered(conversation: Conversation, reply: SavedReply) -> dict[str, Any]:
     """Renders the reply for the contact and the viewer. Raises NotFound, Conflict, Overloaded."""
     contact = contacts.find(workspace_id(), conversation.contact_id)
-    membership = viewer().membership
-    with bounds.alone(workspace_id()) if "{" in reply.text else nullcontext():
-        return saved_replies.render(reply, contact, membership.member_id if membership else None)
+    return saved_replies.render(reply, contact, viewer().member_id)
 
 
 def _json(body: Mapping[str, Any]) -> Response:

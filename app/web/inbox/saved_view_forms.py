@@ -9,13 +9,12 @@ from app.domain.inbox import saved_views
 from app.errors import Conflict, Invalid
 from app.models.saved_views import SavedView
 from app.web.access import Forbidden, page, viewer, workspace_id
-from app.web.forms import errors_of, typed
+from app.web.forms import sentence_of, typed
 from app.web.inbox import views
 
 blueprint = Blueprint("saved_view_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/views")
 
 SHARE = "views.share"
-_NOT_YOURS = "This view is not yours to change."
 
 
 @blueprint.post("")
@@ -28,15 +27,14 @@ def create() -> Response:
     given = typed("name", "shared")
     if given["shared"] and not viewer().may(SHARE):
         raise Forbidden.to(SHARE)
-    view, membership = views.asked_for(), viewer().membership
+    view, member_id = views.asked_for(), None if given["shared"] else viewer().member_id
     try:
-        if not given["shared"] and membership is None:
+        if not given["shared"] and member_id is None:
             raise Conflict("Support staff have no views of their own. Save it for the workspace.")
-        member_id = None if given["shared"] or membership is None else membership.member_id
         saved_views.create(workspace_id(), member_id, given["name"], {"view": view.name, **view.filters})
         flash("The view is saved.", "good")
     except (Invalid, Conflict) as error:
-        flash(next(iter(errors_of(error).values())), "error")
+        flash(sentence_of(error), "error")
     return _back()
 
 
@@ -44,15 +42,11 @@ def create() -> Response:
 @page("conversations.answer")
 def rename(saved_view_id: str) -> Response:
     """Renames the view, and redirects to the list. If it is refused, the list shows the reason."""
-    found = SavedView.find(workspace_id(), saved_view_id)
-    if not may_change(found):
-        flash(_NOT_YOURS, "error")
-        return _back()
     try:
-        saved_views.rename(found, typed("name")["name"])
+        saved_views.rename(_own(saved_view_id), typed("name")["name"])
         flash("The view is renamed.", "good")
     except (Invalid, Conflict) as error:
-        flash(next(iter(errors_of(error).values())), "error")
+        flash(sentence_of(error), "error")
     return _back()
 
 
@@ -60,21 +54,24 @@ def rename(saved_view_id: str) -> Response:
 @page("conversations.answer")
 def delete(saved_view_id: str) -> Response:
     """Deletes the view, not its conversations, and redirects to the list."""
-    found = SavedView.find(workspace_id(), saved_view_id)
-    if not may_change(found):
-        flash(_NOT_YOURS, "error")
-        return _back()
-    saved_views.delete(found)
-    flash("The view is deleted.", "good")
+    try:
+        saved_views.delete(_own(saved_view_id))
+        flash("The view is deleted.", "good")
+    except Conflict as error:
+        flash(error.detail, "error")
     return _back()
 
 
 def may_change(view: SavedView) -> bool:
     """Whether the viewer may change the view: their own, or with SHARE a view of the workspace."""
-    if view.member_id is None:
-        return viewer().may(SHARE)
-    membership = viewer().membership
-    return membership is not None and membership.member_id == view.member_id
+    return viewer().may(SHARE) if view.member_id is None else viewer().member_id == view.member_id
+
+
+def _own(saved_view_id: str) -> SavedView:
+    found = SavedView.find(workspace_id(), saved_view_id)
+    if not may_change(found):
+        raise Conflict("This view is not yours to change.")
+    return found
 
 
 def _back() -> Response:

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, jsonify, redirect, render_template, request
+from flask import Blueprint, flash, jsonify, redirect, render_template
 
 from app.domain.inbox import selections
 from app.domain.people import message_access, workspaces
-from app.errors import Conflict, Fault, Invalid
+from app.errors import Conflict, Fault, Invalid, valid
 from app.lib import clock, ids, normalization
 from app.models.jobs import Job
 from app.models.selections import Selection
 from app.web import writes
 from app.web.access import page, workspace_id
-from app.web.forms import Answer, errors_of, status_of, typed, typed_all
+from app.web.forms import Answer, is_script, sentence_of, status_of, typed, typed_all
 from app.web.inbox import snooze_times, views
 
 blueprint = Blueprint("selection_pages", __name__, url_prefix="/workspaces/<workspace>/inbox/selections")
@@ -43,8 +43,8 @@ def create() -> Answer:
     try:
         selection = _begin(typed("do", "assignee_id", "label", "until", "zone", "all"))
     except (Invalid, Conflict) as error:
-        said = next(iter(errors_of(error).values()))
-        if _is_script():
+        said = sentence_of(error)
+        if is_script():
             response = jsonify(said=said)
             response.status_code = status_of(error)
             return response
@@ -53,7 +53,7 @@ def create() -> Answer:
     back = views.asked_for().address("inbox_pages.index")
     progress = views.asked_for().address("selection_pages.show", selection_id=selection.id)
     is_done = selection.finished_at is not None
-    if _is_script():
+    if is_script():
         return jsonify(said=summary(selection), address=None if is_done else progress)
     if is_done:
         flash(summary(selection), "good")
@@ -129,10 +129,7 @@ def _action(given: Mapping[str, str]) -> dict[str, Any]:
     if do == "assign":
         return {"do": do, "assignee_id": given["assignee_id"] or None}
     if do in ("label", "unlabel"):
-        try:
-            return {"do": do, "label": normalization.label(given["label"])}
-        except ValueError as error:
-            raise Invalid(Fault("/label", str(error))) from error
+        return {"do": do, "label": valid("/label", normalization.label, given["label"])}
     if do == "snooze":
         zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
         return {"do": do, "until": snooze_times.read(given["until"], zone, clock.now()).isoformat()}
@@ -158,7 +155,3 @@ def _counted(number: int) -> str:
 
 def _stay(number: int) -> str:
     return "stays as it is" if number == 1 else "stay as they are"
-
-
-def _is_script() -> bool:
-    return request.accept_mimetypes.best == "application/json"

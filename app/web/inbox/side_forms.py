@@ -21,9 +21,8 @@ from app.models.jobs import Job
 from app.web import writes
 from app.web.access import page, workspace_id
 from app.web.contacts import contact_forms
-from app.web.forms import Answer, checked, errors_of, status_of, typed
+from app.web.forms import Answer, checked, errors_of, is_script, sentence_of, status_of, typed
 from app.web.inbox import inbox_pages, side_panes, views
-from app.web.inbox.form_answers import is_script
 
 blueprint = Blueprint("side_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>/contact")
 
@@ -89,7 +88,7 @@ def merge(conversation_id: str) -> Answer:
         check = partial(merges.find_other, workspace_id(), contact.id, body["contact_id"])
         job = writes.submit("contacts.merge", body, contact.id, check)
     except (Invalid, Conflict) as error:
-        return _refused(conversation, error, refusal=_sentence(error))
+        return _refused(conversation, error, refusal=sentence_of(error))
     return _done(conversation, job, "They are one contact now.")
 
 
@@ -105,7 +104,7 @@ def change_run(conversation_id: str, run_id: str) -> Answer:
             raise Invalid(Fault("/do", "There is no such change."))
         job = writes.submit(kind, {"contact_id": run.contact_id}, run.id)
     except (Invalid, Conflict) as error:
-        return _refused(conversation, error, refusal=_sentence(error))
+        return _refused(conversation, error, refusal=sentence_of(error))
     return _done(conversation, job, done)
 
 
@@ -134,7 +133,7 @@ def _tag(kind: str, conversation_id: str) -> Answer:
     try:
         job = writes.submit(kind, checked(TagBody(), given), contact.id)
     except (Invalid, Conflict) as error:
-        return _refused(conversation, error, tag=given["name"], tag_error=_sentence(error))
+        return _refused(conversation, error, tag=given["name"], tag_error=sentence_of(error))
     return _done(conversation, job, "The tags are changed.")
 
 
@@ -150,7 +149,7 @@ def _done(conversation: Conversation, job: Job, said: str) -> Answer:
 def _refused(conversation: Conversation, error: Invalid | Conflict, **asked: Any) -> Answer:
     if not is_script():
         return inbox_pages.page_of(conversation, side=asked), status_of(error)
-    response = _pane(conversation, _sentence(error), **asked)
+    response = _pane(conversation, sentence_of(error), **asked)
     response.status_code = status_of(error)
     return response
 
@@ -160,7 +159,3 @@ def _pane(conversation: Conversation, said: str, **asked: Any) -> Response:
     contact = Contact.one(workspace_id(), conversation.contact_id)
     shown = side_panes.shown(conversation, contact, **asked)
     return jsonify(said=said, pane=render_template("inbox/side.html", view=views.asked_for(), **shown))
-
-
-def _sentence(error: Invalid | Conflict) -> str:
-    return next(iter(errors_of(error).values()))

@@ -85,8 +85,7 @@ class View:
         """The list as a Choice, for changes of all its conversations."""
         if self.search:
             return Choice(SEARCH)
-        membership = viewer().membership
-        return Choice(self.name, self.filters, membership.member_id if membership else None)
+        return Choice(self.name, self.filters, viewer().member_id)
 
     def number(self, counts: Mapping[str, Any]) -> int | None:
         """Counts the conversations in the list exactly; None if that would mean reading them all."""

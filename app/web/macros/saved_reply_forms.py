@@ -106,9 +106,8 @@ def preview_of(given: Given) -> Preview:
         contact = _contact(given)
         if contact is None:
             return Preview(given.text)
-        membership = viewer().membership
         with bounds.alone(contact.workspace_id) if "{" in given.text else nullcontext():
-            rendering = Rendering(contact, membership.member_id if membership else None)
+            rendering = Rendering(contact, viewer().member_id)
             return Preview(rendering.render(given.text), rendering.missing)
     except Invalid as error:
         return Preview(errors={"text": error.faults[0].detail})

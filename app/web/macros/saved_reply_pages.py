@@ -15,7 +15,7 @@ from app.lib import ids
 from app.models.saved_replies import SavedReply
 from app.web import lists, uploads, writes
 from app.web.access import page, workspace_id
-from app.web.forms import Answer, checked, status_of
+from app.web.forms import Answer, checked, is_script, status_of
 from app.web.macros import saved_reply_forms
 from app.web.macros.saved_reply_forms import Given, Preview
 from app.web.redirects import to
@@ -99,7 +99,7 @@ def _check_again(reply: SavedReply | None, body: dict[str, object]) -> None:
 
 def _show_preview(reply: SavedReply | None, given: Given) -> Answer:
     shown = saved_reply_forms.preview_of(given)
-    if request.accept_mimetypes.best == "application/json":
+    if is_script():
         return jsonify(rendered=shown.rendered, missing=shown.missing, errors=shown.errors)
     return _form(reply, given, shown.errors, shown)
 

@@ -12,6 +12,7 @@ from app.domain.assignment import assignments, member_changes
 from app.errors import Conflict
 from app.web import writes
 from app.web.access import page, viewer, workspace_id
+from app.web.forms import is_script
 from app.web.redirects import ours
 
 blueprint = Blueprint("availability_forms", __name__, url_prefix="/workspaces/<workspace>/availability")
@@ -38,13 +39,13 @@ def change() -> Response:
 
     Raises Conflict for support staff, and for an unknown button.
     """
-    membership, wanted = viewer().membership, PRESSES.get(request.form.get("availability", ""))
-    if membership is None or wanted is None:
+    member_id, wanted = viewer().member_id, PRESSES.get(request.form.get("availability", ""))
+    if member_id is None or wanted is None:
         raise Conflict("Only a member of the workspace can be available or away in it.")
-    check = partial(member_changes.check, workspace_id(), wanted, membership.member_id, membership.member_id)
-    job = writes.submit("members.update", wanted, membership.member_id, check)
+    check = partial(member_changes.check, workspace_id(), wanted, member_id, member_id)
+    job = writes.submit("members.update", wanted, member_id, check)
     said = _said(wanted) if job.is_finished else writes.STILL_QUEUED
-    if request.accept_mimetypes.best == "application/json":
+    if is_script():
         return jsonify(availability=wanted["availability"], said=said)
     if job.is_finished:
         flash(said, "good")

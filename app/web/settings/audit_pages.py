@@ -14,19 +14,18 @@ from app.models.audit_entries import AuditEntry
 from app.models.base import page_before
 from app.web import filters, lists, periods
 from app.web.access import page, viewer, workspace_id
+from app.web.filters import Filter
 
 blueprint = Blueprint("audit_pages", __name__, url_prefix="/workspaces/<workspace>/settings/audit")
 
-
-_READERS: Mapping[str, filters.Reader] = {"action": str, "target": str, **periods.READERS}
-_LABELS = {"action": "Action", "target": "Target", **periods.LABELS}
+_FILTERS = {"action": Filter("Action"), "target": Filter("Target"), **periods.FILTERS}
 
 
 @blueprint.get("")
 @page("audit.see")
 def index() -> str | Response:
     """Lists the entries that match the filters, newest first, as a page or as a file."""
-    chosen = filters.read(_READERS)
+    chosen = filters.read(_FILTERS)
     fetch = periods.ranged(partial(_fetch, chosen.values), chosen.values, partial(ids.bound, "aud"))
     if lists.wanted_format():
         return lists.file_of(lambda: _rows(fetch(None, lists.MOST_EXPORTED)), "audit-log")
@@ -34,8 +33,7 @@ def index() -> str | Response:
     return render_template(
         "audit/index.html",
         page=shown,
-        chosen=chosen,
-        chips=chosen.chips(_LABELS),
+        **chosen.shown(),
         presets=periods.presets(),
         names=_names(shown.rows),
         did=audit_sentences.did,

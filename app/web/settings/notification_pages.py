@@ -70,8 +70,8 @@ def mark_read() -> Response:
     Redirects to the list.
     """
     until = request.form.get("until", "")
-    if (membership := viewer().membership) is not None and ids.is_id(until, "ntf"):
-        notifications.mark_read(membership.member_id, until)
+    if (member_id := viewer().member_id) is not None and ids.is_id(until, "ntf"):
+        notifications.mark_read(member_id, until)
     return to("notification_pages.index")
 
 
@@ -94,9 +94,9 @@ def show_choices() -> str:
 @page("notifications.see")
 def choose() -> Response:
     """Stores the viewer's preferences, and redirects to them. Safe to repeat."""
-    if (membership := viewer().membership) is not None:
+    if (member_id := viewer().member_id) is not None:
         chosen, shows_texts = request.form.getlist("chosen"), request.form.get("shows_texts") == "true"
-        notification_kinds.choose(membership.member_id, chosen, shows_texts=shows_texts)
+        notification_kinds.choose(member_id, chosen, shows_texts=shows_texts)
         flash("Your choices were saved.", "good")
     return to("notification_pages.show_choices")
 
@@ -123,8 +123,8 @@ def unsubscribe(token: str) -> str:
 @blueprint.app_template_global()
 def bell_of_viewer() -> Bell | None:
     """Returns the viewer's bell in this workspace, in one statement; None if they are not a member."""
-    membership = viewer().membership
-    return notifications.bell(membership.member_id) if membership else None
+    member_id = viewer().member_id
+    return notifications.bell(member_id) if member_id else None
 
 
 @blueprint.app_template_global()
@@ -134,8 +134,8 @@ def live_address() -> str:
 
 
 def _member() -> Member | None:
-    membership = viewer().membership
-    found: Member | None = Member.get_by_id(membership.member_id) if membership else None
+    member_id = viewer().member_id
+    found: Member | None = Member.get_by_id(member_id) if member_id else None
     return found
 
 
