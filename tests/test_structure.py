@@ -34,7 +34,7 @@ from app.domain.conversations import (
 from app.domain.deliveries import deliveries, discards, replays
 from app.domain.inbox import selections
 from app.domain.jobs import failed_jobs, open_failures
-from app.domain.jobs.jobs import KINDS
+from app.domain.jobs.jobs import LONG
 from app.domain.lifecycle import erasures, imports
 from app.domain.macros import macros, saved_replies
 from app.domain.people import tokens
@@ -118,15 +118,11 @@ def test_every_restriction_of_a_route_is_one_that_a_token_can_have(app: Flask) -
 
 
 def test_every_kind_of_job_has_a_verb_of_its_name_and_a_restriction() -> None:
-    for name in KINDS.keys() - NAMED_OTHERWISE:
+    for name in VERBS.keys() - NAMED_OTHERWISE:
         noun, verb = name.split(".")
         assert VERBS[name].call is getattr(NOUNS[noun], verb), name
         assert VERBS[name].call.__module__.endswith(f".{noun}"), name
-        assert KINDS[name].restriction in RESTRICTIONS, name
-
-
-def test_every_kind_of_job_that_is_accepted_can_be_applied() -> None:
-    assert VERBS.keys() == KINDS.keys()
+        assert VERBS[name].restriction in RESTRICTIONS, name
 
 
 def test_the_verb_that_deletes_a_contact_is_that_of_its_erasure() -> None:
@@ -139,7 +135,6 @@ def test_the_verb_that_deletes_a_channel_is_that_of_its_closing() -> None:
 
 def test_the_verbs_that_settle_much_that_failed_stand_apart() -> None:
     assert VERBS["deliveries.discard"].call is discards.discard
-    assert VERBS["jobs.replay_many"].call is open_failures.replay_many
     assert VERBS["jobs.discard_many"].call is open_failures.discard_many
 
 
@@ -175,7 +170,7 @@ def test_a_verb_that_does_its_work_in_parts_has_no_other_job_claimed_with_it() -
     in_parts = {name for name, verb in VERBS.items() if NoneType in get_args(get_type_hints(verb.call)["return"])}
 
     assert "contacts.import" in in_parts
-    assert in_parts <= {name for name, kind in KINDS.items() if kind.is_long}
+    assert in_parts <= set(LONG) <= VERBS.keys()
 
 
 def test_every_package_is_locked_with_hashes() -> None:
@@ -386,7 +381,7 @@ def test_the_problem_of_a_job_describes_the_headers_of_waiting(document: dict[st
 def test_the_document_tells_what_an_endpoint_is_sent(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
 
-    assert list(document["webhooks"]) == list(catalogue.KINDS)
+    assert list(document["webhooks"]) == list(catalogue.VERBS)
     for kind, webhook in document["webhooks"].items():
         sent = webhook["post"]
         content = sent["requestBody"]["content"]["application/json"]
@@ -394,7 +389,7 @@ def test_the_document_tells_what_an_endpoint_is_sent(document: dict[str, Any]) -
         assert {header["name"] for header in sent["parameters"]} == {"X-Service-Signature", "X-Service-Delivery"}
         assert set(schema["required"]) == content["example"].keys()
         assert schema["properties"]["kind"]["const"] == kind == content["example"]["kind"]
-    assert schemas["WebhookBody"]["discriminator"]["mapping"].keys() == catalogue.KINDS.keys()
+    assert schemas["WebhookBody"]["discriminator"]["mapping"].keys() == catalogue.VERBS.keys()
 
 
 def inside(value: Any) -> list[dict[str, Any]]:

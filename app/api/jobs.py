@@ -16,11 +16,12 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.request_ids import request_id
 from app.api.responses import respond
 from app.api.writes import accept, answer, idempotency_key
-from app.domain import resources
+from app.domain import resources, writes
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.jobs import failed_jobs, jobs
+from app.domain.jobs import failed_jobs
 from app.domain.people.tokens import UNRESTRICTED
 from app.domain.resources import JobSchema
+from app.domain.verbs import VERBS
 from app.lib.schemas import OneOf, ResponseBody
 from app.models.jobs import STATUSES, Job
 
@@ -33,7 +34,7 @@ class ResultSchema(ResponseBody):
 
 class JobQuery(PageQuery):
     status = fields.String(validate=validate.OneOf(STATUSES))
-    kind = fields.String(validate=OneOf(list(jobs.KINDS)))
+    kind = fields.String(validate=OneOf(list(VERBS)))
 
 
 def accepts_write(result: type[ResponseBody] | None = None, made: bool = False, **beside: Any) -> Callable[[Any], Any]:
@@ -64,11 +65,11 @@ def accepts_write(result: type[ResponseBody] | None = None, made: bool = False, 
 @blueprint.response(200, envelope(JobSchema, many=True))
 def list_jobs(query: dict[str, Any]) -> Response:
     """List the jobs of the kinds that the token has access to, newest first."""
-    kinds = [kind for kind, described in jobs.KINDS.items() if caller().may(described.restriction)]
+    kinds = [kind for kind, described in VERBS.items() if caller().may(described.restriction)]
     if "kind" in query:
-        require(jobs.KINDS[query["kind"]].restriction)
+        require(VERBS[query["kind"]].restriction)
         kinds = [query["kind"]]
-    chosen = kinds if "status" in query or len(kinds) < len(jobs.KINDS) else None
+    chosen = kinds if "status" in query or len(kinds) < len(VERBS) else None
     find = partial(Job.newest, caller().workspace_id, chosen, query.get("status"))
     return respond(200, page_of(find, query, resources.represent_job))
 
@@ -92,7 +93,7 @@ def replay_job(job_id: str) -> Response:
     replayed or discarded before.
     """
     key, found = idempotency_key(), _find(job_id)
-    return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))
+    return answer(*writes.replay(found, request_id(), caller().token_id, key))
 
 
 @blueprint.route("/workspaces/<workspace>/jobs/<job_id>/discard", methods=["POST"])
@@ -114,6 +115,6 @@ def _find(job_id: str) -> Job:
     """Returns the job. Raises NotFound, and InsufficientScope if the token does not cover its kind."""
     job = Job.find(caller().workspace_id, job_id)
     # During an update, a newer `web` may accept kinds that this process does not know.
-    kind = jobs.KINDS.get(job.kind)
+    kind = VERBS.get(job.kind)
     require(kind.restriction if kind else UNRESTRICTED)
     return job

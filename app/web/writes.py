@@ -8,10 +8,11 @@ from typing import Any
 
 from flask import flash, request
 
+from app.domain import writes
 from app.domain.bodies.pointers import refuse_bad_text
-from app.domain.jobs import failed_jobs, idempotency_keys, jobs
+from app.domain.jobs import idempotency_keys, jobs
 from app.domain.jobs.idempotency_keys import RequestKey, fingerprint
-from app.domain.jobs.jobs import Write
+from app.domain.work.changes import Write
 from app.errors import BellhopError, Conflict, Fault, IdempotencyKeyReused, Invalid
 from app.models.jobs import Job
 from app.web.access import DELAYED_SECONDS, viewer, workspace_id
@@ -48,7 +49,7 @@ def submit_once(
     """
     refuse_bad_text(dict(payload))
     with _told_of_earlier_forms():
-        job, was_there = jobs.accept(_write(kind, payload, resource_id), _form_key(), check=check)
+        job, was_there = writes.submit(_write(kind, payload, resource_id), _form_key(), check)
     job = wait(job)
     if job.status == "failed":
         raise _refusal(job)
@@ -77,10 +78,10 @@ def tell(
 def begin(kind: str, resource_id: str, store: Callable[[str], None], content: bytes = b"") -> Job:
     """Accepts a long write without waiting for it, once per form and `content`.
 
-    `store`: see `jobs.accept`. `content`: a digest of the form's upload.
+    `store`: see `writes.accept`. `content`: a digest of the form's upload.
     """
     with _told_of_earlier_forms():
-        return jobs.accept(_write(kind, {}, resource_id), _form_key(content), store)[0]
+        return writes.accept(_write(kind, {}, resource_id), _form_key(content), store)[0]
 
 
 def replay(failed: Job) -> Job:
@@ -88,7 +89,7 @@ def replay(failed: Job) -> Job:
 
     Returns the new job in whatever state it ends. Raises Conflict if the failed one cannot be replayed.
     """
-    job, _ = failed_jobs.replay(failed, trace_id(), viewer().actor_id, _form_key())
+    job, _ = writes.replay(failed, trace_id(), viewer().actor_id, _form_key())
     return wait(job)
 
 

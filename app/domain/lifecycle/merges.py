@@ -11,10 +11,9 @@ from app.domain.contacts import contacts
 from app.domain.contacts.contacts import ContactSchema
 from app.domain.conversations import peers
 from app.domain.jobs import jobs
-from app.domain.jobs.jobs import Write
 from app.domain.lifecycle import erasures
 from app.domain.triggers import run_endings
-from app.domain.work.changes import Change, Effect
+from app.domain.work.changes import Change, Effect, Write
 from app.domain.work.units import Busy, Unit
 from app.errors import Fault, Invalid
 from app.lib import ids
@@ -48,7 +47,7 @@ def merge(change: Change, kept: Contact, other: Contact) -> Contact:
     """
     merged = _merge(change, kept, other)
     payload = {"contact_id": other.id, "is_merged": True}
-    jobs.follow(Write(change.workspace_id, KIND, payload, change.cause.trace_id, kept.id, change.actor_id))
+    jobs.follow(Write(change.workspace_id, KIND, payload, change.cause.trace_id, kept.id, change.actor_id), "contact")
     return merged
 
 

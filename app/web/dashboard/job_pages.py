@@ -10,8 +10,9 @@ from flask import Blueprint, Response, flash, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.jobs import failed_jobs, jobs
+from app.domain.jobs import failed_jobs
 from app.domain.people import message_access
+from app.domain.verbs import VERBS
 from app.domain.work import parts
 from app.errors import Conflict, Invalid
 from app.lib import ids, json
@@ -27,10 +28,10 @@ blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>
 # A further state to filter by: failed, and neither replayed nor discarded.
 OPEN = "open"
 _STATUSES = (OPEN, *STATUSES)
-READERS = {"status": filters.one_of(_STATUSES), "kind": filters.one_of(jobs.KINDS), **periods.READERS}
+READERS = {"status": filters.one_of(_STATUSES), "kind": filters.one_of(VERBS), **periods.READERS}
 _CHOICES = {
     "status": [("", "Any state"), (OPEN, "failed, still open"), *((status, status) for status in STATUSES)],
-    "kind": filters.choices("All kinds", jobs.KINDS),
+    "kind": filters.choices("All kinds", VERBS),
 }
 _LABELS = {"status": "State", "kind": "Kind", **periods.LABELS}
 
@@ -97,7 +98,7 @@ def _fetch(values: Mapping[str, Any], after: str | None, limit: int) -> list[Job
     status, kind = values.get("status"), values.get("kind")
     if status == OPEN:
         return Job.open_failures(workspace_id(), kind, after, limit)
-    kinds = [kind] if kind else list(jobs.KINDS) if status else None
+    kinds = [kind] if kind else list(VERBS) if status else None
     return Job.newest(workspace_id(), kinds, status, after, limit)
 
 

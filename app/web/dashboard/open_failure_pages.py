@@ -10,7 +10,8 @@ from flask import Blueprint, flash, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.jobs import jobs, open_failures
+from app.domain.jobs import open_failures
+from app.domain.verbs import VERBS
 from app.domain.work import parts
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
@@ -83,7 +84,7 @@ def _settle(kind: str, body: Mapping[str, str]) -> AnyResponse:
 def _page(chosen: Mapping[str, str], given: Mapping[str, str], errors: Mapping[str, str]) -> str:
     preview, refusal = None, None
     try:
-        preview = open_failures.preview(workspace_id(), chosen)
+        preview = open_failures.preview(workspace_id(), chosen, list(VERBS))
     except Conflict as conflict:
         refusal = conflict.detail
     return render_template(
@@ -105,7 +106,7 @@ def _page(chosen: Mapping[str, str], given: Mapping[str, str], errors: Mapping[s
 def _chosen(given: Mapping[str, str]) -> dict[str, str]:
     """Returns the filter in the parameters of an address or form. Raises Invalid."""
     chosen = {name: text for name, text in given.items() if text}
-    if "kind" in chosen and chosen["kind"] not in jobs.KINDS:
+    if "kind" in chosen and chosen["kind"] not in VERBS:
         raise Invalid(Fault("/kind", "There is no such kind of job."))
     if "problem" in chosen and chosen["problem"] not in PROBLEMS:
         raise Invalid(Fault("/problem", "There is no such cause."))
