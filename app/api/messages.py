@@ -16,7 +16,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, act, must_exist
 from app.domain.bodies.messages import MessageCreate, MessagePatch, MessageToContact
-from app.domain.conversations import messages, recipients, scheduled_messages
+from app.domain.conversations import messages, scheduled_messages
 from app.domain.conversations.messages import MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
@@ -24,7 +24,6 @@ from app.lib import ids
 from app.lib.schemas import about, moment
 from app.models import message_searches
 from app.models.conversations import Conversation, Message
-from app.models.jobs import Job
 
 blueprint = Blueprint("messages", __name__, description="Messages between contacts and the workspace.")
 
@@ -80,12 +79,7 @@ def write_message(body: dict[str, Any], conversation_id: str) -> Response:
     """Write in a conversation, and reopen it if it is closed. `status` shows the provider's answer."""
     found = Conversation.find(caller().workspace_id, conversation_id)
     payload = body | {"conversation_id": found.id, "contact_id": found.contact_id}
-
-    def check() -> None:
-        scheduled_messages.check(body.get("send_at"))
-        recipients.check(found.workspace_id, payload)
-
-    return accept(_kind(body), payload, ids.new("msg"), check)
+    return accept(_kind(body), payload, ids.new("msg"))
 
 
 @blueprint.route("/workspaces/<workspace>/messages", methods=["GET"])
@@ -114,15 +108,7 @@ def send_message(body: dict[str, Any]) -> Response:
 
     Only some providers let a business write first; on others, people write before they can be written to.
     """
-    workspace_id = caller().workspace_id
-
-    def check() -> None:
-        scheduled_messages.check(body.get("send_at"))
-        is_made = "channel_id" in body and Job.will_make(workspace_id, "channel", body["channel_id"])
-        if not is_made:  # a channel that does not exist yet cannot be checked
-            recipients.check(workspace_id, body)
-
-    return accept(_kind(body), body, ids.new("msg"), check)
+    return accept(_kind(body), body, ids.new("msg"))
 
 
 @blueprint.route("/workspaces/<workspace>/messages/<message_id>", methods=["GET"])

@@ -67,7 +67,7 @@ def add_note(body: dict[str, Any], conversation_id: str) -> Response:
     """
     found = Conversation.find(caller().workspace_id, conversation_id)
     payload = body | {"conversation_id": found.id, "contact_id": found.contact_id}
-    return accept("notes.create", payload, ids.new("nte"), partial(notes.check, found, body.get("mentions", [])))
+    return accept("notes.create", payload, ids.new("nte"))
 
 
 @blueprint.route("/workspaces/<workspace>/notes/<note_id>", methods=["GET"])

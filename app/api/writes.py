@@ -43,9 +43,29 @@ def accept(
     return answer(job, is_repeated, None if is_repeated else beside)
 
 
-def act(kind: str, resource_id: str, payload: Mapping[str, Any] | None = None) -> Response:
-    """Accepts a write to a resource that exists or that a queued write may create. Raises NotFound."""
-    return accept(kind, payload or {}, resource_id, partial(must_exist, VERBS[kind].resource_type, resource_id))
+def act(
+    kind: str,
+    resource_id: str,
+    payload: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> Response:
+    """Accepts a write to a resource that exists or that a queued write may create. Raises NotFound.
+
+    `beside`: see `accept`.
+    """
+    check = partial(must_exist, VERBS[kind].resource_type, resource_id)
+    return accept(kind, payload or {}, resource_id, check, beside)
+
+
+def is_dry_run(body: dict[str, Any]) -> bool:
+    """Takes `dry_run` out of the body and returns it.
+
+    Raises Invalid for an invalid idempotency key, although a dry run does not use it.
+    """
+    is_dry = bool(body.pop("dry_run", False))
+    if is_dry:
+        idempotency_key()
+    return is_dry
 
 
 def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Write:

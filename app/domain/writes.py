@@ -44,7 +44,12 @@ BUSY_SECONDS = 0.005
 MOST_DEATHS = 3
 
 
-def submit(write: Write, key: RequestKey | None = None, check: Callable[[], object] | None = None) -> tuple[Job, bool]:
+def submit(
+    write: Write,
+    key: RequestKey | None = None,
+    check: Callable[[], object] | None = None,
+    store: Callable[[str], None] | None = None,
+) -> tuple[Job, bool]:
     """Accepts the write like `accept`, unless `check` or the check of its verb raises an error, such as NotFound.
 
     An equal request that was accepted before still gets its job.
@@ -62,7 +67,7 @@ def submit(write: Write, key: RequestKey | None = None, check: Callable[[], obje
         if earlier is None:
             raise
         return earlier, True
-    return accept(write, key)
+    return accept(write, key, store)
 
 
 def accept(write: Write, key: RequestKey | None = None, store: Callable[[str], None] | None = None) -> tuple[Job, bool]:

@@ -26,15 +26,17 @@ def submit(
     payload: Mapping[str, Any],
     resource_id: str | None = None,
     check: Callable[[], object] | None = None,
+    store: Callable[[str], None] | None = None,
 ) -> Job:
     """Accepts a write by the viewer and waits for it.
 
-    Of repeated clicks on a form, only the first counts; the others get its job. `check` may raise to refuse the write
-    at once, but a repeated click still gets its job. Raises what the write raises: Invalid with pointers, Conflict,
-    NotFound. A job that has not ended after DELAYED_SECONDS is returned unfinished, and the next page says so. If the
-    workspace's writes are delayed already, it is returned at once.
+    Of repeated clicks on a form, only the first counts; the others get its job. `check` and the check of the verb may
+    raise to refuse the write at once, but a repeated click still gets its job. `store`: see `writes.accept`. Raises
+    what the write raises: Invalid with pointers, Conflict, NotFound. A job that has not ended after DELAYED_SECONDS is
+    returned unfinished, and the next page says so. If the workspace's writes are delayed already, it is returned at
+    once.
     """
-    return submit_once(kind, payload, resource_id, check)[0]
+    return submit_once(kind, payload, resource_id, check, store)[0]
 
 
 def submit_once(
@@ -42,6 +44,7 @@ def submit_once(
     payload: Mapping[str, Any],
     resource_id: str | None = None,
     check: Callable[[], object] | None = None,
+    store: Callable[[str], None] | None = None,
 ) -> tuple[Job, bool]:
     """Like `submit`.
 
@@ -49,7 +52,7 @@ def submit_once(
     """
     refuse_bad_text(dict(payload))
     with _told_of_earlier_forms():
-        job, was_there = writes.submit(_write(kind, payload, resource_id), _form_key(), check)
+        job, was_there = writes.submit(_write(kind, payload, resource_id), _form_key(), check, store)
     job = wait(job)
     if job.status == "failed":
         raise _refusal(job)

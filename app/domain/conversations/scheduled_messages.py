@@ -82,6 +82,12 @@ def delete(change: Change) -> Effect:
     return Effect("deleted", "message", message.id)
 
 
+def check_new(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
+    """Raises Invalid for a time out of range, and like `recipients.check`."""
+    check(payload["send_at"])
+    recipients.check(workspace_id, payload)
+
+
 def check(send_at: datetime | None) -> None:
     """Raises Invalid for a time that is past or too far ahead; None is always valid."""
     now = clock.now()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import fields
@@ -68,6 +69,11 @@ def go_on(change: Change) -> Effect | None:
     is_undone = bool(change.payload.get("is_merged")) and Contact.one(change.workspace_id, other_id) is not None
     is_through = is_undone or (_move(change, other_id) and (not _is_deleted(change) or erasures.erase_late(change)))
     return Effect("changed", "contact", change.target) if is_through else None
+
+
+def check(workspace_id: str, payload: Mapping[str, Any], kept_id: str, *_: object) -> None:
+    """Raises Invalid if the contacts cannot be merged, like `find_other`."""
+    find_other(workspace_id, kept_id, payload["contact_id"])
 
 
 def find_other(workspace_id: str, kept_id: str, other_id: str, unit: Unit | None = None) -> Contact:

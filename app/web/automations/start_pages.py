@@ -61,10 +61,9 @@ def start(automation_id: str) -> Response:
     """
     automation = Automation.find(workspace_id(), automation_id)
     contact_id = typed("contact_id")["contact_id"]
-    check = partial(automations.check_start, workspace_id(), automation.id, contact_id)
     body = {"contact_id": contact_id, "automation_id": automation.id}
     try:
-        job = writes.submit("automations.start", body, ids.new("run"), check)
+        job = writes.submit("automations.start", body, ids.new("run"))
     except (Invalid, Conflict, AutomationNotPublished) as error:
         flash(error.faults[0].detail if isinstance(error, Invalid) else error.detail, "error")
         return to("start_pages.show", automation_id=automation.id)
@@ -116,7 +115,8 @@ def start_list(automation_id: str) -> Response:
         flash("No contacts were given.", "error")
         return to("start_pages.show", automation_id=automation.id)
     try:
-        check = partial(automations.check_start, workspace_id(), automation.id, contact_ids[0])
+        first = {"automation_id": automation.id, "contact_id": contact_ids[0]}
+        check = partial(automations.check_start, workspace_id(), first)
         job = writes.submit("automations.start_list", {"contact_ids": contact_ids}, automation.id, check)
     except (Invalid, Conflict, AutomationNotPublished) as error:
         flash(error.faults[0].detail if isinstance(error, Invalid) else error.detail, "error")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from flask import Blueprint, Response, flash, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
@@ -52,8 +51,7 @@ def resend(event_id: str) -> AnyResponse:
     """
     payload = {"event_id": event_id, "endpoint_id": request.form.get("endpoint_id", "").strip()}
     try:
-        check = partial(deliveries.find_sendable, workspace_id(), event_id)
-        job = writes.submit("deliveries.create", payload, ids.new("dlv"), check)
+        job = writes.submit("deliveries.create", payload, ids.new("dlv"))
     except Invalid as invalid:
         return Response(_page(event_id, errors_of(invalid)), 422)
     except Conflict as conflict:

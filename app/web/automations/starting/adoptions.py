@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from werkzeug.wrappers import Response
 
-from app.domain.automations import automations
 from app.domain.automations.imports import named_resources
 from app.domain.automations.imports.named_resources import Named
 from app.domain.automations.imports.sources import Imported, Unreadable
@@ -97,7 +95,7 @@ def create(adoption: Adoption, name: str) -> Response:
     made = adoption.imported
     body: dict[str, Any] = {"name": name, "definition": made.definition, "exits": list(made.exits)}
     body |= {"goal": made.goal, "reentry": made.reentry}
-    job = writes.submit("automations.create", body, ids.new("aut"), partial(automations.QUOTA.check, workspace_id()))
+    job = writes.submit("automations.create", body, ids.new("aut"))
     if not job.is_finished:
         return to("automation_pages.index")
     return to("automation_pages.show", "It is a draft. Look it over, then publish it.", automation_id=job.resource_id)
