@@ -14,9 +14,9 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, act, must_exist
+from app.api.writes import accept, act
 from app.domain.bodies.messages import MessageCreate, MessagePatch, MessageToContact
-from app.domain.conversations import messages, scheduled_messages
+from app.domain.conversations import messages
 from app.domain.conversations.messages import MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
@@ -155,16 +155,8 @@ def _kind(body: dict[str, Any]) -> str:
 
 
 def _change_scheduled(kind: str, message_id: str, body: dict[str, Any]) -> Response:
-    found, names = None, {}
+    names = {}
     with suppress(NotFound):  # a queued write may create the message
         found = Message.find(caller().workspace_id, message_id)
         names = {"contact_id": found.contact_id, "conversation_id": found.conversation_id}
-
-    def check() -> None:
-        if found is not None:
-            scheduled_messages.check_change(found, body)
-        else:
-            must_exist("message", message_id)
-            scheduled_messages.check(body.get("send_at"))
-
-    return accept(kind, body | names, message_id, check)
+    return act(kind, message_id, body | names)

@@ -127,8 +127,12 @@ VERBS: Mapping[str, Verb] = {
     "scheduled_messages.create": Verb(
         scheduled_messages.create, "inbox", "message", recipients.needs, scheduled_messages.check_new
     ),
-    "scheduled_messages.update": Verb(scheduled_messages.update, "inbox", "message", scheduled_messages.needs),
-    "scheduled_messages.delete": Verb(scheduled_messages.delete, "inbox", "message", scheduled_messages.needs),
+    "scheduled_messages.update": Verb(
+        scheduled_messages.update, "inbox", "message", scheduled_messages.needs, scheduled_messages.check_change
+    ),
+    "scheduled_messages.delete": Verb(
+        scheduled_messages.delete, "inbox", "message", scheduled_messages.needs, scheduled_messages.check_change
+    ),
     "notes.create": Verb(notes.create, "inbox", "note", notes.needs, notes.check),
     "notes.delete": Verb(notes.delete, "inbox", "note", notes.needs),
     "selections.apply": Verb(selections.apply, "inbox", "workspace", gives_way=True),
@@ -157,7 +161,7 @@ VERBS: Mapping[str, Verb] = {
     "channels.reauthorize": Verb(channels.reauthorize, "inbox", "channel", is_audited=True),
     "channels.delete": Verb(channel_closings.delete, "inbox", "channel", is_audited=True),
     "workspaces.update": Verb(workspace_changes.update, UNRESTRICTED, "workspace"),
-    "jobs.discard": Verb(failed_jobs.discard, None, "job", is_audited=True, comes_first=True),
+    "jobs.discard": Verb(failed_jobs.discard, None, "job", check=failed_jobs.check, is_audited=True, comes_first=True),
     "jobs.replay_many": Verb(_replay_many, UNRESTRICTED, "workspace", is_audited=True, gives_way=True),
     "jobs.discard_many": Verb(open_failures.discard_many, UNRESTRICTED, "workspace", is_audited=True, gives_way=True),
 }

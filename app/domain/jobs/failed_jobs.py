@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from app.config import settings
 from app.database import count, rows, transaction
@@ -47,6 +48,13 @@ def give_up(job_ids: Sequence[str]) -> set[str]:
         for job_id, workspace_id, kind in given_up:
             audit.note(workspace_id, None, "jobs.cancel", "job", job_id, {"kind": kind})
     return {job_id for job_id, *_ in given_up}
+
+
+def check(workspace_id: str, _: Mapping[str, Any], job_id: str, *__: object) -> None:
+    """Raises NotFound, and Conflict for a job that cannot be discarded even once it has ended."""
+    job = Job.find(workspace_id, job_id)
+    if job.is_finished and job.discarded_at is None:
+        refuse(job)
 
 
 def refuse(job: Job) -> None:
