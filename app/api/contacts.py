@@ -15,7 +15,7 @@ from app.api.jobs import accepts_write
 from app.api.lists import PageQuery, envelope, page_of, scanned_page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
-from app.api.writes import accept, act
+from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
 from app.domain.contacts.contacts import ContactSchema
@@ -134,7 +134,7 @@ def export_contact(contact_id: str) -> Response:
 @accepts_write(ContactItemSchema)
 def update_contact(body: dict[str, Any], contact_id: str) -> Response:
     """Change the given fields of a contact."""
-    return act("contacts.update", contact_id, body)
+    return _change("contacts.update", contact_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["DELETE"])
@@ -142,7 +142,7 @@ def update_contact(body: dict[str, Any], contact_id: str) -> Response:
 @accepts_write()
 def delete_contact(contact_id: str) -> Response:
     """Delete a contact, and erase its personal data everywhere."""
-    return act("contacts.delete", contact_id)
+    return _change("contacts.delete", contact_id, {})
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/merge", methods=["POST"])
@@ -154,7 +154,7 @@ def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
 
     Fields that this contact does not have are filled from the other. It is opted out if either was.
     """
-    return act("contacts.merge", contact_id, body)
+    return _change("contacts.merge", contact_id, body)
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/tags", methods=["POST"])
@@ -163,7 +163,7 @@ def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
 @accepts_write(ContactItemSchema)
 def add_tag(body: dict[str, Any], contact_id: str) -> Response:
     """Add a tag to a contact."""
-    return act("contacts.add_tag", contact_id, body)
+    return _change("contacts.add_tag", contact_id, body)
 
 
 @blueprint.route(
@@ -175,7 +175,7 @@ def add_tag(body: dict[str, Any], contact_id: str) -> Response:
 @accepts_write(ContactItemSchema)
 def remove_tag(contact_id: str, name: str) -> Response:
     """Remove a tag from a contact; nothing changes if the contact does not have it."""
-    return act("contacts.remove_tag", contact_id, {"name": name})
+    return _change("contacts.remove_tag", contact_id, {"name": name})
 
 
 def _of_segment(workspace_id: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -188,3 +188,7 @@ def _of_segment(workspace_id: str, query: dict[str, Any]) -> dict[str, Any]:
 
     with bounds.reading_segment(workspace_id):
         return scanned_page(find, arguments, contacts.represent)
+
+
+def _change(kind: str, contact_id: str, payload: dict[str, Any]) -> Response:
+    return accept(kind, payload, contact_id, partial(contacts.find, caller().workspace_id, contact_id))
