@@ -134,7 +134,7 @@ def export_contact(contact_id: str) -> Response:
 @accepts_write(ContactItemSchema)
 def update_contact(body: dict[str, Any], contact_id: str) -> Response:
     """Change the given fields of a contact."""
-    return _change("contacts.update", contact_id, body)
+    return _change("contacts.update", body, contact_id)
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>", methods=["DELETE"])
@@ -142,7 +142,7 @@ def update_contact(body: dict[str, Any], contact_id: str) -> Response:
 @accepts_write()
 def delete_contact(contact_id: str) -> Response:
     """Delete a contact, and erase its personal data everywhere."""
-    return _change("contacts.delete", contact_id, {})
+    return _change("contacts.delete", {}, contact_id)
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/merge", methods=["POST"])
@@ -154,7 +154,7 @@ def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
 
     Fields that this contact does not have are filled from the other. It is opted out if either was.
     """
-    return _change("contacts.merge", contact_id, body)
+    return _change("contacts.merge", body, contact_id)
 
 
 @blueprint.route("/workspaces/<workspace>/contacts/<contact_id>/tags", methods=["POST"])
@@ -163,7 +163,7 @@ def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
 @accepts_write(ContactItemSchema)
 def add_tag(body: dict[str, Any], contact_id: str) -> Response:
     """Add a tag to a contact."""
-    return _change("contacts.add_tag", contact_id, body)
+    return _change("contacts.add_tag", body, contact_id)
 
 
 @blueprint.route(
@@ -175,7 +175,7 @@ def add_tag(body: dict[str, Any], contact_id: str) -> Response:
 @accepts_write(ContactItemSchema)
 def remove_tag(contact_id: str, name: str) -> Response:
     """Remove a tag from a contact; nothing changes if the contact does not have it."""
-    return _change("contacts.remove_tag", contact_id, {"name": name})
+    return _change("contacts.remove_tag", {"name": name}, contact_id)
 
 
 def _of_segment(workspace_id: str, query: dict[str, Any]) -> dict[str, Any]:
@@ -190,5 +190,5 @@ def _of_segment(workspace_id: str, query: dict[str, Any]) -> dict[str, Any]:
         return scanned_page(find, arguments, contacts.represent)
 
 
-def _change(kind: str, contact_id: str, payload: dict[str, Any]) -> Response:
+def _change(kind: str, payload: dict[str, Any], contact_id: str) -> Response:
     return accept(kind, payload, contact_id, partial(contacts.find, caller().workspace_id, contact_id))
