@@ -71,8 +71,7 @@ def replay(job_id: str) -> AnyResponse:
     try:
         new = writes.replay(failed)
     except Conflict as conflict:
-        flash(conflict.detail, "error")
-        return to("job_pages.show", job_id=failed.id)
+        return to("job_pages.show", conflict.detail, "error", job_id=failed.id)
     if new.status == "succeeded":
         flash("It succeeded this time.", "good")
     return to("job_pages.show", job_id=new.id)

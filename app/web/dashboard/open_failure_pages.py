@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, render_template, request, url_for
+from flask import Blueprint, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
@@ -39,8 +39,7 @@ def show() -> Answer:
     try:
         return _page(_chosen({name: request.args.get(name, "").strip() for name in _LABELS}), {}, {})
     except Invalid as error:
-        flash(next(iter(errors_of(error).values())), "error")
-        return to("open_failure_pages.show")
+        return to("open_failure_pages.show", next(iter(errors_of(error).values())), "error")
 
 
 @blueprint.post("/replay")
@@ -76,8 +75,7 @@ def _settle(kind: str, body: Mapping[str, str]) -> AnyResponse:
     try:
         job = writes.submit(kind, payload, workspace_id(), partial(parts.refuse_more, workspace_id()))
     except Conflict as conflict:
-        flash(conflict.detail, "error")
-        return to("open_failure_pages.show", **_given(chosen))
+        return to("open_failure_pages.show", conflict.detail, "error", **_given(chosen))
     return to("job_pages.show", job_id=job.id)
 
 

@@ -161,5 +161,4 @@ def _link(made: Made) -> str:
 
 
 def _done(said: str, category: str = "good") -> Response:
-    flash(said, category)
-    return to("member_pages.index")
+    return to("member_pages.index", said, category)
