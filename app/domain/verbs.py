@@ -45,8 +45,9 @@ class Verb:
     that returns None has done a part of the job and is called again for the rest; its kind must be LONG. `end` is
     called with the resource's identifier when the job has succeeded or failed.
 
-    `check` refuses a write before it is accepted. It gets the identifier of the workspace, the payload, and the
-    identifiers of the resource and the actor. `quota`: limits the rows that the verb makes.
+    `check` raises an error to refuse a write before it is accepted, unless a queued write may make it possible. It gets
+    the identifier of the workspace, the payload, and the identifiers of the resource and the actor. `quota`: the most
+    rows that the verb may make, checked as well.
 
     `is_audited`: the verb records the change in the audit log. `gives_way`: the next part of the job comes after
     waiting writes, and up to MOST_PASSING that are accepted later. `comes_first`: the write stops other work, so it
