@@ -294,7 +294,7 @@ def test_the_problem_of_a_job_describes_the_headers_of_waiting(document: dict[st
 def test_the_document_tells_what_an_endpoint_is_sent(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
 
-    assert list(document["webhooks"]) == list(catalogue.VERBS)
+    assert list(document["webhooks"]) == list(catalogue.KINDS)
     for kind, webhook in document["webhooks"].items():
         sent = webhook["post"]
         content = sent["requestBody"]["content"]["application/json"]
@@ -302,7 +302,7 @@ def test_the_document_tells_what_an_endpoint_is_sent(document: dict[str, Any]) -
         assert {header["name"] for header in sent["parameters"]} == {"X-Service-Signature", "X-Service-Delivery"}
         assert set(schema["required"]) == content["example"].keys()
         assert schema["properties"]["kind"]["const"] == kind == content["example"]["kind"]
-    assert schemas["WebhookBody"]["discriminator"]["mapping"].keys() == catalogue.VERBS.keys()
+    assert schemas["WebhookBody"]["discriminator"]["mapping"].keys() == catalogue.KINDS.keys()
 
 
 def inside(value: Any) -> list[dict[str, Any]]:
