@@ -22,14 +22,13 @@ from app.domain.billing import usage
 from app.domain.broadcasts import broadcast_choices
 from app.domain.deliveries import replay_batches, sweep_batches
 from app.domain.insight import figures
-from app.domain.jobs import jobs
-from app.domain.jobs.jobs import Write
 from app.domain.people import tokens, workspaces
 from app.domain.reports import counting
 from app.domain.segments import schedules
 from app.domain.triggers import fan_out_parts, start_scans
 from app.domain.webhooks import endpoints
 from app.domain.work import equal_parts
+from app.domain.work.changes import Write
 from app.lib import ids
 from app.mailbox import serving
 from app.models.jobs import Job
@@ -189,7 +188,7 @@ def replay(replay_id: str) -> None:
 
 def accept(workspace_id: str, kind: str, payload: dict[str, Any], resource_id: str | None = None) -> Job:
     """Accepts a write without applying it, and returns its job."""
-    return jobs.accept(Write(workspace_id, kind, payload, "trace-1", resource_id))[0]
+    return writes.accept(Write(workspace_id, kind, payload, "trace-1", resource_id))[0]
 
 
 def event_bodies(workspace_id: str) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from marshmallow import fields, validate
 from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.routes import Document, reads
-from app.domain.jobs.jobs import KINDS
+from app.domain.verbs import VERBS
 from app.domain.work import audit
 from app.domain.work.audit import AuditEntrySchema
 from app.lib.schemas import about
@@ -17,7 +17,7 @@ from app.models.audit_entries import AuditEntry
 
 blueprint = Blueprint("audit log", __name__, description="Who did what in the workspace.")
 
-ACTIONS = [name for name, kind in KINDS.items() if kind.restriction == "webhooks"]
+ACTIONS = [name for name, kind in VERBS.items() if kind.restriction == "webhooks"]
 
 
 class AuditEntryQuery(PageQuery):

@@ -15,7 +15,7 @@ from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.routes import Document, accepts, reads, shows
-from app.api.writes import accept, act, idempotency_key
+from app.api.writes import accept, act, is_dry_run
 from app.domain.automations import automations, definitions, moves, version_counts
 from app.domain.automations.automations import AutomationSchema, AutomationVersionSchema
 from app.domain.automations.version_counts import VersionCountsSchema
@@ -114,8 +114,7 @@ def list_automations(query: dict[str, Any]) -> Document:
 @accepts(blueprint, "POST /automations", "automations", AutomationSchema, AutomationCreate, made=True)
 def create_automation(body: dict[str, Any]) -> Response:
     """Create an automation as a draft, up to 1,000 in a workspace."""
-    workspace_id = caller().workspace_id
-    return accept("automations.create", body, ids.new("aut"), check=lambda: automations.QUOTA.check(workspace_id))
+    return accept("automations.create", body, ids.new("aut"))
 
 
 shows(blueprint, "automation", "automations", AutomationSchema, "Show an automation.")
@@ -224,8 +223,7 @@ def move_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respons
     automation = Automation.find(caller().workspace_id, automation_id)
     if automation.version is None:
         raise AutomationNotPublished
-    if body.pop("dry_run", False):
-        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
+    if is_dry_run(body):
         count, kept = moves.count(automation, body["from_version"], automation.version)
         return respond(200, {"data": {"count": count, "kept": kept}})
     return act("automations.move_runs", automation_id, body | {"to_version": automation.version})
@@ -250,7 +248,6 @@ def cancel_runs_of_automation(body: dict[str, Any], automation_id: str) -> Respo
     workspace_id = caller().workspace_id
     if "contact_id" in body:
         contacts.find_named(workspace_id, body["contact_id"])
-    if body.pop("dry_run", False):
-        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
+    if is_dry_run(body):
         return respond(200, {"data": {"count": automations.count_runs(workspace_id, automation_id, body)}})
     return act("automations.cancel_runs", automation_id, CancelRunsBody.as_text(body) | {"before": ids.new("run")})

@@ -14,7 +14,7 @@ from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.routes import Document, accepts, reads, shows
-from app.api.writes import accept, idempotency_key, must_exist
+from app.api.writes import accept, is_dry_run, must_exist
 from app.domain.bodies.broadcasts import BroadcastCreate, BroadcastPatch
 from app.domain.broadcasts import broadcast_checks, broadcast_representations, broadcasts
 from app.domain.broadcasts.broadcast_representations import BroadcastPreviewSchema, BroadcastRowSchema, BroadcastSchema
@@ -56,9 +56,8 @@ def create_broadcast(body: dict[str, Any]) -> Response:
     starts. A channel's other messages go before the messages of broadcasts, and quiet hours follow each contact's time
     zone. Read the broadcast again to follow its progress.
     """
-    workspace_id, is_dry_run = caller().workspace_id, body.pop("dry_run", False)
-    if is_dry_run:
-        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
+    workspace_id = caller().workspace_id
+    if is_dry_run(body):
         condition = broadcast_checks.filter_of(workspace_id, body)
         broadcast_checks.check(workspace_id, body)
         with bounds.reading_segment(workspace_id):

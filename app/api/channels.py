@@ -36,20 +36,8 @@ def create_channel(body: dict[str, Any]) -> Response:
     The provider is asked soon after; `state` says what it answered. Only this response shows the secret of a web chat,
     which signs visitors' identities. Other kinds have none.
     """
-    workspace_id = caller().workspace_id
-
-    def check() -> None:
-        channels.QUOTA.check(workspace_id)
-        channels.check_members(workspace_id, body["settings"])
-
     sealed, shown = channels.fresh_credentials(KINDS[body["kind"]], body.pop("credentials", None))
-    return accept(
-        "channels.create",
-        {**body, "sealed_secret": sealed},
-        ids.new("chn"),
-        check=check,
-        beside=shown,
-    )
+    return accept("channels.create", {**body, "sealed_secret": sealed}, ids.new("chn"), beside=shown)
 
 
 shows(blueprint, "channel", "inbox", ChannelSchema, "Show a channel.")
@@ -58,15 +46,7 @@ shows(blueprint, "channel", "inbox", ChannelSchema, "Show a channel.")
 @accepts(blueprint, "PATCH /channels/<channel_id>", "inbox", ChannelSchema, ChannelPatch)
 def update_channel(body: dict[str, Any], channel_id: str) -> Response:
     """Change the name, or the given settings. The provider is asked again if they concern it."""
-    workspace_id = caller().workspace_id
-
-    def check() -> None:
-        kind = channels.kind_to_be(workspace_id, channel_id)
-        if faults := channels.settings_faults(kind, body.get("settings", {}), is_patch=True):
-            raise Invalid(*faults)
-        channels.check_members(workspace_id, body.get("settings", {}))
-
-    return accept("channels.update", body, channel_id, check)
+    return accept("channels.update", body, channel_id)
 
 
 @accepts(blueprint, "DELETE /channels/<channel_id>", "inbox", None)

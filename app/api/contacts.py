@@ -18,7 +18,7 @@ from app.api.writes import accept
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, MergeBody, TagBody
 from app.domain.contacts import contacts
 from app.domain.contacts.contacts import ContactSchema
-from app.domain.lifecycle import exports, merges
+from app.domain.lifecycle import exports
 from app.domain.lifecycle.merges import ContactItemSchema
 from app.domain.people import message_access
 from app.domain.segments import scans, segments
@@ -134,13 +134,7 @@ def merge_contact(body: dict[str, Any], contact_id: str) -> Response:
 
     Fields that this contact does not have are filled from the other. It is opted out if either was.
     """
-    workspace_id = caller().workspace_id
-
-    def check() -> None:
-        contacts.find(workspace_id, contact_id)
-        merges.find_other(workspace_id, contact_id, body["contact_id"])
-
-    return accept("contacts.merge", body, contact_id, check=check)
+    return _change("contacts.merge", body, contact_id)
 
 
 @accepts(blueprint, "POST /contacts/<contact_id>/tags", "contacts", ContactItemSchema, TagBody)
@@ -174,5 +168,4 @@ def _of_segment(workspace_id: str, query: dict[str, Any]) -> dict[str, Any]:
 
 
 def _change(kind: str, payload: dict[str, Any], contact_id: str) -> Response:
-    workspace_id = caller().workspace_id
-    return accept(kind, payload, contact_id, check=lambda: contacts.find(workspace_id, contact_id))
+    return accept(kind, payload, contact_id, partial(contacts.find, caller().workspace_id, contact_id))

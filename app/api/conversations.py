@@ -15,7 +15,6 @@ from app.api.responses import BareResponse, respond
 from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept
 from app.domain.conversations import (
-    conversation_changes,
     conversation_counts,
     conversation_labels,
     conversations,
@@ -109,8 +108,7 @@ def update_conversation(body: dict[str, Any], conversation_id: str) -> Response:
     Closing it resumes the runs that a member's message holds.
     """
     found = Conversation.find(caller().workspace_id, conversation_id)
-    check = partial(conversation_changes.check, found.workspace_id, body)
-    return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id, check)
+    return accept("conversations.update", body | {"contact_id": found.contact_id}, found.id)
 
 
 @blueprint.route("/workspaces/<workspace>/conversations/<conversation_id>/typing", methods=["POST"])

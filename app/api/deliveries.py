@@ -13,7 +13,7 @@ from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.routes import Document, accepts, reads
-from app.api.writes import accept, idempotency_key
+from app.api.writes import accept, is_dry_run
 from app.domain.bodies.replays import DeliveriesDiscard, DiscardFilter
 from app.domain.deliveries import deliveries, discards
 from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
@@ -61,12 +61,7 @@ def resend_delivery(delivery_id: str) -> Response:
     for its retry becomes due, and keeps its schedule of retries; if it is due already, nothing changes. The write fails
     with `conflict` while an attempt is in progress, and if the endpoint is stopped or deleted.
     """
-    workspace_id = caller().workspace_id
-    return accept(
-        "deliveries.resend",
-        {"delivery_id": delivery_id},
-        check=lambda: deliveries.find_resendable(workspace_id, delivery_id),
-    )
+    return accept("deliveries.resend", {"delivery_id": delivery_id})
 
 
 @accepts(blueprint, "POST /webhooks/discards", "webhooks", JobSchema, DeliveriesDiscard, made=True)
@@ -80,8 +75,7 @@ def discard_deliveries(body: dict[str, Any]) -> Response:
     done. Deliveries with an attempt in progress, and deliveries that fail after `as_of`, are left alone.
     """
     workspace_id, filters = caller().workspace_id, DiscardFilter.as_text(body["filter"])
-    if body.get("dry_run"):
-        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
+    if is_dry_run(body):
         return respond(200, {"data": discards.preview(workspace_id, filters)})
     payload = discards.payload(filters, body["reason"], body.get("as_of"))
     return accept("deliveries.discard", payload, check=partial(parts.refuse_more, workspace_id, parts.MOST_UNFINISHED))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import Response
 from marshmallow import fields, validate
 
-from app.api.authentication import caller
 from app.api.lists import PageQuery, envelope, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.routes import Document, accepts, reads, shows
-from app.api.writes import accept, act, idempotency_key, must_exist
+from app.api.writes import accept, act, is_dry_run, must_exist
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
 from app.domain.deliveries import sweeps
 from app.domain.deliveries.deliveries import DeliverySchema
@@ -73,34 +73,24 @@ def create_endpoint(body: dict[str, Any]) -> Response:
 
     Only this response shows its signing secret.
     """
-    workspace_id, secret = caller().workspace_id, endpoints.new_secret()
-    return accept(
-        "endpoints.create",
-        {**body, "sealed_secret": endpoints.seal(secret)},
-        ids.new("whe"),
-        check=lambda: endpoints.QUOTA.check(workspace_id),
-        beside={"secret": secret},
-    )
+    secret = endpoints.new_secret()
+    payload = {**body, "sealed_secret": endpoints.seal(secret)}
+    return accept("endpoints.create", payload, ids.new("whe"), beside={"secret": secret})
 
 
 @accepts(blueprint, "POST /webhooks/endpoints/<endpoint_id>/rotate-secret", "webhooks", EndpointSchema, secret=SECRET)
 def rotate_secret_of_endpoint(endpoint_id: str) -> Response:
     """Rotate the signing secret. For 24 hours, deliveries are also signed with the previous one."""
     secret = endpoints.new_secret()
-    return accept(
-        "endpoints.rotate_secret",
-        {"sealed_secret": endpoints.seal(secret)},
-        endpoint_id,
-        check=lambda: must_exist("endpoint", endpoint_id),
-        beside={"secret": secret},
-    )
+    payload = {"sealed_secret": endpoints.seal(secret)}
+    return act("endpoints.rotate_secret", endpoint_id, payload, beside={"secret": secret})
 
 
 @accepts(blueprint, "POST /webhooks/endpoints/<endpoint_id>/test", "webhooks", DeliverySchema, EndpointTest)
 def test_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
     """Send a sample of an event kind to this endpoint only, even if it is not subscribed to the kind."""
     payload = {**body, "endpoint_id": endpoint_id}
-    return accept("endpoints.test", payload, check=lambda: must_exist("endpoint", endpoint_id))
+    return accept("endpoints.test", payload, check=partial(must_exist, "endpoint", endpoint_id))
 
 
 shows(blueprint, "endpoint", "webhooks", EndpointSchema, "Show a webhook endpoint.")
@@ -138,12 +128,10 @@ def enable_endpoint(body: dict[str, Any], endpoint_id: str) -> Response:
 @blueprint.alt_response(200, schema=envelope(DryRunSchema), description="The result of a dry run.", success=True)
 def resend_deliveries(body: dict[str, Any], endpoint_id: str) -> Response:
     """Resend many deliveries, oldest first, in a worker. Read the sweep again to follow its progress."""
-    is_dry = body.pop("dry_run", False)
-    if is_dry:
-        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
+    if is_dry_run(body):
         must_exist("endpoint", endpoint_id)
         count, gone = sweeps.count_resendable(endpoint_id, **body)
         filters = {name: body.get(name) for name in endpoints.FILTERS}
         return respond(200, {"data": {"dry_run": True, "count": count, "gone": gone, **filters}})
     payload = ResendBody.as_text(body) | {"endpoint_id": endpoint_id}
-    return accept("endpoints.resend", payload, ids.new("swp"), lambda: must_exist("endpoint", endpoint_id))
+    return accept("endpoints.resend", payload, ids.new("swp"), partial(must_exist, "endpoint", endpoint_id))

@@ -15,8 +15,8 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.parsing.bodies import spooled_body
 from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import answer, idempotency_key, write_of
+from app.domain import writes
 from app.domain.channels import disk
-from app.domain.jobs import jobs
 from app.domain.lifecycle import import_lines, imports
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MOST_LINES, memory_for
 from app.domain.lifecycle.imports import ImportSchema, LineErrorSchema
@@ -78,7 +78,7 @@ def _accept() -> tuple[Job, bool]:
             key, import_id = idempotency_key(body.read()), ids.new("imp")
             body.seek(0)
             store = partial(imports.store, caller().workspace_id, import_id, lines=import_lines.read(body))
-            return jobs.accept(write_of("contacts.import", {}, import_id), key, store)
+            return writes.accept(write_of("contacts.import", {}, import_id), key, store)
     except RequestEntityTooLarge as error:
         raise RequestEntityTooLarge(f"The body is larger than {MOST_BYTES // 1024**2} MiB.") from error
 

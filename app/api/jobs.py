@@ -14,11 +14,11 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.request_ids import request_id
 from app.api.routes import Document, accepts, reads
 from app.api.writes import accept, answer, idempotency_key
-from app.domain import resources
+from app.domain import resources, writes
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.jobs import failed_jobs, jobs
 from app.domain.people.tokens import UNRESTRICTED
 from app.domain.resources import JobSchema
+from app.domain.verbs import VERBS
 from app.lib.schemas import OneOf, ResponseBody
 from app.models.jobs import STATUSES, Job
 
@@ -31,17 +31,17 @@ class ResultSchema(ResponseBody):
 
 class JobQuery(PageQuery):
     status = fields.String(validate=validate.OneOf(STATUSES))
-    kind = fields.String(validate=OneOf(list(jobs.KINDS)))
+    kind = fields.String(validate=OneOf(list(VERBS)))
 
 
 @reads(blueprint, "/jobs", None, JobSchema, JobQuery)
 def list_jobs(query: dict[str, Any]) -> Document:
     """List the jobs of the kinds that the token has access to, newest first."""
-    kinds = [kind for kind, described in jobs.KINDS.items() if caller().may(described.restriction)]
+    kinds = [kind for kind, described in VERBS.items() if caller().may(described.restriction)]
     if "kind" in query:
-        require(jobs.KINDS[query["kind"]].restriction)
+        require(VERBS[query["kind"]].restriction)
         kinds = [query["kind"]]
-    chosen = kinds if "status" in query or len(kinds) < len(jobs.KINDS) else None
+    chosen = kinds if "status" in query or len(kinds) < len(VERBS) else None
     find = partial(Job.newest, caller().workspace_id, chosen, query.get("status"))
     return page_of(find, query, resources.represent_job)
 
@@ -61,25 +61,19 @@ def replay_job(job_id: str) -> Response:
     replayed or discarded before.
     """
     key, found = idempotency_key(), _find(job_id)
-    return answer(*failed_jobs.replay(found, request_id(), caller().token_id, key))
+    return answer(*writes.replay(found, request_id(), caller().token_id, key))
 
 
 @accepts(blueprint, "POST /jobs/<job_id>/discard", None, JobSchema, DiscardBody)
 def discard_job(body: dict[str, Any], job_id: str) -> Response:
     """Discard a failed job: it no longer counts as an open failure, and its request is deleted."""
-    found = _find(job_id)
-
-    def check() -> None:
-        if found.is_finished and found.discarded_at is None:
-            failed_jobs.refuse(found)
-
-    return accept("jobs.discard", body, job_id, check)
+    return accept("jobs.discard", body, _find(job_id).id)
 
 
 def _find(job_id: str) -> Job:
     """Returns the job. Raises NotFound, and InsufficientScope if the token does not cover its kind."""
     job = Job.find(caller().workspace_id, job_id)
     # During an update, a newer `web` may accept kinds that this process does not know.
-    kind = jobs.KINDS.get(job.kind)
+    kind = VERBS.get(job.kind)
     require(kind.restriction if kind else UNRESTRICTED)
     return job

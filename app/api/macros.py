@@ -17,8 +17,6 @@ from app.domain.bodies.macros import MacroCreate, MacroPatch, MacroUse
 from app.domain.conversations.conversations import ConversationSchema
 from app.domain.macros import macros
 from app.domain.macros.macros import MacroSchema
-from app.domain.people import members
-from app.errors import Fault, Invalid
 from app.lib import ids
 from app.lib.schemas import about
 from app.models.conversations import Conversation
@@ -44,13 +42,8 @@ def create_macro(body: dict[str, Any]) -> Response:
 
     A macro that starts an automation also needs access to `automations`.
     """
-    workspace_id = caller().workspace_id
-
-    def check() -> None:
-        _check(body)
-        macros.QUOTA.check(workspace_id)
-
-    return accept("macros.create", body, ids.new("mac"), check)
+    _require(body)
+    return accept("macros.create", body, ids.new("mac"))
 
 
 shows(blueprint, "macro", "inbox", MacroSchema, "Show a macro.")
@@ -59,12 +52,8 @@ shows(blueprint, "macro", "inbox", MacroSchema, "Show a macro.")
 @accepts(blueprint, "PATCH /macros/<macro_id>", "inbox", MacroSchema, MacroPatch)
 def update_macro(body: dict[str, Any], macro_id: str) -> Response:
     """Change the given fields of a macro."""
-
-    def check() -> None:
-        must_exist("macro", macro_id)
-        _check(body)
-
-    return accept("macros.update", body, macro_id, check)
+    _require(body)
+    return act("macros.update", macro_id, body)
 
 
 @accepts(blueprint, "DELETE /macros/<macro_id>", "inbox", None)
@@ -86,19 +75,11 @@ def apply_macro(body: dict[str, Any], conversation_id: str, macro_id: str) -> Re
 
     Then the write fails with `conflict`, whose `pointer` is the action and whose `code` says why.
     """
-    workspace_id = caller().workspace_id
-    found = Conversation.find(workspace_id, conversation_id)
-
-    def check() -> None:
-        must_exist("macro", macro_id)
-        if "member_id" in body and not members.exists(workspace_id, body["member_id"]):
-            raise Invalid(Fault("/member_id", "There is no such member in this workspace."))
-
+    found = Conversation.find(caller().workspace_id, conversation_id)
     payload = body | {"macro_id": macro_id, "contact_id": found.contact_id}
-    return accept("macros.apply", payload, found.id, check)
+    return accept("macros.apply", payload, found.id, partial(must_exist, "macro", macro_id))
 
 
-def _check(body: dict[str, Any]) -> None:
-    macros.check(caller().workspace_id, body)
+def _require(body: dict[str, Any]) -> None:
     if macros.starts_automations(body):
         require("automations")

@@ -13,9 +13,9 @@ from app.api.authentication import caller
 from app.api.lists import PageQuery, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.routes import Document, accepts, reads, shows
-from app.api.writes import accept, act, must_exist
+from app.api.writes import accept, act
 from app.domain.bodies.messages import MessageCreate, MessagePatch, MessageToContact
-from app.domain.conversations import messages, recipients, scheduled_messages
+from app.domain.conversations import messages
 from app.domain.conversations.messages import MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
@@ -23,7 +23,6 @@ from app.lib import ids
 from app.lib.schemas import about, moment
 from app.models import message_searches
 from app.models.conversations import Conversation, Message
-from app.models.jobs import Job
 
 blueprint = Blueprint("messages", __name__, description="Messages between contacts and the workspace.")
 
@@ -79,12 +78,7 @@ def write_message(body: dict[str, Any], conversation_id: str) -> Response:
     """Write in a conversation, and reopen it if it is closed. `status` shows the provider's answer."""
     found = Conversation.find(caller().workspace_id, conversation_id)
     payload = body | {"conversation_id": found.id, "contact_id": found.contact_id}
-
-    def check() -> None:
-        scheduled_messages.check(body.get("send_at"))
-        recipients.check(found.workspace_id, payload)
-
-    return accept(_kind(body), payload, ids.new("msg"), check)
+    return accept(_kind(body), payload, ids.new("msg"))
 
 
 @reads(blueprint, "/messages", message_access.MESSAGES, MessageSchema, MessageQuery)
@@ -107,15 +101,7 @@ def send_message(body: dict[str, Any]) -> Response:
 
     Only some providers let a business write first; on others, people write before they can be written to.
     """
-    workspace_id = caller().workspace_id
-
-    def check() -> None:
-        scheduled_messages.check(body.get("send_at"))
-        is_made = "channel_id" in body and Job.will_make(workspace_id, "channel", body["channel_id"])
-        if not is_made:  # a channel that does not exist yet cannot be checked
-            recipients.check(workspace_id, body)
-
-    return accept(_kind(body), body, ids.new("msg"), check)
+    return accept(_kind(body), body, ids.new("msg"))
 
 
 shows(blueprint, "message", message_access.MESSAGES, MessageSchema, "Show a message.")
@@ -150,16 +136,8 @@ def _kind(body: dict[str, Any]) -> str:
 
 
 def _change_scheduled(kind: str, message_id: str, body: dict[str, Any]) -> Response:
-    found, names = None, {}
+    names = {}
     with suppress(NotFound):  # a queued write may create the message
         found = Message.find(caller().workspace_id, message_id)
         names = {"contact_id": found.contact_id, "conversation_id": found.conversation_id}
-
-    def check() -> None:
-        if found is not None:
-            scheduled_messages.check_change(found, body)
-        else:
-            must_exist("message", message_id)
-            scheduled_messages.check(body.get("send_at"))
-
-    return accept(kind, body | names, message_id, check)
+    return act(kind, message_id, body | names)

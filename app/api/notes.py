@@ -61,7 +61,7 @@ def add_note(body: dict[str, Any], conversation_id: str) -> Response:
     """
     found = Conversation.find(caller().workspace_id, conversation_id)
     payload = body | {"conversation_id": found.id, "contact_id": found.contact_id}
-    return accept("notes.create", payload, ids.new("nte"), partial(notes.check, found, body.get("mentions", [])))
+    return accept("notes.create", payload, ids.new("nte"))
 
 
 shows(blueprint, "note", message_access.MESSAGES, NoteSchema, "Show a note.")

@@ -13,7 +13,7 @@ from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.routes import Document, accepts, reads, shows
-from app.api.writes import accept, idempotency_key, must_exist
+from app.api.writes import accept, is_dry_run, must_exist
 from app.domain.bodies.replays import ReplayCreate, ReplayFilter
 from app.domain.deliveries import replays
 from app.domain.deliveries.replays import ReplayPreviewSchema, ReplayRowSchema, ReplaySchema
@@ -43,8 +43,7 @@ def create_replay(body: dict[str, Any]) -> Response:
     is sent before the replay reaches it is skipped.
     """
     body["filter"] = chosen = ReplayFilter.as_text(body["filter"])
-    if body.pop("dry_run", False):
-        idempotency_key()  # a dry run uses no key, but an invalid key must be refused
+    if is_dry_run(body):
         return respond(200, {"data": replays.preview(caller().workspace_id, chosen)})
     return accept("replays.create", body, ids.new("rpl"))
 

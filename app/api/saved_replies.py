@@ -13,7 +13,7 @@ from app.api.lists import PageQuery, page_of
 from app.api.openapi.problems import response_name
 from app.api.parsing.blueprints import Blueprint
 from app.api.routes import Document, accepts, reads, shows
-from app.api.writes import accept, act, must_exist
+from app.api.writes import accept, act
 from app.domain.bodies.saved_replies import SavedReplyCreate, SavedReplyPatch
 from app.domain.contacts import contacts
 from app.domain.macros import saved_replies
@@ -49,13 +49,7 @@ def list_saved_replies(query: dict[str, Any]) -> Document:
 @accepts(blueprint, "POST /saved-replies", "inbox", SavedReplySchema, SavedReplyCreate, made=True)
 def create_saved_reply(body: dict[str, Any]) -> Response:
     """Create a saved reply, up to 1,000 in a workspace."""
-    workspace_id = caller().workspace_id
-
-    def check() -> None:
-        saved_replies.check(workspace_id, body)
-        saved_replies.QUOTA.check(workspace_id)
-
-    return accept("saved_replies.create", body, ids.new("srp"), check)
+    return accept("saved_replies.create", body, ids.new("srp"))
 
 
 shows(blueprint, "saved_reply", "inbox", SavedReplySchema, "Show a saved reply.")
@@ -64,12 +58,7 @@ shows(blueprint, "saved_reply", "inbox", SavedReplySchema, "Show a saved reply."
 @accepts(blueprint, "PATCH /saved-replies/<saved_reply_id>", "inbox", SavedReplySchema, SavedReplyPatch)
 def update_saved_reply(body: dict[str, Any], saved_reply_id: str) -> Response:
     """Change the given fields of a saved reply."""
-
-    def check() -> None:
-        must_exist("saved_reply", saved_reply_id)
-        saved_replies.check(caller().workspace_id, body)
-
-    return accept("saved_replies.update", body, saved_reply_id, check)
+    return act("saved_replies.update", saved_reply_id, body)
 
 
 @accepts(blueprint, "DELETE /saved-replies/<saved_reply_id>", "inbox", None)

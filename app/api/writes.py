@@ -14,10 +14,11 @@ from app.api.authentication import caller
 from app.api.problems import problem_response
 from app.api.request_ids import request_id
 from app.api.responses import BareResponse, respond
-from app.domain import resources
+from app.domain import resources, writes
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.jobs.idempotency_keys import RequestKey, fingerprint
-from app.domain.jobs.jobs import Write
+from app.domain.verbs import VERBS
+from app.domain.work.changes import Write
 from app.errors import NotFound
 from app.models.jobs import Job
 
@@ -34,17 +35,37 @@ def accept(
     check: Callable[[], object] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Accepts a validated write and returns the response. `check`: see `jobs.accept`.
+    """Accepts a validated write and returns the response. `check`: see `writes.submit`.
 
     The members of `beside` are added to the response, but not to the response to a repeated request.
     """
-    job, is_repeated = jobs.accept(write_of(kind, payload, resource_id), idempotency_key(), check=check)
+    job, is_repeated = writes.submit(write_of(kind, payload, resource_id), idempotency_key(), check)
     return answer(job, is_repeated, None if is_repeated else beside)
 
 
-def act(kind: str, resource_id: str, payload: Mapping[str, Any] | None = None) -> Response:
-    """Accepts a write to a resource that exists or that a queued write may create. Raises NotFound."""
-    return accept(kind, payload or {}, resource_id, partial(must_exist, jobs.KINDS[kind].resource_type, resource_id))
+def act(
+    kind: str,
+    resource_id: str,
+    payload: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
+) -> Response:
+    """Accepts a write to a resource that exists or that a queued write may create. Raises NotFound.
+
+    `beside`: see `accept`.
+    """
+    check = partial(must_exist, VERBS[kind].resource_type, resource_id)
+    return accept(kind, payload or {}, resource_id, check, beside)
+
+
+def is_dry_run(body: dict[str, Any]) -> bool:
+    """Takes `dry_run` out of the body and returns it.
+
+    Raises Invalid for an invalid idempotency key, although a dry run does not use it.
+    """
+    is_dry = bool(body.pop("dry_run", False))
+    if is_dry:
+        idempotency_key()
+    return is_dry
 
 
 def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = None) -> Write:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.domain import writes
-from app.domain.jobs import jobs
-from app.domain.jobs.jobs import KINDS, Write
+from app.domain.verbs import VERBS
 from app.domain.work import audit
+from app.domain.work.changes import Write
 from app.lib import ids
 from app.models.jobs import Job
 
@@ -24,10 +24,10 @@ def accept(workspace_id: str, kind: str, payload: Mapping[str, Any], resource_id
     write = Write(workspace_id, kind, payload, ids.new("cmd"), resource_id)
 
     def note(job_id: str) -> None:
-        target = KINDS[kind].resource_type, str(resource_id)
+        target = VERBS[kind].resource_type, str(resource_id)
         audit.note(workspace_id, None, kind, *target, trace_id=write.trace_id, job_id=job_id)
 
-    return jobs.accept(write, store=None if KINDS[kind].is_audited else note)[0]
+    return writes.accept(write, store=None if VERBS[kind].is_audited else note)[0]
 
 
 def apply(accepted: Sequence[Job]) -> list[Job]:

@@ -10,8 +10,9 @@ import click
 from app.commands import command_writes
 from app.commands.command_lines import Command, print_json
 from app.domain.bodies.jobs import LONGEST_REASON
-from app.domain.jobs import jobs, open_failures
+from app.domain.jobs import open_failures
 from app.domain.people import workspaces
+from app.domain.verbs import VERBS
 from app.domain.work import parts
 from app.errors import Conflict
 from app.problems import PROBLEMS
@@ -22,7 +23,7 @@ NONE = "none"
 
 @click.command("failures", cls=Command)
 @click.argument("workspace_id", metavar="WORKSPACE")
-@click.option("--kind", type=click.Choice(list(jobs.KINDS)), metavar="KIND", help="Only of this kind.")
+@click.option("--kind", type=click.Choice(list(VERBS)), metavar="KIND", help="Only of this kind.")
 @click.option("--problem", type=click.Choice(list(PROBLEMS)), metavar="SLUG", help="Only with this problem.")
 @click.option("--exception", metavar="TYPE", help=f"Only broken by this exception; {NONE}: by none.")
 @click.option("--replay", "replays", is_flag=True, help="Replay those that can be replayed.")
@@ -38,7 +39,7 @@ def failures(workspace_id: str, replays: bool, reason: str | None, **filters: st
         raise click.UsageError(f"A reason has 1 to {LONGEST_REASON} characters.")
     workspaces.find(workspace_id)
     chosen = {name: "" if value == NONE else value for name, value in filters.items() if value is not None}
-    found = open_failures.preview(workspace_id, chosen)
+    found = open_failures.preview(workspace_id, chosen, list(VERBS))
     if not replays and reason is None:
         causes = [asdict(cause) for cause in found.causes]
         print_json({"count": found.count, "replayable": found.replayable, "causes": causes})

@@ -8,15 +8,15 @@ from typing import Any
 
 from app.commands import command_writes
 from app.commands.nouns import Call, Noun, Represented, Verb
-from app.domain import resources
+from app.domain import resources, writes
 from app.domain.automations import runs
 from app.domain.broadcasts import broadcast_representations, broadcasts
 from app.domain.conversations import message_endings, messages
 from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs
-from app.domain.jobs.jobs import KINDS
 from app.domain.lifecycle import imports
 from app.domain.triggers import run_states
+from app.domain.verbs import VERBS
 from app.errors import BellhopError
 from app.lib import ids
 from app.models import broadcasts as broadcast_models
@@ -97,7 +97,7 @@ def _jobs(workspace_id: str, status: str | None, last_id: str | None, limit: int
         return Job.broken(workspace_id, last_id, limit)
     if status == "unknown":
         return Job.set_aside(workspace_id, last_id, limit)
-    return Job.newest(workspace_id, status and list(KINDS), status, last_id, limit)
+    return Job.newest(workspace_id, status and list(VERBS), status, last_id, limit)
 
 
 def _with_what_broke(job: Job) -> Represented:
@@ -133,7 +133,7 @@ NOUNS = (
             "replay": Verb(
                 "Apply broken writes again, as new jobs.",
                 "replayed",
-                _by_job(lambda job: failed_jobs.replay(job, ids.new("cmd"), None)[0]),
+                _by_job(lambda job: writes.replay(job, ids.new("cmd"), None)[0]),
                 ("broken",),
             ),
             "cancel": Verb(

@@ -16,13 +16,13 @@ from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
 from app.domain.conversations import conversations, messages, notes
 from app.domain.deliveries import deliveries, replays, sweeps
-from app.domain.jobs import jobs
 from app.domain.lifecycle import imports, merges
 from app.domain.lifecycle.imports import ProgressSchema
 from app.domain.macros import macros, saved_replies
 from app.domain.people import members, workspaces
 from app.domain.segments import segments
 from app.domain.triggers import run_states
+from app.domain.verbs import VERBS
 from app.domain.webhooks import endpoints
 from app.domain.work import parts
 from app.errors import NotFound
@@ -102,7 +102,7 @@ class JobSchema(ResponseBody):
     OPTIONAL = ("progress", *AFTERMATH)
     object = fields.String(metadata={"const": "job", "description": "Tells a job from a resource.", "example": "job"})
     id = fields.String()
-    kind = fields.String(validate=validate.OneOf(list(jobs.KINDS)))
+    kind = fields.String(validate=validate.OneOf(list(VERBS)))
     status = fields.String(validate=validate.OneOf(STATUSES))
     resource = fields.Nested(
         ResourceSchema,

@@ -1,28 +1,30 @@
-"""Writes: applies accepted jobs, in order, each once."""
+"""Writes: accepts them durably as jobs, and applies the jobs in order, each once."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from app import mailbox, metrics, sql
 from app.config import settings
-from app.database import rows, transaction
-from app.domain.jobs import jobs
-from app.domain.jobs.jobs import KINDS, MAIL
+from app.database import count, rows, transaction
+from app.domain.jobs import failed_jobs, idempotency_keys, jobs
+from app.domain.jobs.idempotency_keys import RequestKey
+from app.domain.jobs.jobs import LONG, MAIL
 from app.domain.triggers import batches
 from app.domain.verbs import VERBS
 from app.domain.work import audit
-from app.domain.work.changes import Change, Effect
+from app.domain.work.changes import Change, Effect, Write
 from app.domain.work.events import Cause
 from app.domain.work.units import Unit
-from app.errors import BellhopError
-from app.lib import breakages, json
+from app.errors import BellhopError, Conflict
+from app.lib import breakages, ids, json
 from app.logs import tracing
 from app.mailbox import Claimed
 from app.models.jobs import Job
@@ -40,6 +42,95 @@ BATCH = 50
 BUSY_SECONDS = 0.005
 # A job fails after this many workers have died while working on this job alone.
 MOST_DEATHS = 3
+
+
+def submit(
+    write: Write,
+    key: RequestKey | None = None,
+    check: Callable[[], object] | None = None,
+    store: Callable[[str], None] | None = None,
+) -> tuple[Job, bool]:
+    """Accepts the write like `accept`, unless `check` or the check of its verb raises an error, such as NotFound.
+
+    An equal request that was accepted before still gets its job.
+    """
+    verb = VERBS[write.kind]
+    try:
+        if check is not None:
+            check()
+        if verb.check is not None:
+            verb.check(write.workspace_id, write.payload, write.resource_id, write.actor_id)
+        if verb.quota is not None:
+            verb.quota.check(write.workspace_id)
+    except BellhopError:
+        earlier = idempotency_keys.find(write.actor_id, key) if key else None
+        if earlier is None:
+            raise
+        return earlier, True
+    return accept(write, key, store)
+
+
+def accept(write: Write, key: RequestKey | None = None, store: Callable[[str], None] | None = None) -> tuple[Job, bool]:
+    """Stores the write durably and rings for it. Returns its job, and whether the job existed before.
+
+    Atomic: among equal requests with one key, one makes the job and the others get it. `store` is called with the job's
+    id in the same transaction, to store what the write needs besides its payload. Raises IdempotencyKeyReused.
+    """
+    columns: dict[str, Any] = {
+        "id": ids.new("job"),
+        "workspace_id": write.workspace_id,
+        "actor_id": write.actor_id,
+        "kind": write.kind,
+        "resource_type": VERBS[write.kind].resource_type,
+        "resource_id": write.resource_id,
+        "trace_id": write.trace_id,
+    }
+    job = Job(**columns, status="queued", payload=write.payload)
+    columns["payload"] = json.dumps(write.payload).decode()
+    if key:
+        columns |= {"key": key.key, "fingerprint": key.fingerprint, "window": idempotency_keys.WINDOW}
+    statement, comes_first = sql.prepared("accept_once" if key else "accept"), VERBS[write.kind].comes_first
+    if store is None and not comes_first:
+        stored = rows(statement, columns)
+    else:
+        with transaction():
+            stored = rows(statement, columns)
+            if stored and comes_first:
+                count(_COME_FIRST, (job.id, write.workspace_id, write.resource_id, job.id))
+            if stored and store is not None:
+                store(job.id)
+    if not stored:
+        assert key is not None
+        return idempotency_keys.find_taken(write.actor_id, key), True
+    job.created_at = stored[0][0]
+    mailbox.ring(MAIL, write.workspace_id)
+    metrics.JOBS_ACCEPTED.labels(job.kind).inc()
+    bind_contextvars(job=job.id)  # so that the request's log line names the job
+    return job, False
+
+
+def replay(failed: Job, trace_id: str, actor_id: str | None, key: RequestKey | None = None) -> tuple[Job, bool]:
+    """Accepts a new job with the payload, resource and progress of the failed one.
+
+    Returns the job, and whether it existed before. Raises Conflict unless the failed job's payload is kept and it was
+    neither replayed nor discarded. Raises IdempotencyKeyReused.
+    """
+    if failed.kind not in VERBS:
+        raise Conflict("This version does not know this kind of write.")
+    write = Write(failed.workspace_id, failed.kind, failed.payload or {}, trace_id, failed.resource_id, actor_id)
+
+    def take_over(job_id: str) -> None:
+        if failed.kind == "contacts.import" or not count(_TAKE_OVER, {"new": job_id, "old": failed.id}):
+            present = Job.find(failed.workspace_id, failed.id)
+            failed_jobs.refuse(present)
+            failed_jobs.refuse_replay(present)
+        detail = {"kind": failed.kind, "replayed_as": job_id}
+        audit.note(failed.workspace_id, actor_id, "jobs.replay", "job", failed.id, detail, trace_id)
+
+    job, was_there = accept(write, key, take_over)
+    if not was_there:
+        job.replayed_from = failed.id
+    return job, was_there
 
 
 def work(workspace_id: str) -> None:
@@ -126,7 +217,7 @@ def _trace(spans: Spans, ended: Sequence[Job], began: float) -> None:
     """
     now = time.time()
     for job in ended:
-        start = min(began, job.started_at.timestamp()) if KINDS[job.kind].is_long and job.started_at else began
+        start = min(began, job.started_at.timestamp()) if job.kind in LONG and job.started_at else began
         spans.add(
             job.kind,
             "CONSUMER",
@@ -179,7 +270,7 @@ def _call(job: Job, unit: Unit) -> Effect | None:
 def _record(job: Job) -> None:
     """Records a change by staff in the audit log, unless the verb has recorded it already."""
     is_of_staff = job.actor_id is not None and job.actor_id.startswith("vis_")
-    if is_of_staff and job.status == "succeeded" and not KINDS[job.kind].is_audited:
+    if is_of_staff and job.status == "succeeded" and not VERBS[job.kind].is_audited:
         assert job.resource_type is not None
         assert job.resource_id is not None
         target = job.resource_type, job.resource_id
@@ -204,12 +295,12 @@ def _end(job: Job, result: Effect | Exception) -> None:
 
 
 def _put_back(job: Job) -> None:
-    """Releases a long job for its next part, behind other writes if its kind `gives_way`.
+    """Releases a long job for its next part, behind other writes if its verb `gives_way`.
 
     Resets the job's deaths, because they are counted for each part.
     """
     rows("UPDATE jobs SET leased_until = NULL, deaths = 0 WHERE id = %s", (job.id,))
-    if KINDS[job.kind].gives_way:
+    if VERBS[job.kind].gives_way:
         jobs.give_way(job.id)
 
 
@@ -239,3 +330,24 @@ def _outcomes(jobs: Sequence[Job]) -> dict[str, list[Any]]:
         "breakages": [json.dumps(job.broke).decode() if job.broke else None for job in jobs],
         "keeps": [job.payload is not None for job in jobs],
     }
+
+
+# Moves a write before all waiting ones. Negative positions keep the order among the writes that come first. A write
+# keeps its place if another unfinished write is about the same resource: a pause must not pass the write that creates
+# the broadcast.
+_COME_FIRST = f"""
+    UPDATE jobs SET position = {MAIL.first}
+    WHERE id = %s AND NOT EXISTS (
+        SELECT FROM jobs other
+        WHERE other.workspace_id = %s AND other.resource_id = %s AND other.due_at IS NOT NULL AND other.id <> %s)
+"""
+
+# From here on, only the new job has the payload. It also gets the progress of a write that runs in parts.
+_TAKE_OVER = f"""
+    WITH taken AS (
+        UPDATE jobs SET replayed_as = %(new)s, payload = NULL, broke = NULL
+        WHERE id = %(old)s AND payload IS NOT NULL AND {failed_jobs.OPEN}
+        RETURNING id, progress
+    )
+    UPDATE jobs SET replayed_from = taken.id, progress = taken.progress FROM taken WHERE jobs.id = %(new)s
+"""

@@ -11,10 +11,10 @@ from werkzeug.wrappers import Response
 from app.web.access import workspace_id
 
 
-def to(endpoint: str, said: str | None = None, **path: Any) -> Response:
-    """Redirects to that page of the workspace, which shows the message `said`."""
+def to(endpoint: str, said: str | None = None, tone: str = "good", **path: Any) -> Response:
+    """Redirects to that page of the workspace, which shows the message `said`; a refusal in the tone "error"."""
     if said:
-        flash(said, "good")
+        flash(said, tone)
     return redirect(url_for(endpoint, workspace=workspace_id(), **path), 303)
 
 

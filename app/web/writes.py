@@ -8,10 +8,11 @@ from typing import Any
 
 from flask import flash, request
 
+from app.domain import writes
 from app.domain.bodies.pointers import refuse_bad_text
-from app.domain.jobs import failed_jobs, idempotency_keys, jobs
+from app.domain.jobs import idempotency_keys, jobs
 from app.domain.jobs.idempotency_keys import RequestKey, fingerprint
-from app.domain.jobs.jobs import Write
+from app.domain.work.changes import Write
 from app.errors import BellhopError, Conflict, Fault, IdempotencyKeyReused, Invalid
 from app.models.jobs import Job
 from app.web.access import DELAYED_SECONDS, viewer, workspace_id
@@ -25,15 +26,17 @@ def submit(
     payload: Mapping[str, Any],
     resource_id: str | None = None,
     check: Callable[[], object] | None = None,
+    store: Callable[[str], None] | None = None,
 ) -> Job:
     """Accepts a write by the viewer and waits for it.
 
-    Of repeated clicks on a form, only the first counts; the others get its job. `check` may raise to refuse the write
-    at once, but a repeated click still gets its job. Raises what the write raises: Invalid with pointers, Conflict,
-    NotFound. A job that has not ended after DELAYED_SECONDS is returned unfinished, and the next page says so. If the
-    workspace's writes are delayed already, it is returned at once.
+    Of repeated clicks on a form, only the first counts; the others get its job. `check` and the check of the verb may
+    raise to refuse the write at once, but a repeated click still gets its job. `store`: see `writes.accept`. Raises
+    what the write raises: Invalid with pointers, Conflict, NotFound. A job that has not ended after DELAYED_SECONDS is
+    returned unfinished, and the next page says so. If the workspace's writes are delayed already, it is returned at
+    once.
     """
-    return submit_once(kind, payload, resource_id, check)[0]
+    return submit_once(kind, payload, resource_id, check, store)[0]
 
 
 def submit_once(
@@ -41,6 +44,7 @@ def submit_once(
     payload: Mapping[str, Any],
     resource_id: str | None = None,
     check: Callable[[], object] | None = None,
+    store: Callable[[str], None] | None = None,
 ) -> tuple[Job, bool]:
     """Like `submit`.
 
@@ -48,7 +52,7 @@ def submit_once(
     """
     refuse_bad_text(dict(payload))
     with _told_of_earlier_forms():
-        job, was_there = jobs.accept(_write(kind, payload, resource_id), _form_key(), check=check)
+        job, was_there = writes.submit(_write(kind, payload, resource_id), _form_key(), check, store)
     job = wait(job)
     if job.status == "failed":
         raise _refusal(job)
@@ -77,10 +81,10 @@ def tell(
 def begin(kind: str, resource_id: str, store: Callable[[str], None], content: bytes = b"") -> Job:
     """Accepts a long write without waiting for it, once per form and `content`.
 
-    `store`: see `jobs.accept`. `content`: a digest of the form's upload.
+    `store`: see `writes.accept`. `content`: a digest of the form's upload.
     """
     with _told_of_earlier_forms():
-        return jobs.accept(_write(kind, {}, resource_id), _form_key(content), store)[0]
+        return writes.accept(_write(kind, {}, resource_id), _form_key(content), store)[0]
 
 
 def replay(failed: Job) -> Job:
@@ -88,7 +92,7 @@ def replay(failed: Job) -> Job:
 
     Returns the new job in whatever state it ends. Raises Conflict if the failed one cannot be replayed.
     """
-    job, _ = failed_jobs.replay(failed, trace_id(), viewer().actor_id, _form_key())
+    job, _ = writes.replay(failed, trace_id(), viewer().actor_id, _form_key())
     return wait(job)
 
 

@@ -23,13 +23,11 @@ AFTER = {"id": "after", "kind": "add_tag", "tag": "moved"}
 MOVE = """
 import sys
 from app import bells, database
-from app.domain.jobs import jobs
-from app.domain.jobs.jobs import Write
 
 database.connect()
 workspace_id, automation_id = sys.argv[1:]
 versions = {"from_version": 1, "to_version": 3}
-jobs.accept(Write(workspace_id, "automations.move_runs", versions, "journey", automation_id))
+writes.accept(Write(workspace_id, "automations.move_runs", versions, "journey", automation_id))
 bells.flush(30)
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from app.database import transaction
 from app.domain.assignment import assignments
 from app.domain.jobs import jobs
-from app.domain.jobs.jobs import Write
 from app.domain.people import members
+from app.domain.work.changes import Write
 from app.lib import request_ids
 
 
@@ -20,4 +20,4 @@ def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
     with transaction():
         members.remove(workspace_id, member_id, actor_id)
         if assignments.balanced_channels(workspace_id):
-            jobs.follow(Write(workspace_id, "members.give_back", {}, trace_id, member_id, actor_id))
+            jobs.follow(Write(workspace_id, "members.give_back", {}, trace_id, member_id, actor_id), "member")

@@ -184,12 +184,12 @@ def start(change: Change) -> Effect:
     return Effect("made", "run", change.target, Conflict(_KEPT_OUT[reentry], conflicting_run_id=other))
 
 
-def check_start(workspace_id: str, automation_id: str, contact_id: str) -> None:
-    """Refuses a start that would be impossible even after the queued writes.
+def check_start(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
+    """Refuses a start of `automation_id` for `contact_id` that would be impossible even after the queued writes.
 
     Raises NotFound, Invalid, AutomationNotPublished.
     """
-    values = {"workspace_id": workspace_id, "automation_id": automation_id, "contact_id": contact_id}
+    values = {"workspace_id": workspace_id, **{name: payload[name] for name in ("automation_id", "contact_id")}}
     [(is_there, is_published, has_contact, pending)] = rows(sql.prepared("check_start"), values)
     if not (is_there or "automations.create" in pending):
         raise NotFound()

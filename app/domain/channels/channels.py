@@ -95,13 +95,21 @@ def settings_faults(kind: ChannelKind, given: Mapping[str, Any], *, is_patch: bo
     return list(schema_checks.faults(given, schema, "/settings"))
 
 
-def check_members(workspace_id: str, given: Mapping[str, Any]) -> None:
+def check_members(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
     """Raises Invalid if the settings name members that the workspace does not have."""
-    wanted = given.get("member_ids") or []
+    wanted = payload.get("settings", {}).get("member_ids") or []
     existing = members.existing(workspace_id, wanted)
     unknown = [place for place, member_id in enumerate(wanted) if member_id not in existing]
     if unknown:
         raise Invalid(*(Fault(f"/settings/member_ids/{place}", _NO_MEMBER) for place in unknown))
+
+
+def check_change(workspace_id: str, payload: Mapping[str, Any], channel_id: str, *_: object) -> None:
+    """Raises NotFound, and Invalid for unknown members and for settings that the channel's kind does not have."""
+    kind = kind_to_be(workspace_id, channel_id)
+    if faults := settings_faults(kind, payload.get("settings", {}), is_patch=True):
+        raise Invalid(*faults)
+    check_members(workspace_id, payload)
 
 
 def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> list[Fault]:
@@ -130,7 +138,7 @@ def create(change: Change) -> Effect:
     Conflict above the QUOTA, and Invalid for unknown members.
     """
     payload, kind = change.payload, KINDS[change.payload["kind"]]
-    check_members(change.workspace_id, payload["settings"])
+    check_members(change.workspace_id, payload)
     QUOTA.keep(change.workspace_id)
     Channel.insert(
         id=change.target,
@@ -157,7 +165,7 @@ def update(change: Change) -> Effect:
     kind = kind_of(channel)
     if faults := settings_faults(kind, given, is_patch=True):
         raise Invalid(*faults)
-    check_members(channel.workspace_id, given)
+    check_members(channel.workspace_id, change.payload)
     merged = channel.settings | given
     _set(channel, name=change.payload.get("name", channel.name), settings=merged)
     changed = {name for name in given if given[name] != channel.settings.get(name)}

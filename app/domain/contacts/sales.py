@@ -31,7 +31,7 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
 def create(change: Change) -> Effect:
     """Records the sale, and the event for it. Raises Invalid, Conflict like `check`."""
     payload = change.payload
-    contact = check(change.workspace_id, payload, change.unit)
+    contact = check(change.workspace_id, payload, unit=change.unit)
     sale = Sale(
         id=change.target,
         workspace_id=change.workspace_id,
@@ -48,7 +48,7 @@ def create(change: Change) -> Effect:
     return Effect("made", "sale", sale.id)
 
 
-def check(workspace_id: str, payload: Mapping[str, Any], unit: Unit | None = None) -> Contact:
+def check(workspace_id: str, payload: Mapping[str, Any], *_: object, unit: Unit | None = None) -> Contact:
     """Checks that the sale may be recorded, and returns its contact.
 
     With a `unit`, locks the rows that it reads. Raises Invalid if there is no such contact, and Conflict if another

@@ -79,7 +79,7 @@ def change_some(
     return last
 
 
-def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
+def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
     """Raises Invalid for an assignee outside the workspace, or an impossible snooze time."""
     snoozes.check(payload.get("snoozed_until"))
     assignee_id = payload.get("assignee_id")

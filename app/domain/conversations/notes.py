@@ -102,17 +102,17 @@ def has_room(unit: Unit, conversation: Conversation) -> bool:
     return _number(unit, conversation.id) < MOST_NOTES
 
 
-def check(conversation: Conversation, mentions: Sequence[str]) -> None:
+def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
     """Raises Invalid for a mention of a non-member, and Conflict if there is no room for a note.
 
     A queued deletion of a note counts as room.
     """
-    workspace_id = conversation.workspace_id
+    mentions = payload.get("mentions", ())
     known = members.existing(workspace_id, mentions)
     unknown = [number for number, each in enumerate(mentions) if each not in known]
     if unknown:
         raise Invalid(*(Fault(f"/mentions/{number}", conversations.NO_MEMBER.detail) for number in unknown))
-    if _stored(conversation.id) >= MOST_NOTES and not quotas.is_deletion_queued(workspace_id, "notes"):
+    if _stored(payload["conversation_id"]) >= MOST_NOTES and not quotas.is_deletion_queued(workspace_id, "notes"):
         raise Conflict(TOO_MANY)
 
 

@@ -21,6 +21,7 @@ from app.models import sets
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
+from app.models.jobs import Job
 from app.models.sets import Key
 
 _NO_CHANNEL = Fault("/channel_id", "There is no such channel in this workspace.")
@@ -34,11 +35,13 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
     return [sets.key(model, workspace_id, "id", value) for model, value in named if value is not None]
 
 
-def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
+def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
     """Raises Invalid for content that no queued write can make valid, and NotFound.
 
-    NotFound means that the workspace has no such conversation.
+    NotFound means that the workspace has no such conversation. Checks nothing if a queued write may create the channel.
     """
+    if "channel_id" in payload and Job.will_make(workspace_id, "channel", payload["channel_id"]):
+        return
     media.check_uploads(workspace_id, upload_ids(payload))
     kind = _kind_for(workspace_id, payload)
     if kind is not None:

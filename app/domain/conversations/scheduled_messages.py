@@ -82,6 +82,12 @@ def delete(change: Change) -> Effect:
     return Effect("deleted", "message", message.id)
 
 
+def check_new(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
+    """Raises Invalid for a time out of range, and like `recipients.check`."""
+    check(payload["send_at"])
+    recipients.check(workspace_id, payload)
+
+
 def check(send_at: datetime | None) -> None:
     """Raises Invalid for a time that is past or too far ahead; None is always valid."""
     now = clock.now()
@@ -89,11 +95,17 @@ def check(send_at: datetime | None) -> None:
         raise Invalid(Fault("/send_at", f"Give a time that is to come, within {MOST_DAYS} days."))
 
 
-def check_change(message: Message, payload: Mapping[str, Any]) -> None:
-    """Raises Conflict if the message is not scheduled, and Invalid for what `update` would refuse."""
-    _check_scheduled(message)
+def check_change(workspace_id: str, payload: Mapping[str, Any], message_id: str, *_: object) -> None:
+    """Raises Conflict if the message is not scheduled, and Invalid for what `update` would refuse.
+
+    If there is no such message, checks only the time: a queued write may create the message.
+    """
+    message = Message.in_workspace(workspace_id).where(Message.id == message_id).first()
+    if message is not None:
+        _check_scheduled(message)
     check(payload.get("send_at"))
-    _check_content(Channel.get_by_id(message.channel_id), message.altered(**payload))
+    if message is not None:
+        _check_content(Channel.get_by_id(message.channel_id), message.altered(**payload))
 
 
 def cancel(change: Change, conversation_id: str) -> None:

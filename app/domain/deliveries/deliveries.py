@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from app.lib.schemas import ResponseBody, about, time
 from app.models.deliveries import STATUSES, Attempt, Delivery
 from app.models.endpoints import Endpoint
 from app.models.events import Event
+from app.models.jobs import Job
 from app.outbound.answers import ERROR_CODES, sentence_without_target
 
 BODY_GONE = "The body of this event is no longer kept: its retention period is over. It cannot be sent again."
@@ -36,7 +37,7 @@ def resend(change: Change) -> Effect:
     delivery_id = change.payload["delivery_id"]
     lock = "SELECT leased_until > clock_timestamp() FROM deliveries WHERE id = %s FOR NO KEY UPDATE"
     locked = rows(lock, (delivery_id,))
-    delivery = find_resendable(change.workspace_id, delivery_id)
+    delivery = find_resendable(change.workspace_id, change.payload)
     if locked == [(True,)]:
         raise Conflict("An attempt at this delivery is in progress.")
     endpoint = Endpoint.in_workspace(change.workspace_id).where(Endpoint.id == delivery.endpoint_id).first()
@@ -80,6 +81,15 @@ def create(change: Change) -> Effect:
     return Effect("made", "delivery", change.target)
 
 
+def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
+    """Raises like `find_sendable`, and Invalid for an endpoint that no queued write may create."""
+    find_sendable(workspace_id, payload["event_id"])
+    endpoint_id = payload["endpoint_id"]
+    is_there = Endpoint.in_workspace(workspace_id).where(Endpoint.id == endpoint_id).exists()
+    if not is_there and not Job.will_make(workspace_id, "endpoint", endpoint_id):
+        raise Invalid(Fault("/endpoint_id", NO_ENDPOINT))
+
+
 def find_sendable(workspace_id: str, event_id: str) -> Event:
     """Returns the event. Raises NotFound, and Conflict if its body has been deleted."""
     event = events.find(workspace_id, event_id)
@@ -88,9 +98,9 @@ def find_sendable(workspace_id: str, event_id: str) -> Event:
     return event
 
 
-def find_resendable(workspace_id: str, delivery_id: str) -> Delivery:
-    """Returns the delivery. Raises NotFound, and Conflict if it can never be sent again."""
-    delivery = Delivery.find(workspace_id, delivery_id)
+def find_resendable(workspace_id: str, payload: Mapping[str, Any], *_: object) -> Delivery:
+    """Returns the delivery `delivery_id`. Raises NotFound, and Conflict if it can never be sent again."""
+    delivery = Delivery.find(workspace_id, payload["delivery_id"])
     if delivery.status == "cancelled":
         raise Conflict("This delivery was cancelled: it was discarded, or its endpoint was deleted.")
     if not Event.select().where(Event.id == delivery.event_id).exists():

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from app.config import settings
 from app.database import count, rows, transaction
-from app.domain.jobs import jobs
-from app.domain.jobs.idempotency_keys import RequestKey
-from app.domain.jobs.jobs import Write
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.errors import Conflict
@@ -22,30 +20,6 @@ _NOT_KEPT = (
 )
 _UNKNOWN = "No worker knew this kind of write, so the operator gave it up. Nothing was changed."
 _NO_LINES = "The lines of an import are not kept once it has ended. Send those that failed again."
-
-
-def replay(failed: Job, trace_id: str, actor_id: str | None, key: RequestKey | None = None) -> tuple[Job, bool]:
-    """Accepts a new job with the payload, resource and progress of the failed one.
-
-    Returns the job, and whether it existed before. Raises Conflict unless the failed job's payload is kept and it was
-    neither replayed nor discarded. Raises IdempotencyKeyReused.
-    """
-    if failed.kind not in jobs.KINDS:
-        raise Conflict("This version does not know this kind of write.")
-    write = Write(failed.workspace_id, failed.kind, failed.payload or {}, trace_id, failed.resource_id, actor_id)
-
-    def take_over(job_id: str) -> None:
-        if failed.kind == "contacts.import" or not count(_TAKE_OVER, {"new": job_id, "old": failed.id}):
-            present = Job.find(failed.workspace_id, failed.id)
-            refuse(present)
-            refuse_replay(present)
-        detail = {"kind": failed.kind, "replayed_as": job_id}
-        audit.note(failed.workspace_id, actor_id, "jobs.replay", "job", failed.id, detail, trace_id)
-
-    job, was_there = jobs.accept(write, key, take_over)
-    if not was_there:
-        job.replayed_from = failed.id
-    return job, was_there
 
 
 def discard(change: Change) -> Effect:
@@ -76,6 +50,13 @@ def give_up(job_ids: Sequence[str]) -> set[str]:
     return {job_id for job_id, *_ in given_up}
 
 
+def check(workspace_id: str, _: Mapping[str, Any], job_id: str, *__: object) -> None:
+    """Raises NotFound, and Conflict for a job that cannot be discarded even once it has ended."""
+    job = Job.find(workspace_id, job_id)
+    if job.is_finished and job.discarded_at is None:
+        refuse(job)
+
+
 def refuse(job: Job) -> None:
     """Raises Conflict if the job has not failed, or was replayed or discarded."""
     if job.status != "failed":
@@ -96,16 +77,6 @@ def refuse_replay(job: Job) -> None:
 
 # The condition for open failures. It must stay equal to the condition of their index.
 OPEN = "status = 'failed' AND replayed_as IS NULL AND discarded_at IS NULL"
-
-# From here on, only the new job has the payload. It also gets the progress of a write that runs in parts.
-_TAKE_OVER = f"""
-    WITH taken AS (
-        UPDATE jobs SET replayed_as = %(new)s, payload = NULL, broke = NULL
-        WHERE id = %(old)s AND payload IS NOT NULL AND {OPEN}
-        RETURNING id, progress
-    )
-    UPDATE jobs SET replayed_from = taken.id, progress = taken.progress FROM taken WHERE jobs.id = %(new)s
-"""
 
 _DISCARD = f"""
     UPDATE jobs SET discarded_at = now(), discard_reason = %s, payload = NULL, broke = NULL

@@ -1,6 +1,6 @@
 """Idempotency keys: their format, how long they count, and the job that each made.
 
-The API takes them from the header `Idempotency-Key`, pages from a field of each form. `jobs.accept` stores a key
+The API takes them from the header `Idempotency-Key`, pages from a field of each form. `writes.accept` stores a key
 together with its job.
 """
 
@@ -64,7 +64,7 @@ def find(actor_id: str | None, key: RequestKey) -> Job | None:
 
 
 def find_taken(actor_id: str | None, key: RequestKey) -> Job:
-    """Returns the job of a key that `jobs.accept` found taken.
+    """Returns the job of a key that `writes.accept` found taken.
 
     Raises IdempotencyKeyReused like `find`, and NotFound if the key or its job has been deleted since.
     """

@@ -11,7 +11,6 @@ from typing import Any
 
 from app import metrics
 from app.database import count, rows, transaction
-from app.domain.jobs import jobs
 from app.domain.jobs.failed_jobs import OPEN
 from app.domain.work import parts
 from app.domain.work.changes import Change, Effect
@@ -65,14 +64,16 @@ class Preview:
         return sum(cause.replayable for cause in self.causes)
 
 
-def preview(workspace_id: str, chosen: Mapping[str, str]) -> Preview:
+def preview(workspace_id: str, chosen: Mapping[str, str], known: Sequence[str]) -> Preview:
     """Counts the open failures by cause. `chosen`: any of `kind`, `problem` and `exception`.
 
-    Raises Conflict if counting takes too long, or while another preview of the workspace is counted.
+    `known`: the kinds of write that this version knows; others cannot be replayed. Raises Conflict if counting takes
+    too long, or while another preview of the workspace is counted.
     """
     with transaction(), in_time(_TOO_MANY):
         be_alone(workspace_id)
-        found = rows(_COUNT.format(matches=_matches(chosen)), _parameters(workspace_id, chosen))
+        values = {**_parameters(workspace_id, chosen), "known": list(known)}
+        found = rows(_COUNT.format(matches=_matches(chosen)), values)
     causes: dict[tuple[str, str, str], list[int]] = {}
     left_out: dict[str, int] = {}
     for kind, problem, exception, reason, number, _ in found:
@@ -87,13 +88,14 @@ def preview(workspace_id: str, chosen: Mapping[str, str]) -> Preview:
     return Preview(made, left_out, max((row[-1] for row in found), default=None))
 
 
-def replay_many(change: Change) -> Effect | None:
-    """Replays the next part of the failures that `filter` selects, up to the job `until`.
+def replay_many(change: Change, known: Sequence[str]) -> Effect | None:
+    """Replays the next part of the failures that `filter` selects, up to the job `until`, if their kind is `known`.
 
     Returns None while there are more. Each new job belongs to the actor of the failed one. Raises Busy if another
     transaction has locked the next one.
     """
-    is_last = parts.go_on(change, _rows(change, "AND " + _IS_REPLAYABLE), lambda found: _replay(change, found))
+    chosen = _rows(change, "AND " + _IS_REPLAYABLE, known)
+    is_last = parts.go_on(change, chosen, lambda found: _replay(change, found, known))
     return Effect("changed", "workspace", change.workspace_id) if is_last else None
 
 
@@ -103,9 +105,10 @@ def discard_many(change: Change) -> Effect | None:
     return Effect("changed", "workspace", change.workspace_id) if is_last else None
 
 
-def _rows(change: Change, able: str) -> parts.Rows:
+def _rows(change: Change, able: str, known: Sequence[str] = ()) -> parts.Rows:
     matches = _matches(change.payload["filter"])
-    values = _parameters(change.workspace_id, change.payload["filter"]) | {"until": change.payload["until"]}
+    values = _parameters(change.workspace_id, change.payload["filter"])
+    values |= {"until": change.payload["until"], "known": list(known)}
     return parts.Rows(
         "jobs",
         _TOTAL.format(matches=matches, able=able),
@@ -115,11 +118,9 @@ def _rows(change: Change, able: str) -> parts.Rows:
     )
 
 
-def _replay(change: Change, job_ids: list[str]) -> int:
-    made = rows(
-        _REPLAY,
-        {"old": job_ids, "new": [ids.new("job") for _ in job_ids], "trace": change.cause.trace_id, "known": _known()},
-    )
+def _replay(change: Change, job_ids: list[str], known: Sequence[str]) -> int:
+    values = {"old": job_ids, "new": [ids.new("job") for _ in job_ids], "known": list(known)}
+    made = rows(_REPLAY, {**values, "trace": change.cause.trace_id})
     for (kind,) in made:
         metrics.JOBS_ACCEPTED.labels(kind).inc()
     return len(made)
@@ -134,11 +135,7 @@ def _matches(chosen: Mapping[str, str]) -> str:
 
 
 def _parameters(workspace_id: str, chosen: Mapping[str, str]) -> dict[str, Any]:
-    return {**{name: chosen.get(name) for name in _CONDITIONS}, "workspace_id": workspace_id, "known": _known()}
-
-
-def _known() -> list[str]:
-    return list(jobs.KINDS)
+    return {**{name: chosen.get(name) for name in _CONDITIONS}, "workspace_id": workspace_id}
 
 
 _PROBLEM = "coalesce(substring(problem->>'type' from '[^/]+$'), '')"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import fields
@@ -11,10 +12,9 @@ from app.domain.contacts import contacts
 from app.domain.contacts.contacts import ContactSchema
 from app.domain.conversations import peers
 from app.domain.jobs import jobs
-from app.domain.jobs.jobs import Write
 from app.domain.lifecycle import erasures
 from app.domain.triggers import run_endings
-from app.domain.work.changes import Change, Effect
+from app.domain.work.changes import Change, Effect, Write
 from app.domain.work.units import Busy, Unit
 from app.errors import Fault, Invalid
 from app.lib import ids
@@ -48,7 +48,7 @@ def merge(change: Change, kept: Contact, other: Contact) -> Contact:
     """
     merged = _merge(change, kept, other)
     payload = {"contact_id": other.id, "is_merged": True}
-    jobs.follow(Write(change.workspace_id, KIND, payload, change.cause.trace_id, kept.id, change.actor_id))
+    jobs.follow(Write(change.workspace_id, KIND, payload, change.cause.trace_id, kept.id, change.actor_id), "contact")
     return merged
 
 
@@ -69,6 +69,11 @@ def go_on(change: Change) -> Effect | None:
     is_undone = bool(change.payload.get("is_merged")) and Contact.one(change.workspace_id, other_id) is not None
     is_through = is_undone or (_move(change, other_id) and (not _is_deleted(change) or erasures.erase_late(change)))
     return Effect("changed", "contact", change.target) if is_through else None
+
+
+def check(workspace_id: str, payload: Mapping[str, Any], kept_id: str, *_: object) -> None:
+    """Raises Invalid if the contacts cannot be merged, like `find_other`."""
+    find_other(workspace_id, kept_id, payload["contact_id"])
 
 
 def find_other(workspace_id: str, kept_id: str, other_id: str, unit: Unit | None = None) -> Contact:

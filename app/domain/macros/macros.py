@@ -15,11 +15,12 @@ from app.domain.conversations import conversation_changes, conversations
 from app.domain.macros import macro_checks
 from app.domain.macros.macro_actions import KINDS, Use
 from app.domain.macros.renderings import Rendering
+from app.domain.people import members
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
-from app.errors import MAX_FAULTS, BellhopError, Conflict, Invalid, NotFound
+from app.errors import MAX_FAULTS, BellhopError, Conflict, Fault, Invalid, NotFound
 from app.lib import json
 from app.lib.schemas import ResponseBody, about, time
 from app.models.macros import Macro
@@ -88,7 +89,7 @@ def apply(change: Change) -> Effect:
     return Effect("changed", "conversation", conversation.id)
 
 
-def check(workspace_id: str, body: Mapping[str, Any]) -> None:
+def check(workspace_id: str, body: Mapping[str, Any], *_: object) -> None:
     """Raises Invalid for actions that could not be taken even after all queued writes.
 
     Raises Overloaded for large actions, if too many requests compute or wait.
@@ -100,6 +101,12 @@ def check(workspace_id: str, body: Mapping[str, Any]) -> None:
     if found:
         raise Invalid(*found)
     _refuse_unknown(workspace_id, body, may_be_queued=True)
+
+
+def check_use(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
+    """Raises Invalid if the macro is to be applied for somebody who is no member of the workspace."""
+    if "member_id" in payload and not members.exists(workspace_id, payload["member_id"]):
+        raise Invalid(Fault("/member_id", "There is no such member in this workspace."))
 
 
 def starts_automations(body: Mapping[str, Any]) -> bool:

@@ -68,7 +68,7 @@ def delete(change: Change) -> Effect:
     return Effect("deleted", "saved_reply", reply.id)
 
 
-def check(workspace_id: str, body: Mapping[str, Any]) -> None:
+def check(workspace_id: str, body: Mapping[str, Any], *_: object) -> None:
     """Raises Invalid for a text that could never be sent, and for files that cannot be attached."""
     media.check_uploads(workspace_id, upload_ids(body))
     if found := list(text_faults(body["text"], "/text") if "text" in body else ()):

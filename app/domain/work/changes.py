@@ -1,4 +1,4 @@
-"""Changes: the input of a verb, and the effect that the verb returns."""
+"""Changes: the request for a write, the input of its verb, and the effect that the verb returns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ from app.domain.work.events import Cause, Recorder
 from app.domain.work.units import Unit
 from app.errors import BellhopError
 from app.models.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A caller's request. `payload` has been checked. `resource_id`: None if it is not known yet."""
+
+    workspace_id: str
+    kind: str
+    payload: Mapping[str, Any]
+    trace_id: str
+    resource_id: str | None = None
+    actor_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

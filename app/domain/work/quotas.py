@@ -9,7 +9,7 @@ from app.models.base import OwnedModel
 from app.models.jobs import Job
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Quota:
     """The most rows of a model in a workspace.
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
 from app import bounds
-from app.domain.automations import automations, recipes
+from app.domain.automations import recipes
 from app.domain.automations.imports import automation_files, named_resources
 from app.domain.automations.imports.automation_files import File
 from app.domain.automations.imports.named_resources import Named
@@ -225,7 +224,7 @@ def _create(adoption: Adoption, name: str) -> Response:
     made = adoption.imported
     body: dict[str, Any] = {"name": name, "definition": made.definition, "exits": list(made.exits)}
     body |= {"goal": made.goal, "reentry": made.reentry}
-    job = writes.submit("automations.create", body, ids.new("aut"), partial(automations.QUOTA.check, workspace_id()))
+    job = writes.submit("automations.create", body, ids.new("aut"))
     if not job.is_finished:
         return to("automation_pages.index")
     return to("automation_pages.show", "It is a draft. Look it over, then publish it.", automation_id=job.resource_id)

@@ -65,9 +65,7 @@ def create() -> Answer:
     given = typed("name")
     try:
         body = {"name": name_of(given["name"]), "definition": NOTHING_YET}
-        job = writes.submit(
-            "automations.create", body, ids.new("aut"), partial(automations.QUOTA.check, workspace_id())
-        )
+        job = writes.submit("automations.create", body, ids.new("aut"))
     except (Invalid, Conflict) as error:
         return render_template("automations/new.html", name=given["name"], errors=errors_of(error)), status_of(error)
     if not job.is_finished:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from flask import Blueprint, flash, render_template, request
+from flask import Blueprint, render_template, request
 from peewee import fn
 from werkzeug.wrappers import Response
 
@@ -61,16 +61,12 @@ def start(automation_id: str) -> Response:
     """
     automation = Automation.find(workspace_id(), automation_id)
     contact_id = typed("contact_id")["contact_id"]
-    check = partial(automations.check_start, workspace_id(), automation.id, contact_id)
     body = {"contact_id": contact_id, "automation_id": automation.id}
     try:
-        job = writes.submit("automations.start", body, ids.new("run"), check)
+        job = writes.submit("automations.start", body, ids.new("run"))
     except (Invalid, Conflict, AutomationNotPublished) as error:
-        flash(error.faults[0].detail if isinstance(error, Invalid) else error.detail, "error")
-        return to("start_pages.show", automation_id=automation.id)
-    if job.is_finished:
-        flash("It has started.", "good")
-    return to("run_pages.show", run_id=job.resource_id)
+        return _refused(automation, error)
+    return to("run_pages.show", "It has started." if job.is_finished else None, run_id=job.resource_id)
 
 
 @blueprint.post("/list")
@@ -113,15 +109,19 @@ def start_list(automation_id: str) -> Response:
     given = request.form.get("contact_ids", "").split()
     contact_ids = [each for each in dict.fromkeys(given) if ids.is_id(each, "con")][: listed_starts.MOST_CONTACTS]
     if not contact_ids:
-        flash("No contacts were given.", "error")
-        return to("start_pages.show", automation_id=automation.id)
+        return to("start_pages.show", "No contacts were given.", "error", automation_id=automation.id)
     try:
-        check = partial(automations.check_start, workspace_id(), automation.id, contact_ids[0])
+        first = {"automation_id": automation.id, "contact_id": contact_ids[0]}
+        check = partial(automations.check_start, workspace_id(), first)
         job = writes.submit("automations.start_list", {"contact_ids": contact_ids}, automation.id, check)
     except (Invalid, Conflict, AutomationNotPublished) as error:
-        flash(error.faults[0].detail if isinstance(error, Invalid) else error.detail, "error")
-        return to("start_pages.show", automation_id=automation.id)
+        return _refused(automation, error)
     return to("start_pages.show", automation_id=automation.id, job=job.id)
+
+
+def _refused(automation: Automation, error: Invalid | Conflict | AutomationNotPublished) -> Response:
+    said = error.faults[0].detail if isinstance(error, Invalid) else error.detail
+    return to("start_pages.show", said, "error", automation_id=automation.id)
 
 
 def _job(automation: Automation) -> Job | None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.contacts import contact_names
-from app.domain.segments import segments
 from app.domain.segments.scans import Counted
 from app.errors import Conflict, Fault, Invalid
 from app.lib import clock, ids, normalization
@@ -83,11 +81,8 @@ def _save(segment: Segment | None) -> Answer:
         if button == "count":
             return _form(segment, given, counted=segment_forms.count(segment_forms.filter_of(given)))
         body = _body(given)
-        if segment is None:
-            check = partial(segments.QUOTA.check, workspace_id())
-            job = writes.submit("segments.create", body, ids.new("seg"), check)
-        else:
-            job = writes.submit("segments.update", body, segment.id)
+        kind = "segments.update" if segment else "segments.create"
+        job = writes.submit(kind, body, segment.id if segment else ids.new("seg"))
     except Invalid as error:
         faulty, errors = segment_forms.with_faults(given, error)
         return _form(segment, faulty, errors), status_of(error)

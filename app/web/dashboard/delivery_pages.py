@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -113,8 +112,7 @@ def resend(delivery_id: str) -> AnyResponse:
     delivery = Delivery.find(workspace_id(), delivery_id)
     sent_as = delivery.id
     try:
-        check = partial(deliveries.find_resendable, workspace_id(), delivery.id)
-        job = writes.submit("deliveries.resend", {"delivery_id": delivery.id}, check=check)
+        job = writes.submit("deliveries.resend", {"delivery_id": delivery.id})
     except Conflict as conflict:
         flash(conflict.detail, "error")
     else:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
-from flask import Blueprint, Response, flash, render_template, request
+from flask import Blueprint, Response, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.deliveries import deliveries
@@ -52,13 +51,11 @@ def resend(event_id: str) -> AnyResponse:
     """
     payload = {"event_id": event_id, "endpoint_id": request.form.get("endpoint_id", "").strip()}
     try:
-        check = partial(deliveries.find_sendable, workspace_id(), event_id)
-        job = writes.submit("deliveries.create", payload, ids.new("dlv"), check)
+        job = writes.submit("deliveries.create", payload, ids.new("dlv"))
     except Invalid as invalid:
         return Response(_page(event_id, errors_of(invalid)), 422)
     except Conflict as conflict:
-        flash(conflict.detail, "error")
-        return to("event_pages.show", event_id=event_id)
+        return to("event_pages.show", conflict.detail, "error", event_id=event_id)
     if not job.is_finished or job.resource_id is None:
         return to("event_pages.show", event_id=event_id)
     return to("delivery_pages.show", "The event is sent again, as this new delivery.", delivery_id=job.resource_id)

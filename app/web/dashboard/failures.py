@@ -13,7 +13,7 @@ from flask import Blueprint, Response, render_template, request, url_for
 from app.domain.deliveries import causes, replay_choices
 from app.domain.insight import failures
 from app.domain.insight.failures import Group, Groups, Kind, Order
-from app.domain.jobs import jobs
+from app.domain.verbs import VERBS
 from app.lib.json import timestamp
 from app.problems import PROBLEMS
 from app.web import charts, periods
@@ -147,7 +147,7 @@ def _replay(group: Group, deliveries: Mapping[str, Any]) -> str | None:
     """
     if group.kind == "job":
         may = viewer().membership is None or viewer().may("jobs.manage")
-        is_known = group.subject in jobs.KINDS and group.code in PROBLEMS
+        is_known = group.subject in VERBS and group.code in PROBLEMS
         return (
             _address(group, "open_failure_pages.show", kind=group.subject, problem=group.code)
             if may and is_known

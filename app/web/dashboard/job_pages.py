@@ -10,8 +10,9 @@ from flask import Blueprint, Response, flash, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.jobs import failed_jobs, jobs
+from app.domain.jobs import failed_jobs
 from app.domain.people import message_access
+from app.domain.verbs import VERBS
 from app.domain.work import parts
 from app.errors import Conflict, Invalid
 from app.lib import ids, json
@@ -30,7 +31,7 @@ OPEN = "open"
 _STATES = [("", "Any state"), (OPEN, "failed, still open"), *((status, status) for status in STATUSES)]
 FILTERS = {
     "status": Filter("State", filters.one_of((OPEN, *STATUSES)), _STATES),
-    "kind": filters.select("Kind", "All kinds", jobs.KINDS),
+    "kind": filters.select("Kind", "All kinds", VERBS),
     **periods.FILTERS,
 }
 
@@ -68,8 +69,7 @@ def replay(job_id: str) -> AnyResponse:
     try:
         new = writes.replay(failed)
     except Conflict as conflict:
-        flash(conflict.detail, "error")
-        return to("job_pages.show", job_id=failed.id)
+        return to("job_pages.show", conflict.detail, "error", job_id=failed.id)
     if new.status == "succeeded":
         flash("It succeeded this time.", "good")
     return to("job_pages.show", job_id=new.id)
@@ -95,7 +95,7 @@ def _fetch(values: Mapping[str, Any], after: str | None, limit: int) -> list[Job
     status, kind = values.get("status"), values.get("kind")
     if status == OPEN:
         return Job.open_failures(workspace_id(), kind, after, limit)
-    kinds = [kind] if kind else list(jobs.KINDS) if status else None
+    kinds = [kind] if kind else list(VERBS) if status else None
     return Job.newest(workspace_id(), kinds, status, after, limit)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, render_template, request, url_for
+from flask import Blueprint, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.jobs import jobs, open_failures
+from app.domain.jobs import open_failures
+from app.domain.verbs import VERBS
 from app.domain.work import parts
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
@@ -38,8 +39,7 @@ def show() -> Answer:
     try:
         return _page(_chosen({name: request.args.get(name, "").strip() for name in _LABELS}), {}, {})
     except Invalid as error:
-        flash(sentence_of(error), "error")
-        return to("open_failure_pages.show")
+        return to("open_failure_pages.show", sentence_of(error), "error")
 
 
 @blueprint.post("/replay")
@@ -75,15 +75,14 @@ def _settle(kind: str, body: Mapping[str, str]) -> AnyResponse:
     try:
         job = writes.submit(kind, payload, workspace_id(), partial(parts.refuse_more, workspace_id()))
     except Conflict as conflict:
-        flash(conflict.detail, "error")
-        return to("open_failure_pages.show", **_given(chosen))
+        return to("open_failure_pages.show", conflict.detail, "error", **_given(chosen))
     return to("job_pages.show", job_id=job.id)
 
 
 def _page(chosen: Mapping[str, str], given: Mapping[str, str], errors: Mapping[str, str]) -> str:
     preview, refusal = None, None
     try:
-        preview = open_failures.preview(workspace_id(), chosen)
+        preview = open_failures.preview(workspace_id(), chosen, list(VERBS))
     except Conflict as conflict:
         refusal = conflict.detail
     return render_template(
@@ -105,7 +104,7 @@ def _page(chosen: Mapping[str, str], given: Mapping[str, str], errors: Mapping[s
 def _chosen(given: Mapping[str, str]) -> dict[str, str]:
     """Returns the filter in the parameters of an address or form. Raises Invalid."""
     chosen = {name: text for name, text in given.items() if text}
-    if "kind" in chosen and chosen["kind"] not in jobs.KINDS:
+    if "kind" in chosen and chosen["kind"] not in VERBS:
         raise Invalid(Fault("/kind", "There is no such kind of job."))
     if "problem" in chosen and chosen["problem"] not in PROBLEMS:
         raise Invalid(Fault("/problem", "There is no such cause."))

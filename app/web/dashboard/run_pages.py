@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, flash, render_template, request
+from flask import Blueprint, Response, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.automations import automations, runs
@@ -116,11 +116,8 @@ def replay(run_id: str) -> AnyResponse:
     except Invalid as invalid:
         return Response(_page(run.id, errors_of(invalid)), 422)
     except Conflict as conflict:
-        flash(conflict.detail, "error")
-        return to("run_pages.show", run_id=run.id)
-    if job.is_finished:
-        flash("A new run has begun.", "good")
-    return to("run_pages.show", run_id=job.resource_id or run.id)
+        return to("run_pages.show", conflict.detail, "error", run_id=run.id)
+    return to("run_pages.show", "A new run has begun." if job.is_finished else None, run_id=job.resource_id or run.id)
 
 
 def _chosen() -> Filters:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -56,13 +56,12 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
         body["attachments"] += [{"upload_id": upload_id} for upload_id in uploads.stored(files)]
 
     def check() -> None:
-        recipients.check(workspace_id(), body)
         if "seen" in request.form and send_at is None:
             seen = given["seen"][: newer_replies.LONGEST_SEEN].split()
             newer_replies.check(conversation, seen, viewer().actor_id)
 
     kind = "messages.create" if send_at is None else "scheduled_messages.create"
-    job = writes.submit(kind, body, ids.new("msg"), _then_empty_draft(conversation, check))
+    job = writes.submit(kind, body, ids.new("msg"), check, partial(_empty_draft, conversation))
     made = Message.get_or_none(Message.id == job.resource_id)
     return messages.represent(made) if made else {"id": job.resource_id}
 
@@ -83,8 +82,7 @@ def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, 
     unknown = [name for folded, name in named.items() if folded not in {each.lower() for each in people.values()}]
     body = {"text": text, "mentions": mentions}
     body |= {"conversation_id": conversation.id, "contact_id": conversation.contact_id}
-    check = _then_empty_draft(conversation, partial(notes.check, conversation, mentions))
-    job = writes.submit("notes.create", body, ids.new("nte"), check)
+    job = writes.submit("notes.create", body, ids.new("nte"), store=partial(_empty_draft, conversation))
     made = Note.get_or_none(Note.id == job.resource_id)
     shown: dict[str, Any] = notes.represent(made) if made else {"id": job.resource_id}
     return shown | {"warning": _UNKNOWN.format(", ".join(f"@{name}" for name in unknown)) if unknown else None}
@@ -98,25 +96,16 @@ def upload_ids() -> list[str]:
     return list(dict.fromkeys(typed_all("upload_id")))[: media.MOST_FILES + 1]
 
 
-def _then_empty_draft(conversation: Conversation, check: Callable[[], object]) -> Callable[[], None]:
-    """Returns a function that runs `check` and then empties the draft.
-
-    Pass the function as the `check` of the write: it runs before the message is accepted, so that sent text never comes
-    back as a draft.
-    """
-
-    def checked() -> None:
-        check()
-        member_id = viewer().member_id
-        if member_id is None:
-            return
-        try:
-            key = idempotency_keys.parse(request.form.get("once", ""))
-        except Invalid:
-            return
-        drafts.note_sent(conversation, member_id, key)
-
-    return checked
+def _empty_draft(conversation: Conversation, _: str) -> None:
+    """Empties the viewer's draft when its text is accepted, so that sent text never comes back as a draft."""
+    member_id = viewer().member_id
+    if member_id is None:
+        return
+    try:
+        key = idempotency_keys.parse(request.form.get("once", ""))
+    except Invalid:
+        return
+    drafts.note_sent(conversation, member_id, key)
 
 
 def _send_at(given: Mapping[str, str]) -> datetime | None:

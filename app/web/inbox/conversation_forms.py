@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from flask import Blueprint, flash, jsonify, request
 from werkzeug.wrappers import Response
 
-from app.domain.conversations import conversation_changes, conversation_labels, conversations, messages, viewers
+from app.domain.conversations import conversation_labels, conversations, messages, viewers
 from app.domain.people import workspaces
 from app.errors import Conflict, Fault, Invalid, valid
 from app.lib import clock, json, normalization
@@ -66,9 +65,8 @@ def change(conversation_id: str) -> Answer:
     given = typed("do", "assignee_id", "label", "until", "zone")
     try:
         wanted, done = _change(conversation, given)
-        check = partial(conversation_changes.check, workspace_id(), wanted)
         payload = wanted | {"contact_id": conversation.contact_id}
-        job = writes.submit("conversations.update", payload, conversation.id, check)
+        job = writes.submit("conversations.update", payload, conversation.id)
     except (Invalid, Conflict) as error:
         return turned_down(conversation, error)
     queued = writes.STILL_QUEUED if is_script() else ""  # for browsers, `submit` has flashed it

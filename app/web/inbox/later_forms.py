@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from flask import Blueprint, render_template
 from werkzeug.wrappers import Response
 
-from app.domain.conversations import messages, scheduled_messages
+from app.domain.conversations import messages
 from app.domain.people import workspaces
 from app.errors import Conflict, Fault, Invalid
 from app.lib import clock
@@ -57,8 +56,7 @@ def change(conversation_id: str, message_id: str) -> Response:
     try:
         body = _body(message, given)
         kind = "delete" if given["do"] == "delete" else "update"
-        check = partial(scheduled_messages.check_change, message, body)
-        job = writes.submit(f"scheduled_messages.{kind}", names | body, message.id, check)
+        job = writes.submit(f"scheduled_messages.{kind}", names | body, message.id)
     except (Invalid, Conflict) as error:
         return turned_down(conversation, error)
     return told(conversation, _DONE[given["do"]] if job.is_finished else "")

@@ -13,7 +13,6 @@ from app.domain.automations import runs
 from app.domain.bodies.contacts import ContactPatch, MergeBody, TagBody
 from app.domain.contacts import contacts
 from app.domain.insight import timelines
-from app.domain.lifecycle import merges
 from app.errors import Conflict, Fault, Invalid
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
@@ -85,8 +84,7 @@ def merge(conversation_id: str) -> Answer:
     conversation, contact = _found(conversation_id)
     try:
         body = checked(MergeBody(), typed("contact_id"))
-        check = partial(merges.find_other, workspace_id(), contact.id, body["contact_id"])
-        job = writes.submit("contacts.merge", body, contact.id, check)
+        job = writes.submit("contacts.merge", body, contact.id)
     except (Invalid, Conflict) as error:
         return _refused(conversation, error, refusal=sentence_of(error))
     return _done(conversation, job, "They are one contact now.")

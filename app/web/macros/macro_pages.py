@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
@@ -89,17 +88,11 @@ def _save(macro: Macro | None) -> Answer:
     try:
         body = checked(MacroCreate(), {"name": given["name"], "actions": macro_forms.actions_of(rows)})
         kind = "macros.update" if macro else "macros.create"
-        job = writes.submit(kind, body, macro.id if macro else ids.new("mac"), partial(_check, macro, body))
+        job = writes.submit(kind, body, macro.id if macro else ids.new("mac"))
     except (Invalid, Conflict) as error:
         errors, rows = macro_forms.errors_of(error, rows)
         return _form(macro, given["name"], rows, errors), status_of(error)
     return to("macro_pages.index", f"“{body['name']}” is saved." if job.is_finished else None)
-
-
-def _check(macro: Macro | None, body: dict[str, Any]) -> None:
-    macros.check(workspace_id(), body)
-    if macro is None:
-        macros.QUOTA.check(workspace_id())
 
 
 def _form(macro: Macro | None, name: str, rows: Sequence[Row], errors: dict[str, str] | None = None) -> str:

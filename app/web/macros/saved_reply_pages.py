@@ -83,18 +83,11 @@ def _save(reply: SavedReply | None) -> Answer:
         if new_files := uploads.stored(uploads.given("files")):
             given.kept += new_files  # the form keeps them if the write is refused
             body = checked(SavedReplyCreate(), saved_reply_forms.body_of(given))
-        check = partial(_check_again, reply, body)
         kind = "saved_replies.update" if reply else "saved_replies.create"
-        job = writes.submit(kind, body, reply.id if reply else ids.new("srp"), check)
+        job = writes.submit(kind, body, reply.id if reply else ids.new("srp"))
     except (Invalid, Conflict) as error:
         return _form(reply, given, saved_reply_forms.errors_of(error)), status_of(error)
     return to("saved_reply_pages.index", f"/{body['shortcut']} is saved." if job.is_finished else None)
-
-
-def _check_again(reply: SavedReply | None, body: dict[str, object]) -> None:
-    saved_replies.check(workspace_id(), body)
-    if reply is None:
-        saved_replies.QUOTA.check(workspace_id())
 
 
 def _show_preview(reply: SavedReply | None, given: Given) -> Answer:

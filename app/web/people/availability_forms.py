@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from flask import Blueprint, flash, jsonify, redirect, request, url_for
 from werkzeug.wrappers import Response
 
-from app.domain.assignment import assignments, member_changes
+from app.domain.assignment import assignments
 from app.errors import Conflict
 from app.web import writes
 from app.web.access import page, viewer, workspace_id
@@ -42,8 +41,7 @@ def change() -> Response:
     member_id, wanted = viewer().member_id, PRESSES.get(request.form.get("availability", ""))
     if member_id is None or wanted is None:
         raise Conflict("Only a member of the workspace can be available or away in it.")
-    check = partial(member_changes.check, workspace_id(), wanted, member_id, member_id)
-    job = writes.submit("members.update", wanted, member_id, check)
+    job = writes.submit("members.update", wanted, member_id)
     said = _said(wanted) if job.is_finished else writes.STILL_QUEUED
     if is_script():
         return jsonify(availability=wanted["availability"], said=said)

@@ -66,7 +66,6 @@ def create(kind: str) -> Answer:
         body["credentials"] = secrets
     try:
         fields = checked(ChannelCreate(), body | {"settings": channel_forms.settings_of(form, given)})
-        channels.check_members(workspace_id(), fields["settings"])
         sealed, shown = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
         payload = {**fields, "sealed_secret": sealed}
         job, was_there = writes.submit_once("channels.create", payload, ids.new("chn"))
@@ -102,7 +101,6 @@ def update(channel_id: str) -> Answer:
     given = channel_forms.given(*form.settings)
     try:
         body = checked(ChannelPatch(), {"name": given["name"], "settings": channel_forms.settings_of(form, given)})
-        channels.check_members(workspace_id(), body["settings"])
         job = writes.submit("channels.update", body, channel.id)
     except (Invalid, Conflict) as error:
         return _form(form, given, channel_forms.errors_of(form, error), channel.id), status_of(error)

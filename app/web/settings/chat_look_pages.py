@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from flask import Blueprint, render_template
 
 from app.channels.web_chat import DAYS, WebChat
 from app.domain.bodies.channels import ChannelPatch
-from app.domain.channels import channels
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.models.channels import Channel
 from app.models.workspaces import Workspace
@@ -47,8 +45,7 @@ def update(channel_id: str) -> Answer:
     given = {name: text.strip() for name, text in typed("greeting", "color", "picture", *DAYS).items()}
     try:
         body = {"settings": _settings(given)}
-        check = partial(_check, channel, body)
-        job = writes.submit("channels.update", checked(ChannelPatch(), body), channel.id, check)
+        job = writes.submit("channels.update", checked(ChannelPatch(), body), channel.id)
     except (Invalid, Conflict) as error:
         return _form(channel, given, _errors(error)), status_of(error)
     done = "Saved. The pages of your visitors show it within five minutes." if job.is_finished else None
@@ -89,11 +86,6 @@ def _spans(text: str) -> list[dict[str, str]] | None:
             return None
         spans.append({"from": f"{first_hour:02}:{first_minute:02}", "to": f"{last_hour:02}:{last_minute:02}"})
     return spans if len(spans) <= _MOST_SPANS else None
-
-
-def _check(channel: Channel, body: Mapping[str, Any]) -> None:
-    if faults := channels.settings_faults(channels.kind_of(channel), body["settings"], is_patch=True):
-        raise Invalid(*faults)
 
 
 def _errors(error: Invalid | Conflict) -> dict[str, str]:

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from flask import Blueprint, flash, render_template, request
+from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.bodies.endpoints import EnableBody, EndpointCreate, EndpointPatch, EndpointTest
@@ -203,5 +203,4 @@ def _secret(endpoint_id: str, address: str, secret: str | None, is_rotated: bool
 
 
 def _refused(endpoint_id: str, error: Conflict | Invalid) -> Response:
-    flash(error.detail[:500], "error")
-    return to("developer_endpoints.show", endpoint_id=endpoint_id)
+    return to("developer_endpoints.show", error.detail[:500], "error", endpoint_id=endpoint_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from flask import Blueprint, flash, redirect, render_template, request, url_for
@@ -86,8 +85,7 @@ def change_work(member_id: str) -> Answer:
     given = typed("availability", "was", "capacity")
     try:
         wanted = checked(MemberPatch(), _work(given))
-        check = partial(member_changes.check, workspace_id(), wanted, member_id, viewer().actor_id)
-        job = writes.submit("members.update", wanted, member_id, check)
+        job = writes.submit("members.update", wanted, member_id)
     except (Invalid, Conflict) as error:
         refused = {"member_id": member_id, "capacity": given["capacity"], "said": error.detail}
         if isinstance(error, Invalid):
@@ -163,5 +161,4 @@ def _link(made: Made) -> str:
 
 
 def _done(said: str, category: str = "good") -> Response:
-    flash(said, category)
-    return to("member_pages.index")
+    return to("member_pages.index", said, category)

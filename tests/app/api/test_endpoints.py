@@ -10,10 +10,11 @@ import stripe
 
 from app import database
 from app.config import settings
+from app.domain import writes
 from app.domain.deliveries import attempts, lanes
 from app.domain.deliveries.attempts import Dispatch
-from app.domain.jobs import jobs
 from app.domain.webhooks import catalogue, endpoints
+from app.domain.work.changes import Write
 from app.lib import clock, vault
 from app.models.jobs import Job
 from tests.cast import Api, all_of, event_bodies, make_endpoint, one, sweep, working
@@ -554,7 +555,7 @@ def test_a_job_about_an_endpoint_of_another_workspace_finds_nothing(
     foreign, secret = make_endpoint(others.workspace_id, BODY["address"])
     payload = {**payload, "endpoint_id": foreign}
 
-    job, _ = jobs.accept(jobs.Write(api.workspace_id, f"endpoints.{kind}", payload, "trace", foreign))
+    job, _ = writes.accept(Write(api.workspace_id, f"endpoints.{kind}", payload, "trace", foreign))
     api.apply()
 
     assert Job.find(api.workspace_id, job.id).problem["status"] == 404

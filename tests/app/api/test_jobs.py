@@ -10,7 +10,7 @@ import pytest
 from app import bounds
 from app.database import rows
 from app.domain.contacts import contacts
-from app.domain.jobs.jobs import KINDS
+from app.domain.verbs import VERBS
 from tests.cast import Api, found, one, working
 
 
@@ -340,7 +340,7 @@ def test_a_job_needs_the_restriction_of_its_kind(api: Api, mixed: dict[str, str]
 
 
 def test_every_kind_can_be_asked_for(api: Api) -> None:
-    assert {kind: api.get(f"jobs?kind={kind}").status_code for kind in KINDS} == dict.fromkeys(KINDS, 200)
+    assert {kind: api.get(f"jobs?kind={kind}").status_code for kind in VERBS} == dict.fromkeys(VERBS, 200)
 
 
 def test_a_request_waits_only_where_there_is_a_place(api: Api) -> None:

@@ -11,9 +11,7 @@ from app.channels.base import ChannelKind
 from app.database import rows
 from app.domain.conversations import notes
 from app.domain.macros import macros
-from app.domain.work.quotas import Quota
 from app.lib import clock, ids
-from app.models.macros import Macro
 from tests.bounding import set_bound
 from tests.cast import Api, accept, all_of, event_kinds, one
 from tests.talks import close, make_channel, make_macro, make_member, make_saved_reply, receive
@@ -435,7 +433,7 @@ def test_a_macro_is_changed_and_deleted(api: Api, conversation_id: str) -> None:
 
 
 def test_a_workspace_has_a_limited_number(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(macros, "QUOTA", Quota(Macro, 1, "macros"))
+    monkeypatch.setattr(macros.QUOTA, "most", 1)
     make_macro(api)
 
     assert api.post("macros", {"name": "Another", "actions": [CLOSE]}).status_code == 409

@@ -9,9 +9,7 @@ import pytest
 from app.database import rows
 from app.domain.channels import media
 from app.domain.macros import saved_replies
-from app.domain.work.quotas import Quota
 from app.lib import ids
-from app.models.saved_replies import SavedReply
 from tests.bounding import set_bound
 from tests.cast import KEY, Api, all_of, one
 from tests.talks import make_channel, make_member, make_saved_reply, receive
@@ -214,7 +212,7 @@ def test_a_saved_reply_is_deleted_once(api: Api) -> None:
 
 
 def test_a_workspace_has_a_limited_number(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved_replies, "QUOTA", Quota(SavedReply, 1, "saved_replies"))
+    monkeypatch.setattr(saved_replies.QUOTA, "most", 1)
     api.post("saved-replies", {"shortcut": "one", "text": "Hello"})
     behind = api.post("saved-replies", {"shortcut": "two", "text": "Hello"})
     api.apply()

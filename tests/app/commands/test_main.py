@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -183,7 +182,7 @@ def test_an_endpoint_is_made_with_what_it_asks_for(run: Run, api: Api) -> None:
 def test_an_endpoint_beyond_the_limit_of_a_workspace_is_one_line(
     run: Run, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoints, "QUOTA", replace(endpoints.QUOTA, most=1))
+    monkeypatch.setattr(endpoints.QUOTA, "most", 1)
     make_endpoint(api.workspace_id, "https://shop.example/")
 
     done = run("endpoint", "create", api.workspace_id, "https://shop.example/", "--events", "*")

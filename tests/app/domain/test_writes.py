@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import peewee
@@ -15,12 +16,14 @@ from app.domain import writes
 from app.domain.contacts import contacts
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import MAIL
-from app.domain.verbs import Verb
+from app.domain.verbs import VERBS
 from app.domain.work.changes import Change, Effect
 from app.domain.writes import MOST_DEATHS
 from app.errors import Conflict
 from app.models.jobs import Job
 from tests.cast import Api, accept, all_of, apply, event_kinds, in_another_process, in_threads, one, out_of_room
+
+UPSERT = VERBS["contacts.upsert"]
 
 
 @pytest.fixture
@@ -84,7 +87,7 @@ def test_what_a_failing_job_recorded_before_it_failed_did_not_happen(
     upsert(workspace_id, external_id="after")
     real = contacts.upsert
     verbs = iter([real, clash, real])
-    monkeypatch.setattr(writes, "VERBS", {"contacts.upsert": Verb(lambda change: next(verbs)(change), contacts.needs)})
+    monkeypatch.setattr(writes, "VERBS", {"contacts.upsert": replace(UPSERT, call=lambda change: next(verbs)(change))})
 
     apply(workspace_id)
 
@@ -101,7 +104,9 @@ def test_events_that_were_written_early_survive_a_later_job_that_fails(
 
     upsert(workspace_id, external_id="before", tags=["vip"])
     accept(workspace_id, "contacts.delete", {}, "con_01kaj5bd40e6rr3f5y2kq0w9xz")
-    monkeypatch.setattr(writes, "VERBS", {**writes.VERBS, "contacts.delete": Verb(fail)})
+    monkeypatch.setattr(
+        writes, "VERBS", {**writes.VERBS, "contacts.delete": replace(writes.VERBS["contacts.delete"], call=fail)}
+    )
 
     apply(workspace_id)
 
@@ -116,7 +121,7 @@ def test_a_job_that_breaks_a_statement_fails_alone(workspace_id: str, monkeypatc
     upsert(workspace_id, external_id="before")
     accept(workspace_id, "contacts.add_tag", {"name": "vip"}, "con_01kaj5bd40e6rr3f5y2kq0w9xz")
     upsert(workspace_id, external_id="after")
-    verb = Verb(break_statement, contacts.needs)
+    verb = replace(writes.VERBS["contacts.add_tag"], call=break_statement)
     monkeypatch.setattr(writes, "VERBS", {**writes.VERBS, "contacts.add_tag": verb})
 
     apply(workspace_id)
@@ -246,7 +251,7 @@ def test_after_a_death_jobs_are_done_one_at_a_time(workspace_id: str, monkeypatc
 
 def test_only_the_job_that_kills_its_workers_fails(workspace_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     accepted = [upsert(workspace_id, external_id=f"customer-{number}") for number in range(50)]
-    monkeypatch.setattr(writes, "VERBS", {"contacts.upsert": Verb(killing("customer-20"))})
+    monkeypatch.setattr(writes, "VERBS", {"contacts.upsert": replace(UPSERT, call=killing("customer-20"), needs=None)})
 
     exits = []
     while one("SELECT count(*) FROM jobs WHERE due_at IS NOT NULL"):
@@ -269,7 +274,7 @@ def test_what_a_worker_survives_counts_against_no_job(workspace_id: str, monkeyp
     for _ in range(2 * MOST_DEATHS):
         die_over(workspace_id)  # so that it is worked on alone
         with monkeypatch.context() as away:
-            away.setattr(writes, "VERBS", {"contacts.upsert": Verb(lose)})
+            away.setattr(writes, "VERBS", {"contacts.upsert": replace(UPSERT, call=lose, needs=None)})
             with pytest.raises(peewee.OperationalError):
                 writes.work(workspace_id)
     apply(workspace_id)
@@ -299,7 +304,7 @@ def test_each_job_that_is_done_alone_renews_the_leases_of_its_batch(
         ends.append(one("SELECT max(leased_until) FROM jobs"))
         return contacts.upsert(change)
 
-    monkeypatch.setattr(writes, "VERBS", {"contacts.upsert": Verb(look)})
+    monkeypatch.setattr(writes, "VERBS", {"contacts.upsert": replace(UPSERT, call=look, needs=None)})
     apply(workspace_id)
 
     assert ends[0] < ends[1]
@@ -330,7 +335,7 @@ def test_a_job_is_applied_by_the_first_worker_that_knows_its_kind(
     assert writes.take_up_known() == 0
     assert metrics.JOBS_UNKNOWN._value.get() == 1
 
-    monkeypatch.setattr(writes, "VERBS", {"contacts.teleport": Verb(contacts.upsert)})
+    monkeypatch.setattr(writes, "VERBS", {"contacts.teleport": replace(UPSERT, call=contacts.upsert, needs=None)})
     assert writes.take_up_known() == 1
     apply(workspace_id)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from app.database import rows
+from app.domain import writes
 from app.domain.assignment import departures, member_changes
-from app.domain.jobs import jobs
-from app.domain.jobs.jobs import Write
+from app.domain.work.changes import Write
 from app.errors import InsufficientScope, NotFound
 from app.lib import ids
 from tests.app.domain.assignment.balancing import (
@@ -124,7 +124,7 @@ def test_agents_change_their_own_availability_and_admins_everything(workspace_id
 
 def test_a_job_of_an_agent_is_checked_when_it_runs(api: Api, workspace_id: str) -> None:
     agent, other = make_member(workspace_id), make_member(workspace_id)
-    job, _ = jobs.accept(Write(workspace_id, "members.update", {"availability": "away"}, "trace-1", other, agent))
+    job, _ = writes.accept(Write(workspace_id, "members.update", {"availability": "away"}, "trace-1", other, agent))
     api.apply()
 
     assert one("SELECT problem->>'status' FROM jobs WHERE id = %s", job.id) == "403"

@@ -165,10 +165,10 @@ def test_what_a_queued_deletion_makes_room_for_is_not_refused_at_once(api: Api, 
     conversation = notes.Conversation.get_by_id(conversation_id)
 
     with pytest.raises(Conflict, match="at most 1,000 notes"):
-        notes.check(conversation, [])
+        notes.check(conversation.workspace_id, {"conversation_id": conversation.id})
     accept(api.workspace_id, "notes.delete", {}, "nte_1")
 
-    notes.check(conversation, [])
+    notes.check(conversation.workspace_id, {"conversation_id": conversation.id})
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "a\0b", "x" * 10_001])

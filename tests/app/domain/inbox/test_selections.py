@@ -13,8 +13,7 @@ from app.database import rows, transaction
 from app.domain import writes
 from app.domain.inbox import selections
 from app.domain.inbox.choices import Choice
-from app.domain.jobs import jobs
-from app.domain.jobs.jobs import Write
+from app.domain.work.changes import Write
 from app.errors import Conflict, Invalid
 from app.lib import clock, ids
 from app.models.jobs import Job
@@ -45,7 +44,7 @@ def begin(api: Api) -> Begin:
     def begin(action: dict[str, Any], ticked: list[str] | None = None, choice: Choice = ALL) -> Selection:
         write = Write(api.workspace_id, "selections.apply", {}, "trace-1", api.workspace_id)
         store = partial(selections.store, api.workspace_id, ids.new("sel"), choice=choice, action=action, ticked=ticked)
-        job, _ = jobs.accept(write, store=lambda job_id: store(job_id=job_id))
+        job, _ = writes.accept(write, store=lambda job_id: store(job_id=job_id))
         return selections.of_job(job.id)
 
     return begin

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from app.domain import writes
 from app.domain.jobs import jobs
 from app.domain.jobs.idempotency_keys import RequestKey, fingerprint
-from app.domain.jobs.jobs import Write
+from app.domain.work.changes import Write
 from app.models.jobs import Job
 from tests.cast import Api, accept, apply, in_threads, one
 
@@ -32,7 +33,7 @@ def test_a_write_with_a_key_that_is_taken_is_the_earlier_one(workspace_id: str) 
     key = RequestKey("7f1b8f5e-3c0d-4a53-9d0e-2f6a1c9b8d47", fingerprint(b"POST", b"/x"))
     write = Write(workspace_id, "contacts.upsert", {"external_id": "one"}, "trace-1", actor_id="tok_1")
 
-    (first, again) = (jobs.accept(write, key), jobs.accept(write, key))
+    (first, again) = (writes.accept(write, key), writes.accept(write, key))
 
     assert (first[1], again[1]) == (False, True)
     assert first[0].id == again[0].id

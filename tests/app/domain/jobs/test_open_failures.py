@@ -10,6 +10,7 @@ from app.database import rows
 from app.domain import writes
 from app.domain.jobs import failed_jobs, open_failures
 from app.domain.jobs.open_failures import Cause, Preview
+from app.domain.verbs import VERBS
 from app.domain.work import parts
 from app.errors import Conflict
 from app.lib import ids, json
@@ -37,7 +38,7 @@ def fail(api: Api, number: int = 1, kind: str = "contacts.upsert", exception: st
 
 
 def seen(api: Api, /, **chosen: str) -> Preview:
-    return open_failures.preview(api.workspace_id, chosen)
+    return open_failures.preview(api.workspace_id, chosen, list(VERBS))
 
 
 def begin(api: Api, kind: str, until: str | None = None, /, **chosen: str) -> Job:

@@ -14,7 +14,8 @@ from app.domain import writes
 from app.domain.inbox import selections
 from app.domain.inbox.choices import Choice
 from app.domain.jobs import jobs
-from app.domain.jobs.jobs import MAIL, Write
+from app.domain.jobs.jobs import MAIL
+from app.domain.work.changes import Write
 from app.lib import ids
 from app.mailbox import serving
 from app.models.jobs import Job
@@ -39,7 +40,7 @@ def label(api: Api, channel_id: str) -> Callable[..., str]:
         action = {"do": "label", "label": name}
         store = partial(selections.store, api.workspace_id, ids.new("sel"), choice=Choice("all"), action=action)
         write = Write(api.workspace_id, "selections.apply", {}, "trace-1", api.workspace_id)
-        return jobs.accept(write, store=lambda job_id: store(job_id=job_id, ticked=ticked))[0].id
+        return writes.accept(write, store=lambda job_id: store(job_id=job_id, ticked=ticked))[0].id
 
     return label
 

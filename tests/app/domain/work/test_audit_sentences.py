@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import app
-from app.domain.jobs.jobs import KINDS
+from app.domain.verbs import VERBS
 from app.domain.work import audit_sentences
 
 NOTED = {
@@ -16,7 +16,7 @@ NOTED = {
 }
 
 
-@pytest.mark.parametrize("action", sorted({*KINDS, *NOTED}))
+@pytest.mark.parametrize("action", sorted({*VERBS, *NOTED}))
 def test_every_action_has_a_sentence(action: str) -> None:
     assert not audit_sentences.did(action, "thing").startswith("did ")
 

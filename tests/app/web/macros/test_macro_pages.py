@@ -204,7 +204,7 @@ def test_more_actions_than_a_macro_may_have_are_refused(owner: Person) -> None:
 
 def test_there_are_no_more_than_a_workspace_may_have(owner: Person, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     make_macro(api)
-    monkeypatch.setattr(macros, "QUOTA", macros.Quota(Macro, 1, "macros"))
+    monkeypatch.setattr(macros.QUOTA, "most", 1)
 
     answer = owner.post("macros/new", form(CLOSE))
 

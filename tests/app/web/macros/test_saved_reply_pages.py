@@ -116,7 +116,7 @@ def test_what_is_refused_is_said_and_what_was_typed_stays(
 
 def test_there_are_no_more_than_a_workspace_may_have(owner: Person, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     make_saved_reply(api, "hours")
-    monkeypatch.setattr(saved_replies, "QUOTA", saved_replies.Quota(SavedReply, 1, "saved_replies"))
+    monkeypatch.setattr(saved_replies.QUOTA, "most", 1)
 
     answer = owner.post("saved-replies/new", TYPED)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -117,7 +116,7 @@ def test_a_bad_form_is_shown_again_with_what_was_typed(owner: Person, changes: d
 
 
 def test_a_workspace_that_is_full_says_so(owner: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "QUOTA", replace(endpoints.QUOTA, most=0))
+    monkeypatch.setattr(endpoints.QUOTA, "most", 0)
 
     answer = owner.post(f"{ENDPOINTS}/new", FIELDS)
 
