@@ -339,9 +339,9 @@ GUARDS = [
     ),
     Guard(
         "mention of somebody who was a member",
-        "app/domain/conversations/notes.py",
-        "members.existing(note.workspace_id, mentions) - ",
-        "set(mentions) - ",
+        "app/sql/add_notifications.sql",
+        "WHERE members.id = new.member_id AND members.workspace_id = new.workspace_id",
+        "",
         "tests/app/domain/conversations/test_notes.py",
     ),
     Guard(

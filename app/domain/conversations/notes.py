@@ -92,7 +92,7 @@ def add(
     )
     unit.notes[_number_of(conversation.id)] = _number(unit, conversation.id) + 1
     unit.put(note)
-    for member_id in sorted(members.existing(note.workspace_id, mentions) - {author["id"]}):
+    for member_id in sorted(set(mentions) - {author["id"]}):
         news.mentioned(unit, note, member_id)
     return note
 

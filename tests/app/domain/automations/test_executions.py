@@ -410,6 +410,18 @@ def test_a_worker_whose_claim_is_stale_does_nothing(workspace_id: str, contact_i
     assert event_kinds(workspace_id).count("tag.added") == 1
 
 
+def test_a_worker_whose_claim_is_stale_does_not_end_a_wait(workspace_id: str, contact_id: str) -> None:
+    run = started(workspace_id, contact_id, TAG, WAIT, NAME)
+    stale = mailbox.claim(run_states.MAIL, {workspace_id: 10}, 5)
+    rows("UPDATE runs SET leased_until = NULL")
+    carry_on(workspace_id)
+    before = log_of(run)
+
+    executions._work_on(stale)
+
+    assert (read(run).status, log_of(run)) == ("waiting", before)
+
+
 def test_the_steps_of_a_contacts_runs_never_overlap(workspace_id: str, contact_id: str) -> None:
     """Each of forty runs reads a number and stores the next one; four workers share them."""
     step = {"id": "up", "kind": "set_field", "field": "score", "value": "{{ contact.custom_fields.score | plus: 1 }}"}
