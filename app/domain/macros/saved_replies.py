@@ -10,7 +10,7 @@ from typing import Any
 from marshmallow import fields
 from peewee import fn
 
-from app.domain.channels import media, reply_files
+from app.domain.channels import media
 from app.domain.channels.media import AttachmentSchema
 from app.domain.conversations import messages
 from app.domain.macros import renderings
@@ -51,7 +51,7 @@ def update(change: Change) -> Effect:
     """
     reply = SavedReply.find(change.workspace_id, change.target)
     if "attachments" in change.payload:
-        reply_files.let_go(change.unit, change.workspace_id, _files(reply) - set(upload_ids(change.payload)))
+        media.detach(change.unit, change.workspace_id, _files(reply) - set(upload_ids(change.payload)))
     SavedReply.update(**_columns(change), updated_at=fn.now()).where(SavedReply.id == reply.id).execute()
     audit.record(change, "saved_reply", reply.id, _detail(change.payload, reply.shortcut))
     return Effect("changed", "saved_reply", reply.id)
@@ -60,7 +60,7 @@ def update(change: Change) -> Effect:
 def delete(change: Change) -> Effect:
     """Deletes the saved reply. From then on, macros that use it are refused. Raises NotFound, Busy."""
     reply = SavedReply.find(change.workspace_id, change.target)
-    reply_files.let_go(change.unit, change.workspace_id, _files(reply))
+    media.detach(change.unit, change.workspace_id, _files(reply))
     SavedReply.delete().where(SavedReply.id == reply.id).execute()
     audit.record(change, "saved_reply", reply.id, {"shortcut": reply.shortcut})
     return Effect("deleted", "saved_reply", reply.id)
@@ -145,7 +145,7 @@ def _columns(change: Change) -> dict[str, Any]:
         _refuse_taken(change, columns["folded"])
     if "attachments" in columns:
         named = upload_ids(change.payload)
-        columns["attachments"] = reply_files.keep(change.unit, change.workspace_id, named, change.target)
+        columns["attachments"] = media.give(change.unit, change.workspace_id, named, change.target)
     return columns
 
 
