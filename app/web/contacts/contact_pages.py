@@ -12,7 +12,7 @@ from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
 from app.domain.contacts import contacts
 from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
 from app.domain.insight import timelines
-from app.domain.triggers import unreadable_dates
+from app.domain.triggers import dates
 from app.errors import Conflict, Fault, Invalid
 from app.lib import normalization
 from app.models.contacts import Contact
@@ -215,7 +215,7 @@ def _show(contact: Contact, tag: str = "", errors: dict[str, str] | None = None)
         "contacts/show.html",
         contact=contact,
         tag=tag,
-        unreadable=unreadable_dates.of_contact(contact.id),
+        unreadable=dates.unreadable_of_contact(contact.id),
         errors=errors or {},
         talks=contact_talks.of_contact(contact),
         happened=happened[:MOST_HAPPENED],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.domain.assignment import outlooks
+from app.domain.assignment import assignments
 from app.domain.people import members
 from app.errors import Fault, Invalid
 from app.models.channels import Channel
@@ -62,7 +62,7 @@ def outlook_of(channel: Channel) -> dict[str, Any]:
 
     `chosen`: the addresses of the members to choose from; None for all. `load`: the open conversations of `next`.
     """
-    found = outlooks.of(channel)
+    found = assignments.outlook_of(channel)
     if found is None:
         return {"is_balanced": False}
     names = dict(people())
@@ -74,5 +74,5 @@ def outlook_of(channel: Channel) -> dict[str, Any]:
         "load": found.load,
         "reason": _REASONS[found.reason] if found.reason else None,
         "queued": found.queued,
-        "most_queued": outlooks.MOST_QUEUED,
+        "most_queued": assignments.MOST_QUEUED,
     }

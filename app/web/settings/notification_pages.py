@@ -8,7 +8,7 @@ from flask import Blueprint, flash, render_template, request
 from werkzeug.wrappers import Response
 
 from app import config
-from app.domain.people import accounts, emails, notification_kinds, notifications
+from app.domain.people import accounts, emails, notifications
 from app.domain.people.notifications import Bell
 from app.errors import NotFound
 from app.lib import ids
@@ -30,7 +30,7 @@ MOST_SHOWN, MOST_LOOKED_AT = 8, 50
 def index() -> str:
     """Lists the notifications, newest first, and highlights unread ones."""
     member = _member()
-    kinds = notification_kinds.wanted_by(member, "page") if member else notification_kinds.NAMES
+    kinds = notifications.wanted_by(member, "page") if member else notifications.NAMES
     found = lists.sliced(partial(Notification.newest, workspace_id(), member.id if member else None, kinds=kinds))
     return render_template(
         "notifications/index.html",
@@ -47,7 +47,7 @@ def show_bell() -> str:
     member = _member()
     if member is None:
         return render_template("notifications/bell.html")
-    wanted = {way: notification_kinds.wanted_by(member, way) for way in ("page", "browser")}
+    wanted = {way: notifications.wanted_by(member, way) for way in ("page", "browser")}
     kinds = {*wanted["page"], *wanted["browser"]}
     found = Notification.newest(workspace_id(), member.id, None, MOST_LOOKED_AT, kinds=kinds, since=member.read_until)
     # A kind that is not in `kinds` is about the workspace. Members cannot turn it off on the page.
@@ -83,8 +83,8 @@ def show_choices() -> str:
     return render_template(
         "notifications/choices.html",
         member=member,
-        kinds=notification_kinds.KINDS,
-        chosen=notification_kinds.chosen_by(member) if member else frozenset(),
+        kinds=notifications.KINDS,
+        chosen=notifications.chosen_by(member) if member else frozenset(),
         can_be_sent=emails.can_be_sent(),
         wants_email=accounts.get(viewer().signed.account_id).wants_email,
     )
@@ -96,7 +96,7 @@ def choose() -> Response:
     """Stores the viewer's preferences, and redirects to them. Safe to repeat."""
     if (membership := viewer().membership) is not None:
         chosen, shows_texts = request.form.getlist("chosen"), request.form.get("shows_texts") == "true"
-        notification_kinds.choose(membership.member_id, chosen, shows_texts=shows_texts)
+        notifications.choose(membership.member_id, chosen, shows_texts=shows_texts)
         flash("Your choices were saved.", "good")
     return to("notification_pages.show_choices")
 

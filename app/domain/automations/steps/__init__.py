@@ -1,4 +1,4 @@
-"""Kinds of steps, one per file; the two about tags share a file."""
+"""Kinds of steps, one per file; those about tags share a file, and so do those that change a conversation."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from app.domain.automations.steps import (
     add_note,
     ask,
-    assign_conversation,
     branch,
-    close_conversation,
+    conversation_steps,
     http_request,
-    label_conversation,
     repeat,
     send_message,
     set_field,
     set_variable,
-    snooze_conversation,
     split,
     start_automation,
     stop,
@@ -31,17 +28,17 @@ KINDS: Mapping[str, Kind] = {
     "add_note": add_note.KIND,
     "add_tag": tags.ADD,
     "ask": ask.KIND,
-    "assign_conversation": assign_conversation.KIND,
+    "assign_conversation": conversation_steps.ASSIGN,
     "branch": branch.KIND,
-    "close_conversation": close_conversation.KIND,
+    "close_conversation": conversation_steps.CLOSE,
     "http_request": http_request.KIND,
-    "label_conversation": label_conversation.KIND,
+    "label_conversation": conversation_steps.LABEL,
     "remove_tag": tags.REMOVE,
     "repeat": repeat.KIND,
     "send_message": send_message.KIND,
     "set_field": set_field.KIND,
     "set_variable": set_variable.KIND,
-    "snooze_conversation": snooze_conversation.KIND,
+    "snooze_conversation": conversation_steps.SNOOZE,
     "split": split.KIND,
     "start_automation": start_automation.KIND,
     "stop": stop.KIND,
