@@ -24,8 +24,8 @@ OPTED_OUT = Verdict(Outcome.FAILED, code="opted_out", detail="The contact has op
 ANSWERED_WITHIN = timedelta(hours=24)
 NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
 _DAY = timedelta(days=1)
-_FIND = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
-_KEEP = f"{_FIND} FOR SHARE SKIP LOCKED"
+_QUIET_HOURS = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
+_QUIET_HOURS_LOCKED = f"{_QUIET_HOURS} FOR SHARE SKIP LOCKED"
 # How long a sent text counts as recent.
 RECENT = timedelta(minutes=5)
 # The most identical texts that automations and broadcasts send to a contact within that time.
@@ -91,11 +91,13 @@ def quiet_until(unit: Unit, contact: Contact) -> datetime | None:
     During quiet hours, locks the workspace until the transaction ends, so that a later change of the hours finds the
     runs that wait for their end. Raises Busy.
     """
-    found = unit.noted(("quiet hours", contact.workspace_id), lambda: rows(_FIND, (contact.workspace_id,)))
+    found = unit.noted(("quiet hours", contact.workspace_id), lambda: rows(_QUIET_HOURS, (contact.workspace_id,)))
     ends = _quiet_until(unit, contact, found)
     if ends is None:
         return None
-    kept = unit.noted(("quiet hours kept", contact.workspace_id), lambda: rows(_KEEP, (contact.workspace_id,)))
+    kept = unit.noted(
+        ("quiet hours kept", contact.workspace_id), lambda: rows(_QUIET_HOURS_LOCKED, (contact.workspace_id,))
+    )
     if not kept:
         raise Busy
     return _quiet_until(unit, contact, kept)
@@ -134,7 +136,7 @@ def prefetch_recent(unit: Unit, contact_ids: Iterable[str]) -> None:
         (sorted(contact_ids), ids.around("msg", since, -1), since),
     )
     unit.notes |= {("sent", contact_id): True for contact_id in contact_ids}
-    unit.notes |= {("sent", contact_id, digest): count_recent for contact_id, digest, count_recent in counted}
+    unit.notes |= {("sent", contact_id, digest): number for contact_id, digest, number in counted}
 
 
 def count_recent(unit: Unit, contact_id: str, text: str) -> int:

@@ -1,6 +1,6 @@
 """Support accounts: the installation's staff, without a workspace.
 
-Staff act in workspaces during visits.
+Staff act in a workspace during a visit, which lasts an hour and has a reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dates of contacts: when a date is due next, once or yearly, in the contact's time zone."""
+"""Dates of contacts: when a date is due next, once or yearly, and which values cannot be read as a date."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.lib import time_zones, typed_answers
 
 CUSTOM_FIELD = "contact.custom_fields."
 UTC = ZoneInfo("UTC")
+# The most contacts that are counted for one trigger with unreadable dates.
 MOST_COUNTED = 1_000
 # The most results for one contact, or for one automation.
 MOST_TOLD = 20

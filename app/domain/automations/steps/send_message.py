@@ -22,7 +22,7 @@ from app.models.conversations import Conversation
 # Matches the tags of a template. The length of their output is known only in a run.
 _TAG = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
-FIELD: Mapping[str, Any] = {
+_BUTTONS: Mapping[str, Any] = {
     "type": "array",
     "minItems": 1,
     "maxItems": buttons.MOST,
@@ -78,7 +78,7 @@ def send(
     has_files: bool = False,
 ) -> Done:
     """Queues the rendered text, with the step's buttons and optionally its files. Raises StepFailed."""
-    text, buttons, run = _text(moment, template), rendered(moment), moment.run
+    text, buttons, run = _text(moment, template), _buttons(moment), moment.run
     most = sending_checks.MOST_IDENTICAL
     message_id = ids.new("msg")
     if sending_checks.count_recent(moment.unit, run.contact_id, text) >= most:
@@ -112,7 +112,7 @@ def send(
 def rehearsed(moment: Moment, template: str) -> dict[str, Any]:
     """Returns what a simulation shows of the message. Raises StepFailed."""
     files = [{"address": address} for address in fetched_files.rendered(moment)]
-    given = _given(_text(moment, template), rendered(moment))
+    given = _given(_text(moment, template), _buttons(moment))
     return given | ({"attachments": files} if files else {})
 
 
@@ -127,7 +127,7 @@ def held(moment: Moment, conversation: Conversation) -> Wait | None:
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields the faults of the message's buttons, files, expiry, quiet hours and channel."""
     yield from length_faults(step, "text", pointer, has_files="attachments" in step)
-    yield from faults(step.get("buttons", ()), f"{pointer}/buttons")
+    yield from _button_faults(step.get("buttons", ()), f"{pointer}/buttons")
     yield from fetched_files.faults(step.get("attachments", ()), f"{pointer}/attachments")
     for name in ("buttons", "attachments"):
         if name in step and "template" in step:
@@ -154,7 +154,7 @@ def length_faults(step: Mapping[str, Any], name: str, pointer: str, *, has_files
         yield Fault(f"{pointer}/{name}", f"A message has at most {most:,} characters here; this one has {length:,}.")
 
 
-def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
+def _button_faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
     """Yields faults of repeated buttons, and of labels without templates that are empty or too long."""
     for index, button in enumerate(given):
         label = button["label"]
@@ -164,7 +164,7 @@ def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
         yield Fault(pointer + fault.pointer, fault.detail)
 
 
-def rendered(moment: Moment) -> list[dict[str, str]]:
+def _buttons(moment: Moment) -> list[dict[str, str]]:
     """Returns the step's buttons with one-line labels, cut to MOST_LABEL. Raises StepFailed."""
     given = moment.step.fields.get("buttons", ())
     made = [{"id": each["id"], "label": _in_a_line(moment.render(each["label"]))} for each in given]
@@ -251,7 +251,7 @@ KIND = Kind(
     description="Sends a message in the contact's most recent conversation.",
     fields={
         "text": {"type": "string", "minLength": 1, "description": "The text of the message."},
-        "buttons": FIELD,
+        "buttons": _BUTTONS,
         "attachments": fetched_files.FIELD,
         "template": {
             "type": "object",
