@@ -10,8 +10,8 @@ from typing import Any
 from app.domain.automations import automations
 from app.domain.automations.steps import templated_values, times
 from app.domain.conversations import conversation_changes, conversations, messages, notes, snoozes
-from app.domain.macros import renderings, saved_replies
-from app.domain.macros.renderings import Rendering
+from app.domain.macros import saved_replies
+from app.domain.macros.saved_replies import Rendering
 from app.domain.people import members
 from app.domain.work import schema_checks
 from app.domain.work.changes import Change
@@ -374,6 +374,6 @@ def _text_faults(action: Mapping[str, Any], kind: Kind, at: str) -> Iterator[Fau
             continue
         if name == "until":
             yield from templated_values.check(name, times.read, action, at)
-            yield from renderings.faults(text, at + pointer_to(name))
+            yield from saved_replies.template_faults(text, at + pointer_to(name))
         else:
             yield from saved_replies.text_faults(text, at + pointer_to(name))

@@ -14,7 +14,7 @@ from app import bounds
 from app.domain.conversations import conversation_changes, conversations
 from app.domain.macros import macro_actions
 from app.domain.macros.macro_actions import KINDS, Use
-from app.domain.macros.renderings import Rendering
+from app.domain.macros.saved_replies import Rendering
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
