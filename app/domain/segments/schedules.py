@@ -166,7 +166,7 @@ def keep_entries(workspace_id: str, automation_id: str, segment_id: str, entries
 
 
 def drop_left() -> int:
-    """Removes up to PART contacts from each of up to ten rolls whose schedules are gone.
+    """Removes up to ROLL_PART contacts from each of up to ten rolls whose schedules are gone.
 
     Returns how many contacts were removed.
     """
