@@ -335,7 +335,7 @@ def test_runs_are_looked_for_only_where_there_is_a_goal_and_by_an_index(
 ) -> None:
     looked: list[Any] = []
     find = triggers._find
-    monkeypatch.setattr(triggers, "_find", lambda *of: looked.append(of) or find(*of))
+    monkeypatch.setattr(triggers, "_find", lambda *of: (of[0] and looked.append(of)) or find(*of))
     plain = make_automation(workspace_id, {"triggers": [VIP]}, exits=[BYE])
     tag(workspace_id, contact_id, "vip", "sold", "bye")
     assert (looked, one("SELECT count(*) FROM runs WHERE goal_until IS NOT NULL")) == ([], 0)
