@@ -23,10 +23,10 @@ from app.domain.channels import allowances, arrivals, channel_requests, fetches,
 from app.domain.conversations import (
     channel_closings,
     conversation_counts,
-    due_messages,
-    interrupted_messages,
+    message_endings,
     messages,
     read_receipts,
+    scheduled_messages,
     snoozes,
 )
 from app.domain.deliveries import fan_out, lanes, replays, sweeps
@@ -36,7 +36,7 @@ from app.domain.jobs import idempotency_keys, jobs
 from app.domain.lifecycle import imports
 from app.domain.people import links, notifications, sessions, sign_ins
 from app.domain.reports import counting
-from app.domain.segments import entries, schedules
+from app.domain.segments import schedules
 from app.domain.triggers import due_starts, run_states, start_scans
 from app.domain.webhooks import endpoints
 from app.lib import clock
@@ -110,8 +110,8 @@ class Timetable:
             # Rings only for connected channels: nothing is sent over channels that are paused or not connected.
             self._overdue("overdue_messages", 0.5, outboxes.MAIL, outboxes.ring_connected),
             # Settles what a dead worker left in a channel that is not connected, because no worker claims it.
-            Pass("interrupted_messages", 5, interrupted_messages.settle),
-            Pass("due_messages", 0.5, due_messages.queue_some, due_messages.IS_ANY_DUE),
+            Pass("interrupted_messages", 5, message_endings.settle_interrupted),
+            Pass("due_messages", 0.5, scheduled_messages.queue_some, scheduled_messages.IS_ANY_DUE),
             Pass("snoozed_conversations", 1, snoozes.wake_some, snoozes.IS_ANY_OVER),
             Pass("assignments", 0.5, Round(assignments.assign_some), assignments.IS_ANY_BALANCED),
             _waking("waiting_read_receipts", 1, read_receipts.WAITING),
@@ -143,7 +143,7 @@ class Timetable:
             self._overdue("overdue_fetches", 0.5, fetches.MAIL),
             Pass("old_arrivals", 10, arrivals.forget_old),
             Pass("old_provider_payloads", 60, messages.forget_payloads),
-            Pass("left_entries", 60, entries.drop_left),
+            Pass("left_entries", 60, schedules.drop_left),
             Pass("old_imports", 60, imports.forget_old),
             Pass("expired_uploads", 10, media.delete_expired),
             Pass("expired_visitors", 10, visitors.delete_expired),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.database import rows
-from app.domain.conversations import due_messages
+from app.domain.conversations import scheduled_messages
 from app.models.conversations import Message
 from tests.cast import Api
 
@@ -31,7 +31,7 @@ def pass_time(*message_ids: str) -> None:
 def go(*message_ids: str) -> int:
     """The time of these messages comes, and the scheduler queues them; returns how many it did."""
     pass_time(*message_ids)
-    return due_messages.queue_some()
+    return scheduled_messages.queue_some()
 
 
 def state(message_id: str) -> tuple[str, str | None]:

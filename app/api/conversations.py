@@ -14,12 +14,7 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import BareResponse, respond
 from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept
-from app.domain.conversations import (
-    conversation_counts,
-    conversation_labels,
-    conversations,
-    viewers,
-)
+from app.domain.conversations import conversation_changes, conversation_counts, conversations, viewers
 from app.domain.conversations.conversation_counts import ConversationCountsSchema
 from app.domain.conversations.conversations import STATUSES, ConversationSchema
 from app.domain.conversations.viewers import ViewerSchema
@@ -40,7 +35,7 @@ class ConversationPatch(RequestBody):
             normalization.label,
             metadata={"minLength": 1, "maxLength": 100, "pattern": f"^{normalization.TAG}$", "example": "refund"},
         ),
-        validate=validate.Length(max=conversation_labels.MOST_LABELS),
+        validate=validate.Length(max=conversation_changes.MOST_LABELS),
         metadata=about("Replaces the existing labels."),
     )
     snoozed_until = moment(

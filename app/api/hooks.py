@@ -14,7 +14,7 @@ from app.api.parsing.bodies import spooled_body
 from app.api.request_ids import request_id
 from app.api.responses import respond
 from app.channels.inbound import BadPayload
-from app.domain.channels import channels, hooks
+from app.domain.channels import arrivals, channels
 from app.errors import Malformed
 
 blueprint = Blueprint("hooks", __name__)
@@ -31,7 +31,7 @@ def prove_hook(kind: str, channel_id: str) -> Response:
     Raises NotFound without such a channel, and InsufficientScope if the request is not the provider's or has a wrong
     token.
     """
-    answer = hooks.prove(hooks.find(kind, channel_id), request.args.to_dict())
+    answer = arrivals.prove(arrivals.find_channel(kind, channel_id), request.args.to_dict())
     return Response(answer, mimetype="text/plain", headers={"X-Content-Type-Options": "nosniff"})
 
 
@@ -42,14 +42,14 @@ def take_webhook(kind: str, channel_id: str) -> Response:
     Raises NotFound, RequestEntityTooLarge, InsufficientScope for a forged webhook, and Malformed for an unreadable one.
     After Overloaded and TooManyArrivals, the provider sends it again.
     """
-    channel = hooks.find(kind, channel_id)
+    channel = arrivals.find_channel(kind, channel_id)
     with spooled_body(request, channels.kind_of(channel).most_hook_bytes) as spooled:
         spooled.seek(0)
         body = spooled.read()
     headers = {name.lower(): value for name, value in request.headers.items()}
     try:
         with bounds.alone(channel.workspace_id) if len(body) > _LARGE_BYTES else nullcontext():
-            hooks.take(channel, headers, body, trace_id=request_id())
+            arrivals.take(channel, headers, body, trace_id=request_id())
     except BadPayload as error:
         raise Malformed(f"The webhook is not what the provider documents: {error}") from error
     return respond(200, {})

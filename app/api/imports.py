@@ -16,7 +16,7 @@ from app.api.parsing.bodies import spooled_body
 from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import answer, idempotency_key, write_of
 from app.domain import writes
-from app.domain.channels import disk
+from app.domain.channels import media
 from app.domain.lifecycle import import_lines, imports
 from app.domain.lifecycle.import_lines import LONGEST_LINE_BYTES, MOST_BYTES, MOST_LINES, memory_for
 from app.domain.lifecycle.imports import ImportSchema, LineErrorSchema
@@ -68,7 +68,7 @@ def _accept() -> tuple[Job, bool]:
     """
     _refuse_other_types()
     try:
-        disk.check_room()
+        media.check_room()
         with (
             spooled_body(request, MOST_BYTES) as body,
             bounds.reading_import(caller().workspace_id),

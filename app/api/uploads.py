@@ -19,7 +19,7 @@ from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond
 from app.api.writes import idempotency_key
 from app.bounds import Bound
-from app.domain.channels import allowances, disk, media
+from app.domain.channels import allowances, media
 from app.domain.channels.media import UploadSchema
 from app.lib.schemas import Query, about
 
@@ -68,7 +68,7 @@ def admitted_file(allowed: Mapping[str, Bound]) -> Iterator[Iterator[bytes]]:
     Refuses before reading if the disk or an allowance is exhausted. Raises Unavailable, TooMuchStored, and
     RequestEntityTooLarge.
     """
-    disk.check_room()
+    media.check_room()
     length = request.content_length
     size = media.MOST_BYTES if length is None else min(length, media.MOST_BYTES)
     try:

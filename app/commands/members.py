@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from app.commands.command_lines import Commands, password, print_json
-from app.domain.assignment import departures
+from app.domain.assignment import member_changes
 from app.domain.people import accounts, links, members, workspaces
 from app.domain.people.roles import ROLES
 from app.errors import NotFound
@@ -79,5 +79,5 @@ def list_members(workspace_id: str) -> None:
 def remove_member(workspace_id: str, member_id: str) -> None:
     """Remove a member by their identifier (mem_…). They have no access from then on."""
     workspaces.find(workspace_id)
-    departures.remove(workspace_id, member_id, actor_id=None)
+    member_changes.remove(workspace_id, member_id, actor_id=None)
     print_json({"id": member_id, "removed": True})

@@ -9,7 +9,7 @@ from flask import request
 from werkzeug.datastructures import FileStorage
 
 from app import bounds
-from app.domain.channels import allowances, disk, media
+from app.domain.channels import allowances, media
 from app.errors import Fault, Invalid
 from app.web.access import workspace_id
 
@@ -28,7 +28,7 @@ def stored(files: Sequence[FileStorage]) -> list[str]:
     Raises Invalid, TooMuchStored, Unavailable.
     """
     if files:
-        disk.check_room()
+        media.check_room()
     found = []
     for file in files:
         size = file.stream.seek(0, 2)

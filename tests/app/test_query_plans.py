@@ -26,12 +26,12 @@ from app.commands.operating import NOUNS
 from app.config import settings
 from app.database import Database, rows, transaction
 from app.domain import writes
-from app.domain.assignment import outlooks
+from app.domain.assignment import assignments
 from app.domain.automations import http_requests
 from app.domain.automations.http_requests import Carried
 from app.domain.broadcasts import broadcasts, sending
 from app.domain.channels import arrivals, outboxes
-from app.domain.conversations import interrupted_messages, messages, sending_outcomes, sendings
+from app.domain.conversations import message_endings, messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
 from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweep_batches, sweeps
 from app.domain.insight import failures, figures, mail_states, queues, searches, trends
@@ -755,7 +755,7 @@ def test_the_queue_of_a_channel_is_counted_by_index(world: World) -> None:
     channel.settings = {"assignment": "balanced"}
 
     with explained() as plans:
-        assert outlooks.of(channel)
+        assert assignments.outlook_of(channel)
 
     check(plans)
 
@@ -912,12 +912,12 @@ def test_a_channel_that_was_stopped_is_looked_into_by_index(world: World) -> Non
     rows("UPDATE channels SET stopped_at = now() - interval '1 hour' WHERE id = %s", (world.places["channel"],))
 
     with explained() as plans:
-        interrupted_messages.settle()
+        message_endings.settle_interrupted()
 
     # Once after each stop: its whole backlog, and nothing of other channels.
     check(plans, most=MOST_BLOCKS + FEWER // 10)
     with explained() as plans:
-        interrupted_messages.settle()
+        message_endings.settle_interrupted()
     assert check(plans) < 100
 
 

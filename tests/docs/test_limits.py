@@ -18,7 +18,7 @@ from app.domain.bodies import objects
 from app.domain.broadcasts import broadcasts
 from app.domain.channels import buttons, channels, chats, media
 from app.domain.contacts import contacts
-from app.domain.conversations import conversation_counts, conversation_labels, notes, scheduled_messages, snoozes
+from app.domain.conversations import conversation_changes, conversation_counts, notes, scheduled_messages, snoozes
 from app.domain.inbox import saved_views, selections
 from app.domain.insight import refused_requests
 from app.domain.lifecycle import import_lines
@@ -26,7 +26,7 @@ from app.domain.macros import drafts, macros, saved_replies
 from app.domain.people import links, members, sessions, sign_ins
 from app.domain.reports import counting, periods
 from app.domain.segments import scans, segments
-from app.domain.triggers import awaited_events, concerned_runs, run_states, start_scans
+from app.domain.triggers import awaited_events, run_states, start_scans, triggers
 from app.domain.webhooks import endpoints
 from app.lib import liquids, templates
 from app.models import message_searches
@@ -64,7 +64,7 @@ CONSTANTS = {
     "drafts of a member": drafts.MOST_OF_MEMBER,
     "tags of a contact": contacts.MOST_TAGS,
     "custom fields of a contact": contacts.MOST_FIELDS,
-    "labels of a conversation": conversation_labels.MOST_LABELS,
+    "labels of a conversation": conversation_changes.MOST_LABELS,
     "labels that counts of conversations show": conversation_counts.MOST_LABELS,
     "days of a report": periods.MOST_DAYS,
     "channels, members and labels, each, with figures of their own in a month": counting.MOST_VALUES,
@@ -92,7 +92,7 @@ CONSTANTS = {
     "days before a booking that a trigger may start a run": json_schemas.LONGEST_BEFORE_SECONDS // 86_400,
     "days before or after a date that a trigger may start a run": json_schemas.MOST_OFFSET_DAYS,
     "exits of an automation": validation.MOST_EXITS,
-    "runs of a contact and an automation that an event is compared with": concerned_runs.MOST_COMPARED,
+    "runs of a contact and an automation that an event is compared with": triggers.MOST_COMPARED,
     "events before the first step of a run that a wait for one looks through": awaited_events.MOST_MISSED,
     "steps of a run without a wait": interpreter.MOST_UNBROKEN,
     "steps of a run": interpreter.MOST_STEPS,

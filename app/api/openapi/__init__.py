@@ -13,7 +13,7 @@ from app.api.openapi.operations import Conventions
 from app.api.openapi.problems import problem_responses, problem_schemas
 from app.api.openapi.webhooks import webhooks
 from app.domain.automations import definitions
-from app.domain.macros import macro_checks
+from app.domain.macros import macro_actions
 from app.lib import json
 
 VERSION = "3.1.0"
@@ -45,7 +45,7 @@ class Api(flask_smorest.Api):
             components.header(name, header)
         for name, parameter in PARAMETERS.items():
             components.parameter(name, "header", deepcopy(parameter))
-        schemas = {**problem_schemas(), **event_schemas.schemas(), **definitions.SCHEMAS, **macro_checks.SCHEMAS}
+        schemas = {**problem_schemas(), **event_schemas.schemas(), **definitions.SCHEMAS, **macro_actions.SCHEMAS}
         for name, schema in schemas.items():
             components.schema(name, component=schema)
         for name, response in problem_responses(self.spec.options["servers"][0]["url"]).items():

@@ -1,5 +1,5 @@
 """Assignment by rule: which members are available, and which of them gets a conversation.
 
-`assignments` assigns from the queue. `member_changes` changes availability and capacity, and returns a leaving member's
-conversations to the queue. `departures` removes members. `outlooks` tells who is next.
+`assignments` assigns from the queue, and tells who is next. `member_changes` changes availability and capacity, removes
+members, and returns their conversations to the queue.
 """

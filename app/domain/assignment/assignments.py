@@ -12,9 +12,10 @@ import random
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import structlog
@@ -23,6 +24,7 @@ from app import sql
 from app.database import rows, transaction
 from app.domain.channels import channels
 from app.domain.conversations import conversation_counts, conversations
+from app.domain.people.members import MOST_MEMBERS
 from app.domain.triggers import batches
 from app.domain.work.changes import Change
 from app.domain.work.events import Cause
@@ -45,6 +47,8 @@ SLICE_SECONDS = 0.25
 _IS_BALANCED = "settings->>'assignment' = 'balanced' AND deleted_at IS NULL"
 IS_ANY_BALANCED = f"EXISTS (SELECT FROM channels WHERE {_IS_BALANCED})"
 _NEVER = datetime.min.replace(tzinfo=UTC)
+# Counting stops here: a longer queue is "more than this".
+MOST_QUEUED = 1_000
 
 
 def assign_some(after: str) -> tuple[str, int]:
@@ -93,6 +97,34 @@ def choose(settings: Mapping[str, Any], members: Sequence[Member], loads: Mappin
 def is_chosen(settings: Mapping[str, Any], member_id: str) -> bool:
     """Returns whether the channel's settings let the rule choose that member."""
     return settings.get("member_ids") is None or member_id in settings["member_ids"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The next member and the `load` of open conversations, or the `reason` why there is none.
+
+    `gone`: all chosen members have left the workspace. `queued`: how many conversations wait, counted up to MOST_QUEUED
+    + 1.
+    """
+
+    reason: Literal["gone", "away", "full"] | None
+    member_id: str | None
+    load: int
+    queued: int
+
+
+def outlook_of(channel: Channel) -> Outlook | None:
+    """Returns the current outlook; None for a channel without the rule."""
+    if channel.settings.get("assignment") != "balanced":
+        return None
+    [(queued,)] = rows(_QUEUED, (channel.id, MOST_QUEUED + 1))
+    members = list(Member.in_workspace(channel.workspace_id).order_by(Member.id).limit(MOST_MEMBERS))
+    chosen = [member for member in members if is_chosen(channel.settings, member.id)]
+    available = [member for member in chosen if member.availability == "available"]
+    loads = conversation_counts.of_members(channel.workspace_id, [member.id for member in available])
+    if (following := choose(channel.settings, available, loads)) is not None:
+        return Outlook(None, following.id, loads[following.id], queued)
+    return Outlook("full" if available else "away" if chosen else "gone", None, 0, queued)
 
 
 def _assign_of(workspace_id: str, channel_ids: Sequence[str]) -> int:
@@ -202,4 +234,10 @@ _QUEUE = f"""
         SELECT id, contact_id, waiting_since FROM conversations
         WHERE channel_id = channel.id AND {IS_QUEUED} ORDER BY waiting_since, id LIMIT %(part)s) AS queued
     ORDER BY queued.waiting_since, queued.id LIMIT %(part)s
+"""
+
+
+_QUEUED = f"""
+    SELECT count(*) FROM (
+        SELECT FROM conversations WHERE channel_id = %s AND {IS_QUEUED} LIMIT %s) AS queued
 """

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.database import rows
+from app.database import rows, transaction
 from app.domain.assignment import assignments
 from app.domain.conversations import conversation_changes, conversations
+from app.domain.jobs import jobs
 from app.domain.people import members, roles
 from app.domain.work import audit
-from app.domain.work.changes import Change, Effect
+from app.domain.work.changes import Change, Effect, Write
 from app.errors import InsufficientScope, NotFound
+from app.lib import request_ids
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 from app.models.members import Member
@@ -53,6 +55,19 @@ def update(change: Change) -> Effect | None:
         return Effect("changed", "member", change.target)
     change.keep(after="")
     return None
+
+
+def remove(workspace_id: str, member_id: str, actor_id: str | None) -> None:
+    """Removes a member, who loses access at once. If the workspace uses the rule, queues a job.
+
+    The job gives back the member's conversations that wait for an answer. Raises NotFound, and Conflict for the last
+    owner.
+    """
+    trace_id = request_ids.kept_or_new(None)
+    with transaction():
+        members.remove(workspace_id, member_id, actor_id)
+        if assignments.balanced_channels(workspace_id):
+            jobs.follow(Write(workspace_id, "members.give_back", {}, trace_id, member_id, actor_id), "member")
 
 
 def give_back(change: Change) -> Effect | None:

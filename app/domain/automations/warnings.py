@@ -11,7 +11,7 @@ from app.database import rows
 from app.domain.automations import counts, definitions
 from app.domain.automations.editing import step_trees
 from app.domain.automations.steps import KINDS
-from app.domain.triggers import unreadable_dates
+from app.domain.triggers import dates
 from app.domain.triggers.run_states import MOST_DEPTH
 from app.domain.triggers.timed_triggers import key_of
 from app.errors import Fault
@@ -74,7 +74,7 @@ def of_dates(automation: Automation) -> list[dict[str, Any]]:
             "detail": each.detail,
             "chain": [],
         }
-        for each in unreadable_dates.of_automation(automation.id)
+        for each in dates.unreadable_of_automation(automation.id)
     ]
 
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.channels.kinds import KINDS
-from app.domain.bodies.attachments import AttachmentBody
 from app.domain.channels import buttons, media
 from app.domain.conversations import scheduled_messages
 from app.domain.conversations.messages import MOST_CHARACTERS
@@ -47,6 +46,15 @@ _TO_TWO = [
     {"type": "object", "required": [one, other], "properties": {one: {}, other: {}}}
     for one, other in (("contact_id", "to"), ("channel_kind", "to"), ("channel_kind", "channel_id"))
 ]
+
+
+class AttachmentBody(RequestBody):
+    """A file to attach to a message or a saved reply."""
+
+    upload_id = fields.String(
+        required=True,
+        metadata=about("From `POST uploads`, within a day, once; or a file of a saved reply, any number of times."),
+    )
 
 
 class ButtonBody(RequestBody):

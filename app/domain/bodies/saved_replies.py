@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import fields, validate
 
-from app.domain.bodies.attachments import AttachmentBody
+from app.domain.bodies.messages import AttachmentBody
 from app.domain.channels import media
 from app.domain.macros import saved_replies
 from app.lib.schemas import Formatted, RequestBody, about

@@ -17,7 +17,7 @@ from app import mailbox
 from app.config import settings
 from app.database import count, database, rows
 from app.domain.broadcasts import broadcast_choices, broadcast_representations
-from app.domain.channels import reply_files
+from app.domain.channels import media
 from app.domain.deliveries import fan_out
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
@@ -205,7 +205,7 @@ def _columns(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
     if broadcast is not None and {"message", "automation_id"} & columns.keys():
         had = {each["id"] for each in (broadcast.message or {}).get("attachments", ())}
         has = {each["id"] for each in (columns["message"] or {}).get("attachments", ())}
-        reply_files.let_go(change.unit, change.workspace_id, had - has)
+        media.detach(change.unit, change.workspace_id, had - has)
     return columns
 
 
@@ -213,7 +213,7 @@ def _kept(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
     """Returns the message of the payload. Its files belong to the broadcast from now on."""
     message = dict(change.payload["message"])
     named = [each["upload_id"] for each in message.get("attachments", ())]
-    kept = reply_files.keep(change.unit, change.workspace_id, named, change.target)
+    kept = media.give(change.unit, change.workspace_id, named, change.target)
     return message | ({"attachments": kept} if named else {})
 
 

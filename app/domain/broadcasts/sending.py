@@ -15,7 +15,7 @@ from app.domain.broadcasts.contact_actions import Reached, Skipped, TooEarly, ch
 from app.domain.broadcasts.ways import Address, Way
 from app.domain.channels import media
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, messages, quiet_hours, recent_texts, recipients
+from app.domain.conversations import conversations, messages, recipients, sending_checks
 from app.domain.work.units import Busy, Unit
 from app.errors import Invalid
 from app.lib import ids, json, templates
@@ -103,7 +103,7 @@ class SendMessage:
 
     def _refuse_early(self, unit: Unit, contact: Contact) -> None:
         if self._quiet_hours:
-            ends = quiet_hours.end(unit.now, self._quiet_hours, contact.timezone, self._timezone)
+            ends = sending_checks.quiet_hours_end(unit.now, self._quiet_hours, contact.timezone, self._timezone)
             if ends is not None:
                 raise TooEarly(ends)
 
@@ -138,7 +138,7 @@ class SendMessage:
         named = [each["id"] for each in self._message.get("attachments", ())]
         if ways.is_empty(KINDS[way.channel.kind], text, len(named)):
             raise Skipped("template")
-        if text is not None and recent_texts.count(unit, contact.id, text) >= recent_texts.MOST_IDENTICAL:
+        if text is not None and sending_checks.count_recent(unit, contact.id, text) >= sending_checks.MOST_IDENTICAL:
             raise Skipped("limit")
         change, message_id = change_of(self._broadcast, unit), ids.new("msg")
         conversation = way.conversation or recipients.open_on(change, contact, way.channel, way.peer, is_quiet=True)

@@ -15,7 +15,7 @@ from app import bounds, logs, mailbox, metrics
 from app.channels.base import Account, ChannelKind, Outcome, Request, Verdict
 from app.channels.inbound import Media
 from app.database import count, rows, transaction
-from app.domain.channels import allowances, awaited_files, channels, disk, media
+from app.domain.channels import allowances, channels, media
 from app.errors import TooLarge, TooMuchStored, Unavailable
 from app.mailbox import Claimed, Found, Mail, PutOff, Waiting
 from app.models.channels import Channel
@@ -112,7 +112,7 @@ def record(fetched: Sequence[Fetched]) -> list[Fetched]:
             problem = {"code": each.verdict.code, "detail": each.verdict.detail}
             channels.require_reauthorization(each.claimed.owner, problem, each.credentials)
     with transaction():
-        awaited_files.hurry(each.claimed.carried.run_id for each in unkept if _pause(each) is None)
+        media.hurry_runs(each.claimed.carried.run_id for each in unkept if _pause(each) is None)
         _put_off(unkept)
     _log(fetched)
     return []
@@ -134,7 +134,7 @@ def _dispatch(claimed: Claimed, channel: Channel | None, unfinished: set[str]) -
     if (wanted.bytes or 0) > media.MOST_BYTES:
         return Fetched(claimed, verdict=TOO_LARGE)
     try:
-        disk.check_room()
+        media.check_room()
         account = channels.account_of(channel)
     except InvalidToken:
         return Fetched(claimed, verdict=_UNREADABLE, is_ours=True)

@@ -5,26 +5,31 @@ A file's row is stored before the file and deleted after it, so that no file is 
 
 from __future__ import annotations
 
+import hmac
+import os
+import shutil
+import tempfile
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import structlog
 from marshmallow import fields
 from peewee import fn
 
-from app import metrics
+from app import bounds, metrics, presence
 from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
 from app.database import count, rows, transaction
-from app.domain.channels import awaited_files, disk
-from app.domain.channels.media_addresses import address_of, is_proof
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound, TooLarge, Unavailable
-from app.lib import file_types, files, ids, json
+from app.lib import file_types, files, ids, json, keys
 from app.lib.schemas import ResponseBody, about, time
 from app.models.channels import Channel
 from app.models.uploads import Upload
@@ -37,6 +42,11 @@ MOST_FILES = 10  # files of a message; a kind of channel may allow fewer
 # Hours after which an upload that is not attached expires: in general, and if a visitor uploaded it.
 KEPT_HOURS = 24
 VISITORS_KEPT_HOURS = 1
+# Allows one attempt at a time: a network disk that hangs must not block all threads of `web`.
+_trying = threading.Lock()
+_PATIENCE_SECONDS = 2.0
+# The file that identifies a MEDIA_DIR: directories on several machines may have the same path.
+MARK = ".bellhop"
 
 
 def store(
@@ -100,6 +110,30 @@ def claim_uploads(
     return attachments
 
 
+def give(unit: Unit, workspace_id: str, upload_ids: Sequence[str], keeper_id: str) -> list[dict[str, Any]]:
+    """Gives the files to a saved reply or broadcast, which may have them already; returns its `attachments`.
+
+    Raises Invalid if a file is missing, expired or attached already, and Busy.
+    """
+    attachments = []
+    for index, upload_id in enumerate(upload_ids):
+        found = seen_by(unit, workspace_id, upload_id)
+        if found is None or found.saved_reply_id != keeper_id:
+            found = unit.put(free(unit, found, index).altered(saved_reply_id=keeper_id, expires_at=None))
+        attachments.append(attachment_of(found))
+    return attachments
+
+
+def detach(unit: Unit, workspace_id: str, upload_ids: Iterable[str]) -> None:
+    """Detaches the files from their saved reply or broadcast. Raises Busy.
+
+    Files that were never sent with a message expire at once.
+    """
+    for upload_id in upload_ids:
+        if (found := seen_by(unit, workspace_id, upload_id)) is not None:
+            unit.put(found.altered(saved_reply_id=None, expires_at=None if found.was_sent else unit.now))
+
+
 def seen_by(unit: Unit, workspace_id: str, upload_id: str) -> Upload | None:
     """Returns the upload, locked; None if there is none. Raises Busy."""
     return unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
@@ -155,7 +189,7 @@ def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
         return
     content_type, length = _write(upload_id, found.name, content)
     with transaction():
-        awaited_files.hurry([found.run_id])  # first: a worker that continues the run locks the run before its files
+        hurry_runs([found.run_id])  # first: a worker that continues the run locks the run before its files
         stored = rows(
             """
             UPDATE uploads SET file = %s, content_type = %s, bytes = %s, source = NULL, due_at = NULL,
@@ -183,7 +217,7 @@ def load(upload_id: str) -> File:
 
 def find(upload_id: str, proof: str) -> Upload:
     """Returns the file to serve at an address with this proof. Raises NotFound."""
-    if not is_proof(upload_id, proof):
+    if not any(hmac.compare_digest(proof.encode(), each.encode()) for each in _proofs(upload_id)):
         raise NotFound
     found: Upload | None = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
     if found is None:
@@ -248,6 +282,89 @@ def delete_expired(limit: int = 100) -> int:
     return len(expired)
 
 
+def address_of(upload_id: str) -> str:
+    """Returns the address at which the file is served. It cannot be guessed, and needs no token."""
+    return f"{settings().base_url}/media/{upload_id}/{_proofs(upload_id)[0]}"
+
+
+def hurry_runs(run_ids: Iterable[str | None]) -> None:
+    """Makes the waiting runs check their files now, not only when their wait ends."""
+    if wanted := [run_id for run_id in run_ids if run_id is not None]:
+        is_early = "id = ANY(%s) AND waits_for = 'file' AND resume_at > now()"
+        count(f"UPDATE runs SET resume_at = now() WHERE {is_early}", (wanted,))
+
+
+def check_room() -> None:
+    """Raises Unavailable if a disk for files is nearly full, or its free space is unknown."""
+    try:
+        free = free_bytes()
+    except OSError as error:
+        log.error("media.disk_unknown", error=str(error))
+        raise Unavailable("Files cannot be stored at this moment. Try again later.") from error
+    if free < bounds.LEAST_FREE.most:
+        bounds.LEAST_FREE.reached()
+        raise Unavailable("There is too little room for files at this moment. Try again later.")
+
+
+def free_bytes() -> int:
+    """Returns the free bytes for files under MEDIA_DIR or for temporary files, whichever are fewer.
+
+    If MEDIA_DIR does not exist yet, its nearest existing parent counts. Raises OSError.
+    """
+    place = Path(settings().media_dir).absolute()
+    while not os.path.exists(place):  # unlike Path.exists, does not raise without permission
+        place = place.parent
+    free = {
+        name: shutil.disk_usage(path).free for name, path in (("media", place), ("temporary", tempfile.gettempdir()))
+    }
+    for name, number in free.items():
+        metrics.MEDIA_FREE.labels(name).set(number)
+    return min(free.values())
+
+
+def try_writing() -> None:
+    """Writes and deletes a file under MEDIA_DIR, creating the directory if it is missing.
+
+    Raises OSError, which names the directory.
+    """
+    directory = Path(settings().media_dir).absolute()
+    if not _trying.acquire(timeout=_PATIENCE_SECONDS):
+        raise _refused(directory, TimeoutError("does not answer"))
+    try:
+        files.make_directory(directory)
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(bytes(4096))
+            file.flush()
+    except OSError as error:
+        raise _refused(directory, error) from error
+    finally:
+        _trying.release()
+
+
+def mark() -> str:
+    """Returns the mark of MEDIA_DIR, creating it if there is none.
+
+    Returns "" while another process is writing it. Raises OSError.
+    """
+    directory = Path(settings().media_dir).absolute()
+    files.make_directory(directory)
+    try:
+        descriptor = os.open(directory / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, files.FILE_MODE)
+    except FileExistsError:
+        return (directory / MARK).read_text()
+    with os.fdopen(descriptor, "w") as file:
+        file.write(made := uuid4().hex)
+    return made
+
+
+def tell_mark() -> None:
+    """Reports this process's MEDIA_DIR mark, for the check that all processes share one directory."""
+    try:
+        presence.tell("files", mark())
+    except OSError as error:
+        log.warning("media.mark_unknown", error=str(error))
+
+
 def _write(upload_id: str, name: str | None, content: bytes | Iterable[bytes]) -> tuple[str, int]:
     """Writes the file; returns its content type and its length."""
     path, head = settings().media_dir / _relative(upload_id), bytearray()
@@ -265,7 +382,7 @@ def _write(upload_id: str, name: str | None, content: bytes | Iterable[bytes]) -
         metrics.DISK_REFUSALS.labels("media").inc()
         log.error("media.not_kept", upload_id=upload_id, directory=str(settings().media_dir), error=str(error))
         raise Unavailable("The file cannot be stored at this moment. Try again shortly.") from error
-    disk.tell_mark()
+    tell_mark()
     return file_types.sniff(bytes(head), name), length
 
 
@@ -298,3 +415,16 @@ def _clean(name: str | None) -> str | None:
 
 def _default_name(upload: Upload) -> str:
     return f"{(upload.content_type or 'file').partition('/')[0]}-{upload.id[-6:]}"
+
+
+def _proofs(upload_id: str) -> list[str]:
+    """Returns the unguessable part of the file's address, for each key in SECRET_KEY, newest first."""
+    return [
+        hmac.digest(keys.derived(secret, "media"), upload_id.encode(), sha256).hex()[:32]
+        for secret in settings().secret_keys
+    ]
+
+
+def _refused(directory: Path, error: OSError) -> OSError:
+    metrics.DISK_REFUSALS.labels("media").inc()
+    return OSError(f"MEDIA_DIR ({directory}) cannot be written: {error.strerror or error}")

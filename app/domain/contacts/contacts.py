@@ -15,6 +15,7 @@ from app.lib import ids, json, phones
 from app.lib.schemas import ResponseBody, about, time
 from app.models import sets
 from app.models.contacts import Contact
+from app.models.identities import Identity
 from app.models.sets import Key
 
 # In order of precedence: an upsert looks for the contact in this order.
@@ -174,6 +175,29 @@ class ContactSchema(ResponseBody):
 
 
 represent = ContactSchema.of
+
+
+def identity_key(workspace_id: str, kind: str, external_id: str) -> Key:
+    """Returns the key of an identity on a kind of channel."""
+    return sets.key(Identity, workspace_id, "address", f"{kind}:{external_id}")
+
+
+def find_identity(unit: Unit, workspace_id: str, kind: str, external_id: str) -> Identity | None:
+    """Returns the identity; None if no contact has it. Raises Busy."""
+    return unit.get(Identity, *identity_key(workspace_id, kind, external_id)[1:])
+
+
+def give_identity(unit: Unit, workspace_id: str, kind: str, external_id: str, contact_id: str) -> None:
+    """Gives the identity to the contact, even if another contact had it. Raises Busy."""
+    identity = find_identity(unit, workspace_id, kind, external_id) or Identity(
+        id=ids.new("idn"),
+        workspace_id=workspace_id,
+        channel_kind=kind,
+        external_id=external_id,
+        address=f"{kind}:{external_id}",
+        created_at=unit.now,
+    )
+    unit.put(identity.altered(contact_id=contact_id))
 
 
 def _alter(change: Change, contact: Contact, given: Mapping[str, Any], removed_tags: Collection[str] = ()) -> Contact:

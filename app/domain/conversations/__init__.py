@@ -2,6 +2,6 @@
 
 `messages` queues and receives messages. `sendings` claims due messages, and `sending_outcomes` records their outcomes.
 `message_statuses` defines the changes of status, and when a message is `unknown`. `recipients` finds or opens the
-conversation of an outgoing message. `sending_checks` refuses what must not be sent. `quiet_hours` says when automations
-send nothing, and `opt_outs` recognizes the words by which contacts opt out or in.
+conversation of an outgoing message. `sending_checks` refuses what must not be sent, now or ever. `opt_outs` recognizes
+the words by which contacts opt out or in.
 """

@@ -1,20 +1,28 @@
-"""Changes to conversations by members and the API: status, assignee, labels, snoozes, reading."""
+"""Changes to conversations: status, assignee, labels, snoozes, reading.
+
+The API, pages, macros, selections of the inbox and automations all make them here. Labels that a reader takes for
+equal, such as "Refund" and "refund", are one label, in the spelling that came first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from app.domain.conversations import conversation_labels, conversations, read_receipts, snoozes
+from app.domain.conversations import conversations, read_receipts, snoozes
 from app.domain.people import members, news
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy
-from app.errors import Invalid
+from app.errors import Fault, Invalid
+from app.lib.normalization import folded
 from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 from app.models.sets import Key
+
+MOST_LABELS = 20
+TOO_MANY = f"A conversation has at most {MOST_LABELS} labels."
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> list[Key]:
@@ -29,26 +37,42 @@ def update(change: Change) -> Effect:
     Raises NotFound, Invalid, Conflict, Busy.
     """
     contact, conversation = conversations.hold(change, change.target)
-    payload = change.payload
-    if "assignee_id" in payload:
-        conversation = conversations.assign(change, contact, conversation, payload["assignee_id"])
-    if "labels" in payload:
-        conversation = conversation_labels.replace(change, contact, conversation, payload["labels"])
-    if "status" in payload:
-        opens = payload["status"] == "open"
+    apply(change, contact, conversation, change.payload)
+    return Effect("changed", "conversation", conversation.id)
+
+
+def apply(
+    change: Change,
+    contact: Contact,
+    conversation: Conversation,
+    wanted: Mapping[str, Any],
+    by: Mapping[str, str] | None = None,
+) -> Conversation:
+    """Makes the changes in `wanted`, which has fields of PATCH; returns the conversation.
+
+    Returns the same object if nothing changed. The caller has locked the contact. `by`: the author of an assignment, if
+    it is not the change's. Raises Invalid for an unknown member or too many labels, Conflict for a snooze of a closed
+    conversation, and Busy.
+    """
+    if "assignee_id" in wanted:
+        conversation = conversations.assign(change, contact, conversation, wanted["assignee_id"], by)
+    if "labels" in wanted:
+        conversation = set_labels(change, contact, conversation, wanted["labels"])
+    if "status" in wanted:
+        opens = wanted["status"] == "open"
         conversation = (conversations.reopen if opens else conversations.close)(change, contact, conversation)
-    if payload.get("snoozed_until") is not None:
-        until = datetime.fromisoformat(payload["snoozed_until"])
+    if (until := wanted.get("snoozed_until")) is not None:
+        until = until if isinstance(until, datetime) else datetime.fromisoformat(until)
         conversation = snoozes.snooze(change, contact, conversation, until)
-    elif conversation.snoozed_until is not None and "snoozed_until" in payload:
+    elif conversation.snoozed_until is not None and "snoozed_until" in wanted:
         conversation = snoozes.wake(change, contact, conversation)
         news.woken(change.unit, conversation, change.author["id"])
-    if payload.get("read"):
+    if wanted.get("read"):
         news.read(conversation.id, change.author["id"])
-    if payload.get("read") and conversation.unread:
+    if wanted.get("read") and conversation.unread:
         read_receipts.add(change.unit, conversation)
-        conversations.alter(change.unit, conversation, unread=0)
-    return Effect("changed", "conversation", conversation.id)
+        conversation = conversations.alter(change.unit, conversation, unread=0)
+    return conversation
 
 
 def change_some(
@@ -85,3 +109,44 @@ def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
     assignee_id = payload.get("assignee_id")
     if assignee_id is not None and not members.exists(workspace_id, assignee_id):
         raise Invalid(conversations.NO_MEMBER)
+
+
+def has_label(conversation: Conversation, label: str) -> bool:
+    """Whether the conversation has the label, in any spelling."""
+    return folded(label) in map(folded, conversation.labels)
+
+
+def labels_without(conversation: Conversation, removed: Collection[str]) -> list[str]:
+    """Returns the conversation's labels but for the removed ones, in any spelling."""
+    gone = set(map(folded, removed))
+    return [each for each in conversation.labels if folded(each) not in gone]
+
+
+def set_labels(change: Change, contact: Contact, conversation: Conversation, labels: Collection[str]) -> Conversation:
+    """Replaces the conversation's labels, and records an event if they change.
+
+    Labels that it has already keep their spelling. Raises Invalid for more than MOST_LABELS.
+    """
+    spelled = {folded(each): each for each in [*conversation.labels, *labels][::-1]}
+    before, after = set(conversation.labels), {spelled[folded(each)] for each in labels}
+    if len(after) > MOST_LABELS:
+        raise Invalid(Fault("/labels", TOO_MANY))
+    if before == after:
+        return conversation
+    labelled = conversations.alter(change.unit, conversation, labels=sorted(after))
+    data = {"added": sorted(after - before), "removed": sorted(before - after)}
+    conversations.record(change, "conversation.labelled", contact, labelled, **data)
+    return labelled
+
+
+# What buttons of the inbox do to a conversation, by the `do` of the action: the fields of PATCH that it stands for.
+ACTIONS: Mapping[str, Callable[[Conversation, Mapping[str, Any]], dict[str, Any]]] = {
+    "assign": lambda conversation, action: {"assignee_id": action["assignee_id"]},
+    "label": lambda conversation, action: {"labels": [*conversation.labels, action["label"]]},
+    "unlabel": lambda conversation, action: {"labels": labels_without(conversation, [action["label"]])},
+    "snooze": lambda conversation, action: {"snoozed_until": datetime.fromisoformat(action["until"])},
+    "wake": lambda conversation, action: {"snoozed_until": None},
+    "close": lambda conversation, action: {"status": "closed"},
+    "open": lambda conversation, action: {"status": "open"},
+    "read": lambda conversation, action: {"read": True},
+}

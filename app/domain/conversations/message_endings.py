@@ -1,7 +1,4 @@
-"""Ends waiting messages, for an operator or because their channel was deleted.
-
-Then makes the next message of their conversation due.
-"""
+"""Ends waiting messages, for an operator or because their channel was deleted, and settles abandoned ones."""
 
 from __future__ import annotations
 
@@ -10,10 +7,17 @@ from typing import Any
 
 from app.database import rows, transaction
 from app.domain.conversations import message_statuses, sending_outcomes
+from app.domain.conversations.message_statuses import INTERRUPTED
+from app.domain.conversations.sendings import LEASE_SECONDS, Sending
 from app.domain.work import audit
 from app.lib import json
+from app.mailbox import Claimed
 
 CANCELLED = {"code": "cancelled", "detail": "The operator cancelled the message before it was sent."}
+# How long a claim that had begun when the channel was stopped may still take.
+GRACE_SECONDS = 20.0
+# The most channels, and the most messages per channel, that one pass handles.
+MOST_SETTLED = 200
 
 
 def cancel(message_ids: Sequence[str]) -> set[str]:
@@ -36,13 +40,52 @@ def end(
 ) -> list[tuple[str, str, str]]:
     """Ends the messages that the query `chosen` finds, if `only` holds once they are locked.
 
-    Skips messages that other transactions have locked. `talks`: the conversations of the messages, which the current
-    transaction has locked. Returns the identifier, workspace and new status of each message.
+    Makes the next message of their conversations due. Skips messages that other transactions have locked. `talks`: the
+    conversations of the messages, which the current transaction has locked. Returns the identifier, workspace and new
+    status of each message.
     """
     ended = rows(_END.format(chosen=chosen, only=only), (json.dumps(failure).decode(), *parameters))
     rows(_BRING_UP, (list(talks),))
     sending_outcomes.tell([message_id for message_id, _, status in ended if status == "failed"])
     return ended
+
+
+def settle_interrupted() -> int:
+    """Marks abandoned messages as `unknown` in channels that are not connected; returns how many.
+
+    A message is abandoned if its lease ended without an outcome. In connected channels, claims settle such messages.
+    Because a channel's backlog may be large, it is checked only once after it was stopped: when all leases on its
+    messages must have ended.
+    """
+    stopped = rows(
+        """
+        SELECT id, stopped_at FROM channels WHERE stopped_at < now() - %s * interval '1 second'
+        ORDER BY stopped_at LIMIT %s
+        """,
+        (LEASE_SECONDS + GRACE_SECONDS, MOST_SETTLED),
+    )
+    settled = 0
+    for channel_id, stopped_at in stopped:
+        lost = _lost(channel_id)
+        later, _ = sending_outcomes.record(lost)
+        settled += len(lost) - len(later)
+        if not lost:
+            rows("UPDATE channels SET stopped_at = NULL WHERE id = %s AND stopped_at = %s", (channel_id, stopped_at))
+    return settled
+
+
+def _lost(channel_id: str) -> list[Sending]:
+    found = rows(
+        """
+        SELECT id, claim, conversation_id FROM messages
+        WHERE channel_id = %s AND due_at IS NOT NULL AND leased_until < now() LIMIT %s
+        """,
+        (channel_id, MOST_SETTLED),
+    )
+    return [
+        Sending(Claimed(message_id, channel_id, number), conversation_id, INTERRUPTED)
+        for message_id, number, conversation_id in found
+    ]
 
 
 _TALKS = """

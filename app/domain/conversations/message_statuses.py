@@ -5,7 +5,7 @@ whether the message was sent, so Bellhop never sends it again by itself. The mes
 
 - if the provider's answer does not reveal the outcome, or none arrives: the verdict is UNKNOWN (`app/channels`);
 
-- if its worker dies: INTERRUPTED, by the next claim or, in a channel that is not connected, `interrupted_messages`;
+- if its worker dies: INTERRUPTED, by the next claim or, in a channel that is not connected, `message_endings`;
 
 - if its outcome cannot be recorded: UNRECORDED;
 

@@ -17,15 +17,7 @@ from app.domain.channels import channels, media, outboxes
 from app.domain.channels.buttons import ButtonSchema
 from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
-from app.domain.conversations import (
-    conversations,
-    message_statuses,
-    recent_texts,
-    recipients,
-    replies,
-    sending_checks,
-    snoozes,
-)
+from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks, snoozes
 from app.domain.conversations.message_statuses import Status
 from app.domain.people import news
 from app.domain.work.changes import Change, Effect
@@ -47,7 +39,7 @@ TEMPLATE_TOO_LONG = f"The texts of the template are longer than {MOST_TEMPLATE_B
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
     """Reads the rows that the runs' steps need to send messages, in four statements in all."""
     conversations.prefetch(unit, runs)
-    recent_texts.prefetch(unit, {run.contact_id for run in runs})
+    sending_checks.prefetch_recent(unit, {run.contact_id for run in runs})
 
 
 def prefetch_for(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
@@ -56,7 +48,7 @@ def prefetch_for(unit: Unit, workspace_id: str, contact_ids: Collection[str]) ->
     Each message is sent in the contact's most recent conversation.
     """
     conversations.prefetch_most_recent(unit, workspace_id, contact_ids)
-    recent_texts.prefetch(unit, contact_ids)
+    sending_checks.prefetch_recent(unit, contact_ids)
 
 
 def check(text: str) -> None:
@@ -125,7 +117,7 @@ def queue_draft(change: Change, contact: Contact, conversation: Conversation, me
     unit = change.unit
     queued = _set_off(change, contact, conversations.touch(unit, conversation), message)
     if message.text is not None:
-        recent_texts.add(unit, contact.id, message.text)
+        sending_checks.add_recent(unit, contact.id, message.text)
     return queued
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.channels.base import ChannelKind
 from app.domain.channels import channels, media
-from app.domain.contacts import contacts, identities
+from app.domain.contacts import contacts
 from app.domain.conversations import conversations, sending_checks
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
@@ -166,12 +166,12 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
     """Returns the contact at the address `to` and a conversation; creates both if the kind allows it."""
     unit, workspace_id, kind = change.unit, change.workspace_id, channels.kind_of(channel)
     recipient = _read(kind, to)
-    identity = identities.find(unit, workspace_id, kind.name, recipient)
+    identity = contacts.find_identity(unit, workspace_id, kind.name, recipient)
     if identity is not None:
         contact = contacts.find(workspace_id, identity.contact_id, unit)
     elif kind.may_open:
         contact = _with_phone(change, valid("/to", normalization.phone, to))
-        identities.give(unit, workspace_id, kind.name, recipient, contact.id)
+        contacts.give_identity(unit, workspace_id, kind.name, recipient, contact.id)
     else:
         raise Conflict(_NOT_FIRST)
     found = conversations.on_channel(unit, contact, [channel.id])

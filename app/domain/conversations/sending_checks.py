@@ -1,22 +1,35 @@
 """Checks whether a message may be sent: when it is queued, and again when it is claimed.
 
-The claim may come much later.
+The claim may come much later. For automations and broadcasts, there are two further checks: the contact's quiet hours,
+and how often a text was sent to the contact in the last minutes. Callers of these have locked the contact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from app.channels.base import ChannelKind, Outcome, Verdict
+from app.database import rows
+from app.domain.work.units import Busy, Unit
 from app.errors import Fault, Invalid
+from app.lib import ids, time_zones
+from app.models.contacts import Contact
 
 EXPIRED = Verdict(Outcome.FAILED, code="expired", detail="The message expired before it could be sent.")
 OPTED_OUT = Verdict(Outcome.FAILED, code="opted_out", detail="The contact has opted out of messages.")
 # How long members may answer a contact who has opted out and then writes, because the contact expects an answer.
 ANSWERED_WITHIN = timedelta(hours=24)
 NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
+_DAY = timedelta(days=1)
+_QUIET_HOURS = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
+_QUIET_HOURS_LOCKED = f"{_QUIET_HOURS} FOR SHARE SKIP LOCKED"
+# How long a sent text counts as recent.
+RECENT = timedelta(minutes=5)
+# The most identical texts that automations and broadcasts send to a contact within that time.
+MOST_IDENTICAL = 20
 
 
 def check_size(kind: ChannelKind, text: str, files: int, buttons: int = 0) -> None:
@@ -72,5 +85,80 @@ def refusal(
     return None
 
 
+def quiet_until(unit: Unit, contact: Contact) -> datetime | None:
+    """Returns when the contact's current quiet hours end; None outside of quiet hours.
+
+    During quiet hours, locks the workspace until the transaction ends, so that a later change of the hours finds the
+    runs that wait for their end. Raises Busy.
+    """
+    found = unit.noted(("quiet hours", contact.workspace_id), lambda: rows(_QUIET_HOURS, (contact.workspace_id,)))
+    ends = _quiet_until(unit, contact, found)
+    if ends is None:
+        return None
+    kept = unit.noted(
+        ("quiet hours kept", contact.workspace_id), lambda: rows(_QUIET_HOURS_LOCKED, (contact.workspace_id,))
+    )
+    if not kept:
+        raise Busy
+    return _quiet_until(unit, contact, kept)
+
+
+def quiet_hours_end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datetime | None:
+    """Returns when the quiet hours around `at` end; None if `at` is outside of them.
+
+    `hours` are `{"from": "21:00", "to": "08:00"}`; if both are equal, there are no quiet hours. Both follow the local
+    time of the first time zone that exists, or UTC. A local time that is skipped counts as in RFC 5545 (3.3.5). If a
+    local time occurs twice, the hours begin at the first and end at the second.
+    """
+    begins, ends = time.fromisoformat(hours["from"]), time.fromisoformat(hours["to"])
+    if begins == ends:
+        return None
+    zone = time_zones.first_known(*timezones)
+    today = at.astimezone(zone).date()
+    for day in (today - _DAY, today):
+        first = time_zones.moment(day, begins, zone)
+        last = max(time_zones.moment(day + _DAY * (ends < begins), ends.replace(fold=fold), zone) for fold in (0, 1))
+        if first <= at < last:
+            return last
+    return None
+
+
+def prefetch_recent(unit: Unit, contact_ids: Iterable[str]) -> None:
+    """Counts the texts recently sent to these contacts, in one statement."""
+    since = unit.now - RECENT
+    counted = rows(
+        """
+        SELECT contact_id, md5(text), count(*) FROM messages
+        WHERE contact_id = ANY(%s) AND id > %s AND direction = 'out' AND created_at > %s AND text IS NOT NULL
+            AND status <> 'scheduled'
+        GROUP BY contact_id, md5(text)
+        """,
+        (sorted(contact_ids), ids.around("msg", since, -1), since),
+    )
+    unit.notes |= {("sent", contact_id): True for contact_id in contact_ids}
+    unit.notes |= {("sent", contact_id, digest): number for contact_id, digest, number in counted}
+
+
+def count_recent(unit: Unit, contact_id: str, text: str) -> int:
+    """Returns how often the text has been sent to the contact in the last five minutes."""
+    if ("sent", contact_id) not in unit.notes:
+        prefetch_recent(unit, {contact_id})
+    return unit.notes.get(_sent(contact_id, text), 0)  # type: ignore[no-any-return]
+
+
+def add_recent(unit: Unit, contact_id: str, text: str) -> None:
+    """Records that the text is sent to the contact now."""
+    unit.notes[_sent(contact_id, text)] = count_recent(unit, contact_id, text) + 1
+
+
 def _files(number: int) -> str:
     return "one file" if number == 1 else f"{number} files"
+
+
+def _quiet_until(unit: Unit, contact: Contact, found: Sequence[Any]) -> datetime | None:
+    [(hours, timezone)] = found
+    return quiet_hours_end(unit.now, hours, contact.timezone, timezone) if hours else None
+
+
+def _sent(contact_id: str, text: str) -> tuple[str, str, str]:
+    return ("sent", contact_id, hashlib.md5(text.encode(), usedforsecurity=False).hexdigest())

@@ -6,7 +6,7 @@ conversation that has left the view when its part is changed is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from peewee import fn
 
 from app.config import settings
 from app.database import delete_some, rows, transaction
-from app.domain.conversations import conversation_changes, conversation_labels, conversations, snoozes
+from app.domain.conversations import conversation_changes
 from app.domain.inbox.choices import Choice
 from app.domain.jobs import jobs
 from app.domain.work.changes import Change, Effect
@@ -32,8 +32,8 @@ MOST_TICKED = 200
 # The most selections that a workspace may have in progress. Each runs in parts, which delay the workspace's other
 # writes.
 MOST_UNFINISHED = 5
-
-Verb = Callable[[Change, Contact, Conversation, Mapping[str, Any]], Conversation]
+# The actions that can be taken in many conversations at once.
+ACTIONS = ("assign", "label", "unlabel", "snooze", "close", "open")
 
 
 def store(
@@ -109,8 +109,7 @@ def of_job(job_id: str) -> Selection:
 
 def check(workspace_id: str, action: Mapping[str, Any]) -> None:
     """Raises Invalid if the workspace has no such assignee, or no snooze can end at the time."""
-    until = action.get("until")
-    snoozed_until = datetime.fromisoformat(until) if until else None
+    snoozed_until = datetime.fromisoformat(action["until"]) if "until" in action else None
     wanted = {"snoozed_until": snoozed_until, "assignee_id": action.get("assignee_id")}
     conversation_changes.check(workspace_id, wanted)
 
@@ -148,14 +147,15 @@ def _change_some(change: Change, selection: Selection, part: SelectionPart) -> N
     The next part begins with that conversation.
     """
     choice, outcome = Choice.of(selection.choice), _Outcome()
-    verb, action = ACTIONS[selection.action["do"]], selection.action
+    action = selection.action
 
     def alter(change: Change, contact: Contact, conversation: Conversation) -> None:
         if conversation.contact_id != contact.id or not choice.has(conversation):
             return
         try:
             with change.unit.attempt():
-                after = verb(change, contact, conversation, action)
+                wanted = conversation_changes.ACTIONS[action["do"]](conversation, action)
+                after = conversation_changes.apply(change, contact, conversation, wanted)
         except (Conflict, Invalid):
             outcome.refused += 1
         else:
@@ -184,28 +184,5 @@ def _save(selection: Selection, part: SelectionPart, outcome: _Outcome, left: Se
     else:
         SelectionPart.delete().where(same).execute()
 
-
-def _label(change: Change, contact: Contact, talk: Conversation, action: Mapping[str, Any]) -> Conversation:
-    return conversation_labels.replace(change, contact, talk, [*talk.labels, action["label"]])
-
-
-def _unlabel(change: Change, contact: Contact, talk: Conversation, action: Mapping[str, Any]) -> Conversation:
-    labels = conversation_labels.without(talk, [action["label"]])
-    return conversation_labels.replace(change, contact, talk, labels)
-
-
-def _snooze(change: Change, contact: Contact, talk: Conversation, action: Mapping[str, Any]) -> Conversation:
-    return snoozes.snooze(change, contact, talk, datetime.fromisoformat(action["until"]))
-
-
-# The verbs, by the `do` of an action.
-ACTIONS: Mapping[str, Verb] = {
-    "assign": lambda change, contact, talk, action: conversations.assign(change, contact, talk, action["assignee_id"]),
-    "label": _label,
-    "unlabel": _unlabel,
-    "snooze": _snooze,
-    "close": lambda change, contact, talk, action: conversations.close(change, contact, talk),
-    "open": lambda change, contact, talk, action: conversations.reopen(change, contact, talk),
-}
 
 _CONTACTS = "SELECT id, contact_id FROM conversations WHERE id = ANY(%s) AND workspace_id = %s"

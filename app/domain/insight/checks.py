@@ -19,7 +19,7 @@ import redis
 from app import bells, bounds, config, database, migrations, presence
 from app.config import settings
 from app.database import DatabaseAway, DatabaseRefuses, replica, room, servers
-from app.domain.channels import disk
+from app.domain.channels import media
 from app.domain.jobs import jobs
 from app.domain.work import secrets
 from app.errors import BellhopError, SettingsError, first_line
@@ -148,8 +148,8 @@ def check_jobs() -> str:
 
 def check_files() -> str:
     """Checks that files can be written under MEDIA_DIR, and that there is room for them."""
-    disk.try_writing()
-    free = disk.free_bytes()
+    media.try_writing()
+    free = media.free_bytes()
     if free < bounds.LEAST_FREE.most:
         raise SettingsError(f"only {free // 1024**2:,} MiB are free under MEDIA_DIR or TMPDIR: uploads are refused")
     return f"{free // 1024**3:,} GiB are free under {settings().media_dir.absolute()}"
@@ -157,7 +157,7 @@ def check_files() -> str:
 
 def check_sharing() -> str:
     """Checks that all processes that report a MEDIA_DIR use the same directory as this one."""
-    here = disk.mark()
+    here = media.mark()
     apart = {each.host for each in presence.processes() if here and each.facts.get("files") not in (None, "", here)}
     if apart:
         raise SettingsError(

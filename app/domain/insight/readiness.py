@@ -8,7 +8,7 @@ import structlog
 
 from app import database
 from app.database import DatabaseAway, room
-from app.domain.channels import disk
+from app.domain.channels import media
 from app.errors import first_line
 
 log = structlog.get_logger(__name__)
@@ -43,7 +43,7 @@ def _of_database() -> str | None:
 
 def _of_files() -> str | None:
     try:
-        disk.try_writing()
+        media.try_writing()
     except OSError as error:
         log.warning("ready.files_refused", error=str(error))
         cause = error.__cause__

@@ -18,7 +18,7 @@ from app.domain.lifecycle import talk_erasures
 from app.domain.macros import drafts
 from app.domain.work import events
 from app.domain.work.changes import Change, Effect
-from app.domain.work.row_locks import lock_first
+from app.domain.work.parts import lock_first
 from app.lib import phones
 from app.models.contacts import Contact
 from app.models.sales import Sale

@@ -12,9 +12,9 @@ from peewee import fn
 
 from app import bounds
 from app.domain.conversations import conversation_changes, conversations
-from app.domain.macros import macro_checks
+from app.domain.macros import macro_actions
 from app.domain.macros.macro_actions import KINDS, Use
-from app.domain.macros.renderings import Rendering
+from app.domain.macros.saved_replies import Rendering
 from app.domain.people import members
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
@@ -97,7 +97,7 @@ def check(workspace_id: str, body: Mapping[str, Any], *_: object) -> None:
     actions = body.get("actions", ())
     is_large = len(json.dumps(actions)) > _LARGE_BYTES
     with bounds.alone(workspace_id) if is_large else nullcontext():
-        found = list(islice(macro_checks.faults(actions, "/actions"), MAX_FAULTS))
+        found = list(islice(macro_actions.faults(actions, "/actions"), MAX_FAULTS))
     if found:
         raise Invalid(*found)
     _refuse_unknown(workspace_id, body, may_be_queued=True)
@@ -127,7 +127,7 @@ represent = MacroSchema.of
 
 def _refuse_unknown(workspace_id: str, payload: Mapping[str, Any], *, may_be_queued: bool) -> None:
     actions = payload.get("actions", ())
-    if found := list(macro_checks.unknown(workspace_id, actions, "/actions", may_be_queued=may_be_queued)):
+    if found := list(macro_actions.unknown(workspace_id, actions, "/actions", may_be_queued=may_be_queued)):
         raise Invalid(*found)
 
 

@@ -1,4 +1,8 @@
-"""Saved replies: texts that members insert by a shortcut while they write to a contact."""
+"""Saved replies: texts that members insert by a shortcut while they write to a contact.
+
+Their texts are templates, like those of macros. Templates are checked when members write them, and rendered when
+members use them.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,22 @@ from marshmallow import fields
 from peewee import fn
 
 from app import bounds
-from app.domain.channels import media, reply_files
+from app.domain.automations.definitions import known_names
+from app.domain.automations.definitions.known_names import Names
+from app.domain.channels import media
 from app.domain.channels.media import AttachmentSchema
+from app.domain.contacts import contacts
 from app.domain.conversations import messages
-from app.domain.macros import renderings
-from app.domain.macros.renderings import Rendering
+from app.domain.people import members, workspaces
+from app.domain.people.members import MemberSchema
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
-from app.errors import Conflict, Fault, Invalid
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.lib import json, templates
 from app.lib.schemas import SPACES, ResponseBody, about, time
+from app.lib.templates import Budget, Overspent, TemplateError
 from app.models.contacts import Contact
 from app.models.saved_replies import SavedReply
 
@@ -33,6 +42,9 @@ SHORTCUT_FORM = f"a shortcut of 1 to {LONGEST_SHORTCUT} characters, without spac
 LONGEST_TEXT = messages.MOST_CHARACTERS
 # The most characters of a text that the audit log shows.
 _MOST_AUDITED = 200
+# The names that a template can use.
+NAMES: Names = {"contact": known_names.CONTACT, "member": dict.fromkeys(MemberSchema().fields), **known_names.WORKSPACE}
+_OVERSPENT = "The templates take more than {:,} steps together. Use fewer or shorter ones."
 
 
 def create(change: Change) -> Effect:
@@ -53,7 +65,7 @@ def update(change: Change) -> Effect:
     """
     reply = SavedReply.find(change.workspace_id, change.target)
     if "attachments" in change.payload:
-        reply_files.let_go(change.unit, change.workspace_id, _files(reply) - set(upload_ids(change.payload)))
+        media.detach(change.unit, change.workspace_id, _files(reply) - set(upload_ids(change.payload)))
     SavedReply.update(**_columns(change), updated_at=fn.now()).where(SavedReply.id == reply.id).execute()
     audit.record(change, "saved_reply", reply.id, _detail(change.payload, reply.shortcut))
     return Effect("changed", "saved_reply", reply.id)
@@ -62,7 +74,7 @@ def update(change: Change) -> Effect:
 def delete(change: Change) -> Effect:
     """Deletes the saved reply. From then on, macros that use it are refused. Raises NotFound, Busy."""
     reply = SavedReply.find(change.workspace_id, change.target)
-    reply_files.let_go(change.unit, change.workspace_id, _files(reply))
+    media.detach(change.unit, change.workspace_id, _files(reply))
     SavedReply.delete().where(SavedReply.id == reply.id).execute()
     audit.record(change, "saved_reply", reply.id, {"shortcut": reply.shortcut})
     return Effect("deleted", "saved_reply", reply.id)
@@ -79,7 +91,7 @@ def text_faults(text: str, pointer: str) -> Iterator[Fault]:
     """Yields the faults of a text to send, which is a template."""
     if "{" not in text and not text.strip():
         yield Fault(pointer, "A message without text cannot be sent.")
-    yield from renderings.faults(text, pointer)
+    yield from template_faults(text, pointer)
 
 
 def upload_ids(body: Mapping[str, Any]) -> list[str]:
@@ -140,6 +152,40 @@ def render(reply: SavedReply, contact: Contact, member_id: str | None) -> dict[s
     return {**represent(reply), "rendered": rendered, "missing": rendering.missing}
 
 
+def template_faults(template: str, pointer: str) -> Iterator[Fault]:
+    """Yields the faults of the template. `pointer`: where it is in the body."""
+    yield from (Fault(pointer, detail) for detail in known_names.template_faults(template, NAMES))
+
+
+class Rendering:
+    """Renders templates for a contact, on behalf of the member `member_id` if given.
+
+    All templates of one rendering share a budget. Raises Conflict if there is no such member.
+    """
+
+    def __init__(self, contact: Contact, member_id: str | None) -> None:
+        self._budget = Budget(bounds.COMPUTING_PER_STEP.most)
+        member = _member(contact.workspace_id, member_id) if member_id else {}
+        workspace = {"timezone": workspaces.find(contact.workspace_id).timezone}
+        named = {"contact": contacts.represent(contact), "member": member, "workspace": workspace}
+        self._variables = json.loads(json.dumps(named))
+
+    @property
+    def missing(self) -> list[str]:
+        """The names in the rendered templates that had no value, so that nothing was printed."""
+        return list(self._budget.missing)
+
+    def render(self, template: str) -> str:
+        """Renders the template. Raises Conflict with the `code` `limit` or `template`."""
+        try:
+            return templates.render(template, self._variables, self._budget)
+        except Overspent as error:
+            bounds.COMPUTING_PER_STEP.reached()
+            raise Conflict(_OVERSPENT.format(self._budget.most), code="limit") from error
+        except TemplateError as error:
+            raise Conflict(str(error), code="template") from error
+
+
 def _columns(change: Change) -> dict[str, Any]:
     """Returns the columns that the payload sets, and gives its files to the saved reply.
 
@@ -151,7 +197,7 @@ def _columns(change: Change) -> dict[str, Any]:
         _refuse_taken(change, columns["folded"])
     if "attachments" in columns:
         named = upload_ids(change.payload)
-        columns["attachments"] = reply_files.keep(change.unit, change.workspace_id, named, change.target)
+        columns["attachments"] = media.give(change.unit, change.workspace_id, named, change.target)
     return columns
 
 
@@ -174,3 +220,10 @@ def _detail(payload: Mapping[str, Any], shortcut: str) -> dict[str, Any]:
 
 def _files(reply: SavedReply) -> set[str]:
     return {each["id"] for each in reply.attachments}
+
+
+def _member(workspace_id: str, member_id: str) -> dict[str, object]:
+    try:
+        return members.represent(members.find(workspace_id, member_id))
+    except NotFound as error:
+        raise Conflict("There is no such member in this workspace.", code="gone") from error

@@ -1,7 +1,7 @@
 """People who sign in, their permissions and notifications: accounts, members, roles and tokens.
 
 Pages and the API call `sessions` and `tokens` to find out who makes a request, `roles` to check what that person may
-do, and `message_access` to check who may read messages. `members`, `links` and `visits` change memberships.
-`rate_limits` counts the requests of tokens. `news` and `notifications` notify members, according to their settings in
-`notification_kinds`. `emails` sends the notifications that `digests` selects.
+do, and `message_access` to check who may read messages. `members`, `links` and `support_accounts` change who belongs
+where. `rate_limits` counts the requests of tokens. `news` and `notifications` notify members, according to their
+settings. `emails` sends notifications, invitations and links.
 """

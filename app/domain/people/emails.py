@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from email.message import EmailMessage
+from email.utils import format_datetime, make_msgid
 
 import structlog
 
 from app import database, metrics
 from app.config import settings
 from app.database import rows, transaction
-from app.domain.people import accounts, digests, email_texts, links
+from app.domain.people import accounts, links, notifications, sessions
 from app.lib import clock, ids
 from app.models.accounts import Account
 from app.models.members import Member
-from app.models.notifications import Email
+from app.models.notifications import Email, Notification
+from app.models.workspaces import Workspace
 from app.outbound import smtp
 from app.outbound.smtp import Away, Postponed, Refused
 
@@ -31,6 +34,12 @@ RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
 MOST_RESETS, RESETS_SPAN = 3, timedelta(hours=1)
 # A reset e-mail that could not be sent for this long is dropped.
 LINK_EXPECTED = timedelta(days=1)
+# Somebody is away if no page of theirs has been in view for this long. Only then are conversations e-mailed.
+AWAY_AFTER = timedelta(minutes=5)
+# Older notifications are not e-mailed, so that a new owner is not sent the past.
+_TOLD_FOR = timedelta(days=1)
+# The most notifications in one e-mail. The page lists all of them.
+MOST_NOTIFICATIONS = 50
 
 
 def can_be_sent() -> bool:
@@ -74,6 +83,31 @@ def send_due() -> int:
     return sent
 
 
+def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
+    """Returns up to `most` notifications that the account has not been e-mailed yet, newest first.
+
+    Notifications about conversations are included only if the account is away, they are unread and newer than its last
+    use, and their conversation is open.
+    """
+    # Identifiers are made before the commit, so an older notification may still appear after a younger one.
+    # Notifications of the last 30 seconds wait for the next e-mail.
+    until = ids.bound("ntf", now - timedelta(seconds=30))
+    seen_at = sessions.last_use(account_id)
+    is_away = seen_at is None or seen_at <= now - AWAY_AFTER
+    found = _find_untold(account_id, now, seen_at, until, until if is_away else "", most)
+    return list(Notification.select().where(Notification.id.in_(found)).order_by(Notification.id.desc()))
+
+
+def next_at(account_id: str, now: datetime, *, is_sent: bool) -> datetime | None:
+    """Returns when the account's next e-mail is due; None if there is nothing to send.
+
+    `is_sent`: whether an e-mail was just sent.
+    """
+    if not _find_untold(account_id, now, sessions.last_use(account_id), "ntf_~", "ntf_~", 1):
+        return None
+    return now + (notifications.EMAIL_EVERY if is_sent else AWAY_AFTER)
+
+
 def _arrange(kind: str, subject_id: str | None = None, address: str | None = None) -> None:
     new = Email.insert(id=ids.new("eml"), kind=kind, subject_id=subject_id, address=address, due_at=_now())
     new.on_conflict_ignore().execute()
@@ -114,16 +148,16 @@ def _compose(email: Email) -> tuple[EmailMessage | None, str]:
     """
     if email.kind == "invitation":
         made = links.renew(str(email.subject_id))
-        return (email_texts.invitation(made, str(made.workspace_id)) if made else None), ""
+        return (_invitation(made, str(made.workspace_id)) if made else None), ""
     if email.kind == "reset":
         made = _reset(email)
-        return (email_texts.reset(made) if made else None), ""
+        return (_reset_letter(made) if made else None), ""
     account = Account.get_by_id(email.subject_id)
-    most = email_texts.MOST_NOTIFICATIONS + 1
-    found = digests.untold(account.id, clock.now(), most) if account.wants_email else []
+    most = MOST_NOTIFICATIONS + 1
+    found = untold(account.id, clock.now(), most) if account.wants_email else []
     if not found:
         return None, ""
-    return email_texts.notifications(account, found), max(each.id for each in found)
+    return _about_notifications(account, found), max(each.id for each in found)
 
 
 def _reset(email: Email) -> links.Made | None:
@@ -146,7 +180,7 @@ def _finish(email: Email, until: str) -> None:
             theirs = Member.account_id == email.subject_id
             Member.update(mailed_until=until).where(theirs, Member.mailed_until < until).execute()
         account = Account.get_by_id(email.subject_id) if email.kind == "notifications" else None
-        due_at = digests.next_at(account.id, now, is_sent=bool(until)) if account and account.wants_email else None
+        due_at = next_at(account.id, now, is_sent=bool(until)) if account and account.wants_email else None
         if due_at is not None:
             Email.update(due_at=due_at, attempts=0).where(Email.id == email.id).execute()
         else:
@@ -165,3 +199,116 @@ def _now() -> datetime:
     A scheduler whose clock is ahead must not claim e-mail that another is sending.
     """
     return clock.moved(database.now())
+
+
+def _find_untold(
+    account_id: str, now: datetime, seen_at: datetime | None, until: str, news_until: str, limit: int
+) -> list[str]:
+    since = ids.bound("ntf", now - _TOLD_FOR)
+    values = {
+        "account_id": account_id,
+        "since": since,
+        "until": until,
+        "news_since": since if seen_at is None else max(since, ids.bound("ntf", seen_at)),
+        "news_until": news_until,
+        "roles": list(notifications.seeing_roles()),
+        "defaults": list(notifications.DEFAULTS),
+        "limit": limit,
+    }
+    return [id for (id,) in rows(_UNTOLD, values)]
+
+
+def _invitation(made: links.Made, workspace_id: str) -> EmailMessage:
+    """Returns the e-mail that invites somebody to a workspace."""
+    workspace_name = Workspace.get_by_id(workspace_id).name
+    return _letter(
+        made.account,
+        f"You are invited to {workspace_name}",
+        f"You are invited to the workspace {workspace_name} on Bellhop. To join it, open this address within 7 days:\n"
+        f"\n{made.address}\n\n"
+        "If you do not know the workspace, you need not do anything.\n",
+    )
+
+
+def _reset_letter(made: links.Made) -> EmailMessage:
+    """Returns the e-mail with the link to set a new password."""
+    return _letter(
+        made.account,
+        "Set a new password",
+        "A new password was requested for this e-mail address on Bellhop. To set one, open this address within an "
+        f"hour:\n\n{made.address}\n\n"
+        "If it was not you, you need not do anything: your password stays as it is.\n",
+    )
+
+
+def _about_notifications(account: Account, found: Sequence[Notification]) -> EmailMessage:
+    """Returns the e-mail about notifications, in the order of `found`, up to MOST_NOTIFICATIONS."""
+    names = {
+        each.id: each.name for each in Workspace.select().where(Workspace.id.in_({each.workspace_id for each in found}))
+    }
+    told, more = found[:MOST_NOTIFICATIONS], len(found) > MOST_NOTIFICATIONS
+    lines = [f"{names[each.workspace_id]}: {_told(each)}\n" for each in told]
+    if more:
+        lines.append("There is more; see the pages.\n")
+    base = settings().base_url
+    unsubscribe = f"{base}/unsubscribe/{notifications.unsubscribe_token(account.id)}"
+    lines.append(f"You get this as a member of a workspace. To unsubscribe, open\n{unsubscribe}\n")
+    subject = _headline(told[0]) if len(found) == 1 else _subject(len(told), more)
+    letter = _letter(account, _short(subject), "\n".join(lines))
+    # RFC 8058: the recipient's e-mail program can post to this address by itself.
+    letter["List-Unsubscribe"] = f"<{unsubscribe}>"
+    letter["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    return letter
+
+
+def _told(notification: Notification) -> str:
+    return f"{_headline(notification)}\n{settings().base_url}{notifications.path(notification)}"
+
+
+def _headline(notification: Notification) -> str:
+    return notifications.headline(notification.kind, notification.detail, notification.amount)
+
+
+def _subject(number: int, more: bool) -> str:
+    return f"{'More than ' if more else ''}{number} notifications from Bellhop"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+def _letter(account: Account, subject: str, text: str) -> EmailMessage:
+    letter = EmailMessage()
+    letter["From"] = f"Bellhop <{settings().mail_from}>"
+    letter["To"] = account.email
+    letter["Subject"] = " ".join(subject.split())  # a header has one line
+    letter["Date"] = format_datetime(clock.now())
+    letter["Message-ID"] = make_msgid(domain=settings().mail_from.rpartition("@")[2])
+    letter["Auto-Submitted"] = "auto-generated"  # RFC 3834: so that no auto-responder answers
+    letter.set_content(text)
+    return letter
+
+
+_UNTOLD = """
+    WITH theirs AS (
+        SELECT id, workspace_id, role, mailed_until, greatest(mailed_until, read_until, %(news_since)s) AS news_since,
+            coalesce(notices, %(defaults)s) AS notices
+        FROM members WHERE account_id = %(account_id)s
+    )
+    SELECT notifications.id FROM theirs JOIN notifications USING (workspace_id)
+    WHERE role = 'owner' AND member_id IS NULL AND kind <> 'new_conversation'
+        AND notifications.id > greatest(mailed_until, %(since)s) AND notifications.id < %(until)s
+    UNION ALL
+    SELECT new.id FROM theirs CROSS JOIN LATERAL (
+        SELECT id FROM notifications
+        WHERE notifications.workspace_id = theirs.workspace_id AND kind = 'new_conversation'
+            AND notifications.id > news_since AND notifications.id < %(news_until)s
+        ORDER BY id DESC LIMIT %(limit)s) AS new
+    WHERE role = ANY(%(roles)s) AND 'new_conversation:email' = ANY(notices)
+    UNION ALL
+    SELECT notifications.id FROM theirs JOIN notifications ON member_id = theirs.id
+    WHERE role = ANY(%(roles)s) AND kind || ':email' = ANY(notices)
+        AND notifications.id > news_since AND notifications.id < %(news_until)s
+        AND NOT EXISTS (SELECT FROM conversations WHERE conversations.id = conversation_id AND status = 'closed')
+    ORDER BY id DESC LIMIT %(limit)s
+"""

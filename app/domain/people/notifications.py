@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,8 +12,7 @@ from typing import Any
 from app import sql
 from app.config import settings
 from app.database import count, rows
-from app.domain.people import notification_kinds
-from app.domain.people.notification_kinds import DEFAULTS
+from app.domain.people import message_access, roles
 from app.lib import clock, ids, json, keys
 from app.models.accounts import Account
 from app.models.members import Member
@@ -37,6 +36,37 @@ _HEADLINES = {
     "woken": "A snoozed conversation of yours is awake.",
     "new_conversation": "Somebody has written, and the conversation is unassigned.",
 }
+# Where a member can be notified.
+WAYS = ("page", "browser", "email")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of notification. `ways`: where members get it by default."""
+
+    name: str
+    label: str
+    hint: str
+    ways: tuple[str, ...]
+
+
+# The first message of an assigned conversation notifies as `assigned`, later ones as `contact_wrote`. A new
+# conversation notifies everybody, so by default only on the page.
+KINDS = (
+    Kind("assigned", "Assigned to me", "By somebody else, a macro, an automation or the rule of a channel.", WAYS),
+    Kind("contact_wrote", "A contact writes in a conversation of mine", "One entry for each conversation.", WAYS),
+    Kind("mentioned", "Somebody mentions me in a note", "", WAYS),
+    Kind("woken", "A snoozed conversation of mine wakes", "Because its time has come, or somebody woke it.", WAYS),
+    Kind(
+        "new_conversation",
+        "A new conversation that is unassigned",
+        "Until somebody reads it, answers it or has it assigned.",
+        ("page",),
+    ),
+)
+NAMES = tuple(kind.name for kind in KINDS)
+CHOICES = tuple(f"{kind.name}:{way}" for kind in KINDS for way in WAYS)
+DEFAULTS = tuple(f"{kind.name}:{way}" for kind in KINDS for way in kind.ways)
 
 
 def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> bool:
@@ -111,10 +141,10 @@ class Bell:
 
 def bell(member_id: str) -> Bell:
     """Returns the member's unread number and ignored kinds, with one statement."""
-    preferences = {"roles": list(notification_kinds.seeing_roles()), "defaults": list(DEFAULTS)}
+    preferences = {"roles": list(seeing_roles()), "defaults": list(DEFAULTS)}
     [(number, chosen)] = rows(_UNREAD, {"member_id": member_id, "most": MOST_UNREAD + 1, **preferences})
     heard = {choice.partition(":")[0] for choice in chosen or () if not choice.endswith(":email")}
-    ignored = tuple(name for name in notification_kinds.NAMES if name not in heard)
+    ignored = tuple(name for name in NAMES if name not in heard)
     return Bell(min(int(number), MOST_UNREAD + 1), ignored)
 
 
@@ -157,7 +187,7 @@ def announce(limit: int = 5_000) -> int:
         "is_sent": settings().smtp_url is not None,
         "due_at": now + EMAIL_AFTER,
         "every": EMAIL_EVERY,
-        "roles": list(notification_kinds.seeing_roles()),
+        "roles": list(seeing_roles()),
         "defaults": list(DEFAULTS),
     }
     return int(rows(sql.load("announce_notifications"), parameters)[0][0])
@@ -168,6 +198,43 @@ def forget_old(limit: int = 1_000) -> int:
     last = ids.bound("ntf", clock.now() - timedelta(days=settings().history_retention_days))
     oldest = Notification.select(Notification.id).where(Notification.id < last).order_by(Notification.id).limit(limit)
     return int(Notification.delete().where(Notification.id.in_(oldest)).execute())
+
+
+def chosen_by(member: Member) -> frozenset[str]:
+    """Returns the member's choice, as elements of CHOICES."""
+    return frozenset(DEFAULTS if member.notices is None else member.notices)
+
+
+def wanted_by(member: Member, way: str) -> tuple[str, ...]:
+    """Returns the kinds that the member gets by `way`; none if the role cannot see conversations."""
+    if not roles.may(member.role, message_access.SEE):
+        return ()
+    chosen = chosen_by(member)
+    return tuple(name for name in NAMES if f"{name}:{way}" in chosen)
+
+
+def choose(member_id: str, chosen: Iterable[str], *, shows_texts: bool) -> None:
+    """Stores the member's choice, a subset of CHOICES.
+
+    `shows_texts`: whether browser notifications show texts.
+    """
+    given = set(chosen)
+    notices = [each for each in CHOICES if each in given]
+    Member.update(notices=notices, shows_texts=shows_texts).where(Member.id == member_id).execute()
+
+
+def seeing_roles() -> tuple[str, ...]:
+    """Returns the roles that may see conversations: only their members are notified of them."""
+    return tuple(role for role in roles.ROLES if roles.may(role, message_access.SEE))
+
+
+def _messages(amount: int) -> str:
+    return "a message" if amount == 1 else f"{amount:,} messages"
+
+
+def _signature(secret: bytes, account_id: str) -> str:
+    key = keys.derived(secret, "unsubscribe")
+    return base64.urlsafe_b64encode(hmac.digest(key, account_id.encode(), "sha256")).decode().rstrip("=")
 
 
 # Each branch uses its own index. The branch of new conversations reads only if the member wants them.
@@ -187,12 +254,3 @@ _UNREAD = """
         (SELECT FROM reader JOIN notifications ON member_id = reader.id
             WHERE notifications.id > read_until AND sees AND kind || ':page' = ANY(notices) LIMIT %(most)s)) AS unread
 """
-
-
-def _messages(amount: int) -> str:
-    return "a message" if amount == 1 else f"{amount:,} messages"
-
-
-def _signature(secret: bytes, account_id: str) -> str:
-    key = keys.derived(secret, "unsubscribe")
-    return base64.urlsafe_b64encode(hmac.digest(key, account_id.encode(), "sha256")).decode().rstrip("=")

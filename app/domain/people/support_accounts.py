@@ -1,22 +1,30 @@
 """Support accounts: the installation's staff, without a workspace.
 
-Staff act in workspaces during visits.
+Staff act in a workspace during a visit, which lasts an hour and has a reason.
 """
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
-from app.database import rows, transaction
-from app.domain.people import accounts, links, members, sessions, visits
+from app import realtime
+from app.database import database, rows, transaction
+from app.domain.people import accounts, links, members, sessions
+from app.domain.people.workspaces import find as find_workspace
 from app.domain.work import audit
-from app.errors import Conflict, NotFound
-from app.lib import clock
+from app.errors import Conflict, Fault, Invalid, NotFound
+from app.lib import clock, ids
 from app.models.accounts import Account
 from app.models.members import Member
+from app.models.visits import Visit
+
+LENGTH = timedelta(hours=1)
+LONGEST_REASON = 500
+LONGEST_TICKET = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,7 @@ def disable(email: str) -> Account:
         if account.disabled_at is None:
             Account.update(disabled_at=clock.now()).where(Account.id == account.id).execute()
             accounts.store_password(account.id, hashed)
-            visits.end_all(account.id)
+            _end_visits(account.id)
             _note("support.disable", account)
     return account
 
@@ -130,9 +138,47 @@ def remove(email: str) -> Account:
             raise Conflict(f"{account.email} is disabled. An ordinary account could sign in again.")
         Account.update(is_support=False).where(Account.id == account.id).execute()
         sessions.end_all(account.id)
-        visits.end_all(account.id)
+        _end_visits(account.id)
         _note("support.remove", account)
     return account
+
+
+def begin_visit(account_id: str, workspace_id: str, reason: str, ticket: str) -> Visit:
+    """Begins a visit of LENGTH.
+
+    Raises Invalid if the reason or ticket is empty or too long, and NotFound if there is no such workspace or enabled
+    support account.
+    """
+    faults = [*_text_faults("reason", reason, LONGEST_REASON), *_text_faults("ticket", ticket, LONGEST_TICKET)]
+    if faults:
+        raise Invalid(*faults)
+    account, workspace = accounts.get(account_id), find_workspace(workspace_id)
+    if not account.is_support or account.disabled_at is not None:
+        raise NotFound()
+    now = clock.now()
+    visit = Visit(
+        id=ids.new("vis"),
+        account_id=account.id,
+        workspace_id=workspace.id,
+        reason=reason.strip(),
+        ticket=ticket.strip(),
+        created_at=now,
+        expires_at=now + LENGTH,
+    )
+    with transaction():
+        Visit.insert(visit.__data__).execute()
+        audit.note(workspace.id, visit.id, "visits.begin", "visit", visit.id)
+    return visit
+
+
+def end_visit(visit_id: str) -> None:
+    """Ends the visit at once. Safe to repeat."""
+    now = clock.now()
+    with transaction():
+        ended = Visit.update(expires_at=now).where(Visit.id == visit_id, Visit.expires_at > now)
+        for visit in ended.returning(Visit).execute():
+            audit.note(visit.workspace_id, visit.id, "visits.end", "visit", visit.id, {})
+            database.after_commit(partial(realtime.check_admission, "visit", visit.id))
 
 
 def _lock(email: str) -> Account:
@@ -152,3 +198,16 @@ def _nobodys_password() -> str:
 def _note(action: str, account: Account) -> None:
     detail: dict[str, Any] = {"email": account.email}
     audit.note(None, None, action, "account", account.id, detail)
+
+
+def _end_visits(account_id: str) -> None:
+    """Ends all visits of the account at once."""
+    theirs = Visit.select(Visit.id).where(Visit.account_id == account_id, Visit.expires_at > clock.now())
+    for visit in theirs:
+        end_visit(visit.id)
+
+
+def _text_faults(name: str, text: str, longest: int) -> list[Fault]:
+    if not text.strip() or len(text.strip()) > longest or "\0" in text:
+        return [Fault(f"/{name}", f"Give a {name} of 1 to {longest} characters.")]
+    return []

@@ -1,22 +1,25 @@
-"""Effects of arrivals: what a message, an edit, an echo, a block or a new number changes.
+"""Effects of arrivals: what a message, an edit, an echo, a receipt, a block or a new number changes.
 
-Receipts have their own module. Each function locks the contact first, and may raise Busy.
+Each effect locks the contact first, and may raise Busy. `prefetch` reads the rows that many arrivals need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from app import mailbox
 from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
-from app.database import database
+from app.database import database, rows
 from app.domain.channels import buttons, channels, fetches, media, provider_messages
+from app.domain.channels.provider_messages import Name, Place
 from app.domain.contacts import contacts
 from app.domain.conversations import (
     conversations,
+    message_statuses,
     messages,
     opt_outs,
     peers,
@@ -24,15 +27,26 @@ from app.domain.conversations import (
     replies,
     scheduled_messages,
 )
-from app.domain.receiving import albums, receipts, senders
+from app.domain.conversations.peers import Peer
+from app.domain.receiving import senders
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import Invalid, NotFound
 from app.lib import ids
 from app.lib.schemas import composed
+from app.models import sets
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
+from app.models.identities import Identity
+from app.models.runs import Run
+from app.models.sets import Key
+
+# How many of a conversation's newest messages are searched for the album's message.
+MOST_SEARCHED = 30
+# How long a receipt waits for its message.
+RECEIPTS_KEPT = timedelta(days=1)
+Items = Sequence[tuple[Channel, Arrival]]
 
 
 def apply(change: Change, channel: Channel, item: Arrival) -> bool:
@@ -52,8 +66,33 @@ def apply(change: Change, channel: Channel, item: Arrival) -> bool:
         case Moved():
             _move(change, channel, item)
         case Receipt():
-            return receipts.apply(change, channel, item)
+            return _apply_receipt(change, channel, item)
     return True
+
+
+def needs(items: Items) -> Iterator[Key]:
+    """Yields the keys of the senders' identities, through which the unit also locks their contacts."""
+    for channel, item in items:
+        if isinstance(item, (Received, Blocked)):
+            yield senders.key(channel, item.sender)
+        elif isinstance(item, Echoed):
+            yield senders.key(channel, item.recipient)
+
+
+def prefetch(items: Items, unit: Unit) -> None:
+    """Reads the messages, contacts, conversations and waiting runs of the items.
+
+    Skips rows that another transaction has locked.
+    """
+    names = [_name_of(channel, item) for channel, item in items if not isinstance(item, (Blocked, Moved))]
+    places = provider_messages.look_up(unit, list(dict.fromkeys(names)))
+    unit.read([*map(_contact_key, places), *_phones(items, unit)])
+    # Do not lock a row whose contact another transaction has locked: that transaction may wait for the row.
+    free = [place for place in places if unit.is_free(_contact_key(place))]
+    unit.read(provider_messages.keys(free))
+    wanted = list(dict.fromkeys(_peers(items, unit)))
+    peers.prefetch(unit, wanted)
+    unit.read(_runs(wanted, unit))
 
 
 def _receive(change: Change, channel: Channel, item: Received) -> None:
@@ -65,7 +104,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
     conversation = peers.conversation_with(
         change, contact, channel.id, item.peer, reopens=reopens, referral=item.referral
     )
-    if (begun := albums.message_of(unit, conversation, item.album)) is not None:
+    if (begun := _album_of(unit, conversation, item.album)) is not None:
         more = _attached(change, channel, begun.id, item)
         text = "\n".join(filter(None, (begun.text, item.text))) or None
         unit.put(begun.altered(attachments=[*begun.attachments, *more], text=text))
@@ -95,7 +134,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         album=item.album,
     )
     provider_messages.note(unit, channel, item.provider_id, message)
-    albums.begin(unit, conversation, message)
+    _begin_album(unit, conversation, message)
     for each in filter(None, (conversation.id, peers.followed_by(unit, conversation))):
         scheduled_messages.cancel(change, each)
 
@@ -205,3 +244,104 @@ def _expected(change: Change, channel: Channel, message_id: str, files: Sequence
         return []
     database.after_commit(partial(mailbox.ring, fetches.MAIL, channel.id))
     return media.expect(change.unit, channel, files, message_id=message_id)
+
+
+def _album_of(unit: Unit, conversation: Conversation, album: str | None) -> Message | None:
+    """Returns the message with the album's first file, locked; None if there is none. Raises Busy."""
+    if album is None:
+        return None
+    name = _album_name(conversation, album)
+    if name not in unit.notes:
+        found = rows(
+            """
+            SELECT id FROM (
+                SELECT id, album FROM messages WHERE conversation_id = %s
+                ORDER BY coalesce(provider_time, created_at) DESC, id DESC LIMIT %s) AS newest
+            WHERE album = %s LIMIT 1
+            """,
+            (conversation.id, MOST_SEARCHED, album),
+        )
+        unit.notes[name] = found[0][0] if found else None
+    message_id = unit.notes[name]
+    return unit.get(Message, conversation.workspace_id, "id", message_id) if message_id else None
+
+
+def _begin_album(unit: Unit, conversation: Conversation, message: Message) -> None:
+    """Notes in the unit that the message is its album's first, if it belongs to an album."""
+    if message.album is not None:
+        unit.notes[_album_name(conversation, message.album)] = message.id
+
+
+def _album_name(conversation: Conversation, album: str) -> tuple[str, str, str]:
+    return ("album", conversation.id, album)
+
+
+def _apply_receipt(change: Change, channel: Channel, receipt: Receipt) -> bool:
+    """Raises the message's status to the receipt's, also from `unknown`, and records the event.
+
+    Opts the contact out if the receipt says so. Does nothing if the contact was deleted. Returns False if
+    the message is not known yet. Raises Busy.
+    """
+    unit = change.unit
+    message = provider_messages.find(unit, channel, receipt.provider_id, receipt.message_id)
+    if message is None:
+        return False
+    try:
+        contact, conversation = provider_messages.contact_and_conversation(unit, message)
+    except NotFound:
+        return True
+    if receipt.is_opt_out:
+        contact = contacts.set_fields(change, contact, opted_out=True)
+    if message_statuses.may_rise(message, receipt.status):
+        raised = unit.put(_raised(message, receipt))
+        messages.tell(change.events, contact, conversation, raised)
+    return True
+
+
+def _raised(message: Message, receipt: Receipt) -> Message:
+    failure = None
+    if receipt.status == "failed":
+        failure = {"code": receipt.code or "provider", "detail": receipt.detail}
+    provider_id = message.provider_id or receipt.provider_id
+    return message.altered(status=receipt.status, failure=failure, provider_id=provider_id)
+
+
+def _name_of(channel: Channel, item: Arrival) -> Name:
+    assert not isinstance(item, (Blocked, Moved))
+    return Name(channel.id, item.provider_id, getattr(item, "message_id", None))
+
+
+def _contact_key(place: Place) -> Key:
+    return sets.key(Contact, place.workspace_id, "id", place.contact_id)
+
+
+def _phones(items: Items, unit: Unit) -> Iterator[Key]:
+    """Yields the keys of phone numbers of senders who are not known yet."""
+    for channel, item in items:
+        if isinstance(item, (Received, Echoed)) and item.phone is not None:
+            identity = senders.key(channel, item.sender if isinstance(item, Received) else item.recipient)
+            if unit.is_free(identity) and unit.get(*identity) is None:
+                yield from senders.phone_keys(channel.workspace_id, item.phone)
+
+
+def _peers(items: Items, unit: Unit) -> Iterator[Peer]:
+    for (channel, item), identity in zip(items, map(_identity, items), strict=True):
+        if identity is None or not isinstance(item, (Received, Echoed)) or not unit.is_free(identity):
+            continue
+        found = unit.get(Identity, *identity[1:])
+        if found is not None and unit.is_free(sets.key(Contact, channel.workspace_id, "id", found.contact_id)):
+            yield Peer(channel.workspace_id, found.contact_id, channel.id, item.peer)
+
+
+def _identity(entry: tuple[Channel, Arrival]) -> Key | None:
+    return next(needs([entry]), None)
+
+
+def _runs(wanted: Sequence[Peer], unit: Unit) -> Iterator[Key]:
+    for peer in wanted:
+        if (conversation_id := unit.notes[peer]) is None:
+            continue
+        key = sets.key(Conversation, peer.workspace_id, "id", conversation_id)
+        conversation = unit.get(Conversation, *key[1:]) if unit.is_free(key) else None
+        if conversation is not None and conversation.waiting_run_id is not None:
+            yield sets.key(Run, peer.workspace_id, "id", conversation.waiting_run_id)

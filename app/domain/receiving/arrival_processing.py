@@ -18,7 +18,7 @@ from app.channels.inbound import Arrival
 from app.database import count, transaction
 from app.domain.channels import arrivals
 from app.domain.channels.arrivals import MAIL
-from app.domain.receiving import arrival_effects, arrival_reads, receipts
+from app.domain.receiving import arrival_effects
 from app.domain.triggers import batches
 from app.domain.work.changes import Change
 from app.domain.work.events import Cause
@@ -96,8 +96,8 @@ def _process(batch: Sequence[Claimed], stuck: dict[str, str]) -> Sequence[Claime
         items = [(each.channel, each.item) for each in taken if each.item is not None]
         results = batches.run(
             [partial(_do, each, stuck) for each in taken],
-            arrival_reads.needs(items),
-            then=partial(arrival_reads.read, items),
+            arrival_effects.needs(items),
+            then=partial(arrival_effects.prefetch, items),
             in_order=False,
         )
         _record(taken, results)
@@ -155,7 +155,7 @@ def _record(taken: Sequence[Received], results: Sequence[bool | Exception]) -> N
         "waits": sql.array(result is False for _, result in ended),
         "problems": sql.array(problems),
         "ends": sql.array(ends),
-        "kept_seconds": receipts.KEPT.total_seconds(),
+        "kept_seconds": arrival_effects.RECEIPTS_KEPT.total_seconds(),
     }
     count(sql.prepared("record_arrivals"), values)
     for problem, is_end in zip(problems, ends, strict=True):

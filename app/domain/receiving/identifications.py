@@ -8,7 +8,7 @@ from app import realtime
 from app.channels.web_chat import WebChat
 from app.database import rows, transaction
 from app.domain.channels.visitors import Visitor
-from app.domain.contacts import contacts, identities
+from app.domain.contacts import contacts
 from app.domain.lifecycle import merges
 from app.domain.triggers import batches
 from app.domain.work.changes import Change
@@ -60,18 +60,18 @@ def _join_now(visitor: Visitor, user_id: str, trace_id: str) -> bool:
 
 
 def _needs(visitor: Visitor, user_id: str) -> list[Key]:
-    identity = identities.key(visitor.workspace_id, WebChat.name, visitor.id)
+    identity = contacts.identity_key(visitor.workspace_id, WebChat.name, visitor.id)
     return [identity, *contacts.needs(visitor.workspace_id, {"external_id": user_id}, None)]
 
 
 def _join(change: Change, visitor: Visitor, user_id: str) -> None:
     unit, workspace_id = change.unit, visitor.workspace_id
-    identity = identities.find(unit, workspace_id, WebChat.name, visitor.id)
+    identity = contacts.find_identity(unit, workspace_id, WebChat.name, visitor.id)
     named = unit.get(Contact, workspace_id, "external_id", user_id)
     own = unit.get(Contact, workspace_id, "id", identity.contact_id) if identity else None
     if own is None:
         contact_id = named.id if named else contacts.upsert(change).resource_id
-        identities.give(unit, workspace_id, WebChat.name, visitor.id, contact_id)
+        contacts.give_identity(unit, workspace_id, WebChat.name, visitor.id, contact_id)
     elif own.external_id not in (None, user_id):
         raise Conflict("This visitor is another user. Begin a new session.")
     elif named is None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from app.domain.contacts import contacts, identities
+from app.domain.contacts import contacts
 from app.domain.lifecycle import merges
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
@@ -22,7 +22,7 @@ LONGEST_NAME = 255
 
 def key(channel: Channel, external_id: str) -> Key:
     """Returns the key of the sender's identity."""
-    return identities.key(channel.workspace_id, channel.kind, external_id)
+    return contacts.identity_key(channel.workspace_id, channel.kind, external_id)
 
 
 def phone_keys(workspace_id: str, phone: str | None) -> list[Key]:
@@ -33,7 +33,7 @@ def phone_keys(workspace_id: str, phone: str | None) -> list[Key]:
 
 def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
     """Returns the sender's contact, locked; None if the sender is not known yet. Raises Busy."""
-    identity = identities.find(unit, channel.workspace_id, channel.kind, external_id)
+    identity = contacts.find_identity(unit, channel.workspace_id, channel.kind, external_id)
     return unit.get(Contact, channel.workspace_id, "id", identity.contact_id) if identity else None
 
 
@@ -58,7 +58,7 @@ def contact_of(
     if contact is None:
         number = phone if phone and phones.E164.fullmatch(phone) else None
         contact = contacts.make(replace(change, payload=_names(name) | {"locale": _locale(locale), "phone": number}))
-    identities.give(unit, channel.workspace_id, channel.kind, external_id, contact.id)
+    contacts.give_identity(unit, channel.workspace_id, channel.kind, external_id, contact.id)
     return contact
 
 
@@ -83,10 +83,10 @@ def move(
     if contact is None:
         return None
     for former in formers:
-        identity = identities.find(unit, channel.workspace_id, channel.kind, former)
+        identity = contacts.find_identity(unit, channel.workspace_id, channel.kind, former)
         if identity is not None and identity.contact_id == contact.id:
             unit.drop(identity)
-    identities.give(unit, channel.workspace_id, channel.kind, external_id, contact.id)
+    contacts.give_identity(unit, channel.workspace_id, channel.kind, external_id, contact.id)
     is_former = contact.phone in [way for former in formers for way in phones.ways_to_write(f"+{former}")]
     if phone is not None and phones.E164.fullmatch(phone) and (is_former or contact.phone is None):
         contact = contacts.set_fields(change, contact, phone=phone)

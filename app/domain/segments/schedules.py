@@ -7,20 +7,22 @@ contacts that were not in it at the previous look. The first look begins none.
 
 from __future__ import annotations
 
-import time
+from calendar import monthrange
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import partial
+from time import monotonic
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 import structlog
 
-from app.database import count, now, rows, transaction
-from app.domain.segments import entries, occurrences, scans, segments
-from app.domain.segments.scans import Scan
-from app.domain.triggers import automation_listeners, batches, conditions, timed_starts, timed_triggers
+from app.database import count, delete_some, now, rows, transaction
+from app.domain.segments import scans, segments
+from app.domain.segments.scans import Part, Scan
+from app.domain.triggers import automation_listeners, batches, conditions, due_starts, timed_triggers
 from app.domain.triggers.automation_listeners import Listener
-from app.domain.triggers.timed_triggers import Trigger
+from app.domain.triggers.timed_triggers import WEEKDAYS, Trigger
 from app.domain.work.units import Unit
 from app.lib import time_zones
 from app.models import sets
@@ -39,6 +41,10 @@ SLICE_SECONDS = 0.25
 # The pause between two looks for entries: REST_TIMES the duration of the first look, within the limits.
 REST_TIMES, LEAST_REST, MOST_REST = 20, timedelta(seconds=30), timedelta(minutes=5)
 IS_ANY_DUE = "EXISTS (SELECT FROM schedules WHERE next_at <= now())"
+# One more than the most days between two occurrences, which are 31.
+_MOST_DAYS = 32
+# The most contacts that one transaction removes from a roll.
+ROLL_PART = 5_000
 
 
 class _Schedule(NamedTuple):
@@ -102,17 +108,69 @@ def start_some() -> int:
     Each round does one part for each workspace, so that no workspace delays another. Safe to run concurrently: each run
     begins once.
     """
-    ends, done = time.monotonic() + SLICE_SECONDS, 0
+    ends, done = monotonic() + SLICE_SECONDS, 0
     while due := rows(_DUE):
         has_moved = False
         for automation_id, key in due:
             has_moved = _do_part(automation_id, key) or has_moved
             done += has_moved
-            if time.monotonic() > ends:
+            if monotonic() > ends:
                 return done
         if not has_moved:
             break
     return done
+
+
+def next_after(trigger: Trigger, zone: ZoneInfo, after: datetime) -> datetime:
+    """Returns the first occurrence later than `after`.
+
+    A local time that the clock skips is moved later by the length of the gap. If a local time comes twice in a day, the
+    first is used. In a month without the trigger's day, the last day is used.
+    """
+    clock, first = time.fromisoformat(trigger["at"]), after.astimezone(zone).date()
+    days = (first + timedelta(days=number) for number in range(_MOST_DAYS + 1))
+    moments = (time_zones.moment(day, clock, zone) for day in days if _is_on(trigger, day))
+    return next(moment for moment in moments if moment > after)
+
+
+class Entries(NamedTuple):
+    """Contacts that entered a segment since the last look, ordered by id, and contacts that left it."""
+
+    entered: Sequence[str]
+    left: Collection[str]
+
+    def up_to(self, last_id: str | None) -> Entries:
+        """Returns the entries up to the contact `last_id`; all if it is None."""
+        if last_id is None:
+            return self
+        entered, left = ([each for each in some if each <= last_id] for some in self)
+        return Entries(entered, left)
+
+
+def find_entries(automation_id: str, segment_id: str, after: str, part: Part) -> Entries:
+    """Returns how a part of an oldest-first scan differs from the roll.
+
+    `after`: the last contact before the part.
+    """
+    known = {id for (id,) in rows(_ROLL, (automation_id, segment_id, after, part.last_id, part.last_id))}
+    return Entries([each for each in part.ids if each not in known], known.difference(part.ids))
+
+
+def keep_entries(workspace_id: str, automation_id: str, segment_id: str, entries: Entries) -> None:
+    """Adds the contacts that entered to the roll, and removes the contacts that left."""
+    about = {"workspace_id": workspace_id, "automation_id": automation_id, "segment_id": segment_id}
+    if entries.entered:
+        count(_ADD_TO_ROLL, {**about, "ids": list(entries.entered)})
+    if entries.left:
+        count(_REMOVE_FROM_ROLL, {**about, "ids": list(entries.left)})
+
+
+def drop_left() -> int:
+    """Removes up to ROLL_PART contacts from each of up to ten rolls whose schedules are gone.
+
+    Returns how many contacts were removed.
+    """
+    return sum(_drop_some(automation_id, segment_id) for automation_id, segment_id in rows(_LEFT))
 
 
 def _do_part(automation_id: str, key: str) -> bool:
@@ -132,12 +190,12 @@ def _do_part(automation_id: str, key: str) -> bool:
             return True
         scan = Scan(schedule.workspace_id, segment.filter, is_newest_first=False, at=schedule.began_at)
         part = next(scan.parts(SLICE_SECONDS, schedule.reached))
-        new = entries.find(automation_id, segment.id, schedule.reached, part) if schedule.is_of_entries else None
+        new = find_entries(automation_id, segment.id, schedule.reached, part) if schedule.is_of_entries else None
         due = part.ids if new is None else new.entered if schedule.is_filled else []
         begun = _begin(schedule, listener, segment, due[:PART])
         reached = part.last_id if len(begun) == len(due) else begun[-1] if begun else schedule.reached
         if new is not None:
-            entries.keep(schedule.workspace_id, automation_id, segment.id, new.up_to(reached))
+            keep_entries(schedule.workspace_id, automation_id, segment.id, new.up_to(reached))
         _reach(schedule, reached)
         return bool(begun) or not due
 
@@ -156,7 +214,7 @@ def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_id
         contact = unit.get(Contact, schedule.workspace_id, "id", contact_id)
         # The contact may have changed since the scan, or been deleted.
         if contact and conditions.holds(condition, scans.variables(contact, further.get(contact_id, {}))):
-            timed_starts.enter(unit, listener, contact, triggers, kind)
+            due_starts.enter(unit, listener, contact, triggers, kind)
 
     needs = [
         sets.key(model, schedule.workspace_id, "id", row_id)
@@ -194,7 +252,28 @@ def _timezone(workspace_id: str) -> str | None:
 
 
 def _next_after(trigger: Trigger, timezone: str | None, after: datetime) -> datetime:
-    return occurrences.next_after(trigger, time_zones.first_known(trigger.get("timezone"), timezone), after)
+    return next_after(trigger, time_zones.first_known(trigger.get("timezone"), timezone), after)
+
+
+def _is_on(trigger: Trigger, day: date) -> bool:
+    match trigger["every"]:
+        case "week":
+            return day.weekday() == WEEKDAYS.index(trigger["on"])
+        case "month":
+            return bool(day.day == min(trigger["on"], monthrange(day.year, day.month)[1]))
+    return True
+
+
+def _drop_some(automation_id: str, segment_id: str) -> int:
+    """Removes a part of the roll, unless the automation has been published with the schedule again."""
+    with transaction():
+        # A publication holds this lock. The next statement sees the changes of a finished publication.
+        if not rows("SELECT 1 FROM automations WHERE id = %s FOR UPDATE SKIP LOCKED", (automation_id,)):
+            return 0
+        is_left = "automation_id = %s AND segment_id = %s AND NOT " + _HAS_SCHEDULE.format("segment_contacts")
+        return delete_some(
+            "segment_contacts", is_left, "contact_id", (automation_id, segment_id), ROLL_PART, key="ctid"
+        )
 
 
 _ADD = """
@@ -221,4 +300,32 @@ _REACH = "UPDATE schedules SET began_at = %s, reached = %s WHERE automation_id =
 _NEXT = """
     UPDATE schedules SET next_at = %s, began_at = NULL, reached = '', is_filled = true
     WHERE automation_id = %s AND key = %s
+"""
+
+
+_ROLL = """
+    SELECT contact_id FROM segment_contacts WHERE automation_id = %s AND segment_id = %s
+        AND contact_id > %s AND (%s::text IS NULL OR contact_id <= %s)
+"""
+_ADD_TO_ROLL = """
+    INSERT INTO segment_contacts (workspace_id, automation_id, segment_id, contact_id)
+    SELECT %(workspace_id)s, %(automation_id)s, %(segment_id)s, unnest(%(ids)s::text[])
+"""
+_REMOVE_FROM_ROLL = """
+    DELETE FROM segment_contacts WHERE automation_id = %(automation_id)s AND segment_id = %(segment_id)s
+        AND contact_id = ANY(%(ids)s::text[])
+"""
+_HAS_SCHEDULE = """EXISTS (SELECT FROM schedules
+    WHERE schedules.automation_id = {0}.automation_id AND schedules.segment_id = {0}.segment_id)"""
+# A skip scan: goes from one roll to the next, not through all contacts.
+_LEFT = f"""
+    WITH RECURSIVE roll(automation_id, segment_id) AS (
+        (SELECT automation_id, segment_id FROM segment_contacts ORDER BY automation_id, segment_id LIMIT 1)
+        UNION ALL
+        SELECT next.* FROM roll CROSS JOIN LATERAL (
+            SELECT automation_id, segment_id FROM segment_contacts
+            WHERE (automation_id, segment_id) > (roll.automation_id, roll.segment_id)
+            ORDER BY automation_id, segment_id LIMIT 1) AS next
+    )
+    SELECT automation_id, segment_id FROM roll WHERE NOT {_HAS_SCHEDULE.format("roll")} LIMIT 10
 """

@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 
 from app import sql
 from app.database import rows, transaction
-from app.domain.contacts import bookings
-from app.domain.triggers import automation_listeners, batches, run_endings, timed_starts, timed_triggers, waiting_starts
+from app.domain.contacts import bookings, contacts
+from app.domain.triggers import automation_listeners, batches, run_endings, run_states, timed_triggers, waiting_starts
 from app.domain.triggers.automation_listeners import Listener
+from app.domain.triggers.conditions import holds
+from app.domain.triggers.run_states import Start
 from app.domain.triggers.timed_triggers import Trigger
-from app.domain.work import equal_parts
+from app.domain.work import equal_parts, events
 from app.domain.work.units import Busy, Unit
+from app.lib import json
+from app.lib.request_ids import kept_or_new
 from app.models import sets
 from app.models.automations import Enrolment
 from app.models.bookings import Booking
@@ -62,6 +66,31 @@ def start_some() -> int:
     """
     owners = (owner for (owner,) in rows(sql.prepared("find_due_owners", _OWNERS)))
     return equal_parts.serve(owners, _start_due)
+
+
+def enter(
+    unit: Unit, listener: Listener, contact: Contact, triggers: Sequence[Trigger], kind: str, **further: Any
+) -> None:
+    """Begins a run if the condition of a trigger holds and the contact may enter. Raises Busy.
+
+    The run gets an event of `kind`, made here, with the contact's current state and `further` as its `data`.
+    """
+    data = {"contact": contacts.represent(contact), **further}
+    event = dict(json.loads(events.body(None, kind, unit.now, contact.workspace_id, data)))
+    named = {"contact": event["data"]["contact"], "conversation": None, "steps": {}}
+    named["trigger"] = {"event": event, "variables": {}}
+    if any("if" not in trigger or holds(trigger["if"], named) for trigger in triggers):
+        start = Start(
+            contact.workspace_id,
+            listener.id,
+            listener.version,
+            contact.id,
+            kept_or_new(None),
+            event=event,
+            goal=listener.goal,
+            depth=1,
+        )
+        run_states.enter(unit, start, listener.reentry or "after_finish")
 
 
 def _start_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
@@ -134,9 +163,9 @@ def _enter(
     unit: Unit, listener: Listener, contact: Contact, about: Booking | Contact, triggers: Sequence[Trigger]
 ) -> None:
     if isinstance(about, Booking):
-        timed_starts.enter(unit, listener, contact, triggers, UPCOMING, booking=bookings.represent(about))
+        enter(unit, listener, contact, triggers, UPCOMING, booking=bookings.represent(about))
     else:
-        timed_starts.enter(unit, listener, contact, triggers, DATE)
+        enter(unit, listener, contact, triggers, DATE)
 
 
 def _contact(unit: Unit, about: Booking | Contact) -> Contact | None:

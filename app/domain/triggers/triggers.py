@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 import structlog
@@ -17,9 +18,8 @@ from peewee import DatabaseError, InterfaceError
 
 from app import sql
 from app.database import rows
-from app.domain.triggers import awaited_events, concerned_runs, run_endings, run_states, waiting_starts
+from app.domain.triggers import awaited_events, run_endings, run_states, waiting_starts
 from app.domain.triggers.automation_listeners import Heard, Listener, Listeners
-from app.domain.triggers.concerned_runs import Look
 from app.domain.triggers.run_states import Start
 from app.domain.work.events import PAST_AUTOMATIONS, Recorder
 from app.domain.work.units import Busy, Unit
@@ -37,6 +37,9 @@ MOST_LOOKS = 1_000
 # An exit records an event too, from which more may follow. After this many rounds in one transaction, the rest is left
 # to the fan-out.
 ROUNDS = 3
+# If only the run can tell whether an event concerns it, only this many of the latest runs of a contact and an
+# automation are compared. Runs that a condition excludes stay unfinished, and every event would compare them all again.
+MOST_COMPARED = 100
 
 
 class Position(NamedTuple):
@@ -162,6 +165,19 @@ def carry_out(consequence: Consequence, unit: Unit) -> None:
         _begin(unit, consequence)
 
 
+class Look(NamedTuple):
+    """A search for runs that an event may concern.
+
+    `recorded_at`: when the event was recorded; None if this transaction recorded it.
+    """
+
+    number: int
+    contact_id: str
+    automation_id: str
+    recorded_at: datetime | None
+    happened_at: datetime
+
+
 def _follow_at_once(unit: Unit, heard: Sequence[Heard]) -> bool:
     """Carries out everything that follows from the events.
 
@@ -200,12 +216,13 @@ def _with_runs(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequ
     again.
     """
     before: dict[Position, list[tuple[object, Consequence]]] = {}
-    for find, of, is_about in _LOOKS:
+    for condition, of, is_about in _LOOKS:
         looks = [_look(number, each) for number, each in enumerate(last) if is_about(each)]
-        for number, run_id in find(looks, MOST_RUNS + 1) if looks else ():
+        for number, run_id in _find(condition, looks, MOST_RUNS + 1) if looks else ():
             each = last[number]
-            kind = None if find is concerned_runs.unfinished else find
-            before.setdefault(each.position, []).append((kind, Consequence(each.heard, each.listener, run_id, **of)))
+            before.setdefault(each.position, []).append(
+                (condition, Consequence(each.heard, each.listener, run_id, **of))
+            )
     consequences: list[Consequence] = []
     done: Counter[object] = Counter()
     for each in last:
@@ -254,13 +271,27 @@ def _contact_of(consequence: Consequence) -> str:
     return consequence.heard.event.contact_id
 
 
-# For each kind of consequence on known runs: the search for the runs, the flag that the consequence gets, and which
+def _find(condition: str | None, looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
+    """Returns up to `limit` runs that meet the condition, as (number of the look, run id), in that order.
+
+    Of each look, only the latest MOST_COMPARED runs. If the condition is None, all unfinished runs.
+    """
+    statement = _UNFINISHED if condition is None else _LATEST.format(condition=condition)
+    return list(rows(statement, {**_parameters(looks, limit), "most": MOST_COMPARED}))
+
+
+def _parameters(looks: Sequence[Look], limit: int) -> dict[str, object]:
+    names = ("numbers", "contacts", "automations", "times", "happened")
+    return {"limit": limit, **dict(zip(names, map(list, zip(*looks, strict=True)), strict=True))}
+
+
+# For each kind of consequence on known runs: the condition for `_find`, the flag that the consequence gets, and which
 # consequences need the search.
-_LOOKS: Sequence[tuple[Callable[..., list[tuple[int, str]]], dict[str, bool], Callable[[Consequence], bool]]] = (
-    (concerned_runs.latest_aiming, {"is_goal": True}, lambda each: each.is_goal),
-    (concerned_runs.latest_unfinished, {"exits": True}, lambda each: each.exits and not each.exits_all),
-    (concerned_runs.latest_awaiting, {"wakes": True}, lambda each: each.wakes),
-    (concerned_runs.unfinished, {"exits": True}, lambda each: each.exits_all),
+_LOOKS: Sequence[tuple[str | None, dict[str, bool], Callable[[Consequence], bool]]] = (
+    ("runs.goal_until >= look.happened_at", {"is_goal": True}, lambda each: each.is_goal),
+    ("runs.finished_at IS NULL", {"exits": True}, lambda each: each.exits and not each.exits_all),
+    ("runs.waits_for = 'event'", {"wakes": True}, lambda each: each.wakes),
+    (None, {"exits": True}, lambda each: each.exits_all),
 )
 
 _UNFOLLOWED = sql.prepared(
@@ -270,3 +301,36 @@ _UNFOLLOWED = sql.prepared(
         AND fan_out_after < '{PAST_AUTOMATIONS}' LIMIT 1
     """,
 )
+
+
+# A run that an event started always counts: such runs start in the order of events, so the run is older than the look's
+# event. Any other run counts only if it was created before that event was recorded. `pending_merges` adds the contacts
+# that were merged into the look's contact, because their runs may not have been moved yet.
+_UNFINISHED = """
+    SELECT exit.number, runs.id
+    FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[])
+        AS exit(number, contact_id, automation_id, at)
+    CROSS JOIN LATERAL (
+        SELECT exit.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = exit.contact_id
+    ) AS own
+    JOIN runs ON runs.contact_id = own.id AND runs.automation_id = exit.automation_id
+        AND runs.finished_at IS NULL
+        AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(exit.at, 'infinity'))
+    ORDER BY exit.number, runs.id LIMIT %(limit)s
+"""
+
+_LATEST = """
+    SELECT look.number, run.id
+    FROM unnest(%(numbers)s::int[], %(contacts)s::text[], %(automations)s::text[], %(times)s::timestamptz[],
+        %(happened)s::timestamptz[]) AS look(number, contact_id, automation_id, at, happened_at)
+    CROSS JOIN LATERAL (
+        SELECT runs.id FROM (
+            SELECT look.contact_id AS id UNION ALL SELECT id FROM pending_merges WHERE kept_id = look.contact_id
+        ) AS own
+        JOIN runs ON runs.contact_id = own.id AND runs.automation_id = look.automation_id
+            AND {condition}
+            AND (runs.event_id IS NOT NULL OR runs.created_at <= coalesce(look.at, 'infinity'))
+        ORDER BY runs.id DESC LIMIT %(most)s
+    ) AS run
+    ORDER BY look.number, run.id LIMIT %(limit)s
+"""

@@ -128,7 +128,7 @@ def _for_contact(unit: Unit, trigger: Trigger, contact: Contact, known: WaitingS
     """Returns the row with the next time of the contact's date, or without a time.
 
     `plan` keeps a row without a time if it has fired, so that a changed date does not fire twice in a year. It also
-    keeps a row whose value is not a date: `unreadable_dates` reports it.
+    keeps a row whose value is not a date: `dates` reports it.
     """
     coming = _coming(unit, trigger, contact, known)
     value = contact.custom_fields.get(dates.field_of(trigger))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from app.database import rows
 from app.domain.work import audit
 from app.domain.work.changes import Change
 from app.domain.work.exact_counts import in_time
-from app.domain.work.row_locks import lock_first
+from app.domain.work.units import Busy
 from app.errors import Conflict
 from app.models.jobs import Job
 
@@ -86,3 +87,16 @@ def refuse_more(workspace_id: str, most: int = 1) -> None:
     of_kind = Job.kind.in_(KINDS) & Job.status.in_(["queued", "running"])
     if Job.in_workspace(workspace_id).where(of_kind).count() >= most:
         raise Conflict(_UNDER_WAY)
+
+
+def lock_first(table: str, row_ids: Sequence[str]) -> list[str]:
+    """Locks the rows up to the first one that another transaction has locked; returns their ids.
+
+    Raises Busy if the very first row is locked.
+    """
+    lock = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    locked = {id for (id,) in rows(lock, (list(row_ids),))}
+    first = list(takewhile(locked.__contains__, row_ids))
+    if row_ids and not first:
+        raise Busy
+    return first

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, render_template
+from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
+from app import bounds
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
 from app.domain.contacts import contacts
 from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
+from app.domain.conversations import messages
 from app.domain.insight import timelines
-from app.domain.triggers import unreadable_dates
-from app.errors import Conflict, Fault, Invalid, valid
-from app.lib import normalization
+from app.domain.people import members, message_access
+from app.domain.segments import scans, segments
+from app.domain.triggers import dates
+from app.errors import Conflict, Fault, Invalid, Overloaded, valid
+from app.lib import ids, normalization
+from app.models.channels import Channel
 from app.models.contacts import Contact
+from app.models.conversations import Conversation, Message
+from app.models.segments import Segment
 from app.web import lists, writes
 from app.web.access import Forbidden, page, viewer, workspace_id
-from app.web.contacts import contact_forms, contact_talks, segment_lists
+from app.web.contacts import contact_forms
 from app.web.formats import MOST_COUNTED
 from app.web.forms import Answer, checked, errors_of, status_of, typed
 from app.web.redirects import to
@@ -27,6 +36,7 @@ blueprint = Blueprint("contact_pages", __name__, url_prefix="/workspaces/<worksp
 
 MOST_HAPPENED = 10
 FILTERS = ("q", "email", "phone", "external_id", "tag")
+MOST_MESSAGES, MOST_CONVERSATIONS = 8, 10
 
 
 @blueprint.get("")
@@ -37,7 +47,7 @@ def index() -> Answer:
     try:
         wanted = _wanted({name: text for name, text in given.items() if name in FILTERS})
         if "segment_id" in given:
-            return _list(given, segment_lists.page_of(given["segment_id"], wanted), None, {})
+            return _list(given, _page_of_segment(given["segment_id"], wanted), None, {})
     except Invalid as error:
         nothing = lists.Page([], None, None)
         return _list(given, nothing, 0, errors_of(error)), 422
@@ -201,7 +211,7 @@ def _list(given: dict[str, str], shown: lists.Page, count: int | None, errors: d
         given=given,
         count=count,
         errors=errors,
-        segments=segment_lists.choices(),
+        segments=_segment_choices(),
         address=lists.address,
     )
 
@@ -212,9 +222,9 @@ def _show(contact: Contact, tag: str = "", errors: dict[str, str] | None = None)
         "contacts/show.html",
         contact=contact,
         tag=tag,
-        unreadable=unreadable_dates.of_contact(contact.id),
+        unreadable=dates.unreadable_of_contact(contact.id),
         errors=errors or {},
-        talks=contact_talks.of_contact(contact),
+        talks=_talks_with(contact),
         happened=happened[:MOST_HAPPENED],
         labels=timelines.labels(workspace_id(), happened),
     )
@@ -229,3 +239,53 @@ def _form(given: dict[str, Any], contact: Contact | None = None, error: Invalid 
         other_id=error.facts.get("conflicting_contact_id") if isinstance(error, Conflict) else None,
         kinds=contact_forms.KINDS,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Talks:
+    """A contact's conversations, newest first, and the last `messages` of the newest one, in order.
+
+    `channels` and `people`: names of channels and members, by identifier.
+    """
+
+    conversations: Sequence[Conversation]
+    messages: Sequence[Mapping[str, Any]]
+    channels: Mapping[str, str]
+    people: Mapping[str, str]
+
+
+def _talks_with(contact: Contact) -> _Talks:
+    """Returns the talks with the contact; none for viewers who may not read messages."""
+    if not viewer().may(message_access.SEE):
+        return _Talks([], [], {}, {})
+    found = Conversation.of_contact(workspace_id(), contact.id, MOST_CONVERSATIONS)
+    if not found:
+        return _Talks([], [], {}, {})
+    said = Message.latest(found[0].id, None, None, MOST_MESSAGES)
+    wrote = members.of_workspace(workspace_id()) if any(each.direction == "out" for each in said) else ()
+    people = {person.member_id: person.email.partition("@")[0] for person in wrote}
+    channel_ids = {conversation.channel_id for conversation in found}
+    channels = {each.id: each.name for each in Channel.select().where(Channel.id.in_(list(channel_ids)))}
+    return _Talks(found, [messages.represent(each) for each in reversed(said)], channels, people)
+
+
+def _page_of_segment(segment_id: str, wanted: Mapping[str, str]) -> lists.Page:
+    """Returns the segment's contacts that match the filters, newest first. Raises Invalid."""
+    segment = segments.find(workspace_id(), segment_id)
+    if segment is None:
+        raise Invalid(Fault("/segment_id", "There is no such segment in this workspace."))
+    after = request.args.get("after")
+    after = after if after and ids.is_id(after, "con") else None
+    try:
+        with bounds.reading_segment(workspace_id()):
+            found, next_id = scans.page(workspace_id(), segment.filter, wanted, after, lists.ROWS)
+    except Overloaded as error:
+        raise Invalid(Fault("/segment_id", error.detail)) from error
+    next_address = lists.address(after=next_id) if next_id else None
+    return lists.Page(found, next_address, lists.address() if after else None)
+
+
+def _segment_choices() -> list[tuple[str, str]]:
+    """Returns the segments as options of a select."""
+    found = Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(segments.QUOTA.most)
+    return [("", "All contacts"), *((each.id, each.name) for each in found)]

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from flask import Blueprint, flash, jsonify, request
 from werkzeug.wrappers import Response
 
-from app.domain.conversations import conversation_labels, conversations, messages, viewers
-from app.domain.people import workspaces
-from app.errors import Conflict, Fault, Invalid, valid
-from app.lib import clock, json, normalization
+from app.domain.conversations import conversation_changes, conversations, messages, viewers
+from app.errors import Conflict, Invalid
+from app.lib import json
 from app.models.conversations import Conversation, Message
 from app.models.notes import Note
 from app.web import uploads, writes
 from app.web.access import page, viewer, workspace_id
 from app.web.forms import Answer, errors_of, is_script, status_of, typed
-from app.web.inbox import compositions, inbox_pages, reply_pages, snooze_times
-from app.web.inbox.form_answers import back, refused, told, turned_down
+from app.web.inbox import compositions, inbox_pages, reply_pages
+from app.web.inbox.form_answers import FIELDS, action_of, back, refused, told, turned_down
 from app.web.inbox.newer_replies import NewerReply
 
 blueprint = Blueprint("conversation_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
 
 ANSWER = "conversations.answer"
+# What is said after each change.
+_DONE = {
+    "assign": "The conversation is assigned.",
+    "label": "The labels are changed.",
+    "unlabel": "The labels are changed.",
+    "snooze": "The conversation is snoozed. It wakes earlier if the contact writes.",
+    "wake": "The conversation is awake.",
+    "close": "The conversation is closed.",
+    "open": "The conversation is open again.",
+    "read": "",
+}
 
 
 @blueprint.post("/write")
@@ -62,9 +69,9 @@ def change(conversation_id: str) -> Answer:
     The conversation shows the reason of a refusal. Responds to scripts with JSON.
     """
     conversation = Conversation.find(workspace_id(), conversation_id)
-    given = typed("do", "assignee_id", "label", "until", "zone")
     try:
-        wanted, done = _change(conversation, given)
+        action = action_of(typed(*FIELDS), _DONE)
+        done, wanted = _DONE[action["do"]], conversation_changes.ACTIONS[action["do"]](conversation, action)
         payload = wanted | {"contact_id": conversation.contact_id}
         job = writes.submit("conversations.update", payload, conversation.id)
     except (Invalid, Conflict) as error:
@@ -112,29 +119,3 @@ def look(conversation_id: str) -> Answer:
     me = {"type": "member", "id": viewer().actor_id}
     viewers.look(conversation, me)
     return jsonify([each["author"] for each in viewers.of(conversation) if each["author"] != me])
-
-
-def _change(conversation: Conversation, given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """Returns the change of the pressed button, and the message after it. Raises Invalid."""
-    do = given["do"]
-    if do in ("close", "open"):
-        closes = do == "close"
-        return {
-            "status": "closed" if closes else "open"
-        }, f"The conversation is {'closed' if closes else 'open again'}."
-    if do == "assign":
-        return {"assignee_id": given["assignee_id"] or None}, "The conversation is assigned."
-    if do in ("label", "unlabel"):
-        label = valid("/label", normalization.label, given["label"])
-        if do == "label":
-            return {"labels": [*conversation.labels, label]}, "The labels are changed."
-        return {"labels": conversation_labels.without(conversation, [label])}, "The labels are changed."
-    if do == "snooze":
-        zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
-        until = snooze_times.read(given["until"], zone, clock.now())
-        return {"snoozed_until": until}, "The conversation is snoozed. It wakes earlier if the contact writes."
-    if do == "wake":
-        return {"snoozed_until": None}, "The conversation is awake."
-    if do == "read":
-        return {"read": True}, ""
-    raise Invalid(Fault("/do", "There is no such change."))

@@ -1,16 +1,41 @@
-"""Responses to forms of a conversation: a page for browsers, JSON for scripts."""
+"""Forms of conversations: reads the pressed button, and responds with a page to browsers, with JSON to scripts."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from typing import Any
 
 from flask import flash, jsonify, redirect
 from werkzeug.wrappers import Response
 
-from app.errors import Conflict, Invalid
+from app.domain.people import workspaces
+from app.errors import Conflict, Fault, Invalid, valid
+from app.lib import clock, normalization
 from app.models.conversations import Conversation
+from app.web.access import workspace_id
 from app.web.forms import is_script, sentence_of, status_of
-from app.web.inbox import views
+from app.web.inbox import snooze_times, views
+
+# The fields that `action_of` reads.
+FIELDS = ("do", "assignee_id", "label", "until", "zone")
+
+
+def action_of(given: Mapping[str, str], allowed: Container[str]) -> dict[str, Any]:
+    """Returns the action of the pressed button, for `conversation_changes.ACTIONS`.
+
+    Raises Invalid if the action is not `allowed`, and for an unreadable label or time.
+    """
+    do = given["do"]
+    if do not in allowed:
+        raise Invalid(Fault("/do", "There is no such change."))
+    if do == "assign":
+        return {"do": do, "assignee_id": given["assignee_id"] or None}
+    if do in ("label", "unlabel"):
+        return {"do": do, "label": valid("/label", normalization.label, given["label"])}
+    if do == "snooze":
+        zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
+        return {"do": do, "until": snooze_times.read(given["until"], zone, clock.now()).isoformat()}
+    return {"do": do}
 
 
 def back(conversation: Conversation) -> Response:

@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 from app import config
 from app.channels.kinds import KINDS
 from app.domain.channels import media
-from app.domain.conversations import conversation_counts, conversation_labels, notes, sending_checks
+from app.domain.conversations import conversation_changes, conversation_counts, notes, sending_checks
 from app.domain.conversations.messages import MOST_CHARACTERS
 from app.domain.inbox import saved_views
 from app.domain.people import members, message_access, news
@@ -117,7 +117,7 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
         "snoozes": snooze_times.CHOICES,
         "most_characters": MOST_CHARACTERS,
         "most_note": notes.MOST_CHARACTERS,
-        "most_labels": conversation_labels.MOST_LABELS,
+        "most_labels": conversation_changes.MOST_LABELS,
         "most_files": KINDS[channel.kind].most_files,
         "most_bytes": media.MOST_BYTES,
         **composers.shown(conversation),

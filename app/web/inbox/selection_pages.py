@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from flask import Blueprint, flash, jsonify, redirect, render_template
 
 from app.domain.inbox import selections
-from app.domain.people import message_access, workspaces
-from app.errors import Conflict, Fault, Invalid, valid
-from app.lib import clock, ids, normalization
+from app.domain.people import message_access
+from app.errors import Conflict, Fault, Invalid
+from app.lib import ids
 from app.models.jobs import Job
 from app.models.selections import Selection
 from app.web import writes
 from app.web.access import page, workspace_id
 from app.web.forms import Answer, is_script, sentence_of, status_of, typed, typed_all
-from app.web.inbox import snooze_times, views
+from app.web.inbox import views
+from app.web.inbox.form_answers import FIELDS, action_of
 
 blueprint = Blueprint("selection_pages", __name__, url_prefix="/workspaces/<workspace>/inbox/selections")
 
@@ -41,7 +41,7 @@ def create() -> Answer:
     Responds to scripts with JSON.
     """
     try:
-        selection = _begin(typed("do", "assignee_id", "label", "until", "zone", "all"))
+        selection = _begin(typed(*FIELDS, "all"))
     except (Invalid, Conflict) as error:
         said = sentence_of(error)
         if is_script():
@@ -109,7 +109,7 @@ def _begin(given: Mapping[str, str]) -> Selection:
 
     Raises Invalid, Conflict.
     """
-    action, choice = _action(given), views.asked_for().choice
+    action, choice = action_of(given, selections.ACTIONS), views.asked_for().choice
     ticked = None if given["all"] else _ticked()
     if ticked is None and not choice.is_listed_whole:
         raise Invalid(Fault("/all", "Of this list, only conversations that are ticked can be changed."))
@@ -119,21 +119,6 @@ def _begin(given: Mapping[str, str]) -> Selection:
     if ticked is not None:
         writes.wait(job)
     return selections.of_job(job.id)
-
-
-def _action(given: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the change of the pressed button. Raises Invalid."""
-    do = given["do"]
-    if do not in selections.ACTIONS:
-        raise Invalid(Fault("/do", "There is no such change."))
-    if do == "assign":
-        return {"do": do, "assignee_id": given["assignee_id"] or None}
-    if do in ("label", "unlabel"):
-        return {"do": do, "label": valid("/label", normalization.label, given["label"])}
-    if do == "snooze":
-        zone = snooze_times.zone_of(given["zone"], workspaces.find(workspace_id()).timezone)
-        return {"do": do, "until": snooze_times.read(given["until"], zone, clock.now()).isoformat()}
-    return {"do": do}
 
 
 def _ticked() -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from app.domain.conversations import messages
 from app.models.conversations import Conversation, Message
 from app.models.notes import Note
-from app.web.inbox import newer_replies, positions
+from app.web.inbox import newer_replies, views
 
 # How many messages a page shows, and how many notes between them.
 MESSAGES, NOTES = 50, 200
@@ -45,7 +45,7 @@ class Thread:
 
 def read(conversation: Conversation, before: str | None = None) -> Thread:
     """Reads the newest messages, or the messages before a position, with the notes between them."""
-    until, last_id = positions.read(before) or (None, None)
+    until, last_id = views.read_position(before) or (None, None)
     found: list[Any] = Message.latest(conversation.id, until, last_id, MESSAGES + 1, with_scheduled=False)
     has_more, shown = len(found) > MESSAGES, found[:MESSAGES]
     oldest = shown[-1] if has_more else None
@@ -53,4 +53,4 @@ def read(conversation: Conversation, before: str | None = None) -> Thread:
     entries = [Entry(message.at, message.id, messages.represent(message)) for message in shown]
     entries += [Entry(note.created_at, note.id, note=note) for note in notes]
     entries.sort(key=lambda entry: (entry.at, entry.id))
-    return Thread(entries, positions.written(oldest.at, oldest.id) if oldest else None)
+    return Thread(entries, views.written_position(oldest.at, oldest.id) if oldest else None)

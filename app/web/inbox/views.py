@@ -19,7 +19,6 @@ from app.models.channels import Channel
 from app.models.conversations import Conversation, Message
 from app.web import lists
 from app.web.access import viewer, workspace_id
-from app.web.inbox import positions
 
 LABELS: Mapping[str, str] = {
     "mine": "Mine",
@@ -33,6 +32,7 @@ LABELS: Mapping[str, str] = {
 PARTS = ("view", *FILTERS, "q")
 
 Find = Callable[[datetime | None, str | None, int], Sequence[Any]]
+LONGEST_POSITION = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,10 @@ class View:
         find, time = self._order()
 
         def fetch(after: str | None, limit: int) -> Sequence[Any]:
-            at, last_id = positions.read(after) or (None, None)
+            at, last_id = read_position(after) or (None, None)
             return find(at, last_id, limit)
 
-        found = lists.sliced(fetch, lambda row: positions.written(getattr(row, time), row.id))
+        found = lists.sliced(fetch, lambda row: written_position(getattr(row, time), row.id))
         return lists.Page(rows_of(found.rows), found.next_address, found.first_address)
 
     def _order(self) -> tuple[Find, str]:
@@ -153,6 +153,23 @@ def rows_of(conversations: Sequence[Conversation], found: Mapping[str, Sequence[
         Row(each, name, channels.get(each.channel_id), last.get(each.id), (found or {}).get(each.id))
         for each, name in named
     ]
+
+
+def read_position(text: str | None) -> tuple[datetime, str] | None:
+    """Reads a position as (time, identifier); None for the beginning, or if it is invalid."""
+    if not text or len(text) > LONGEST_POSITION or not text.isprintable():
+        return None
+    time, _, row_id = text.partition("~")
+    try:
+        at = datetime.fromisoformat(time)
+    except ValueError:
+        return None
+    return (at, row_id) if at.tzinfo and row_id else None
+
+
+def written_position(at: datetime, row_id: str) -> str:
+    """Writes the position of a row."""
+    return f"{at.isoformat()}~{row_id}"
 
 
 def _searched(text: str) -> SearchPage:

@@ -10,8 +10,8 @@ from app import bounds
 from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.channels import media
 from app.domain.contacts import contact_names
-from app.domain.macros import renderings, saved_replies
-from app.domain.macros.renderings import Rendering
+from app.domain.macros import saved_replies
+from app.domain.macros.saved_replies import Rendering
 from app.errors import Conflict, Fault, Invalid, Overloaded
 from app.lib import ids
 from app.models.contacts import Contact
@@ -23,7 +23,7 @@ from app.web.forms import typed, typed_all
 # How many contacts a preview offers: the newest.
 MOST_CONTACTS = 20
 # The placeholders that a text can contain, such as `{{ contact.first_name }}`.
-NAMES = [f"{{{{ {noun}.{name} }}}}" for noun, names in renderings.NAMES.items() for name in names or ()]
+NAMES = [f"{{{{ {noun}.{name} }}}}" for noun, names in saved_replies.NAMES.items() for name in names or ()]
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint, flash, redirect, request, url_for
 from werkzeug.wrappers import Response
 
-from app.domain.people import visits
+from app.domain.people import support_accounts
 from app.errors import Invalid
 from app.web.access import page, viewer, workspace_id
 from app.web.redirects import ours
@@ -22,7 +22,9 @@ def begin() -> Response:
     """
     signed = viewer().signed
     try:
-        visits.begin(signed.account_id, workspace_id(), request.form.get("reason", ""), request.form.get("ticket", ""))
+        support_accounts.begin_visit(
+            signed.account_id, workspace_id(), request.form.get("reason", ""), request.form.get("ticket", "")
+        )
     except Invalid as error:
         flash(error.detail, "error")
     return redirect(ours(request.form.get("next", "")) or _dashboard(), 303)
@@ -33,7 +35,7 @@ def begin() -> Response:
 def end() -> Response:
     """Ends the visit, and redirects to the dashboard. Safe to repeat."""
     if (visit := viewer().visit) is not None:
-        visits.end(visit.id)
+        support_accounts.end_visit(visit.id)
     return redirect(_dashboard(), 303)
 
 

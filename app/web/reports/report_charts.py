@@ -12,7 +12,6 @@ from app.domain.reports.reports import Report
 from app.web import charts
 from app.web.charts import Chart, Series
 from app.web.formats import NOTHING, number
-from app.web.reports.durations import unit_for
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 # Measures for the hours of the week, with labels.
@@ -25,6 +24,8 @@ OF_WEEK = {
 # How many shades cells have, besides that of 0.
 SHADES = 7
 _LABELS = {"hour": "%a %H:%M", "day": "%d %b", "week": "%d %b", "month": "%b %Y"}
+# The units of charts, with the longest duration in seconds for which each is used.
+_UNITS = ((180, "seconds", 1), (3 * 3_600, "minutes", 60), (4 * 86_400, "hours", 3_600), (float("inf"), "days", 86_400))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,22 @@ def week(found: Mapping[tuple[int, int], Counter[str]], measure: str) -> list[tu
         return Cell(amount, _compact(amount), -(-amount * SHADES // highest) if highest else 0)
 
     return [(name, [cell(day, hour) for hour in range(24)]) for day, name in enumerate(WEEKDAYS, 1)]
+
+
+def spelled(seconds: float | None) -> str:
+    """Writes a duration in its two largest units: 45 s, 3 min 20 s, 2 d 3 h; None as an en dash."""
+    if seconds is None:
+        return NOTHING
+    whole = round(seconds)
+    parts = ((whole // 86_400, "d"), (whole // 3_600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s"))
+    first = next((place for place, (number, _) in enumerate(parts) if number), len(parts) - 1)
+    shown = [f"{number} {unit}" for number, unit in parts[first : first + 2] if number]
+    return " ".join(shown) or "under 1 s"
+
+
+def unit_for(longest: float) -> tuple[str, int]:
+    """Returns the unit for durations up to `longest` seconds, and its length in seconds."""
+    return next((name, seconds) for limit, name, seconds in _UNITS if longest <= limit)
 
 
 def _counts(report: Report, id: str, title: str, measures: Mapping[str, str]) -> Chart:

@@ -15,7 +15,7 @@ from app.web import lists
 from app.web.access import page, workspace_id
 from app.web.formats import number
 from app.web.reports import ranges, report_charts, tables
-from app.web.reports.durations import spelled
+from app.web.reports.report_charts import spelled
 
 blueprint = Blueprint("report_pages", __name__, url_prefix="/workspaces/<workspace>/reports")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.channels.base import Field, Form
 from app.channels.kinds import KINDS
-from app.domain.assignment import outlooks
+from app.domain.assignment import assignments
 from app.domain.people import members
 from app.errors import Conflict, Fault, Invalid
 from app.models.channels import Channel
@@ -97,7 +97,7 @@ def outlook_of(channel: Channel) -> dict[str, Any]:
 
     `chosen`: the addresses of the members to choose from; None for all. `load`: the open conversations of `next`.
     """
-    found = outlooks.of(channel)
+    found = assignments.outlook_of(channel)
     if found is None:
         return {"is_balanced": False}
     names = dict(people())
@@ -109,7 +109,7 @@ def outlook_of(channel: Channel) -> dict[str, Any]:
         "load": found.load,
         "reason": _REASONS[found.reason] if found.reason else None,
         "queued": found.queued,
-        "most_queued": outlooks.MOST_QUEUED,
+        "most_queued": assignments.MOST_QUEUED,
     }
 
 

@@ -8,7 +8,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.database import transaction
-from app.domain.assignment import departures, member_changes
+from app.domain.assignment import member_changes
 from app.domain.bodies.members import MemberPatch
 from app.domain.conversations import conversation_counts
 from app.domain.people import emails, links, members
@@ -113,7 +113,7 @@ def remove(member_id: str) -> Response:
     Viewers who remove themselves are redirected to the choice of workspaces.
     """
     try:
-        departures.remove(workspace_id(), member_id, viewer().actor_id)
+        member_changes.remove(workspace_id(), member_id, viewer().actor_id)
     except Conflict as error:
         return _done(error.detail, "error")
     if member_id == viewer().actor_id:

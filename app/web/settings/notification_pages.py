@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 
 from flask import Blueprint, flash, render_template, request
 from werkzeug.wrappers import Response
 
 from app import config
-from app.domain.people import accounts, emails, notification_kinds, notifications
+from app.domain.people import accounts, emails, notifications
 from app.domain.people.notifications import Bell
 from app.errors import NotFound
 from app.lib import ids
+from app.models.conversations import Conversation
 from app.models.members import Member
 from app.models.notifications import Notification
 from app.web import lists
 from app.web.access import page, public, viewer, workspace_id
+from app.web.inbox import views
+from app.web.inbox.views import Row
 from app.web.redirects import to
-from app.web.settings.notification_entries import entries_of
 
 blueprint = Blueprint("notification_pages", __name__)
 W = "/workspaces/<workspace>/notifications"
 # How many notifications the bell shows, and how many it looks through for that.
 MOST_SHOWN, MOST_LOOKED_AT = 8, 50
+_SENTENCES = {
+    "assigned": "The conversation with {} was assigned to you",
+    "contact_wrote": "{} has written",
+    "mentioned": "You were mentioned in a note on the conversation with {}",
+    "woken": "The conversation with {} is awake",
+    "new_conversation": "{} has written, and nobody has the conversation",
+}
 
 
 @blueprint.get(W)
@@ -30,12 +41,12 @@ MOST_SHOWN, MOST_LOOKED_AT = 8, 50
 def index() -> str:
     """Lists the notifications, newest first, and highlights unread ones."""
     member = _member()
-    kinds = notification_kinds.wanted_by(member, "page") if member else notification_kinds.NAMES
+    kinds = notifications.wanted_by(member, "page") if member else notifications.NAMES
     found = lists.sliced(partial(Notification.newest, workspace_id(), member.id if member else None, kinds=kinds))
     return render_template(
         "notifications/index.html",
         page=found,
-        entries=entries_of(found.rows),
+        entries=_entries_of(found.rows),
         read_until=member.read_until if member else None,
     )
 
@@ -47,13 +58,13 @@ def show_bell() -> str:
     member = _member()
     if member is None:
         return render_template("notifications/bell.html")
-    wanted = {way: notification_kinds.wanted_by(member, way) for way in ("page", "browser")}
+    wanted = {way: notifications.wanted_by(member, way) for way in ("page", "browser")}
     kinds = {*wanted["page"], *wanted["browser"]}
     found = Notification.newest(workspace_id(), member.id, None, MOST_LOOKED_AT, kinds=kinds, since=member.read_until)
     # A kind that is not in `kinds` is about the workspace. Members cannot turn it off on the page.
     shown = [each for each in found if each.kind not in kinds or each.kind in wanted["page"]][:MOST_SHOWN]
     told = [each for each in found if each.kind in wanted["browser"]][:MOST_SHOWN]
-    entries = {each.notification.id: each for each in entries_of({each.id: each for each in shown + told}.values())}
+    entries = {each.notification.id: each for each in _entries_of({each.id: each for each in shown + told}.values())}
     return render_template(
         "notifications/bell.html",
         entries=[entries[each.id] for each in shown],
@@ -83,8 +94,8 @@ def show_choices() -> str:
     return render_template(
         "notifications/choices.html",
         member=member,
-        kinds=notification_kinds.KINDS,
-        chosen=notification_kinds.chosen_by(member) if member else frozenset(),
+        kinds=notifications.KINDS,
+        chosen=notifications.chosen_by(member) if member else frozenset(),
         can_be_sent=emails.can_be_sent(),
         wants_email=accounts.get(viewer().signed.account_id).wants_email,
     )
@@ -96,7 +107,7 @@ def choose() -> Response:
     """Stores the viewer's preferences, and redirects to them. Safe to repeat."""
     if (member_id := viewer().member_id) is not None:
         chosen, shows_texts = request.form.getlist("chosen"), request.form.get("shows_texts") == "true"
-        notification_kinds.choose(member_id, chosen, shows_texts=shows_texts)
+        notifications.choose(member_id, chosen, shows_texts=shows_texts)
         flash("Your choices were saved.", "good")
     return to("notification_pages.show_choices")
 
@@ -144,3 +155,41 @@ def _account_of(token: str) -> str:
     if account_id is None:
         raise NotFound("This link is not valid. Sign in, and choose in your account which e-mail you get.")
     return account_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A notification. `row`: its conversation, if it still exists."""
+
+    notification: Notification
+    row: Row | None
+
+    @property
+    def path(self) -> str:
+        """The path of the page about the notification's subject."""
+        return notifications.path(self.notification)
+
+    @property
+    def plainly(self) -> str:
+        """Says what happened, without names and texts."""
+        one = self.notification
+        return notifications.headline(one.kind, one.detail, one.amount)
+
+    @property
+    def around_name(self) -> list[str]:
+        """The text before and after the contact's name."""
+        return _SENTENCES[self.notification.kind].split("{}")
+
+    @property
+    def sentence(self) -> str:
+        """Says what happened, with the contact's name."""
+        return self.row.name.join(self.around_name) if self.row else self.plainly
+
+
+def _entries_of(found: Iterable[Notification]) -> list[_Entry]:
+    """Returns the notifications as entries, in their order, in four statements."""
+    told = list(found)
+    wanted = {each.conversation_id for each in told if each.conversation_id is not None}
+    known = Conversation.select().where(Conversation.id.in_(wanted)) if wanted else ()
+    rows = {row.conversation.id: row for row in views.rows_of(list(known))}
+    return [_Entry(each, rows.get(str(each.conversation_id))) for each in told]

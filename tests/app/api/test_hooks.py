@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 from app import bounds
 from app.bounds import Rates
 from app.database import rows
-from app.domain.channels import channels, hooks
+from app.domain.channels import arrivals, channels
 from app.models.channels import Channel
 from tests.arriving import POST, make_post, process, received
 from tests.bounding import set_bound
@@ -122,7 +122,7 @@ def test_a_workspace_takes_so_many_items_a_minute(
     client: FlaskClient, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_bound(monkeypatch, "ARRIVALS_PER_WORKSPACE", 2)
-    monkeypatch.setattr(hooks, "_LATELY", Rates())
+    monkeypatch.setattr(arrivals, "_LATELY", Rates())
     bodies = [pickle.dumps([received(key=f"{number}-{place}") for place in range(2)]) for number in range(2)]
 
     answers = [hook(client, channel, body) for body in bodies]

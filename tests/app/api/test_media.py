@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.config import settings
-from app.domain.channels import media, media_addresses
+from app.domain.channels import media
 from app.lib import ids
 from tests.cast import Api
 
@@ -14,7 +14,7 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 
 def address(api: Api, name: str | None, content: bytes) -> str:
     """The path at which the file is served."""
-    return media_addresses.address_of(media.store(api.workspace_id, name, content).id).removeprefix(settings().base_url)
+    return media.address_of(media.store(api.workspace_id, name, content).id).removeprefix(settings().base_url)
 
 
 def test_a_picture_is_shown_inline_without_a_token(api: Api) -> None:
@@ -59,7 +59,7 @@ def test_a_guessed_address_leads_nowhere(api: Api) -> None:
 
 def test_a_file_that_was_deleted_is_not_found(api: Api) -> None:
     upload = media.store(api.workspace_id, "a.png", PNG)
-    found = media_addresses.address_of(upload.id).removeprefix(settings().base_url)
+    found = media.address_of(upload.id).removeprefix(settings().base_url)
     media.path_of(upload).unlink()
     assert api.client.get(found).status_code == 404
 

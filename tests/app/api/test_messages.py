@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.channels import media, media_addresses
+from app.domain.channels import media
 from app.lib import ids
 from app.models.channels import Channel
 from tests.cast import Api, all_of, event_kinds, one
@@ -129,7 +129,7 @@ def test_a_file_is_sent_with_its_caption(api: Api, conversation_id: str) -> None
     assert message["attachments"] == [
         {
             **{"id": upload.id, "name": "map.png", "content_type": "image/png", "bytes": len(PNG)},
-            "address": media_addresses.address_of(upload.id),
+            "address": media.address_of(upload.id),
         }
     ]
     again = api.post(path, {"attachments": [{"upload_id": upload.id}]})

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from app import logs
 from app.commands import main as commands
-from app.domain.people import accounts, links, sessions, visits
+from app.domain.people import accounts, links, sessions, support_accounts
 from tests.cast import Api, everything_stored, one
 from tests.people import PASSWORD, make_account, make_member, signed_in
 
@@ -93,8 +93,8 @@ def test_what_cannot_be_done_is_one_line(run: Run, api: Api, arguments: tuple[st
 
 def test_the_log_of_all_workspaces_is_listed_in_sentences(run: Run, api: Api, others: Api) -> None:
     grace, linus = (make_account(f"{name}@support.example", is_support=True) for name in ("grace", "linus"))
-    visit = visits.begin(grace.id, api.workspace_id, "They asked us.", "T-1")
-    visits.begin(linus.id, others.workspace_id, "They called.", "T-2")
+    visit = support_accounts.begin_visit(grace.id, api.workspace_id, "They asked us.", "T-1")
+    support_accounts.begin_visit(linus.id, others.workspace_id, "They called.", "T-2")
     run("support", "disable", "linus@support.example")
 
     def listed(*options: str) -> list[dict[str, object]]:

@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 
 from app.database import rows
-from app.domain.people import accounts, members, notifications, roles, sessions, visits
+from app.domain.people import accounts, members, notifications, roles, sessions, support_accounts
 from app.models.sessions import Session
 from app.models.visits import Visit
 from tests import pages
@@ -42,7 +42,7 @@ def be_removed(person: Person) -> None:
 
 
 def end_the_visit(person: Person) -> None:
-    visits.end(Visit.get().id)
+    support_accounts.end_visit(Visit.get().id)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from app.database import rows
-from app.domain.people import members, roles, visits
+from app.domain.people import members, roles, support_accounts
 from app.lib import ids
 from app.models.visits import Visit
 from tests.app.web.scenes import OTHERS, Route, Scene, plain, sound, stored
@@ -59,7 +59,7 @@ def leave(scene: Scene) -> None:
 
 def begin_visit(scene: Scene, workspace_id: str | None = None) -> Visit:
     support = scene.people["support"]
-    return visits.begin(support.account_id, workspace_id or support.workspace_id, "Curious", "T-1")
+    return support_accounts.begin_visit(support.account_id, workspace_id or support.workspace_id, "Curious", "T-1")
 
 
 def begin_visit_elsewhere(scene: Scene) -> None:
@@ -67,7 +67,7 @@ def begin_visit_elsewhere(scene: Scene) -> None:
 
 
 def end_visit(scene: Scene) -> None:
-    visits.end(begin_visit(scene).id)
+    support_accounts.end_visit(begin_visit(scene).id)
 
 
 def outstay(scene: Scene) -> None:

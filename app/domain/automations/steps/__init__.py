@@ -1,4 +1,4 @@
-"""Kinds of steps, one per file; the two about tags share a file."""
+"""Kinds of steps, one per file; those about tags share a file, and so do those that change a conversation."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from app.domain.automations.steps import (
     add_note,
     ask,
-    assign_conversation,
     branch,
-    close_conversation,
+    conversation_steps,
     http_request,
-    label_conversation,
     repeat,
     send_message,
     set_field,
     set_variable,
-    snooze_conversation,
     split,
     start_automation,
     stop,
@@ -45,11 +42,11 @@ GROUPS: Mapping[str, Mapping[str, Kind]] = {
         "set_variable": set_variable.KIND,
     },
     "Work in the inbox": {
-        "assign_conversation": assign_conversation.KIND,
-        "label_conversation": label_conversation.KIND,
+        "assign_conversation": conversation_steps.ASSIGN,
+        "label_conversation": conversation_steps.LABEL,
         "add_note": add_note.KIND,
-        "snooze_conversation": snooze_conversation.KIND,
-        "close_conversation": close_conversation.KIND,
+        "snooze_conversation": conversation_steps.SNOOZE,
+        "close_conversation": conversation_steps.CLOSE,
     },
     "Connect": {"http_request": http_request.KIND, "start_automation": start_automation.KIND},
 }

@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from app.channels.kinds import KINDS as CHANNELS
-from app.domain.automations.steps import button_labels, fetched_files, templated_values, times
+from app.domain.automations.steps import fetched_files, templated_values, times
 from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Wait, Words
-from app.domain.conversations import conversations, messages, quiet_hours, recent_texts, recipients
+from app.domain.channels import buttons
+from app.domain.channels.buttons import MOST_LABEL
+from app.domain.conversations import conversations, messages, recipients, sending_checks
 from app.domain.triggers.plain_words import Given, Names, cut, many, named, text_of
 from app.errors import Fault, Invalid
-from app.lib import ids, templates
+from app.lib import graphemes, ids, templates
 from app.lib.json import timestamp
 from app.lib.templates import TooLong
 from app.models.conversations import Conversation
@@ -22,6 +24,23 @@ from app.models.conversations import Conversation
 _TAG = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _MOST_CHIPS = 4  # the most buttons that a picture shows
 _NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
+_BUTTONS: Mapping[str, Any] = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": buttons.MOST,
+    "items": {
+        "type": "object",
+        "required": ["id", "label"],
+        "additionalProperties": False,
+        "properties": {
+            "id": {"type": "string", "pattern": buttons.ID, "x-form": buttons.ID_FORM},
+            "label": {"type": "string", "minLength": 1},
+        },
+    },
+    "description": f"Answers to pick from, each with an `id` and a `label` of {MOST_LABEL} characters; a longer one"
+    " that a template makes is cut, and numbered if another would be the same.",
+}
+_GAP = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 
 
 def begin(moment: Moment) -> Outcome:
@@ -61,10 +80,10 @@ def send(
     has_files: bool = False,
 ) -> Done:
     """Queues the rendered text, with the step's buttons and optionally its files. Raises StepFailed."""
-    text, buttons, run = _text(moment, template), button_labels.rendered(moment), moment.run
-    most = recent_texts.MOST_IDENTICAL
+    text, buttons, run = _text(moment, template), _buttons(moment), moment.run
+    most = sending_checks.MOST_IDENTICAL
     message_id = ids.new("msg")
-    if recent_texts.count(moment.unit, run.contact_id, text) >= most:
+    if sending_checks.count_recent(moment.unit, run.contact_id, text) >= most:
         raise StepFailed("limit", f"The contact was sent this text {most} times within five minutes.")
     try:
         message = messages.queue(
@@ -95,7 +114,7 @@ def send(
 def rehearsed(moment: Moment, template: str) -> dict[str, Any]:
     """Returns what a simulation shows of the message. Raises StepFailed."""
     files = [{"address": address} for address in fetched_files.rendered(moment)]
-    given = _given(_text(moment, template), button_labels.rendered(moment))
+    given = _given(_text(moment, template), _buttons(moment))
     return given | ({"attachments": files} if files else {})
 
 
@@ -110,7 +129,7 @@ def held(moment: Moment, conversation: Conversation) -> Wait | None:
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
     """Yields the faults of the message's buttons, files, expiry, quiet hours and channel."""
     yield from length_faults(step, "text", pointer, has_files="attachments" in step)
-    yield from button_labels.faults(step.get("buttons", ()), f"{pointer}/buttons")
+    yield from _button_faults(step.get("buttons", ()), f"{pointer}/buttons")
     yield from fetched_files.faults(step.get("attachments", ()), f"{pointer}/attachments")
     for name in ("buttons", "attachments"):
         if name in step and "template" in step:
@@ -137,6 +156,30 @@ def length_faults(step: Mapping[str, Any], name: str, pointer: str, *, has_files
         yield Fault(f"{pointer}/{name}", f"A message has at most {most:,} characters here; this one has {length:,}.")
 
 
+def _button_faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
+    """Yields faults of repeated buttons, and of labels without templates that are empty or too long."""
+    for index, button in enumerate(given):
+        label = button["label"]
+        if "{" not in label and not 0 < len(_in_a_line(label)) <= MOST_LABEL:
+            yield Fault(f"{pointer}/{index}/label", f"Give a label of 1 to {MOST_LABEL} characters.")
+    for fault in buttons.repeated(given):
+        yield Fault(pointer + fault.pointer, fault.detail)
+
+
+def _buttons(moment: Moment) -> list[dict[str, str]]:
+    """Returns the step's buttons with one-line labels, cut to MOST_LABEL. Raises StepFailed."""
+    given = moment.step.fields.get("buttons", ())
+    made = [{"id": each["id"], "label": _in_a_line(moment.render(each["label"]))} for each in given]
+    for each in made:
+        if not each["label"]:
+            raise StepFailed("template", f"The label of the button '{each['id']}' is empty.")
+    for fault in buttons.repeated(made):
+        label = _cut(made[int(fault.pointer.split("/")[1])]["label"])
+        raise StepFailed("template", f"Two buttons have the label '{label}'.")
+    labels = _all_cut([each["label"] for each in made])
+    return [each | {"label": label} for each, label in zip(made, labels, strict=True)]
+
+
 def _given(text: str, buttons: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """Returns the step's input for the log."""
     return {"text": text} | ({"buttons": buttons} if buttons else {})
@@ -150,7 +193,7 @@ def _quiet_until(moment: Moment) -> datetime | None:
     fields = moment.step.fields
     if "quiet_hours" in fields or fields.get("on_quiet") == "send":
         return None
-    return quiet_hours.end_for(moment.unit, moment.contact)
+    return sending_checks.quiet_until(moment.unit, moment.contact)
 
 
 def _kept_quiet(moment: Moment, until: datetime) -> Outcome:
@@ -184,6 +227,28 @@ def _template(moment: Moment) -> Any:
         raise StepFailed("template", messages.TEMPLATE_TOO_LONG) from error
 
 
+def _in_a_line(text: str) -> str:
+    return _GAP.sub(" ", text).strip()
+
+
+def _all_cut(labels: Sequence[str]) -> list[str]:
+    """Cuts long labels to MOST_LABEL. Numbers a label that would otherwise equal another."""
+    taken = {buttons.folded(label) for label in labels if len(label) <= MOST_LABEL}
+    made = []
+    for label in labels:
+        cut, number = _cut(label), 1
+        while len(label) > MOST_LABEL and buttons.folded(cut) in taken:
+            number += 1
+            cut = _cut(label, f" {number}")
+        taken.add(buttons.folded(cut))
+        made.append(cut)
+    return made
+
+
+def _cut(label: str, mark: str = "") -> str:
+    return label if len(label) <= MOST_LABEL else f"{graphemes.cut(label, MOST_LABEL - 1 - len(mark)).rstrip()}…{mark}"
+
+
 def words(what: str, step: Given, names: Names) -> Words:
     """Describes a step that sends a message: `what` it does, on which channel, with which text and buttons."""
     where = ""
@@ -208,7 +273,7 @@ KIND = Kind(
     description="Sends a message in the contact's most recent conversation.",
     fields={
         "text": {"type": "string", "minLength": 1, "description": "The text of the message."},
-        "buttons": button_labels.FIELD,
+        "buttons": _BUTTONS,
         "attachments": fetched_files.FIELD,
         "template": {
             "type": "object",

@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import Blueprint, render_template, request
 
-from app.domain.automations import automations, proportions, results, version_counts
+from app.domain.automations import automations, results, version_counts
 from app.domain.automations.results import Arm, Leaving, Verdict
 from app.models.automations import Automation
 from app.web import lists
@@ -61,7 +61,7 @@ def show(automation_id: str) -> Answer:
     if lists.wanted_format():
         return lists.file_of(lambda: list(_file(counted, versions, arms)), f"{automation.id}-results")
     titles = _titles(automation, counted["version"])
-    overall = Arm("", proportions.Proportion(counted["goals"], sum(counted["runs"].values())))
+    overall = Arm("", results.Proportion(counted["goals"], sum(counted["runs"].values())))
     return render_template(
         "automations/results.html",
         automation=automation,
@@ -87,8 +87,8 @@ def said(verdict: Verdict, what: str = "") -> str:
     """
     if verdict.kind == "too_few":
         return (
-            f"Not enough runs yet to compare: each needs {proportions.FEWEST_RUNS}, and all together"
-            f" {proportions.FEWEST_GOALS} goals."
+            f"Not enough runs yet to compare: each needs {results.FEWEST_RUNS}, and all together"
+            f" {results.FEWEST_GOALS} goals."
         )
     low, high = _points(verdict.low), _points(verdict.high)
     better, worse = f"{what}“{verdict.better}”", f"{what}“{verdict.worse}”"

@@ -8,7 +8,7 @@ import pytest
 
 from app.database import rows
 from app.domain import writes
-from app.domain.assignment import departures, member_changes
+from app.domain.assignment import member_changes
 from app.domain.work.changes import Write
 from app.errors import InsufficientScope, NotFound
 from app.lib import ids
@@ -89,14 +89,14 @@ def test_who_is_removed_gives_them_back_too(api: Api, workspace_id: str, channel
     assign_all()
     staying = make_member(workspace_id)
 
-    departures.remove(workspace_id, leaving, None)
+    member_changes.remove(workspace_id, leaving, None)
     api.apply()
 
     assert (assign_all(), assignee(talk)) == (1, staying)
 
 
 def test_without_a_channel_with_the_rule_nothing_follows_from_a_removal(api: Api, workspace_id: str) -> None:
-    departures.remove(workspace_id, make_member(workspace_id), None)
+    member_changes.remove(workspace_id, make_member(workspace_id), None)
 
     assert one("SELECT count(*) FROM jobs") == 0
 
@@ -104,7 +104,7 @@ def test_without_a_channel_with_the_rule_nothing_follows_from_a_removal(api: Api
 def test_a_member_who_was_removed_meanwhile_is_not_found(api: Api, workspace_id: str) -> None:
     member_id = make_member(workspace_id)
     accepted = api.patch(f"members/{member_id}", {"capacity": 3})
-    departures.remove(workspace_id, member_id, None)
+    member_changes.remove(workspace_id, member_id, None)
 
     assert api.done(accepted)["problem"]["status"] == 404
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.database import rows
-from app.domain.assignment import outlooks
-from app.domain.assignment.outlooks import Outlook
+from app.domain.assignment import assignments
+from app.domain.assignment.assignments import Outlook
 from app.models.channels import Channel
 from tests.app.domain.assignment.balancing import assign_all, assignee, make_balanced, set_member, set_rule, wait_in
 from tests.cast import Api
@@ -14,7 +14,7 @@ from tests.talks import make_member
 
 
 def outlook(channel_id: str) -> Outlook | None:
-    return outlooks.of(Channel.get_by_id(channel_id))
+    return assignments.outlook_of(Channel.get_by_id(channel_id))
 
 
 def test_who_is_next_gets_the_next(api: Api) -> None:
@@ -38,7 +38,7 @@ def test_it_says_why_there_is_nobody(api: Api, others: Api, monkeypatch: pytest.
     wait_in(api, channel_id, "a", "b")
 
     assert outlook(channel_id) == Outlook("full", None, 0, 2)
-    monkeypatch.setattr(outlooks, "MOST_QUEUED", 0)
+    monkeypatch.setattr(assignments, "MOST_QUEUED", 0)
     assert outlook(channel_id) == Outlook("full", None, 0, 1)
     set_member(member_id, availability="away")
     assert outlook(channel_id) == Outlook("away", None, 0, 1)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.domain.automations import results
-from app.domain.automations.proportions import Proportion, difference
-from app.domain.automations.results import Arm
+from app.domain.automations.results import Arm, Proportion, difference
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from app.domain.automations import controls, counts, executions, http_requests, 
 from app.domain.automations.steps import KINDS, start_automation
 from app.domain.channels import fetches
 from app.domain.channels.fetches import Fetched
-from app.domain.conversations import recent_texts
+from app.domain.conversations import sending_checks
 from app.domain.triggers import run_states
 from app.domain.work.request_attempts import Dispatch, Outcome
 from app.lib import ids, json
@@ -555,7 +555,7 @@ def directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]
 @pytest.mark.usefixtures("directory")
 def test_runs_do_what_the_interpreter_says(empty: None, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "MOST_AT_ONCE", LIMITS["most_at_once"])
-    monkeypatch.setattr(recent_texts, "MOST_IDENTICAL", LIMITS["most_identical"])
+    monkeypatch.setattr(sending_checks, "MOST_IDENTICAL", LIMITS["most_identical"])
     monkeypatch.setattr(run_states, "MOST_DEPTH", LIMITS["most_depth"])
     monkeypatch.setattr(start_automation, "MOST_DEPTH", LIMITS["most_depth"])
     run_state_machine_as_test(

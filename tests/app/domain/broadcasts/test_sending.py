@@ -11,7 +11,7 @@ from app.channels.base import Rate
 from app.database import count, rows
 from app.domain.broadcasts import broadcast_representations
 from app.domain.broadcasts.sending import SendMessage
-from app.domain.conversations import recent_texts
+from app.domain.conversations import sending_checks
 from app.lib import clock
 from tests.broadcasting import begin, later, move, outcomes, people, settle, shown, texts, work
 from tests.cast import Api, one
@@ -124,7 +124,7 @@ def test_two_contacts_with_one_address_count_as_one(api: Api) -> None:
 
 
 def test_a_contact_does_not_get_the_same_text_again_and_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent_texts, "MOST_IDENTICAL", 1)
+    monkeypatch.setattr(sending_checks, "MOST_IDENTICAL", 1)
     make_channel(api.workspace_id)
     [ada] = people(api, 1)
 

@@ -12,7 +12,7 @@ import pytest
 from app.channels.inbound import BadPayload
 from app.channels.kinds import KINDS
 from app.database import rows
-from app.domain.channels import arrivals, channels, hooks
+from app.domain.channels import arrivals, channels
 from app.lib import clock
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -45,7 +45,7 @@ def headers(kind: str, body: bytes) -> Mapping[str, str]:
 
 
 def take(channel: Channel, body: bytes) -> int:
-    new = hooks.take(channel, headers(channel.kind, body), body, trace_id="trace-1")
+    new = arrivals.take(channel, headers(channel.kind, body), body, trace_id="trace-1")
     while process():
         pass
     return new
@@ -142,7 +142,7 @@ def test_whatever_a_provider_says_is_refused_or_processed(api: Api, what: str) -
             document["update_id"] = number  # or all would be the same
         body = json.dumps(document).encode()
         with suppress(BadPayload):
-            hooks.take(channel, headers(channel.kind, body), body, trace_id="trace-1")
+            arrivals.take(channel, headers(channel.kind, body), body, trace_id="trace-1")
 
     while process():
         pass

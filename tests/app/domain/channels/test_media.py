@@ -15,7 +15,7 @@ from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
 from app.database import rows
-from app.domain.channels import disk, media, media_addresses
+from app.domain.channels import media
 from app.domain.work.units import Unit
 from app.errors import Invalid, NotFound, TooLarge, Unavailable
 from app.lib import ids
@@ -60,7 +60,7 @@ def expect(api: Api, contact_id: str, channel: Channel, *refs: str) -> tuple[str
 
 
 def kept() -> list[Path]:
-    return [path for path in settings().media_dir.rglob("*") if path.is_file() and path.name != disk.MARK]
+    return [path for path in settings().media_dir.rglob("*") if path.is_file() and path.name != media.MARK]
 
 
 @pytest.fixture(autouse=True)
@@ -119,7 +119,7 @@ def test_a_process_that_keeps_a_file_says_where(api: Api, monkeypatch: pytest.Mo
 
     media.store(api.workspace_id, "me.jpg", PNG)
 
-    assert presence._facts == {"files": disk.mark()}
+    assert presence._facts == {"files": media.mark()}
 
 
 def test_an_upload_that_no_directory_takes_is_refused_and_counted(api: Api, nowhere_for_files: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_file_whose_row_was_erased_is_not_kept(api: Api) -> None:
 
 def test_a_file_is_found_at_its_address_alone(api: Api) -> None:
     upload = media.store(api.workspace_id, "a.png", PNG)
-    _, _, upload_id, proof = media_addresses.address_of(upload.id).removeprefix("https://").split("/")
+    _, _, upload_id, proof = media.address_of(upload.id).removeprefix("https://").split("/")
 
     assert media.find(upload_id, proof) == upload
     for guess in ("", proof[:-1], f"{proof}0", "ü" * 32):
@@ -244,19 +244,19 @@ def test_a_file_is_found_at_its_address_alone(api: Api) -> None:
 def test_an_address_outlives_a_new_key(api: Api, keys: Any) -> None:
     upload = media.store(api.workspace_id, "a.png", PNG)
     keys("the first key of all")
-    proof = media_addresses.address_of(upload.id).rpartition("/")[2]
+    proof = media.address_of(upload.id).rpartition("/")[2]
 
     keys("another newer key", "the first key of all")
 
     assert media.find(upload.id, proof) == upload
-    assert media_addresses.address_of(upload.id).rpartition("/")[2] != proof
+    assert media.address_of(upload.id).rpartition("/")[2] != proof
 
 
 def test_an_attachment_has_an_address_once_it_is_here(api: Api, contact_id: str) -> None:
     upload = media.store(api.workspace_id, "a.png", PNG)
     attachments = claim(api, contact_id, upload.id)
 
-    assert media.shown(attachments) == [{**attachments[0], "address": media_addresses.address_of(upload.id)}]
+    assert media.shown(attachments) == [{**attachments[0], "address": media.address_of(upload.id)}]
     assert media.shown([{**attachments[0], "bytes": None}])[0]["address"] is None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.channels import media, reply_files
+from app.domain.channels import media
 from app.domain.work.units import Unit
 from app.errors import Invalid
 from app.lib import ids
@@ -33,7 +33,7 @@ def upload_id(api: Api, contact_id: str) -> str:
 
 def keep(api: Api, contact_id: str, upload_id: str, reply_id: str = REPLY_ID) -> list[dict[str, Any]]:
     def task(unit: Unit, _: Contact) -> list[dict[str, Any]]:
-        return reply_files.keep(unit, api.workspace_id, [upload_id], reply_id)
+        return media.give(unit, api.workspace_id, [upload_id], reply_id)
 
     return locked(api.workspace_id, contact_id, task)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.conversations import conversation_labels
+from app.domain.conversations import conversation_changes
 from app.errors import Invalid
 from app.models.conversations import Conversation
 from tests.cast import Api, all_of, event_bodies, one
@@ -19,7 +19,7 @@ def label(workspace_id: str, contact_id: str, labels: Sequence[str]) -> None:
     locked(
         workspace_id,
         contact_id,
-        lambda unit, contact: conversation_labels.replace(
+        lambda unit, contact: conversation_changes.set_labels(
             change(unit, workspace_id), contact, recent(unit, contact), labels
         ),
     )
@@ -71,8 +71,8 @@ def test_what_is_equal_to_a_reader_is_one_label_as_it_was_written_first(
     assert labels == sorted([first, "vip"])
     assert [(each["added"], each["removed"]) for each in events(workspace_id)] == [([first], []), (["vip"], [])]
     conversation = Conversation.get()
-    assert conversation_labels.has(conversation, again)
-    assert conversation_labels.without(conversation, [again]) == ["vip"]
+    assert conversation_changes.has_label(conversation, again)
+    assert conversation_changes.labels_without(conversation, [again]) == ["vip"]
 
 
 def test_a_conversation_that_has_a_label_in_two_spellings_loses_one_with_the_next_change(

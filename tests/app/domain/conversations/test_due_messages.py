@@ -12,7 +12,7 @@ import pytest
 from app.channels.base import Outcome, Verdict
 from app.database import rows, transaction
 from app.domain.channels import outboxes
-from app.domain.conversations import due_messages, messages, scheduled_messages, sending_outcomes, sendings
+from app.domain.conversations import messages, scheduled_messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
 from app.domain.triggers import batches
 from app.domain.work import equal_parts
@@ -56,7 +56,7 @@ def test_it_is_queued_at_its_time_as_if_it_were_written_then(api: Api, talk: str
     message_id = schedule(api, talk)
     before, kinds = conversation(talk), event_kinds(api.workspace_id)
 
-    assert (due_messages.queue_some(), state(message_id)) == (0, ("scheduled", None))
+    assert (scheduled_messages.queue_some(), state(message_id)) == (0, ("scheduled", None))
     assert (before.last_message_at, before.first_answered_at, before.scheduled) == (None, None, 1)
     assert go(message_id) == 1
 
@@ -67,7 +67,7 @@ def test_it_is_queued_at_its_time_as_if_it_were_written_then(api: Api, talk: str
     assert after.first_answered_at is not None
     assert after.last_message_at >= before.created_at
     assert after.last_message_at <= message.created_at <= after.last_message_at + timedelta(milliseconds=1)
-    assert (due_messages.queue_some(), event_kinds(api.workspace_id)) == (0, kinds)
+    assert (scheduled_messages.queue_some(), event_kinds(api.workspace_id)) == (0, kinds)
 
 
 def test_it_blocks_none_and_takes_its_place_behind_what_is_queued_then(api: Api, channel_id: str, talk: str) -> None:
@@ -96,9 +96,9 @@ def test_two_schedulers_queue_each_once(api: Api, talk: str) -> None:
     message_ids = [schedule(api, talk, f"{number}") for number in range(5)]
     pass_time(*message_ids)
 
-    queued = sum(in_threads([due_messages.queue_some] * 3)) + due_messages.queue_some()
+    queued = sum(in_threads([scheduled_messages.queue_some] * 3)) + scheduled_messages.queue_some()
 
-    assert (queued, due_messages.queue_some()) == (5, 0)
+    assert (queued, scheduled_messages.queue_some()) == (5, 0)
     assert [status_of(message_id) for message_id in message_ids] == ["queued"] * 5
     assert conversation(talk).scheduled == 0
 
@@ -109,7 +109,7 @@ def test_one_whose_contact_is_locked_is_queued_later(api: Api, talk: str) -> Non
     with elsewhere(lambda: rows("SELECT 1 FROM contacts FOR UPDATE")):
         assert go(message_id) == 0
 
-    assert due_messages.queue_some() == 1
+    assert scheduled_messages.queue_some() == 1
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_of_a_workspace_with_many_a_pass_queues_some_and_of_others_too(
     theirs = schedule(others, open_talk(others, make_post(others.workspace_id)))
     pass_time(*(schedule(api, talk, f"{number}") for number in range(20)), theirs)
 
-    assert due_messages.queue_some() == 3  # two of each workspace, as far as it has them
+    assert scheduled_messages.queue_some() == 3  # two of each workspace, as far as it has them
     assert state(theirs) == ("queued", None)
-    while due_messages.queue_some():
+    while scheduled_messages.queue_some():
         pass
     assert all_of("SELECT DISTINCT status FROM messages") == ["queued"]
     texts = all_of("SELECT text FROM messages WHERE conversation_id = %s ORDER BY created_at, id", talk)
@@ -235,12 +235,12 @@ def test_a_process_that_dies_leaves_it_scheduled(api: Api, talk: str) -> None:
     assert in_another_process(_queue_and_die) != 0
 
     assert state(message_id) == ("scheduled", None)
-    assert due_messages.queue_some() == 1
+    assert scheduled_messages.queue_some() == 1
 
 
 def _queue_and_die() -> None:
-    due_messages._give_up = lambda _: os._exit(9)  # within the transaction, when all is written
-    due_messages.queue_some()
+    scheduled_messages._give_up = lambda _: os._exit(9)  # within the transaction, when all is written
+    scheduled_messages.queue_some()
 
 
 def test_what_is_due_is_found_by_an_index(api: Api, talk: str) -> None:
@@ -258,12 +258,12 @@ def test_what_is_due_is_found_by_an_index(api: Api, talk: str) -> None:
     )
     rows("ANALYZE messages")
 
-    due = due_messages._DUE % {"each": 50, "owners": f"ARRAY['{api.workspace_id}']"}
+    due = scheduled_messages._DUE % {"each": 50, "owners": f"ARRAY['{api.workspace_id}']"}
     replied = scheduled_messages._OF_CONVERSATION.replace("%s", f"'{talk}'")
     of_talk = f"""
         SELECT * FROM messages WHERE conversation_id = '{talk}' AND send_at IS NOT NULL ORDER BY send_at, id LIMIT 50"""
     of_all = of_talk.replace("conversation_id", "workspace_id").replace(talk, api.workspace_id)
-    for query in (due, due_messages._OWNERS, f"SELECT {due_messages.IS_ANY_DUE}", replied, of_talk, of_all):
+    for query in (due, scheduled_messages._OWNERS, f"SELECT {scheduled_messages.IS_ANY_DUE}", replied, of_talk, of_all):
         plan = "\n".join(line for (line,) in rows(f"EXPLAIN {query}"))
         assert "messages_scheduled" in plan
         assert "Seq Scan on messages" not in plan
@@ -275,7 +275,7 @@ def test_a_conversation_whose_messages_wait_is_asked_about_once(
     def asked(count: int) -> int:
         pass_time(*(schedule(api, talk, f"{number}") for number in range(count)))
         statements.clear()
-        due_messages.queue_some()
+        scheduled_messages.queue_some()
         return len(statements)
 
     asked(1)
@@ -305,13 +305,13 @@ def test_what_a_unit_queues_knows_of_it(api: Api, talk: str) -> None:
 @pytest.mark.parametrize("since", ["queued", "put off"])
 def test_one_that_was_queued_or_put_off_since_it_was_found_is_left_alone(api: Api, talk: str, since: str) -> None:
     message_id = schedule(api, talk)
-    due = due_messages._Due(message_id, api.workspace_id, talk, conversation(talk).contact_id)
+    due = scheduled_messages._Due(message_id, api.workspace_id, talk, conversation(talk).contact_id)
     if since == "queued":
         go(message_id)
     before = (Message.get_by_id(message_id), conversation(talk))
 
     with transaction():
-        [result] = batches.run([partial(due_messages._queue, due, 0)], due.needs)
+        [result] = batches.run([partial(scheduled_messages._queue, due, 0)], due.needs)
 
     assert result is False
     assert [each.__data__ for each in before] == [

@@ -7,7 +7,7 @@ import pytest
 from app.channels.base import Outcome, Verdict
 from app.database import rows
 from app.domain.channels import channels
-from app.domain.conversations import interrupted_messages, sending_outcomes, sendings
+from app.domain.conversations import message_endings, sending_outcomes, sendings
 from app.domain.conversations.sendings import Dispatch, Sending
 from app.models.conversations import Message
 from tests.cast import Api, elsewhere, one
@@ -43,7 +43,7 @@ def test_what_a_dead_worker_was_sending_is_unknown_though_its_channel_is_not_con
     stop(channel_id)
     let_leases_end()
 
-    assert interrupted_messages.settle() == 1
+    assert message_endings.settle_interrupted() == 1
 
     assert (status_of(first), Message.get_by_id(first).failure["code"]) == ("unknown", "interrupted")
     assert status_of(second) == "queued"
@@ -56,7 +56,7 @@ def test_a_channel_is_looked_into_until_nothing_is_left(api: Api, channel_id: st
     stop(channel_id)
     let_leases_end()
 
-    settled = [interrupted_messages.settle() for _ in range(2)]
+    settled = [message_endings.settle_interrupted() for _ in range(2)]
 
     assert settled == [1, 0]
     assert one("SELECT stopped_at FROM channels") is None
@@ -67,7 +67,7 @@ def test_what_a_worker_is_still_sending_is_left_to_it(api: Api, channel_id: str)
     dispatch = claimed(channel_id)
     stop(channel_id)
 
-    assert interrupted_messages.settle() == 0
+    assert message_endings.settle_interrupted() == 0
 
     sending_outcomes.record([Sending(dispatch.claimed, dispatch.conversation_id, Verdict(Outcome.SENT))])
     assert status_of(message_id) == "sent"
@@ -78,7 +78,7 @@ def test_a_worker_that_was_only_frozen_changes_nothing_any_more(api: Api, channe
     dispatch = claimed(channel_id)
     stop(channel_id)
     let_leases_end()
-    interrupted_messages.settle()
+    message_endings.settle_interrupted()
 
     sending_outcomes.record([Sending(dispatch.claimed, dispatch.conversation_id, Verdict(Outcome.SENT))])
 
@@ -92,8 +92,8 @@ def test_a_locked_conversation_is_settled_later(api: Api, channel_id: str) -> No
     let_leases_end()
 
     with elsewhere(lambda: rows("SELECT 1 FROM conversations FOR UPDATE")):
-        assert interrupted_messages.settle() == 0
-    assert interrupted_messages.settle() == 1
+        assert message_endings.settle_interrupted() == 0
+    assert message_endings.settle_interrupted() == 1
 
     assert status_of(message_id) == "unknown"
 
@@ -105,5 +105,5 @@ def test_in_a_connected_channel_claims_do_it(api: Api, channel_id: str) -> None:
     channels.set_state(channel_id, "connected")
     let_leases_end()
 
-    assert interrupted_messages.settle() == 0
+    assert message_endings.settle_interrupted() == 0
     assert [each.verdict.code for each in sendings.claim({channel_id: 1}).settled] == ["interrupted"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.conversations import messages, recent_texts
+from app.domain.conversations import messages, sending_checks
 from app.domain.conversations.messages import MOST_CHARACTERS
 from app.domain.work.units import Unit
 from app.errors import Invalid
@@ -27,7 +27,7 @@ def queue(text: str, **options: Any) -> Callable[[Unit, Contact], Message]:
 
 
 def recently(text: str) -> Callable[[Unit, Contact], int]:
-    return lambda unit, contact: recent_texts.count(unit, contact.id, text)
+    return lambda unit, contact: sending_checks.count_recent(unit, contact.id, text)
 
 
 # Out
@@ -143,7 +143,7 @@ def test_texts_of_the_same_unit_count_unless_their_task_failed(
     def queue_more(unit: Unit, contact: Contact) -> int:
         queue("Hello")(unit, contact)
         undo(unit, lambda: queue("Hello")(unit, contact))
-        return recent_texts.count(unit, contact.id, "Hello")
+        return sending_checks.count_recent(unit, contact.id, "Hello")
 
     assert locked(workspace_id, contact_id, queue_more) == 2
     assert one("SELECT count(*) FROM messages WHERE direction = 'out'") == 2

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from app import database
-from app.domain.conversations import quiet_hours
+from app.domain.conversations import sending_checks
 from app.domain.work.units import Unit
 from app.lib import json
 from app.models.contacts import Contact
@@ -20,7 +20,7 @@ LATE = {"from": "21:00", "to": "02:30"}
 
 
 def end(at: str, hours: dict[str, str], *timezones: str | None) -> str | None:
-    ends = quiet_hours.end(datetime.fromisoformat(f"{at}+00:00"), hours, *timezones)
+    ends = sending_checks.quiet_hours_end(datetime.fromisoformat(f"{at}+00:00"), hours, *timezones)
     return ends and ends.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
@@ -119,17 +119,17 @@ def test_the_hours_are_the_workspaces_and_the_clock_is_the_contacts(contact: Con
     database.rows("UPDATE workspaces SET quiet_hours = %s, timezone = 'UTC'", (json.dumps(hours).decode(),))
     here = Contact(**{**contact.__data__, "timezone": None})
 
-    assert quiet_hours.end_for(unit, contact) is not None
-    assert quiet_hours.end_for(unit, here) is None
+    assert sending_checks.quiet_until(unit, contact) is not None
+    assert sending_checks.quiet_until(unit, here) is None
 
 
 def test_a_workspace_without_quiet_hours_has_none(contact: Contact) -> None:
-    assert quiet_hours.end_for(read_unit(contact), contact) is None
+    assert sending_checks.quiet_until(read_unit(contact), contact) is None
 
 
 def test_the_workspace_is_read_once_in_a_unit(contact: Contact, monkeypatch: pytest.MonkeyPatch) -> None:
     unit = read_unit(contact)
-    quiet_hours.end_for(unit, contact)
-    monkeypatch.setattr(quiet_hours, "rows", None)
+    sending_checks.quiet_until(unit, contact)
+    monkeypatch.setattr(sending_checks, "rows", None)
 
-    assert quiet_hours.end_for(unit, contact) is None
+    assert sending_checks.quiet_until(unit, contact) is None

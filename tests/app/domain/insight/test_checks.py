@@ -16,7 +16,7 @@ from psycopg2 import errors
 
 from app import bells, database, forwarding, migrations, presence
 from app.config import settings
-from app.domain.channels import disk
+from app.domain.channels import media
 from app.domain.insight import checks
 from app.domain.insight.checks import Result
 from app.errors import SettingsError
@@ -260,7 +260,7 @@ def test_nothing_stays_of_the_file_that_a_check_writes() -> None:
 
 def test_machines_that_keep_files_in_directories_of_their_own_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence, "_facts", {})
-    disk.tell_mark()
+    media.tell_mark()
     presence._say("web", {})
     bells.flags().set("process:writes:old:1", json.dumps({"facts": {}}))
     assert checks.look("sharing") == Result("sharing", True, "no process keeps files elsewhere")
@@ -276,11 +276,11 @@ def test_the_directory_of_files_is_known_by_its_mark(tmp_path: Path, monkeypatch
     marks = []
     for name in ("a", "a", "b"):
         configured = replace(settings(), media_dir=tmp_path / name)
-        monkeypatch.setattr(disk, "settings", partial(lambda given: given, configured))
-        marks.append(disk.mark())
+        monkeypatch.setattr(media, "settings", partial(lambda given: given, configured))
+        marks.append(media.mark())
 
     assert marks[0] == marks[1] != marks[2]
-    assert (tmp_path / "a" / disk.MARK).stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "a" / media.MARK).stat().st_mode & 0o777 == 0o640
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from app.channels.inbound import Media
 from app.config import settings
 from app.database import rows
 from app.domain import writes
-from app.domain.channels import arrivals, disk, media
+from app.domain.channels import arrivals, media
 from app.domain.lifecycle import exports
 from app.lib import json
 from app.models.channels import Channel
@@ -28,7 +28,7 @@ def channel(api: Api) -> Channel:
 
 
 def files() -> list[Path]:
-    return [path for path in settings().media_dir.rglob("*") if path.is_file() and path.name != disk.MARK]
+    return [path for path in settings().media_dir.rglob("*") if path.is_file() and path.name != media.MARK]
 
 
 def write_as_ada(channel: Channel, key: str = "1", *refs: str) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from app.domain.macros import macro_checks
+from app.domain.macros import macro_actions
 from app.domain.macros.macro_actions import KINDS
 
-OF_KINDS = [schema for name, schema in macro_checks.SCHEMAS.items() if name != "Action"]
+OF_KINDS = [schema for name, schema in macro_actions.SCHEMAS.items() if name != "Action"]
 REPLY_ID = "srp_01kaj5bd40e6rr3f5y2kq0w9xz"
 
 
@@ -22,7 +22,7 @@ def is_described(action: dict[str, Any]) -> bool:
 def test_the_example_of_a_kind_is_valid(kind: str) -> None:
     example = {"kind": kind, **KINDS[kind].example}
 
-    assert list(macro_checks.faults([example], "")) == []
+    assert list(macro_actions.faults([example], "")) == []
     assert is_described(example)
 
 
@@ -42,12 +42,12 @@ def test_the_example_of_a_kind_is_valid(kind: str) -> None:
     ids=str,
 )
 def test_what_is_refused_is_not_described(action: dict[str, Any]) -> None:
-    assert [fault.pointer[:2] for fault in macro_checks.faults([action], "")] == ["/0"]
+    assert [fault.pointer[:2] for fault in macro_actions.faults([action], "")] == ["/0"]
     assert not is_described(action)
 
 
 def test_a_kind_that_there_is_not_gets_the_nearest() -> None:
-    [fault] = macro_checks.faults([{"kind": "lable"}], "/actions")
+    [fault] = macro_actions.faults([{"kind": "lable"}], "/actions")
 
     assert fault.pointer == "/actions/0/kind"
     assert "Did you mean 'label'?" in fault.detail

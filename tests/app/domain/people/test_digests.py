@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.database import rows
-from app.domain.people import emails, news, notification_kinds, notifications, roles, sessions
+from app.domain.people import emails, news, notifications, roles, sessions
 from app.lib import clock
 from tests.cast import Api, one
 from tests.mail_server import MailServer
@@ -115,7 +115,7 @@ def test_what_needs_nobody_any_more_when_it_is_sent_is_left_out(
         "read in the list": lambda: notifications.mark_read(agent, one("SELECT max(id) FROM notifications")),
         "closed": lambda: close(api.workspace_id, contact_id),
         "reassigned": lambda: assign(api.workspace_id, contact_id, None),
-        "not wanted": lambda: notification_kinds.choose(agent, ["assigned:page"], shows_texts=True),
+        "not wanted": lambda: notifications.choose(agent, ["assigned:page"], shows_texts=True),
         "unsubscribed": lambda: notifications.want_email(
             one("SELECT account_id FROM members WHERE id = %s", agent), wanted=False
         ),
@@ -152,7 +152,7 @@ def test_new_conversations_are_one_email_to_those_who_want_it(
     make_member(api.workspace_id, "bob@example.com", "agent")
     stranger = make_member(others.workspace_id, "stranger@example.com")[1]
     for member_id in (agent, stranger.id):
-        notification_kinds.choose(member_id, ["new_conversation:email"], shows_texts=True)
+        notifications.choose(member_id, ["new_conversation:email"], shows_texts=True)
     write(3)
     for number in range(4):
         other = str(api.contact(external_id=str(number))["id"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.people import accounts, digests, emails, links, members, notifications
+from app.domain.people import accounts, emails, links, members, notifications
 from app.lib import clock, ids
 from tests.cast import Api, everything_stored, in_threads, one
 from tests.mail_server import MailServer
@@ -189,7 +189,7 @@ def test_what_happens_while_an_email_is_sent_is_told_an_hour_later(
 ) -> None:
     make_member(api.workspace_id)
     note(api.workspace_id, "one")
-    untold = digests.untold
+    untold = emails.untold
 
     def meanwhile(*asked: Any) -> object:
         found = untold(*asked)
@@ -199,7 +199,7 @@ def test_what_happens_while_an_email_is_sent_is_told_an_hour_later(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(digests, "untold", meanwhile)
+        patch.setattr(emails, "untold", meanwhile)
         assert send_soon() == 1
 
     assert waiting() == 1

@@ -8,7 +8,7 @@ from app.config import settings
 from app.database import rows, transaction
 from app.domain.billing import usage_warnings
 from app.domain.billing.months import Month
-from app.domain.people import members, news, notification_kinds, notifications, workspaces
+from app.domain.people import members, news, notifications, workspaces
 from app.domain.work.units import Unit
 from app.lib import clock, ids
 from app.models import sets
@@ -76,7 +76,7 @@ def test_an_import_that_ended_is_notified_of(api: Api) -> None:
 
 
 def newest_of(api: Api, member_id: str | None, last_id: str | None = None, limit: int = 10) -> list[Notification]:
-    return Notification.newest(api.workspace_id, member_id, last_id, limit, kinds=notification_kinds.NAMES)
+    return Notification.newest(api.workspace_id, member_id, last_id, limit, kinds=notifications.NAMES)
 
 
 def mention(member: Member, number: int = 1) -> None:

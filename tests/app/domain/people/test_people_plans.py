@@ -9,17 +9,7 @@ import pytest
 
 from app import database
 from app.domain.billing import usage_warnings
-from app.domain.people import (
-    accounts,
-    emails,
-    links,
-    members,
-    notifications,
-    sessions,
-    sign_ins,
-    support_accounts,
-    visits,
-)
+from app.domain.people import accounts, emails, links, members, notifications, sessions, sign_ins, support_accounts
 from app.domain.work import audit
 from app.errors import SignInRefused
 from app.lib import clock
@@ -89,9 +79,11 @@ def test_changing_who_belongs_where(api: Api, statements: list[Statement]) -> No
     members.remove(api.workspace_id, ada.member_id, None)
     links.reset(made.account)
     accounts.set_password(made.account.id, "another password")
-    visit = visits.begin(make_account("grace@example.com", is_support=True).id, api.workspace_id, "Reason", "T-1")
+    visit = support_accounts.begin_visit(
+        make_account("grace@example.com", is_support=True).id, api.workspace_id, "Reason", "T-1"
+    )
     sessions.visit_in(visit.account_id, api.workspace_id)
-    visits.end(visit.id)
+    support_accounts.end_visit(visit.id)
 
     assert scans(statements) == []
     assert len(statements) > 30
@@ -99,7 +91,7 @@ def test_changing_who_belongs_where(api: Api, statements: list[Statement]) -> No
 
 def test_support_accounts_and_their_log(api: Api, statements: list[Statement]) -> None:
     account = support_accounts.create("grace@example.com", PASSWORD)
-    visits.begin(account.id, api.workspace_id, "Reason", "T-1")
+    support_accounts.begin_visit(account.id, api.workspace_id, "Reason", "T-1")
     support_accounts.of_installation()
     support_accounts.reset("grace@example.com")
     support_accounts.disable("grace@example.com")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.people import accounts, emails, links, members, sessions, sign_ins, support_accounts, visits
+from app.domain.people import accounts, emails, links, members, sessions, sign_ins, support_accounts
 from app.errors import Conflict, Invalid, NotFound, SignInRefused
 from app.lib import ids
 from app.models.audit_entries import AuditEntry
@@ -28,7 +28,7 @@ def test_a_support_account_belongs_to_no_workspace_and_can_sign_in(api: Api, oth
     assert found is not None
     assert (found.account_id, found.is_support, found.memberships) == (account.id, True, ())
     for workspace_id in (api.workspace_id, others.workspace_id):
-        visits.begin(account.id, workspace_id, "Reason", "T-1")
+        support_accounts.begin_visit(account.id, workspace_id, "Reason", "T-1")
         assert sessions.visit_in(account.id, workspace_id) is not None
     assert logged() == [("support.create", None, account.email)]
 
@@ -122,7 +122,7 @@ def test_a_membership_of_support_staff_gives_no_rights(api: Api) -> None:
 def test_a_disabled_account_is_out_at_once(api: Api) -> None:
     account = support_accounts.create(GRACE, PASSWORD)
     session, reset = signed_in(account), support_accounts.reset(GRACE)
-    visit = visits.begin(account.id, api.workspace_id, "Reason", "T-1")
+    visit = support_accounts.begin_visit(account.id, api.workspace_id, "Reason", "T-1")
 
     support_accounts.disable(GRACE)
     support_accounts.disable(GRACE)
@@ -134,7 +134,7 @@ def test_a_disabled_account_is_out_at_once(api: Api) -> None:
     with pytest.raises(NotFound):
         links.use(token_of(reset), PASSWORD)
     with pytest.raises(NotFound):
-        visits.begin(account.id, api.workspace_id, "Reason", "T-1")
+        support_accounts.begin_visit(account.id, api.workspace_id, "Reason", "T-1")
     for refused in (lambda: support_accounts.reset(GRACE), lambda: support_accounts.remove(GRACE)):
         with pytest.raises(Conflict):
             refused()
@@ -179,7 +179,7 @@ def test_an_account_is_enabled_with_a_new_password(api: Api) -> None:
 def test_an_account_that_is_removed_is_a_member_again(api: Api) -> None:
     _, account = members.create(api.workspace_id, GRACE, PASSWORD, "owner", is_support=True)
     session = signed_in(account)
-    visits.begin(account.id, api.workspace_id, "Reason", "T-1")
+    support_accounts.begin_visit(account.id, api.workspace_id, "Reason", "T-1")
 
     support_accounts.remove(GRACE)
 

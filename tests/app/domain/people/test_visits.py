@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from app.database import rows
-from app.domain.people import sessions, visits
+from app.domain.people import sessions, support_accounts
 from app.domain.work import audit
 from app.errors import Invalid, NotFound
 from app.lib import clock, ids
@@ -23,7 +23,7 @@ def entries(workspace_id: str) -> list[AuditEntry]:
 
 
 def test_a_visit_lasts_an_hour_in_one_workspace(api: Api, others: Api, staff: Account) -> None:
-    visit = visits.begin(staff.id, api.workspace_id, "They asked us to resend.", "T-1042")
+    visit = support_accounts.begin_visit(staff.id, api.workspace_id, "They asked us to resend.", "T-1042")
 
     found = sessions.visit_in(staff.id, api.workspace_id)
     assert found is not None
@@ -37,10 +37,10 @@ def test_a_visit_lasts_an_hour_in_one_workspace(api: Api, others: Api, staff: Ac
 
 
 def test_a_visit_can_be_ended(api: Api, staff: Account) -> None:
-    visit = visits.begin(staff.id, api.workspace_id, "Reason", "T-1")
+    visit = support_accounts.begin_visit(staff.id, api.workspace_id, "Reason", "T-1")
 
-    visits.end(visit.id)
-    visits.end(visit.id)
+    support_accounts.end_visit(visit.id)
+    support_accounts.end_visit(visit.id)
 
     assert sessions.visit_in(staff.id, api.workspace_id) is None
     assert [entry.action for entry in entries(api.workspace_id)] == ["visits.begin", "visits.end"]
@@ -60,7 +60,7 @@ def test_a_visit_needs_a_reason_and_a_ticket(
     api: Api, staff: Account, reason: str, ticket: str, faulty: list[str]
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        visits.begin(staff.id, api.workspace_id, reason, ticket)
+        support_accounts.begin_visit(staff.id, api.workspace_id, reason, ticket)
 
     assert [fault.pointer for fault in refused.value.faults] == faulty
     assert one("SELECT count(*) FROM visits") == one("SELECT count(*) FROM audit_entries") == 0
@@ -70,16 +70,16 @@ def test_only_support_visits(api: Api, others: Api) -> None:
     account, _ = make_member(others.workspace_id)
 
     with pytest.raises(NotFound):
-        visits.begin(account.id, api.workspace_id, "Reason", "T-1")
+        support_accounts.begin_visit(account.id, api.workspace_id, "Reason", "T-1")
 
 
 def test_a_workspace_that_is_not_there_cannot_be_visited(api: Api, staff: Account) -> None:
     with pytest.raises(NotFound):
-        visits.begin(staff.id, ids.new("ws"), "Reason", "T-1")
+        support_accounts.begin_visit(staff.id, ids.new("ws"), "Reason", "T-1")
 
 
 def test_the_workspace_sees_the_visit_with_its_reason_and_ticket(api: Api, staff: Account) -> None:
-    visit = visits.begin(staff.id, api.workspace_id, "Reason", "T-1")
+    visit = support_accounts.begin_visit(staff.id, api.workspace_id, "Reason", "T-1")
 
     [shown] = api.get("webhooks/audit-log").json["data"]
 
@@ -91,7 +91,7 @@ def test_the_workspace_sees_the_visit_with_its_reason_and_ticket(api: Api, staff
 
 def test_what_is_done_in_a_visit_is_logged_with_its_reason_and_ticket(api: Api, staff: Account) -> None:
     endpoint_id = api.endpoint()
-    visit = visits.begin(staff.id, api.workspace_id, "Reason", "T-1")
+    visit = support_accounts.begin_visit(staff.id, api.workspace_id, "Reason", "T-1")
     job = accept(api.workspace_id, "endpoints.update", {"description": "Theirs"}, endpoint_id)
     rows("UPDATE jobs SET token_id = %s WHERE id = %s", (visit.id, job.id))
     api.apply()

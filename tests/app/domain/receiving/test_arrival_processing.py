@@ -14,7 +14,7 @@ from app.channels.inbound import Blocked, Edited, Media, Receipt
 from app.database import rows
 from app.domain.channels import arrivals, fetches
 from app.domain.conversations import messages
-from app.domain.receiving import arrival_effects, arrival_processing, receipts
+from app.domain.receiving import arrival_effects, arrival_processing
 from app.domain.receiving.arrival_processing import MOST_DEATHS, MOST_ERRORS
 from app.lib import ids
 from app.models import sets
@@ -323,7 +323,7 @@ def test_a_receipt_looks_ever_less_often_and_is_dropped_after_a_day(channel: Cha
     pause = one("SELECT next_attempt_at - now() FROM arrivals")
     assert timedelta(minutes=9) < pause < timedelta(minutes=11)
 
-    rows("UPDATE arrivals SET created_at = now() - %s", (receipts.KEPT,))
+    rows("UPDATE arrivals SET created_at = now() - %s", (arrival_effects.RECEIPTS_KEPT,))
     due_again()
 
     assert one(

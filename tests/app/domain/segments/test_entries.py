@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.segments import entries, scans, schedules
+from app.domain.segments import scans, schedules
 from app.domain.triggers import run_states
 from tests.app.domain.segments.test_schedules import begun, come, make_segment, make_vips, publish, start_all
 from tests.app.domain.triggers.timing import definition, publish_again
@@ -215,10 +215,10 @@ def test_the_roll_of_an_unpublished_automation_is_dropped_and_made_anew(api: Api
     automation_id = publish(api, trigger)
     there = make_vips(api, 2)
     start_all()
-    assert entries.drop_left() == 0
+    assert schedules.drop_left() == 0
     api.done(api.post(f"automations/{automation_id}/unpublish"))
 
-    assert (entries.drop_left(), roll()) == (2, [])
+    assert (schedules.drop_left(), roll()) == (2, [])
     there += make_vips(api, 1)
     publish_again(api, automation_id, trigger)
     start_all()
@@ -251,9 +251,9 @@ def test_a_roll_is_not_dropped_while_the_automation_is_published_again(api: Api)
     api.done(api.post(f"automations/{automation_id}/unpublish"))
 
     with elsewhere(lambda: rows("SELECT 1 FROM automations WHERE id = %s FOR NO KEY UPDATE", (automation_id,))):
-        assert entries.drop_left() == 0
+        assert schedules.drop_left() == 0
     assert len(roll()) == 1
-    assert entries.drop_left() == 1
+    assert schedules.drop_left() == 1
 
 
 def test_deleting_the_automation_removes_its_roll(api: Api) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.segments.occurrences import next_after
+from app.domain.segments.schedules import next_after
 from app.domain.triggers.timed_triggers import WEEKDAYS
 from app.lib import time_zones
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.database import rows, transaction
-from app.domain.triggers import batches, due_starts, start_scans, unreadable_dates
+from app.domain.triggers import batches, dates, due_starts, start_scans
 from tests.app.domain.triggers.timing import definition, publish, scan_all, start_all
 from tests.app.domain.triggers.triggering import make_contact
 from tests.automations import make_automation, runs_of
@@ -59,26 +59,26 @@ def test_a_date_that_cannot_be_read_is_told_until_it_can(api: Api, is_scanned: b
     [warning] = api.get(f"automations/{automation_id}").json["data"]["warnings"]
     told = f"1 contact has a 'birthday' that is no date, so nothing starts for them, such as {contact['id']}."
     assert (warning["pointer"], warning["detail"]) == ("/definition/triggers/0", told)
-    assert unreadable_dates.of_contact(contact["id"]) == {"birthday": ["Congratulate"]}
+    assert dates.unreadable_of_contact(contact["id"]) == {"birthday": ["Congratulate"]}
     assert start_all() == 0
 
     api.contact(external_id="ada", custom_fields={"birthday": f"{TOMORROW:%d.%m.}1990"})
 
-    assert (waits(), unreadable_dates.of_automation(automation_id)) == ([TOMORROW], [])
-    assert unreadable_dates.of_contact(contact["id"]) == {}
+    assert (waits(), dates.unreadable_of_automation(automation_id)) == ([TOMORROW], [])
+    assert dates.unreadable_of_contact(contact["id"]) == {}
     api.contact(external_id="ada", custom_fields={"birthday": 1990})
     api.contact(external_id="ada", custom_fields={"birthday": None})
     assert waits() == []
 
 
 def test_dates_that_cannot_be_read_are_counted_up_to_a_limit(api: Api, monkeypatch: Any) -> None:
-    monkeypatch.setattr(unreadable_dates, "MOST_COUNTED", 2)
+    monkeypatch.setattr(dates, "MOST_COUNTED", 2)
     automation_id = publish(api, BIRTHDAY, BIRTHDAY | {"at": "10:00"})
     for _ in range(3):
         make_contact(api.workspace_id, custom_fields={"birthday": "soon"})
     scan_all()
 
-    assert [each.number for each in unreadable_dates.of_automation(automation_id)] == [2, 2]
+    assert [each.number for each in dates.unreadable_of_automation(automation_id)] == [2, 2]
 
 
 def test_a_run_starts_once_a_year(workspace_id: str) -> None:

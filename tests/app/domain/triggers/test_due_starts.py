@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from app.database import rows, transaction
 from app.domain.automations import executions
-from app.domain.triggers import due_starts, run_states, timed_starts
+from app.domain.triggers import due_starts, run_states
 from app.domain.work import equal_parts
 from tests.app.domain.triggers.timing import (
     DAY_BEFORE,
@@ -224,7 +224,7 @@ def test_one_that_cannot_be_started_is_reported_and_stops_no_other(
 ) -> None:
     make_automation(workspace_id, definition(DAY_BEFORE | {"if": VIP}), reentry="every")
     book(workspace_id, contact_id, hours=2)
-    monkeypatch.setattr(timed_starts, "holds", lambda *_: 1 / 0)
+    monkeypatch.setattr(due_starts, "holds", lambda *_: 1 / 0)
 
     with capture_logs() as lines:
         assert start_all() == 1

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from app.database import rows
 from app.domain import writes
-from app.domain.triggers import automation_listeners, concerned_runs, fan_out_parts, run_states, triggers
+from app.domain.triggers import automation_listeners, fan_out_parts, run_states, triggers
 from app.domain.triggers.run_states import Start
 from app.domain.work.units import Unit
 from app.models.runs import Run
@@ -191,7 +191,7 @@ def test_an_exit_that_names_the_run_is_compared_with_the_latest_and_holds_nothin
     make_automation(workspace_id, triggering, reentry="every", exits=exits)
     tag(workspace_id, contact_id, *(f"t-{number}" for number in range(12)))
     for most in (5, 9):
-        monkeypatch.setattr(concerned_runs, "MOST_COMPARED", most)
+        monkeypatch.setattr(triggers, "MOST_COMPARED", most)
         monkeypatch.setattr(triggers, "MOST_RUNS", most)
 
         accept(workspace_id, "contacts.update", {"first_name": f"Ada {most}"}, contact_id)

@@ -12,7 +12,7 @@ import pytest
 from app.database import rows
 from app.domain.automations import counts, version_counts
 from app.domain.lifecycle import merges
-from app.domain.triggers import concerned_runs, run_states, triggers
+from app.domain.triggers import run_states, triggers
 from app.domain.work.units import Unit
 from app.lib import ids
 from app.models.automations import Automation
@@ -280,7 +280,7 @@ def test_an_erased_contact_leaves_what_was_counted(api: Api, contact_id: str) ->
 def test_an_event_is_the_goal_of_the_latest_runs(
     workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(concerned_runs, "MOST_COMPARED", 3)
+    monkeypatch.setattr(triggers, "MOST_COMPARED", 3)
     automation_id = make_automation(workspace_id, goal=GOAL)
     begin(workspace_id, contact_id, automation_id, 5)
 
@@ -294,7 +294,7 @@ def test_many_goals_are_reached_in_parts(
     workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(triggers, "MOST_RUNS", most)
-    monkeypatch.setattr(concerned_runs, "MOST_COMPARED", most)
+    monkeypatch.setattr(triggers, "MOST_COMPARED", most)
     never = GOAL | {"if": {"field": "run.variables.never", "is": "exists"}}
     made = [make_automation(workspace_id, goal=goal) for goal in (GOAL, never, GOAL, never, GOAL)]
     for automation_id in made:
@@ -334,8 +334,8 @@ def test_runs_are_looked_for_only_where_there_is_a_goal_and_by_an_index(
     workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[Any] = []
-    find = concerned_runs._latest
-    monkeypatch.setattr(concerned_runs, "_latest", lambda *of: looked.append(of) or find(*of))
+    find = triggers._find
+    monkeypatch.setattr(triggers, "_find", lambda *of: (of[0] and looked.append(of)) or find(*of))
     plain = make_automation(workspace_id, {"triggers": [VIP]}, exits=[BYE])
     tag(workspace_id, contact_id, "vip", "sold", "bye")
     assert (looked, one("SELECT count(*) FROM runs WHERE goal_until IS NOT NULL")) == ([], 0)
@@ -357,10 +357,8 @@ def test_runs_are_looked_for_only_where_there_is_a_goal_and_by_an_index(
     """
     rows(f"{more} RETURNING 1", (automation_id,))
     rows("ANALYZE runs")
-    parameters = {**concerned_runs._parameters(looks, limit), "most": 100}
-    plan = "\n".join(
-        line for (line,) in rows("EXPLAIN " + concerned_runs._LATEST.format(condition=condition), parameters)
-    )
+    parameters = {**triggers._parameters(looks, limit), "most": 100}
+    plan = "\n".join(line for (line,) in rows("EXPLAIN " + triggers._LATEST.format(condition=condition), parameters))
     assert "runs_goal" in plan
     assert "Seq Scan on runs" not in plan
 

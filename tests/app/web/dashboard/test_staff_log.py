@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 
 from app.database import database
-from app.domain.people import support_accounts, visits
+from app.domain.people import support_accounts
 from app.domain.work import audit
 from app.lib import ids
 from app.lib.json import timestamp
@@ -58,8 +58,8 @@ def test_it_is_filtered_by_person_workspace_staff_and_time(
     app: Flask, support: Person, owner: Person, api: Api, others: Api
 ) -> None:
     linus = pages.supporter(app, others.workspace_id, "linus@support.example")
-    mine = visits.begin(support.account_id, api.workspace_id, "Reason", "T-1").id
-    his = visits.begin(linus.account_id, others.workspace_id, "Reason", "T-2").id
+    mine = support_accounts.begin_visit(support.account_id, api.workspace_id, "Reason", "T-1").id
+    his = support_accounts.begin_visit(linus.account_id, others.workspace_id, "Reason", "T-2").id
     member_id = one("SELECT id FROM members WHERE account_id = %s", owner.account_id)
     audit.note(api.workspace_id, member_id, "tokens.create", "token", "tok_owners")
     at = timestamp(ids.time_of(str(one("SELECT id FROM audit_entries WHERE target_id = 'tok_owners'"))))
@@ -103,7 +103,7 @@ def test_it_goes_on_on_the_next_page_within_the_filters(support: Person, api: Ap
 
 
 def test_it_can_be_taken_away(support: Person, api: Api) -> None:
-    visits.begin(support.account_id, api.workspace_id, "=1+1", "T-1")
+    support_accounts.begin_visit(support.account_id, api.workspace_id, "=1+1", "T-1")
 
     [entry] = json.loads(support.get("/dashboard/audit?format=json").data)
     [line] = csv.DictReader(io.StringIO(support.get("/dashboard/audit?format=csv").text))
@@ -119,7 +119,7 @@ def test_an_empty_log_says_what_it_is_for(support: Person) -> None:
 
 def test_what_strangers_wrote_is_text(support: Person, api: Api) -> None:
     wrote = "<script>alert(1)</script>"
-    visits.begin(support.account_id, api.workspace_id, wrote, wrote)
+    support_accounts.begin_visit(support.account_id, api.workspace_id, wrote, wrote)
     audit.note(api.workspace_id, None, "tokens.create", "token", wrote, {wrote: wrote})
     database.execute_sql("UPDATE workspaces SET name = %s", (wrote,))
 
@@ -130,7 +130,7 @@ def test_what_strangers_wrote_is_text(support: Person, api: Api) -> None:
 def test_a_page_takes_few_statements_whatever_it_shows(support: Person, others: Api, api: Api) -> None:
     for number in range(60):
         workspace = (api, others)[number % 2]
-        visits.begin(support.account_id, workspace.workspace_id, "Reason", f"T-{number}")
+        support_accounts.begin_visit(support.account_id, workspace.workspace_id, "Reason", f"T-{number}")
     ran: list[Any] = []
     run = database.execute_sql
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.database import rows
-from app.domain.conversations import due_messages
+from app.domain.conversations import scheduled_messages
 from app.lib import clock
 from tests.cast import Api, one
 from tests.later import go, pass_time, schedule
@@ -68,7 +68,7 @@ def test_it_is_sent_at_once(agent: Person, talk: str, message: str) -> None:
     assert answer.json == {"done": "It is being sent."}
     assert one("SELECT send_at FROM messages WHERE id = %s", message) < clock.now() + timedelta(seconds=5)
     pass_time(message)
-    due_messages.queue_some()
+    scheduled_messages.queue_some()
     assert rows("SELECT status, text FROM messages WHERE id = %s", (message,)) == [("queued", "Well?")]
 
 

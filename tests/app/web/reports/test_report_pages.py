@@ -13,7 +13,7 @@ from app.database import rows
 from app.domain.insight import figures
 from app.domain.reports import counting
 from app.web.formats import NOTHING
-from app.web.reports.durations import spelled
+from app.web.reports.report_charts import spelled
 from tests.cast import Api
 from tests.pages import Person
 from tests.talks import close, make_channel, make_member, receive, write

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from app.database import rows
-from app.domain.people import notification_kinds, roles
+from app.domain.people import notifications, roles
 from app.models.members import Member
 from tests.cast import Api, one
 from tests.pages import Person
@@ -37,7 +37,7 @@ def chosen(page: str) -> list[str]:
 
 
 def test_everybody_begins_with_the_same_choices_and_keeps_their_own(owner: Person, agent: Person) -> None:
-    assert chosen(agent.page("notifications/choices")) == list(notification_kinds.DEFAULTS)
+    assert chosen(agent.page("notifications/choices")) == list(notifications.DEFAULTS)
 
     answer = agent.post("notifications/choices", {"chosen": ["assigned:page", "woken:email"], "shows_texts": "true"})
     assert answer.location.endswith("/notifications/choices")
@@ -46,7 +46,7 @@ def test_everybody_begins_with_the_same_choices_and_keeps_their_own(owner: Perso
     page = agent.page("notifications/choices")
     assert chosen(page) == ["assigned:page", "woken:email"]
     assert 'name="shows_texts" value="true" aria' in page
-    assert chosen(owner.page("notifications/choices")) == list(notification_kinds.DEFAULTS)
+    assert chosen(owner.page("notifications/choices")) == list(notifications.DEFAULTS)
     agent.post("notifications/choices", {})
     assert chosen(agent.page("notifications/choices")) == []
 

@@ -7,9 +7,9 @@ import pytest
 
 from app import database
 from app.domain.automations.steps.base import Done, StepFailed, Wait
-from app.domain.conversations import quiet_hours
+from app.domain.conversations import sending_checks
 from app.domain.conversations.messages import MOST_CHARACTERS
-from app.domain.conversations.recent_texts import MOST_IDENTICAL
+from app.domain.conversations.sending_checks import MOST_IDENTICAL
 from app.models.conversations import Message
 from app.models.runs import Run
 from tests.app.domain.automations.steps.moments import begin
@@ -41,7 +41,7 @@ def opt_out() -> None:
 def ends(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Quiet hours last."""
     until = one("SELECT now() + interval '1 hour'")
-    monkeypatch.setattr(quiet_hours, "end_for", lambda unit, contact: until)
+    monkeypatch.setattr(sending_checks, "quiet_until", lambda unit, contact: until)
     return until
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.database import rows
 from app.domain.automations import publications
-from app.domain.triggers import concerned_runs, fan_out_parts, triggers
+from app.domain.triggers import fan_out_parts, triggers
 from app.models.automations import Automation
 from app.models.runs import Run
 from tests.app.domain.automations.steps.runs import carried_out, read, woken
@@ -170,15 +170,15 @@ def test_runs_that_wait_are_found_by_an_index(workspace_id: str, contact_id: str
     """
     rows(more, (run.id,))
     rows("ANALYZE runs")
-    looks = [concerned_runs.Look(0, contact_id, run.automation_id, None, run.created_at)]
-    parameters = {**concerned_runs._parameters(looks, 200), "most": concerned_runs.MOST_COMPARED}
-    query = concerned_runs._LATEST.format(condition="runs.waits_for = 'event'")
+    looks = [triggers.Look(0, contact_id, run.automation_id, None, run.created_at)]
+    parameters = {**triggers._parameters(looks, 200), "most": triggers.MOST_COMPARED}
+    query = triggers._LATEST.format(condition="runs.waits_for = 'event'")
 
     plan = "\n".join(line for (line,) in rows(f"EXPLAIN {query}", parameters))
 
     assert "runs_awaiting" in plan
     assert "Seq Scan on runs" not in plan
-    assert len(concerned_runs.latest_awaiting(looks, 200)) == concerned_runs.MOST_COMPARED
+    assert len(triggers._find("runs.waits_for = 'event'", looks, 200)) == triggers.MOST_COMPARED
 
 
 def fault(api: Api, **fields: Any) -> tuple[str, str]:

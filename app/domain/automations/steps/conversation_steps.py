@@ -1,0 +1,161 @@
+"""Steps that change the run's conversation: assign, close, label and snooze it. They go on if there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from app.domain.automations.steps import templated_values, times
+from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Words
+from app.domain.conversations import conversation_changes, conversations, snoozes
+from app.domain.triggers.plain_words import Given, Names, named, quoted
+from app.errors import Invalid
+from app.lib import normalization
+from app.lib.json import timestamp
+from app.models.conversations import Conversation
+
+# Why a conversation is left as it is, and the code; None if the step may change it.
+Obstacle = tuple[str, str | None] | None
+
+
+def _assign(moment: Moment) -> Outcome:
+    """Assigns the conversation. Raises StepFailed `gone` if the workspace has no such member."""
+    given = {"assignee_id": moment.step.fields["assignee_id"]}
+    member = given["assignee_id"]
+    done = f"The conversation was assigned to {member}." if member else "The assignee was removed."
+    try:
+        return _change(moment, {"do": "assign", **given}, given, done)
+    except Invalid as error:
+        raise StepFailed("gone", f"The workspace has no member {member}.") from error
+
+
+def _close(moment: Moment) -> Outcome:
+    """Closes the conversation. This releases runs that a member's message holds."""
+    return _change(moment, {"do": "close"}, None, "The conversation was closed.")
+
+
+def _label(moment: Moment) -> Outcome:
+    """Adds the label. Raises StepFailed for an invalid one."""
+    label = templated_values.read(moment, "label", normalization.label)
+
+    def obstacle(conversation: Conversation) -> Obstacle:
+        if conversation_changes.has_label(conversation, label):
+            return f"The conversation had the label '{label}' already.", None
+        if len(conversation.labels) >= conversation_changes.MOST_LABELS:
+            return conversation_changes.TOO_MANY, "limit"
+        return None
+
+    done = f"The conversation was labelled '{label}'."
+    return _change(moment, {"do": "label", "label": label}, {"label": label}, done, obstacle)
+
+
+def _snooze(moment: Moment) -> Outcome:
+    """Snoozes the conversation if it is open. Raises StepFailed for an invalid or too distant time."""
+    until = times.until(moment)
+    given = {"until": timestamp(until)}
+    if until <= moment.now:
+        return Done(f"The time to wake, {given['until']}, had passed.", given)
+    if not snoozes.is_possible(until, moment.now):
+        raise StepFailed("error", f"{given['until']} is more than {snoozes.MOST_DAYS} days away.")
+
+    def obstacle(conversation: Conversation) -> Obstacle:
+        return None if conversation.status == "open" else ("The conversation is closed.", "closed")
+
+    action = {"do": "snooze", "until": until.isoformat()}
+    return _change(moment, action, given, f"The conversation is snoozed until {given['until']}.", obstacle)
+
+
+def _change(
+    moment: Moment,
+    action: Mapping[str, Any],
+    given: Any,
+    done: str,
+    obstacle: Callable[[Conversation], Obstacle] = lambda conversation: None,
+) -> Outcome:
+    """Takes the action, one of `conversation_changes.ACTIONS`, in the run's conversation.
+
+    Raises Invalid if the action names an unknown member.
+    """
+    if moment.is_simulated:
+        return Done(done, given)
+    conversation = conversations.of_run(moment.unit, moment.run)
+    if conversation is None:
+        return Done("The contact has no conversation.", given, code="no_channel")
+    output = {"conversation_id": conversation.id}
+    if (found := obstacle(conversation)) is not None:
+        return Done(found[0], given, output, run_fields=output, code=found[1])
+    wanted = conversation_changes.ACTIONS[action["do"]](conversation, action)
+    by = {"type": "automation", "id": moment.run.automation_id}
+    conversation_changes.apply(moment.change({}), moment.contact, conversation, wanted, by)
+    return Done(done, given, output, run_fields=output)
+
+
+def _assign_words(step: Given, names: Names) -> Words:
+    if step.get("assignee_id") is None:
+        return Words("Remove the assignee")
+    return Words(f"Assign to {named(names, step['assignee_id'], 'a member who is gone')}")
+
+
+ASSIGN = Kind(
+    entry=Entry("Assign the conversation", "user-check", "assign", {"assignee_id": None}),
+    words=_assign_words,
+    description="Assigns the conversation to a member, or removes its assignee. Does nothing if there is none.",
+    fields={
+        "assignee_id": {
+            "type": ["string", "null"],
+            "pattern": "^mem_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+            "x-form": "the identifier of a member, which begins with mem_",
+            "description": "The member's identifier; null removes the assignee.",
+        }
+    },
+    required=("assignee_id",),
+    talks=True,
+    begin=_assign,
+    example={"assignee_id": None},
+)
+CLOSE = Kind(
+    entry=Entry("Close the conversation", "circle-check", "close"),
+    words=lambda step, names: Words("Close the conversation"),
+    description="Closes the conversation. Does nothing if it is closed, or if there is none.",
+    fields={},
+    talks=True,
+    begin=_close,
+    example={},
+)
+LABEL = Kind(
+    entry=Entry("Label the conversation", "bookmark", "label"),
+    words=lambda step, names: Words(f"Add the label {quoted(step['label'])}"),
+    description=(
+        "Adds a label to the conversation. Does nothing if the conversation has it, has 20 labels, or if there is none."
+    ),
+    fields={"label": {"type": "string", "minLength": 1, "maxLength": 4096, "description": "The label; a template."}},
+    required=("label",),
+    templates=("label",),
+    check=partial(templated_values.check, "label", normalization.label),
+    talks=True,
+    begin=_label,
+    example={"label": "refund"},
+)
+SNOOZE = Kind(
+    entry=Entry("Snooze the conversation", "alarm-clock", "snooze", {"seconds": times.DAY_SECONDS}),
+    words=lambda step, names: Words(f"Snooze the conversation {times.in_words(step, 'for ')}"),
+    description=(
+        "Snoozes the conversation: it stays open and wakes at the time, or when the contact writes. Does nothing if the"
+        " conversation is closed, if there is none, or if the time has passed."
+    ),
+    fields={
+        "seconds": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": snoozes.MOST_DAYS * 24 * 60 * 60,
+            "description": f"For how long; {snoozes.MOST_DAYS} days at most.",
+        },
+        "until": times.UNTIL,
+    },
+    templates=("until",),
+    check=times.check,
+    talks=True,
+    begin=_snooze,
+    example={"seconds": 7200},
+)
