@@ -42,13 +42,14 @@ from app.domain.segments import segments
 from app.domain.verbs import VERBS
 from app.domain.webhooks import catalogue, endpoints, restarts
 from app.models.base import BaseModel, MailModel, OwnedModel
+from app.models.controlled_batches import ControlledBatch
 from tests import schema
 from tests.conftest import Servers
 
 ROOT = Path(__file__).parent.parent
 for module in pkgutil.iter_modules(models.__path__, "app.models."):
     importlib.import_module(module.name)
-BASES = {BaseModel, MailModel, OwnedModel}
+BASES = {BaseModel, ControlledBatch, MailModel, OwnedModel}
 MODELS = sorted({model for base in BASES for model in base.__subclasses__()} - BASES, key=lambda model: model.__name__)
 NOUNS: dict[str, Any] = {
     "automations": automations,

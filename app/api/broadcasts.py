@@ -16,8 +16,9 @@ from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.writes import accept, idempotency_key, must_exist
 from app.domain.bodies.broadcasts import BroadcastCreate, BroadcastPatch
-from app.domain.broadcasts import broadcast_checks, broadcast_representations, broadcasts
-from app.domain.broadcasts.broadcast_representations import BroadcastPreviewSchema, BroadcastRowSchema, BroadcastSchema
+from app.domain.broadcasts import broadcasts
+from app.domain.broadcasts.broadcasts import BroadcastPreviewSchema, BroadcastRowSchema, BroadcastSchema
+from app.domain.work import controlled_batches
 from app.errors import NotFound
 from app.lib import ids
 from app.lib.schemas import about
@@ -43,9 +44,9 @@ class BroadcastRowQuery(PageQuery):
 @blueprint.response(200, envelope(BroadcastSchema, many=True))
 def list_broadcasts(query: dict[str, Any]) -> Response:
     """List broadcasts, newest first."""
-    find = partial(broadcasts.newest, caller().workspace_id, query.get("state"))
+    find = partial(Broadcast.newest, caller().workspace_id, query.get("state"))
     found = page_of(find, query, lambda broadcast: broadcast)
-    return respond(200, found | {"data": broadcast_representations.represent_all(found["data"])})
+    return respond(200, found | {"data": broadcasts.represent_all(found["data"])})
 
 
 @blueprint.route("/workspaces/<workspace>/broadcasts", methods=["POST"])
@@ -65,11 +66,11 @@ def create_broadcast(body: dict[str, Any]) -> Response:
     workspace_id, is_dry_run = caller().workspace_id, body.pop("dry_run", False)
     if is_dry_run:
         idempotency_key()  # a dry run uses no key, but an invalid key must be refused
-        condition = broadcast_checks.filter_of(workspace_id, body)
-        broadcast_checks.check(workspace_id, body)
+        condition = broadcasts.filter_of(workspace_id, body)
+        broadcasts.check(workspace_id, body)
         with bounds.reading_segment(workspace_id):
-            return respond(200, {"data": broadcast_representations.preview(workspace_id, condition, body)})
-    return accept("broadcasts.create", body, ids.new("bct"), partial(broadcast_checks.check, workspace_id, body))
+            return respond(200, {"data": broadcasts.preview(workspace_id, condition, body)})
+    return accept("broadcasts.create", body, ids.new("bct"), partial(broadcasts.check, workspace_id, body))
 
 
 @blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>", methods=["GET"])
@@ -77,9 +78,7 @@ def create_broadcast(body: dict[str, Any]) -> Response:
 @blueprint.response(200, envelope(BroadcastSchema))
 def show_broadcast(broadcast_id: str) -> Response:
     """Show a broadcast and its results so far."""
-    return respond(
-        200, {"data": broadcast_representations.represent(Broadcast.find(caller().workspace_id, broadcast_id))}
-    )
+    return respond(200, {"data": broadcasts.represent(Broadcast.find(caller().workspace_id, broadcast_id))})
 
 
 @blueprint.route("/workspaces/<workspace>/broadcasts/<broadcast_id>", methods=["PATCH"])
@@ -93,7 +92,7 @@ def update_broadcast(body: dict[str, Any], broadcast_id: str) -> Response:
         must_exist("broadcast", broadcast_id)
         if (found := _found(broadcast_id)) is not None:
             broadcasts.refuse_begun(found)
-        broadcast_checks.check(caller().workspace_id, body)
+        broadcasts.check(caller().workspace_id, body)
 
     return accept("broadcasts.update", body, broadcast_id, check)
 
@@ -108,7 +107,7 @@ def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Response:
     find = partial(BroadcastRow.newest, found.id, query.get("outcome"), query.get("replied"))
     return respond(
         200,
-        page_of(find, {**query, "broadcast_id": found.id}, broadcast_representations.represent_row, order=["number"]),
+        page_of(find, {**query, "broadcast_id": found.id}, broadcasts.represent_row, order=["number"]),
     )
 
 
@@ -143,7 +142,7 @@ def _move(kind: str, broadcast_id: str, state: str) -> Response:
     def check() -> None:
         must_exist("broadcast", broadcast_id)
         if (found := _found(broadcast_id)) is not None:
-            broadcasts.refuse_move(found, state)
+            controlled_batches.refuse_ended(found, state)
 
     return accept(kind, {}, broadcast_id, check)
 

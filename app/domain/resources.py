@@ -11,7 +11,7 @@ from marshmallow import fields, validate
 from app.config import settings
 from app.domain.automations import automations, runs
 from app.domain.bodies.jobs import WHY_DISCARDED
-from app.domain.broadcasts import broadcast_representations
+from app.domain.broadcasts import broadcasts
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
 from app.domain.conversations import conversations, messages, notes
@@ -70,7 +70,7 @@ TYPES: Mapping[str, ResourceType] = {
     "replay": ResourceType("webhooks/replays", lambda *ids: replays.represent(Replay.find(*ids))),
     "automation": ResourceType("automations", lambda *ids: automations.represent(Automation.find(*ids))),
     "segment": ResourceType("segments", lambda *ids: segments.represent(Segment.find(*ids))),
-    "broadcast": ResourceType("broadcasts", lambda *ids: broadcast_representations.represent(Broadcast.find(*ids))),
+    "broadcast": ResourceType("broadcasts", lambda *ids: broadcasts.represent(Broadcast.find(*ids))),
     "run": ResourceType("runs", lambda *ids: run_states.represent(runs.find(*ids))),
     "conversation": ResourceType("conversations", lambda *ids: conversations.represent(Conversation.find(*ids))),
     "message": ResourceType("messages", lambda *ids: messages.represent(Message.find(*ids))),

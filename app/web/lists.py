@@ -45,6 +45,16 @@ def sliced(fetch: Callable[[str | None, int], Sequence[Any]], key: Callable[[Any
     return Page(rows, address(after=key(rows[-1])) if has_more else None, address() if after else None)
 
 
+def numbered(fetch: Callable[[str | None, int], Sequence[Any]]) -> Page:
+    """Like `sliced`, for rows in the order of their numbers. Ignores an `after` that is no number."""
+
+    def of_number(after: str | None, limit: int) -> Sequence[Any]:
+        is_number = after is not None and after.isascii() and after.isdigit() and len(after) <= 9
+        return fetch(after if is_number else None, limit)
+
+    return sliced(of_number, lambda row: str(row.number))
+
+
 def capped_count(query: Any) -> int:
     """Counts the rows of the query, up to MOST_COUNTED + 1, which means more than MOST_COUNTED."""
     return int(query.limit(MOST_COUNTED + 1).count())

@@ -14,6 +14,7 @@ from app.domain.bodies.replays import DeliveriesDiscard, ReplayCreate
 from app.domain.deliveries import discards, replay_choices, replays
 from app.domain.webhooks import catalogue
 from app.domain.work import parts
+from app.domain.work.controlled_batches import MOST_PER_SECOND
 from app.errors import Conflict, Invalid
 from app.lib import ids
 from app.models.base import page_before
@@ -25,8 +26,8 @@ from app.web import filters, writes
 from app.web.access import page, viewer, workspace_id
 from app.web.dashboard import endpoint_choices, replay_forms
 from app.web.dashboard.replay_forms import Asked
-from app.web.forms import checked, errors_of, typed
-from app.web.lists import MOST_EXPORTED, address, file_of, page_of, sliced, wanted_format
+from app.web.forms import checked, errors_of, typed, whole
+from app.web.lists import MOST_EXPORTED, address, file_of, numbered, page_of, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("replay_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/replays")
@@ -35,6 +36,11 @@ _CHOICES = {
     "kind": filters.choices("All kinds", catalogue.KINDS),
     "error_code": filters.choices("Any cause", ERROR_CODES),
     "outcome": filters.choices("All", OUTCOMES),
+}
+_MOVED = {
+    "pause": "The replay is paused.",
+    "continue": "The replay continues.",
+    "abort": "The replay is aborted. Deliveries it had not reached are unchanged.",
 }
 
 
@@ -70,7 +76,7 @@ def create() -> AnyResponse:
     given = typed("per_second", "canary")
     body: dict[str, Any] = {"filter": asked.chosen or {}, "canary": given["canary"] == "true"}
     if given["per_second"].strip():
-        body["per_second"] = _whole(given["per_second"])
+        body["per_second"] = whole(given["per_second"])
     try:
         checked(ReplayCreate(), body)
         if request.form.get("enable") == "true" and viewer().may("endpoints.manage"):
@@ -120,9 +126,7 @@ def show(replay_id: str) -> str | Response:
             lambda: [replays.represent_row(row) for row in ReplayRow.newest(replay.id, outcome, None, MOST_EXPORTED)],
             "replay",
         )
-    listed = sliced(
-        lambda after, limit: ReplayRow.newest(replay.id, outcome, _number(after), limit), lambda row: str(row.number)
-    )
+    listed = numbered(partial(ReplayRow.newest, replay.id, outcome))
     canary = ReplayRow.first_sent(replay.id) if replay.state == "canary" else None
     wanted = {row.sent_as or row.delivery_id for row in (*listed.rows, *([canary] if canary else ()))}
     deliveries = {each.id: each for each in Delivery.select().where(Delivery.id.in_(list(wanted)))} if wanted else {}
@@ -146,30 +150,14 @@ def show(replay_id: str) -> str | Response:
     )
 
 
-@blueprint.post("/<replay_id>/pause")
+@blueprint.post("/<replay_id>/pause", defaults={"move": "pause"})
+@blueprint.post("/<replay_id>/continue", defaults={"move": "continue"})
+@blueprint.post("/<replay_id>/abort", defaults={"move": "abort"})
 @page("replays.manage")
-def pause(replay_id: str) -> AnyResponse:
-    """Pauses the replay, and redirects to it."""
-    return _move(replay_id, "replays.pause", "The replay is paused.")
-
-
-@blueprint.post("/<replay_id>/continue")
-@page("replays.manage")
-def go_on(replay_id: str) -> AnyResponse:
-    """Continues after a pause, or with the rest after the canary; redirects to the replay."""
-    return _move(replay_id, "replays.continue", "The replay continues.")
-
-
-@blueprint.post("/<replay_id>/abort")
-@page("replays.manage")
-def abort(replay_id: str) -> AnyResponse:
-    """Aborts the replay, and redirects to it."""
-    return _move(replay_id, "replays.abort", "The replay is aborted. Deliveries it had not reached are unchanged.")
-
-
-def _move(replay_id: str, kind: str, done: str) -> AnyResponse:
+def move(replay_id: str, move: str) -> AnyResponse:
+    """Pauses, continues or aborts the replay, and redirects to it."""
     replay = Replay.find(workspace_id(), replay_id)
-    writes.tell(done, kind, {}, replay.id)
+    writes.tell(_MOVED[move], f"replays.{move}", {}, replay.id)
     return to("replay_pages.show", replay_id=replay.id)
 
 
@@ -209,7 +197,7 @@ def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> s
         choices=_CHOICES,
         endpoints=endpoint_choices.ticked(asked.given.get("endpoint_id", ())),
         addresses=Endpoint.addresses(workspace_id(), {*endpoint_ids, *asked.given.get("endpoint_id", ())}),
-        most_per_second=replays.MOST_PER_SECOND,
+        most_per_second=MOST_PER_SECOND,
     )
 
 
@@ -226,13 +214,3 @@ def _stopped(asked: Asked) -> list[str]:
 def _flat(replay: Replay) -> dict[str, Any]:
     shown = replays.represent(replay)
     return shown | {"filter": {name: value for name, value in shown["filter"].items() if value is not None}}
-
-
-def _number(after: str | None) -> str | None:
-    return after if after and after.isascii() and after.isdigit() and len(after) <= 9 else None
-
-
-def _whole(text: str) -> int | str:
-    """Returns the number; other text unchanged, so that validation refuses it."""
-    stripped = text.strip()
-    return int(stripped) if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 else stripped
