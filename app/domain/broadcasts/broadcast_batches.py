@@ -17,17 +17,9 @@ import structlog
 
 from app import bounds, mailbox
 from app.database import count, rows, transaction
-from app.domain.broadcasts import broadcast_choices, broadcasts, tallies
+from app.domain.broadcasts import broadcast_choices, broadcasts, contact_actions, tallies
 from app.domain.broadcasts.broadcasts import MAIL
-from app.domain.broadcasts.contact_actions import (
-    Action,
-    Reached,
-    SendMessage,
-    Skipped,
-    StartAutomation,
-    TooEarly,
-    under_way,
-)
+from app.domain.broadcasts.contact_actions import Action, Reached, Skipped, TooEarly
 from app.domain.triggers import batches
 from app.domain.work import controlled_batches
 from app.domain.work.fairness import HEAVY, TURNS, Room
@@ -116,7 +108,7 @@ def _handle_next(broadcast: Broadcast, is_light: bool) -> bool:
     if (part := _next_part(broadcast)) is None:
         _save(broadcast, _Done())
         return False
-    action = (SendMessage if broadcast.message is not None else StartAutomation)(broadcast)
+    action = contact_actions.of(broadcast)
     if (problem := action.problem()) is not None:
         controlled_batches.set_state(broadcast, "paused", problem=problem)
         return False
@@ -191,7 +183,7 @@ def _save(broadcast: Broadcast, done: _Done, *, is_full: bool = False) -> None:
     """Ends the broadcast, or stores when it continues: at once, at a time, or only at a request."""
     [(next_in,)] = rows(_NEXT_IN, (broadcast.id,))
     waits = broadcast.state == "canary" and done.reached > 0
-    if next_in is None and not waits and not (broadcast.message and under_way(broadcast.id)):
+    if next_in is None and not waits and not (broadcast.message and contact_actions.under_way(broadcast.id)):
         controlled_batches.save(broadcast, done.reached, handled=len(done.rows))
         broadcasts.finish(broadcast)
         return

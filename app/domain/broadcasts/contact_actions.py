@@ -119,11 +119,20 @@ class SendMessage:
         """Queues the message to the contact. Raises Skipped, TooEarly, Busy."""
         contact = _contact_of(self._broadcast, contact_id, unit)
         way = self._way(unit, contact)
-        self._refuse_closed(unit, way)
-        self._refuse_early(unit, contact)
-        self._refuse_taken(unit, way.address)
+        has_template = bool(self._message.get("template"))
+        if ways.refusal(way, has_template=has_template, opted_out=False, at=unit.now) is not None:
+            raise Skipped("window_closed")
+        if self._quiet_hours:
+            ends = quiet_hours.end(unit.now, self._quiet_hours, contact.timezone, self._timezone)
+            if ends is not None:
+                raise TooEarly(ends)
+        taken = _taken(self._broadcast.id, way.address)
+        if taken not in unit.notes:
+            self._look_up(unit, {way.address})
+        if unit.notes[taken]:
+            raise Skipped("duplicate")
         message_id = self._queue(unit, contact, way)
-        unit.notes[_taken(self._broadcast.id, way.address)] = True
+        unit.notes[taken] = True
         return Reached(message_id=message_id)
 
     def _way(self, unit: Unit, contact: Contact) -> Way:
@@ -134,23 +143,6 @@ class SendMessage:
         if way is None:
             raise Skipped("no_channel")
         return way
-
-    def _refuse_closed(self, unit: Unit, way: Way) -> None:
-        has_template = bool(self._message.get("template"))
-        if ways.refusal(way, has_template=has_template, opted_out=False, at=unit.now) is not None:
-            raise Skipped("window_closed")
-
-    def _refuse_early(self, unit: Unit, contact: Contact) -> None:
-        if self._quiet_hours:
-            ends = quiet_hours.end(unit.now, self._quiet_hours, contact.timezone, self._timezone)
-            if ends is not None:
-                raise TooEarly(ends)
-
-    def _refuse_taken(self, unit: Unit, address: Address) -> None:
-        if _taken(self._broadcast.id, address) not in unit.notes:
-            self._look_up(unit, {address})
-        if unit.notes[_taken(self._broadcast.id, address)]:
-            raise Skipped("duplicate")
 
     def _look_up(self, unit: Unit, addresses: Collection[Address]) -> None:
         """Notes in the unit which of the addresses already got the message, for any contact."""
@@ -249,6 +241,11 @@ class StartAutomation:
 
 
 Action = SendMessage | StartAutomation
+
+
+def of(broadcast: Broadcast) -> Action:
+    """Returns how the broadcast reaches its contacts."""
+    return StartAutomation(broadcast) if broadcast.message is None else SendMessage(broadcast)
 
 
 def render(message: Mapping[str, Any], contact: Contact, timezone: str) -> tuple[str | None, Any]:
