@@ -170,7 +170,7 @@ def _start(text: str, broadcast: Broadcast | None) -> datetime:
 
     If it was not changed, keeps the broadcast's own, with seconds.
     """
-    own = broadcast.send_at if broadcast else None
+    own: datetime | None = broadcast.send_at if broadcast else None
     if own is not None and text == _typed_time(own):
         return own
     try:
