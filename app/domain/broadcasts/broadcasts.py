@@ -30,14 +30,15 @@ from app.domain.work.events import Cause, Recorder
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, json
 from app.lib.schemas import ResponseBody, about, time
-from app.mailbox import Waiting
+from app.mailbox import Mail, Waiting
 from app.models.automations import Automation
 from app.models.broadcasts import OUTCOMES, REASONS, STATES, TIME_ZONES, UNFINISHED, Broadcast
 from app.models.channels import Channel
 from app.models.jobs import Job
 from app.models.segments import Segment
 
-MAIL = controlled_batches.mail("broadcasts")
+# Each broadcast has its own mailbox, so that none waits for another's limit, pause or canary.
+MAIL = Mail(table="broadcasts", owner="id", queue="broadcasts", order="id", exclusive=True)
 WAITING = Waiting(MAIL, "wakes_at")
 MOST_UNFINISHED = 100
 MOST_DAYS = 90
@@ -79,12 +80,12 @@ def pause(change: Change) -> Effect:
 
     Raises NotFound, and Conflict unless the broadcast is running, in its canary or already paused.
     """
-    return controlled_batches.move(change, Broadcast, "paused")
+    return controlled_batches.move(change, Broadcast, MAIL, "paused")
 
 
 def go_on(change: Change) -> Effect:
     """Continues after a pause, or with the rest after the canary. Raises NotFound, Conflict."""
-    return controlled_batches.move(change, Broadcast, "running", _resume)
+    return controlled_batches.move(change, Broadcast, MAIL, "running", _resume)
 
 
 def abort(change: Change) -> Effect:
@@ -92,7 +93,7 @@ def abort(change: Change) -> Effect:
 
     Does nothing if it is aborted already. Raises NotFound, and Conflict if it is done.
     """
-    return controlled_batches.move(change, Broadcast, "aborted", partial(_abort, change.events))
+    return controlled_batches.move(change, Broadcast, MAIL, "aborted", partial(_abort, change.events))
 
 
 def begin(broadcast: Broadcast) -> None:

@@ -28,13 +28,14 @@ from app.domain.deliveries.resends import Locked
 from app.domain.work import audit, controlled_batches
 from app.domain.work.changes import Change, Effect
 from app.lib.schemas import ResponseBody, about, time
-from app.mailbox import Claimed, Waiting
+from app.mailbox import Claimed, Mail, Waiting
 from app.models.deliveries import Delivery
 from app.models.replays import OUTCOMES, STATES, Replay
 
 log = structlog.get_logger(__name__)
 
-MAIL = controlled_batches.mail("replays")
+# Each replay has its own mailbox, so that none waits for another's limit, pause or canary.
+MAIL = Mail(table="replays", owner="id", queue="replays", order="id", exclusive=True)
 WAITING = Waiting(MAIL, "wakes_at")
 MOST_FATES = 10_000
 # A step examines at least this many deliveries, even if it may send fewer: skipping does not count towards the limit.
@@ -71,7 +72,7 @@ def create(change: Change) -> Effect:
 
 def pause(change: Change) -> Effect:
     """Pauses the replay. Raises NotFound, and Conflict if it has ended."""
-    return controlled_batches.move(change, Replay, "paused")
+    return controlled_batches.move(change, Replay, MAIL, "paused")
 
 
 def go_on(change: Change) -> Effect:
@@ -79,7 +80,7 @@ def go_on(change: Change) -> Effect:
 
     Raises NotFound, and Conflict if the replay has ended.
     """
-    return controlled_batches.move(change, Replay, "running")
+    return controlled_batches.move(change, Replay, MAIL, "running")
 
 
 def abort(change: Change) -> Effect:
@@ -87,7 +88,7 @@ def abort(change: Change) -> Effect:
 
     Raises NotFound, and Conflict if the replay is done.
     """
-    return controlled_batches.move(change, Replay, "aborted")
+    return controlled_batches.move(change, Replay, MAIL, "aborted")
 
 
 def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] = ()) -> dict[str, Any]:

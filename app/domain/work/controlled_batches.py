@@ -31,11 +31,6 @@ _FROM = {
 Batch = TypeVar("Batch", bound=ControlledBatch)
 
 
-def mail(table: str) -> Mail:
-    """Returns the mail of a table of batches. Each has its own mailbox, so that none waits for another."""
-    return Mail(table=table, owner="id", queue=table, order="id", exclusive=True)
-
-
 def lock(change: Change, model: type[Batch]) -> Batch:
     """Returns the change's target, locked: waits until a step in progress has committed. Raises NotFound."""
     locked = f"SELECT id FROM {model.NOUN}s WHERE id = %s AND workspace_id = %s FOR NO KEY UPDATE"
@@ -44,7 +39,9 @@ def lock(change: Change, model: type[Batch]) -> Batch:
     return model.get_by_id(change.target)
 
 
-def move(change: Change, model: type[Batch], state: str, enter: Callable[[Batch], object] | None = None) -> Effect:
+def move(
+    change: Change, model: type[Batch], mail: Mail, state: str, enter: Callable[[Batch], object] | None = None
+) -> Effect:
     """Moves the change's target to `state`, or calls `enter` to do that. Does nothing if it is there already.
 
     Raises NotFound, and Conflict if the state cannot be reached.
@@ -55,7 +52,7 @@ def move(change: Change, model: type[Batch], state: str, enter: Callable[[Batch]
             raise Conflict(f"This {model.NOUN} is {batch.state}.")
         (enter or partial(set_state, state=state))(batch)
         audit.record(change, model.NOUN, batch.id, {})
-        database.after_commit(partial(mailbox.ring, mail(f"{model.NOUN}s"), batch.id))
+        database.after_commit(partial(mailbox.ring, mail, batch.id))
     return Effect("changed", model.NOUN, batch.id)
 
 
