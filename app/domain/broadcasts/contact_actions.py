@@ -102,11 +102,11 @@ class SendMessage:
         return max(int(most) - under_way(self._broadcast.id), 0)
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """Returns the keys of the contacts."""
+        """Returns the keys to lock: the contacts."""
         return [sets.key(Contact, self._broadcast.workspace_id, "id", each) for each in contact_ids]
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
-        """Reads the contacts' latest conversations and recent texts, and the addresses already reached."""
+        """Reads the latest conversations and recent texts of locked contacts, and the addresses already reached."""
         free = [key.value for key in self.needs(contact_ids) if unit.is_free(key)]
         messages.prefetch_for(unit, self._broadcast.workspace_id, free)
         addresses = set()
@@ -211,7 +211,7 @@ class StartAutomation:
         return MOST_DUE - int(due)
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """Returns the keys of the contacts and of their enrolments in the automation."""
+        """Returns the keys to lock: the contacts, and their enrolments in the automation."""
         workspace_id = self._broadcast.workspace_id
         return [
             sets.key(model, workspace_id, "id", row_id)
