@@ -20,7 +20,7 @@ from app.domain import writes
 from app.domain.assignment import assignments
 from app.domain.billing import usage
 from app.domain.broadcasts import broadcast_choices
-from app.domain.deliveries import replay_batches, sweep_batches
+from app.domain.deliveries import replays, sweeps
 from app.domain.insight import figures
 from app.domain.people import tokens, workspaces
 from app.domain.reports import counting
@@ -177,13 +177,13 @@ def apply_until(workspace_id: str, query: str, *parameters: object) -> None:
 def sweep(endpoint_id: str) -> None:
     """Runs all sweeps of the endpoint to their end."""
     while database.rows("SELECT 1 FROM sweeps WHERE endpoint_id = %s AND due_at IS NOT NULL", (endpoint_id,)):
-        sweep_batches.work(endpoint_id)
+        sweeps.work(endpoint_id)
 
 
 def replay(replay_id: str) -> None:
     """Works on the replay until it has ended, or waits for somebody or its limit."""
     while database.rows("SELECT 1 FROM replays WHERE id = %s AND due_at IS NOT NULL", (replay_id,)):
-        replay_batches.work(replay_id)
+        replays.work(replay_id)
 
 
 def accept(workspace_id: str, kind: str, payload: dict[str, Any], resource_id: str | None = None) -> Job:

@@ -23,13 +23,14 @@ from app.domain.people import tokens
 from app.domain.verbs import VERBS
 from app.domain.webhooks import catalogue
 from app.models.base import BaseModel, MailModel, OwnedModel
+from app.models.controlled_batches import ControlledBatch
 from tests import schema
 from tests.conftest import Servers
 
 ROOT = Path(__file__).parent.parent
 for module in pkgutil.iter_modules(models.__path__, "app.models."):
     importlib.import_module(module.name)
-BASES = {BaseModel, MailModel, OwnedModel}
+BASES = {BaseModel, ControlledBatch, MailModel, OwnedModel}
 MODELS = sorted({model for base in BASES for model in base.__subclasses__()} - BASES, key=lambda model: model.__name__)
 RESTRICTIONS = {*tokens.RESTRICTIONS, tokens.UNRESTRICTED}
 # Kinds whose verbs have another name, or stand elsewhere.

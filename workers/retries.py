@@ -10,14 +10,14 @@ from functools import partial
 
 from app import mailbox
 from app.domain.channels import channel_connections, channel_requests
-from app.domain.deliveries import lanes, replay_batches, replays, sweep_batches, sweeps
+from app.domain.deliveries import lanes, replays, sweeps
 from workers.connector import Connector
 from workers.mailboxes import serve, serve_by
 from workers.middleware import add
 from workers.middleware.waking import Waking
 
-serve(sweeps.MAIL, sweep_batches.work)
-serve(replays.MAIL, replay_batches.work)
+serve(sweeps.MAIL, sweeps.work)
+serve(replays.MAIL, replays.work)
 serve_by(Connector(channel_connections))
 wake = partial(mailbox.wake_all, lanes.WAITING, replays.WAITING, channel_requests.WAITING)
 add(Waking(wake))

@@ -16,8 +16,9 @@ from app.api.responses import respond
 from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, is_dry_run, must_exist
 from app.domain.bodies.broadcasts import BroadcastCreate, BroadcastPatch
-from app.domain.broadcasts import broadcast_checks, broadcast_representations, broadcasts
-from app.domain.broadcasts.broadcast_representations import BroadcastPreviewSchema, BroadcastRowSchema, BroadcastSchema
+from app.domain.broadcasts import broadcasts
+from app.domain.broadcasts.broadcasts import BroadcastPreviewSchema, BroadcastRowSchema, BroadcastSchema
+from app.domain.work import controlled_batches
 from app.errors import NotFound
 from app.lib import ids
 from app.lib.schemas import about
@@ -40,9 +41,9 @@ class BroadcastRowQuery(PageQuery):
 @reads(blueprint, "/broadcasts", "automations", BroadcastSchema, BroadcastQuery)
 def list_broadcasts(query: dict[str, Any]) -> Document:
     """List broadcasts, newest first."""
-    find = partial(broadcasts.newest, caller().workspace_id, query.get("state"))
+    find = partial(Broadcast.newest, caller().workspace_id, query.get("state"))
     found = page_of(find, query, lambda broadcast: broadcast)
-    return found | {"data": broadcast_representations.represent_all(found["data"])}
+    return found | {"data": broadcasts.represent_all(found["data"])}
 
 
 @accepts(blueprint, "POST /broadcasts", "automations", BroadcastSchema, BroadcastCreate, made=True)
@@ -58,11 +59,11 @@ def create_broadcast(body: dict[str, Any]) -> Response:
     """
     workspace_id = caller().workspace_id
     if is_dry_run(body):
-        condition = broadcast_checks.filter_of(workspace_id, body)
-        broadcast_checks.check(workspace_id, body)
+        condition = broadcasts.filter_of(workspace_id, body)
+        broadcasts.check(workspace_id, body)
         with bounds.reading_segment(workspace_id):
-            return respond(200, {"data": broadcast_representations.preview(workspace_id, condition, body)})
-    return accept("broadcasts.create", body, ids.new("bct"), partial(broadcast_checks.check, workspace_id, body))
+            return respond(200, {"data": broadcasts.preview(workspace_id, condition, body)})
+    return accept("broadcasts.create", body, ids.new("bct"), partial(broadcasts.check, workspace_id, body))
 
 
 shows(blueprint, "broadcast", "automations", BroadcastSchema, "Show a broadcast and its results so far.")
@@ -76,7 +77,7 @@ def update_broadcast(body: dict[str, Any], broadcast_id: str) -> Response:
         must_exist("broadcast", broadcast_id)
         if (found := _found(broadcast_id)) is not None:
             broadcasts.refuse_begun(found)
-        broadcast_checks.check(caller().workspace_id, body)
+        broadcasts.check(caller().workspace_id, body)
 
     return accept("broadcasts.update", body, broadcast_id, check)
 
@@ -86,7 +87,7 @@ def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Document:
     """List the contacts that were reached or skipped, with their outcomes, the latest first."""
     found = Broadcast.find(caller().workspace_id, broadcast_id)
     find = partial(BroadcastRow.newest, found.id, query.get("outcome"), query.get("replied"))
-    return page_of(find, query, broadcast_representations.represent_row, order=["number"])
+    return page_of(find, query, broadcasts.represent_row, order=["number"])
 
 
 @accepts(blueprint, "POST /broadcasts/<broadcast_id>/pause", "automations", BroadcastSchema)
@@ -114,7 +115,7 @@ def _move(kind: str, broadcast_id: str, state: str) -> Response:
     def check() -> None:
         must_exist("broadcast", broadcast_id)
         if (found := _found(broadcast_id)) is not None:
-            broadcasts.refuse_move(found, state)
+            controlled_batches.refuse_ended(found, state)
 
     return accept(kind, {}, broadcast_id, check)
 

@@ -17,6 +17,7 @@ from app.api.writes import accept, is_dry_run, must_exist
 from app.domain.bodies.replays import ReplayCreate, ReplayFilter
 from app.domain.deliveries import replays
 from app.domain.deliveries.replays import ReplayPreviewSchema, ReplayRowSchema, ReplaySchema
+from app.domain.work import controlled_batches
 from app.errors import NotFound
 from app.lib import ids
 from app.models.replays import OUTCOMES, Replay, ReplayRow
@@ -81,7 +82,7 @@ def _move(kind: str, replay_id: str, state: str) -> Response:
     def check() -> None:
         must_exist("replay", replay_id)
         try:
-            replays.refuse_ended(Replay.find(caller().workspace_id, replay_id), state)
+            controlled_batches.refuse_ended(Replay.find(caller().workspace_id, replay_id), state)
         except NotFound:  # a queued write will create it
             return
 

@@ -10,7 +10,7 @@ from app.commands import command_writes
 from app.commands.nouns import Call, Noun, Represented, Verb
 from app.domain import resources, writes
 from app.domain.automations import runs
-from app.domain.broadcasts import broadcast_representations, broadcasts
+from app.domain.broadcasts import broadcasts
 from app.domain.conversations import message_endings, messages
 from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs
@@ -227,8 +227,8 @@ NOUNS = (
         "Messages to a segment, or automations started for it.",
         *(Broadcast, "bct", ("id", "workspace_id", "name", "state", "problem", "handled", "count", "created_at")),
         broadcast_models.STATES,
-        broadcasts.newest,
-        broadcast_representations.represent,
+        Broadcast.newest,
+        broadcasts.represent,
         _moves("broadcasts", broadcast_models.STATES),
     ),
 )

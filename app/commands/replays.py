@@ -11,9 +11,10 @@ import click
 from app import mailbox
 from app.commands import command_writes
 from app.commands.command_lines import Command, Time, print_json
-from app.domain.deliveries import replay_batches, replay_choices, replays
+from app.domain.deliveries import replay_choices, replays
 from app.domain.people import workspaces
 from app.domain.webhooks import catalogue
+from app.domain.work.controlled_batches import MOST_PER_SECOND
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
 from app.models.replays import Replay
@@ -41,7 +42,7 @@ SHOWN_EVERY_SECONDS = 1.0
 @click.option("--status-code", "status_codes", multiple=True, type=click.IntRange(100, 599), metavar="CODE")
 @click.option("--since", type=Time(), help="Created at this time or later.")
 @click.option("--until", type=Time(), help="Created before this time.")
-@click.option("--per-second", type=click.IntRange(1, replays.MOST_PER_SECOND), metavar="NUMBER")
+@click.option("--per-second", type=click.IntRange(1, MOST_PER_SECOND), metavar="NUMBER")
 @click.option("--canary", is_flag=True, help="Send one, then wait until the replay is continued.")
 @click.option("--dry-run", is_flag=True, help="Only count the deliveries that would go out.")
 def replay(workspace_id: str, per_second: int | None, canary: bool, dry_run: bool, **given: Any) -> None:
@@ -79,7 +80,7 @@ def _follow(replay_id: str) -> None:
     said = 0.0
     while True:
         mailbox.wake_and_ring(replays.WAITING)
-        replay_batches.work(replay_id)
+        replays.work(replay_id)
         found: Replay = Replay.get_by_id(replay_id)
         waits = found.due_at is None and found.wakes_at is None
         if waits or time.monotonic() > said + SHOWN_EVERY_SECONDS:

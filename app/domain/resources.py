@@ -11,7 +11,7 @@ from marshmallow import fields, validate
 from app.config import settings
 from app.domain.automations import automations, runs
 from app.domain.bodies.jobs import WHY_DISCARDED
-from app.domain.broadcasts import broadcast_representations
+from app.domain.broadcasts import broadcasts
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
 from app.domain.conversations import conversations, messages, notes
@@ -71,7 +71,7 @@ TYPES: Mapping[str, ResourceType] = {
     "replay": ResourceType("webhooks/replays", Replay.find, replays.represent),
     "automation": ResourceType("automations", Automation.find, automations.represent),
     "segment": ResourceType("segments", Segment.find, segments.represent),
-    "broadcast": ResourceType("broadcasts", Broadcast.find, broadcast_representations.represent),
+    "broadcast": ResourceType("broadcasts", Broadcast.find, broadcasts.represent),
     "run": ResourceType("runs", runs.find, run_states.represent),
     "conversation": ResourceType("conversations", Conversation.find, conversations.represent),
     "message": ResourceType("messages", Message.find, messages.represent),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from peewee import BooleanField, IntegerField, TextField
 
-from app.models.base import BaseModel, MailModel, TimeField, json_field
+from app.models.base import BaseModel, TimeField, json_field, page_before
+from app.models.controlled_batches import ControlledBatch
 
 STATES = ("scheduled", "canary", "running", "paused", "done", "aborted")
 UNFINISHED = STATES[:4]
@@ -17,13 +18,13 @@ REASONS = (
 )
 
 
-class Broadcast(MailModel):
+class Broadcast(ControlledBatch):
     """A broadcast. `app/migrations/0087_baseline.sql` describes the columns."""
 
     PREFIX = "bct"
+    NOUN = "broadcast"
 
     name = TextField()
-    state = TextField()
     segment_id = TextField(null=True)
     filter = json_field(null=True)
     channel_id = TextField(null=True)
@@ -31,24 +32,11 @@ class Broadcast(MailModel):
     automation_id = TextField(null=True)
     send_at = TimeField(null=True)
     time_zone = TextField(default="workspace")
-    per_second = IntegerField(null=True)
     canary = BooleanField(default=False)
-    created_by = TextField(null=True)
-    trace_id = TextField()
     reached = TextField(null=True, default="")
-    count = IntegerField(default=0)
     handled = IntegerField(default=0)
     problem = TextField(null=True)
-    paced_until = TimeField(null=True)
-    wakes_at = TimeField(null=True)
-    created_at = TimeField()
     started_at = TimeField(null=True)
-    finished_at = TimeField(null=True)
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the broadcast is done or aborted."""
-        return self.state not in UNFINISHED
 
 
 class BroadcastRow(BaseModel):
@@ -75,6 +63,4 @@ class BroadcastRow(BaseModel):
             query = query.where(cls.outcome == outcome)
         if replied is not None:
             query = query.where(cls.replied_at.is_null(not replied))
-        if before is not None:
-            query = query.where(cls.number < int(before))
-        return list(query.order_by(cls.number.desc()).limit(limit))
+        return list(page_before(query, cls, [before], limit, ["number"]))

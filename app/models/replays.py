@@ -5,40 +5,20 @@ from __future__ import annotations
 from peewee import IntegerField, TextField
 from playhouse.postgres_ext import ArrayField
 
-from app.models.base import BaseModel, MailModel, TimeField, json_field, page_before, text_array
+from app.models.base import BaseModel, TimeField, json_field, page_before, text_array
+from app.models.controlled_batches import ControlledBatch
 
 STATES = ("canary", "running", "paused", "done", "aborted")
 OUTCOMES = ("sent", "skipped")
 
 
-class Replay(MailModel):
+class Replay(ControlledBatch):
     PREFIX = "rpl"
+    NOUN = "replay"
 
-    state = TextField(default="running")
     filter = json_field()
-    count = IntegerField()
     sent = IntegerField(default=0)
     skipped = IntegerField(default=0)
-    per_second = IntegerField(null=True)
-    created_by = TextField(null=True)
-    trace_id = TextField()
-    paced_until = TimeField(null=True)
-    wakes_at = TimeField(null=True)
-    created_at = TimeField()
-    finished_at = TimeField(null=True)
-
-    @classmethod
-    def newest(cls, workspace_id: str, state: str | None, last_id: str | None, limit: int) -> list[Replay]:
-        """Returns the first `limit` replays after `last_id`, newest first; in any state if None."""
-        query = cls.in_workspace(workspace_id)
-        if state is not None:
-            query = query.where(cls.state == state)
-        return list(page_before(query, cls, [last_id], limit))
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the replay is done or aborted."""
-        return self.state in ("done", "aborted")
 
 
 class ReplayPart(BaseModel):
@@ -76,6 +56,4 @@ class ReplayRow(BaseModel):
         query = cls.select().where(cls.replay_id == replay_id)
         if outcome is not None:
             query = query.where(cls.outcome == outcome)
-        if before is not None:
-            query = query.where(cls.number < int(before))
-        return list(query.order_by(cls.number.desc()).limit(limit))
+        return list(page_before(query, cls, [before], limit, ["number"]))

@@ -40,6 +40,12 @@ def typed_all(name: str) -> list[str]:
     return [_text(value) for value in request.form.getlist(name)]
 
 
+def whole(text: str) -> int | str:
+    """Returns the number that was typed; any other text unchanged, so that validation refuses it."""
+    stripped = text.strip()
+    return int(stripped) if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 else stripped
+
+
 def checked(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
     """Validates the body like the API. Raises Invalid."""
     refuse_bad_text(dict(body))

@@ -44,6 +44,16 @@ def sliced(fetch: Callable[[str | None, int], Sequence[Any]], key: Callable[[Any
     return Page(rows, address(after=key(rows[-1])) if has_more else None, address() if after else None)
 
 
+def numbered(fetch: Callable[[str | None, int], Sequence[Any]]) -> Page:
+    """Like `sliced`, for rows in the order of their numbers. Ignores an `after` that is no number."""
+
+    def of_number(after: str | None, limit: int) -> Sequence[Any]:
+        is_number = after is not None and after.isascii() and after.isdigit() and len(after) <= 9
+        return fetch(after if is_number else None, limit)
+
+    return sliced(of_number, lambda row: str(row.number))
+
+
 def filters(*names: str) -> dict[str, str]:
     """Returns the named filters in the address. Leaves out empty, unprintable and overlong values."""
     return {

@@ -29,11 +29,11 @@ from app.domain import writes
 from app.domain.assignment import assignments
 from app.domain.automations import http_requests
 from app.domain.automations.http_requests import Carried
-from app.domain.broadcasts import broadcasts, sending
+from app.domain.broadcasts import broadcasts, contact_actions
 from app.domain.channels import arrivals, outboxes
 from app.domain.conversations import message_endings, messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
-from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweep_batches, sweeps
+from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweeps
 from app.domain.insight import failures, figures, mail_states, queues, searches, trends
 from app.domain.insight.trends import WINDOWS
 from app.domain.jobs import idempotency_keys, jobs
@@ -866,7 +866,7 @@ def settle(world: World) -> None:
         lambda world: mailbox.overdue(broadcasts.MAIL, 1, 1000),
         lambda world: mailbox.wake(broadcasts.WAITING),
         lambda world: broadcasts.forget_old(),
-        lambda world: sending.under_way(world.places["broadcast"]),
+        lambda world: contact_actions.under_way(world.places["broadcast"]),
         lambda world: settle(world),
         lambda world: mailbox.overdue(outboxes.MAIL, 1, 1000),
         lambda world: mailbox.claim(arrivals.MAIL, {f"{world.places['paced_channel']}/1": 50}, 5),
@@ -937,7 +937,7 @@ def test_the_head_of_an_ordered_endpoint_and_what_a_sweep_is_about_are_found_by_
             lanes.ring([endpoint_id])
         assert one("SELECT head_id FROM endpoints WHERE id = %s", endpoint_id)
         with explained() as walk:
-            sweep_batches.work(endpoint_id)
+            sweeps.work(endpoint_id)
         changes.rollback()
 
     check(plans)

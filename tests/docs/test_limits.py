@@ -28,6 +28,7 @@ from app.domain.reports import counting, periods
 from app.domain.segments import scans, segments
 from app.domain.triggers import awaited_events, run_states, start_scans, triggers
 from app.domain.webhooks import endpoints
+from app.domain.work import controlled_batches
 from app.lib import liquids, templates
 from app.models import message_searches
 from tests.docs.pages import PAGES
@@ -50,7 +51,7 @@ CONSTANTS = {
     "automations": automations.QUOTA.most,
     "segments": segments.QUOTA.most,
     "broadcasts that have not ended": broadcasts.MOST_UNFINISHED,
-    "contacts of a broadcast that are reached in a second (`per_second`)": broadcasts.MOST_PER_SECOND,
+    "contacts of a broadcast that are reached in a second (`per_second`)": controlled_batches.MOST_PER_SECOND,
     "days ahead that a broadcast can be scheduled": broadcasts.MOST_DAYS,
     "contacts that the count of a filter shows": scans.SAMPLE,
     "members": members.MOST_MEMBERS,

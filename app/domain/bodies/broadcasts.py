@@ -13,6 +13,7 @@ from app.domain.bodies.messages import MessageContent
 from app.domain.broadcasts import broadcasts
 from app.domain.conversations.messages import MOST_TEMPLATE_BYTES
 from app.domain.segments import segments
+from app.domain.work.controlled_batches import MOST_PER_SECOND
 from app.errors import Fault, Invalid
 from app.lib import json, normalization
 from app.lib.schemas import Formatted, RequestBody, StrictBoolean, StrictInteger, about, moment
@@ -74,7 +75,7 @@ class BroadcastFields(RequestBody):
     )
     per_second = StrictInteger(
         allow_none=True,
-        validate=validate.Range(1, broadcasts.MOST_PER_SECOND),
+        validate=validate.Range(1, MOST_PER_SECOND),
         metadata=about("The most contacts that are reached in a second; null, the default: as the channel allows."),
     )
     canary = StrictBoolean(metadata=about("Reach one contact, then wait for `…/continue`."))

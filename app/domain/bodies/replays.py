@@ -7,8 +7,9 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.deliveries import replay_choices, replays
+from app.domain.deliveries import replay_choices
 from app.domain.webhooks import catalogue
+from app.domain.work.controlled_batches import MOST_PER_SECOND
 from app.lib.schemas import OneOf, Period, RequestBody, StrictBoolean, StrictInteger, about, moment
 from app.outbound.answers import ERROR_CODES
 
@@ -53,7 +54,7 @@ class ReplayCreate(RequestBody):
     dry_run = StrictBoolean(metadata=about("Only count the deliveries that would go out."))
     per_second = StrictInteger(
         allow_none=True,
-        validate=validate.Range(1, replays.MOST_PER_SECOND),
+        validate=validate.Range(1, MOST_PER_SECOND),
         metadata=about("The most deliveries that are sent in a second; null, the default: no limit."),
     )
     canary = StrictBoolean(metadata=about("Send one, then wait for `…/continue`."))

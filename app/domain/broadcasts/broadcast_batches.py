@@ -17,13 +17,11 @@ import structlog
 
 from app import bounds, mailbox
 from app.database import count, rows, transaction
-from app.domain.broadcasts import broadcast_choices, broadcasts, tallies
+from app.domain.broadcasts import broadcast_choices, broadcasts, contact_actions, tallies
 from app.domain.broadcasts.broadcasts import MAIL
 from app.domain.broadcasts.contact_actions import Action, Reached, Skipped, TooEarly
-from app.domain.broadcasts.sending import SendMessage, under_way
-from app.domain.broadcasts.starts import StartAutomation
 from app.domain.triggers import batches
-from app.domain.work import paces
+from app.domain.work import controlled_batches
 from app.domain.work.fairness import HEAVY, TURNS, Room
 from app.domain.work.units import Busy, Unit
 from app.lib import switching
@@ -110,12 +108,11 @@ def _handle_next(broadcast: Broadcast, is_light: bool) -> bool:
     if (part := _next_part(broadcast)) is None:
         _save(broadcast, _Done())
         return False
-    action = (SendMessage if broadcast.message is not None else StartAutomation)(broadcast)
+    action = contact_actions.of(broadcast)
     if (problem := action.problem()) is not None:
-        broadcasts.set_state(broadcast.id, "paused", problem)
+        controlled_batches.set_state(broadcast, "paused", problem=problem)
         return False
-    is_canary, free = broadcast.state == "canary", action.room()
-    allowed = 1 if is_canary else paces.allowed(broadcast.per_second, broadcast.paced_until, BATCH)
+    free, allowed = action.room(), controlled_batches.allowed(broadcast, BATCH)
     done = _do(broadcast, action, part, min(allowed, free), is_light)
     _move_on(broadcast, part, done)
     _save(broadcast, done, is_full=free < allowed)
@@ -186,8 +183,9 @@ def _save(broadcast: Broadcast, done: _Done, *, is_full: bool = False) -> None:
     """Ends the broadcast, or stores when it continues: at once, at a time, or only at a request."""
     [(next_in,)] = rows(_NEXT_IN, (broadcast.id,))
     waits = broadcast.state == "canary" and done.reached > 0
-    if next_in is None and not waits and not (broadcast.message and under_way(broadcast.id)):
-        broadcasts.finish(broadcast.id, len(done.rows))
+    if next_in is None and not waits and not (broadcast.message and contact_actions.under_way(broadcast.id)):
+        controlled_batches.save(broadcast, done.reached, handled=len(done.rows))
+        broadcasts.finish(broadcast)
         return
     if next_in is None:
         seconds = LATER_SECONDS  # until the last messages have been sent
@@ -195,8 +193,7 @@ def _save(broadcast: Broadcast, done: _Done, *, is_full: bool = False) -> None:
         seconds = SOON_SECONDS if done.reached else LATER_SECONDS
     else:
         seconds = max(float(next_in), 0)
-    values = {"id": broadcast.id, "handled": len(done.rows), "reached": done.reached, "waits": waits}
-    count(_SAVE, {**values, "catch_up": paces.CATCH_UP_SECONDS, "seconds": seconds})
+    controlled_batches.save(broadcast, done.reached, seconds=seconds, handled=len(done.rows))
 
 
 _CHOSEN = "UPDATE broadcasts SET count = count + %s, reached = %s, leased_until = NULL WHERE id = %s"
@@ -212,19 +209,4 @@ _ADD_ROWS = """
     SELECT %s, %s, %s + place, contact_id, outcome, reason, message_id, run_id
     FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) WITH ORDINALITY
         AS made(contact_id, outcome, reason, message_id, run_id, place)
-"""
-_SAVE = """
-    WITH paced AS (
-        SELECT CASE WHEN per_second IS NULL OR %(reached)s = 0 THEN paced_until
-            ELSE greatest(coalesce(paced_until, now()), now() - %(catch_up)s * interval '1 second')
-                + %(reached)s * interval '1 second' / per_second END AS until
-        FROM broadcasts WHERE id = %(id)s
-    ), next AS (
-        SELECT until, greatest(until, now() + %(seconds)s * interval '1 second') AS at FROM paced
-    )
-    UPDATE broadcasts
-    SET handled = handled + %(handled)s, paced_until = next.until, leased_until = NULL,
-        due_at = CASE WHEN NOT %(waits)s AND next.at <= now() THEN due_at END,
-        wakes_at = CASE WHEN NOT %(waits)s AND next.at > now() THEN next.at END
-    FROM next WHERE id = %(id)s
 """

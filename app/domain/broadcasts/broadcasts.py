@@ -6,40 +6,44 @@ not added. `broadcast_batches` then handles the contacts in batches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from marshmallow import fields, validate
 from peewee import fn
 
 from app import mailbox
-from app.config import settings
 from app.database import count, database, rows
-from app.domain.broadcasts import broadcast_choices, broadcast_representations
-from app.domain.channels import media
+from app.domain.broadcasts import broadcast_choices, tallies
+from app.domain.channels import channels, media
+from app.domain.channels.buttons import ButtonSchema
+from app.domain.channels.media import AttachmentSchema
+from app.domain.contacts import contacts
+from app.domain.contacts.contacts import ContactSchema
+from app.domain.conversations import sending_checks
 from app.domain.deliveries import fan_out
-from app.domain.work import audit
+from app.domain.segments import segments
+from app.domain.work import audit, controlled_batches
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Cause, Recorder
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, json
+from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail, Waiting
-from app.models.broadcasts import UNFINISHED, Broadcast
+from app.models.automations import Automation
+from app.models.broadcasts import OUTCOMES, REASONS, STATES, TIME_ZONES, UNFINISHED, Broadcast
+from app.models.channels import Channel
+from app.models.jobs import Job
+from app.models.segments import Segment
 
 # Each broadcast has its own mailbox, so that none waits for another's limit, pause or canary.
 MAIL = Mail(table="broadcasts", owner="id", queue="broadcasts", order="id", exclusive=True)
 WAITING = Waiting(MAIL, "wakes_at")
-MOST_PER_SECOND = 1_000
 MOST_UNFINISHED = 100
 MOST_DAYS = 90
-NO_SEGMENT = Fault("/segment_id", "There is no such segment in this workspace.")
-# The states from which each state can be reached. Moving to the current state changes nothing.
-_FROM = {
-    "paused": ("canary", "running"),
-    "running": ("canary", "paused"),
-    "aborted": ("scheduled", "canary", "running", "paused"),
-}
+_NAMED = {"segment": Segment, "channel": Channel, "automation": Automation}
 
 
 def create(change: Change) -> Effect:
@@ -63,7 +67,7 @@ def create(change: Change) -> Effect:
 
 def update(change: Change) -> Effect:
     """Changes the given fields of a scheduled broadcast. Raises NotFound, Invalid, Conflict, Busy."""
-    broadcast = _lock(change)
+    broadcast = controlled_batches.lock(change, Broadcast)
     refuse_begun(broadcast)
     if change.payload:
         Broadcast.update(**_columns(change, broadcast)).where(Broadcast.id == broadcast.id).execute()
@@ -77,12 +81,12 @@ def pause(change: Change) -> Effect:
 
     Raises NotFound, and Conflict unless the broadcast is running, in its canary or already paused.
     """
-    return _move(change, "paused")
+    return controlled_batches.move(change, Broadcast, MAIL, "paused")
 
 
 def go_on(change: Change) -> Effect:
     """Continues after a pause, or with the rest after the canary. Raises NotFound, Conflict."""
-    return _move(change, "running")
+    return controlled_batches.move(change, Broadcast, MAIL, "running", _resume)
 
 
 def abort(change: Change) -> Effect:
@@ -90,7 +94,7 @@ def abort(change: Change) -> Effect:
 
     Does nothing if it is aborted already. Raises NotFound, and Conflict if it is done.
     """
-    return _move(change, "aborted")
+    return controlled_batches.move(change, Broadcast, MAIL, "aborted", partial(_abort, change.events))
 
 
 def begin(broadcast: Broadcast) -> None:
@@ -101,25 +105,19 @@ def begin(broadcast: Broadcast) -> None:
     given = {"filter": broadcast.filter, "segment_id": broadcast.segment_id}
     condition = broadcast_choices.condition_of(broadcast.workspace_id, given)
     if condition is None:
-        set_state(broadcast.id, "paused", "Its segment has been deleted.")
+        controlled_batches.set_state(broadcast, "paused", problem="Its segment has been deleted.")
         return
     count(_BEGIN, (json.dumps(condition).decode(), broadcast.id))
     database.after_commit(partial(mailbox.ring, MAIL, broadcast.id))
 
 
-def set_state(broadcast_id: str, state: str, problem: str | None = None) -> None:
-    """Moves the broadcast to `state`. A resumed broadcast waits until its rate limit allows more."""
-    count(_SET_STATE, {"state": state, "problem": problem, "id": broadcast_id})
-
-
-def finish(broadcast_id: str, handled: int) -> None:
-    """Ends a broadcast that has handled all contacts, and records its event.
-
-    `handled`: the contacts of the last batch, which are added to the count.
-    """
-    count("UPDATE broadcasts SET handled = handled + %s, leased_until = NULL WHERE id = %s", (handled, broadcast_id))
-    set_state(broadcast_id, "done")
-    _tell(broadcast_id)
+def finish(broadcast: Broadcast) -> None:
+    """Ends a broadcast that has handled all contacts, and records its event."""
+    controlled_batches.set_state(broadcast, "done", problem=None)
+    recorder = Recorder(broadcast.workspace_id)
+    recorder.cause = Cause(None, broadcast.trace_id)
+    _tell(recorder, broadcast)
+    fan_out.write(recorder)
 
 
 def refuse_begun(broadcast: Broadcast) -> None:
@@ -128,13 +126,149 @@ def refuse_begun(broadcast: Broadcast) -> None:
         raise Conflict(f"Only a scheduled broadcast can be changed; this one is {broadcast.state}.")
 
 
-def refuse_move(broadcast: Broadcast, wanted: str) -> None:
-    """Raises Conflict if the broadcast has ended, unless it is in the state `wanted`."""
-    if broadcast.is_finished and broadcast.state != wanted:
-        raise Conflict(f"This broadcast is {broadcast.state}.")
+def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
+    """Raises Invalid for a time out of range, a missing resource or a message over a limit.
+
+    Also for files that cannot be attached.
+    """
+    _check_time(payload.get("send_at"))
+    named = [(kind, payload[f"{kind}_id"]) for kind in _NAMED if payload.get(f"{kind}_id") is not None]
+    if faults := [_no_such(kind) for kind, resource_id in named if not _is_there(workspace_id, kind, resource_id)]:
+        raise Invalid(*faults)
+    if "message" in payload:
+        _check_message(workspace_id, payload["message"], payload.get("channel_id"))
 
 
-def check_time(send_at: datetime | None) -> None:
+def filter_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the filter of the payload or its segment. Raises Invalid if there is no such segment."""
+    condition = broadcast_choices.condition_of(workspace_id, payload)
+    if condition is None:
+        raise Invalid(_no_such("segment"))
+    return condition
+
+
+def forget_old(limit: int = 10_000) -> int:
+    """Deletes up to `limit` rows of the oldest ended broadcast past the history retention.
+
+    Returns how many. A broadcast without rows left is deleted itself. Broadcasts that have not ended are kept.
+    """
+    return controlled_batches.forget_old(Broadcast, UNFINISHED, limit, *_FORGET_FURTHER)
+
+
+class BroadcastMessageSchema(ResponseBody):
+    text = fields.String(allow_none=True, metadata={"example": "Hello {{ contact.first_name }}!"})
+    template = fields.Dict(allow_none=True, metadata={"example": None})
+    attachments = fields.List(fields.Nested(AttachmentSchema))
+    buttons = fields.List(fields.Nested(ButtonSchema))
+
+
+class BroadcastSchema(ResponseBody):
+    id = fields.String()
+    name = fields.String(metadata={"example": "Autumn sale"})
+    state = fields.String(validate=validate.OneOf(STATES))
+    problem = fields.String(
+        allow_none=True, metadata=about("Why it has paused by itself, and what to do.", example=None)
+    )
+    segment_id = fields.String(
+        allow_none=True, metadata=about("The segment it is for; null: the filter was given.", example=None)
+    )
+    filter = fields.Dict(
+        allow_none=True,
+        metadata=about("Whom it is for; that of its segment from the start on, null before.", example=segments.EXAMPLE),
+    )
+    channel_id = fields.String(
+        allow_none=True, metadata=about("The only channel it uses; null: that of each contact's latest conversation.")
+    )
+    message = fields.Nested(BroadcastMessageSchema, allow_none=True)
+    automation_id = fields.String(allow_none=True, metadata=about("The automation it starts.", example=None))
+    send_at = time("When it starts; null: at once.", allow_none=True)
+    time_zone = fields.String(validate=validate.OneOf(TIME_ZONES), metadata=about("Whose clock `send_at` follows."))
+    per_second = fields.Integer(allow_none=True)
+    canary = fields.Boolean(metadata=about("Whether it waits after the first contact."))
+    count = fields.Integer(metadata=about("How many contacts it is for; fixed soon after its start.", example=1200))
+    handled = fields.Integer(metadata=about("How many of them were reached or skipped.", example=800))
+    waiting = fields.Integer(metadata=about("How many messages are on their way to a provider.", example=60))
+    sent = fields.Integer(metadata=about("How many messages were sent, those included that have arrived."))
+    delivered = fields.Integer(metadata=about("How many of these were delivered, those included that were read."))
+    read = fields.Integer(metadata=about("How many of these were read."))
+    replied = fields.Integer(metadata=about("How many contacts wrote within 7 days of their message."))
+    failed = fields.Integer(metadata=about("How many messages failed."))
+    unknown = fields.Integer(  # type: ignore[assignment]
+        metadata=about("How many messages have an outcome that is not known.")
+    )
+    started = fields.Integer(metadata=about("How many runs it has begun."))
+    skipped = fields.Dict(
+        keys=fields.String(validate=validate.OneOf(REASONS)),
+        values=fields.Integer(),
+        metadata=about("How many contacts were skipped, by reason.", example={"opted_out": 12}),
+    )
+    failures = fields.Dict(
+        keys=fields.String(),
+        values=fields.Integer(),
+        metadata=about("How many messages failed, by the code of their failure.", example={}),
+    )
+    created_by = fields.String(
+        allow_none=True, metadata=about("Who created it.", example="tok_01kaj5bd40e6rr3f5y2kq0w9xz")
+    )
+    created_at = time("When it was created.")
+    started_at = time("When it started; contacts created later are not in it.", allow_none=True)
+    finished_at = time("When it was done or aborted.", allow_none=True)
+
+
+class BroadcastPreviewSchema(ResponseBody):
+    count = fields.Integer(metadata=about("How many contacts it would reach.", example=1180))
+    is_complete = fields.Boolean(metadata=about("False if there was no time to look at all contacts.", example=True))
+    left_out = fields.Dict(
+        keys=fields.String(),
+        values=fields.Integer(),
+        metadata=about("How many more contacts match and would be skipped, by reason.", example={"opted_out": 12}),
+    )
+    looked_at = fields.Integer(
+        metadata=about("Of how many contacts it is known whether they would be skipped.", example=1192)
+    )
+    sample = fields.List(fields.Nested(ContactSchema), metadata=about("The newest contacts that match."))
+
+
+class BroadcastRowSchema(ResponseBody):
+    contact_id = fields.String()
+    outcome = fields.String(validate=validate.OneOf(OUTCOMES))
+    reason = fields.String(
+        allow_none=True, validate=validate.OneOf(REASONS), metadata=about("Why it was skipped.", example=None)
+    )
+    message_id = fields.String(allow_none=True, metadata=about("The message, whose `status` says what came of it."))
+    run_id = fields.String(allow_none=True, metadata=about("The run that it began.", example=None))
+    replied_at = time("When the contact first wrote within 7 days.", allow_none=True)
+    at = time("When the contact was reached or skipped.")
+
+
+def represent(broadcast: Broadcast) -> dict[str, Any]:
+    """Returns the broadcast as the API shows it."""
+    return represent_all([broadcast])[0]
+
+
+def represent_all(found: Iterable[Broadcast]) -> list[dict[str, Any]]:
+    """Returns the broadcasts as the API shows them, with one statement for all."""
+    listed = list(found)
+    counted = tallies.of([each.id for each in listed])
+    return [represent_counted(each, counted[each.id]) for each in listed]
+
+
+def represent_counted(broadcast: Broadcast, amounts: Mapping[str, int]) -> dict[str, Any]:
+    """Returns the broadcast as the API shows it, with `amounts` from `tallies`."""
+    message = broadcast.message and _shown(broadcast.message)
+    return BroadcastSchema.of(broadcast, message=message, **tallies.shown(amounts))
+
+
+def preview(workspace_id: str, condition: Mapping[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the contacts that a broadcast would reach now, as the API shows them."""
+    found = broadcast_choices.preview(workspace_id, condition, payload)
+    return BroadcastPreviewSchema.of(found, sample=[contacts.represent(each) for each in found.sample])
+
+
+represent_row = BroadcastRowSchema.of
+
+
+def _check_time(send_at: datetime | None) -> None:
     """Raises Invalid if `send_at` is MOST_DAYS or more ahead, or more than a day in the past.
 
     A time within the past day means "now".
@@ -145,41 +279,34 @@ def check_time(send_at: datetime | None) -> None:
         raise Invalid(Fault("/send_at", f"Give a time within {MOST_DAYS} days."))
 
 
-def newest(workspace_id: str, state: str | None, last_id: str | None, limit: int) -> list[Broadcast]:
-    """Returns up to `limit` broadcasts after `last_id`, newest first. `state`: None for any state."""
-    query = Broadcast.in_workspace(workspace_id)
-    if state is not None:
-        query = query.where(Broadcast.state == state)
-    if last_id is not None:
-        query = query.where(Broadcast.id < last_id)
-    return list(query.order_by(Broadcast.id.desc()).limit(limit))
+def _no_such(kind: str) -> Fault:
+    return Fault(f"/{kind}_id", f"There is no such {kind} in this workspace.")
 
 
-def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` rows of the oldest ended broadcast past the history retention.
+def _is_there(workspace_id: str, kind: str, resource_id: str) -> bool:
+    """Returns whether the workspace has the resource, or a queued write will create it."""
+    try:
+        _NAMED[kind].find(workspace_id, resource_id)
+    except NotFound:
+        return bool(Job.will_make(workspace_id, kind, resource_id))
+    return True
 
-    Returns how many. A broadcast without rows left is deleted itself. Broadcasts that have not ended are kept.
-    """
-    oldest = rows(_OLDEST, (settings().history_retention_days, list(UNFINISHED)))
-    if not oldest:
-        return 0
-    broadcast_id = oldest[0][0]
-    forgotten = count(
-        "DELETE FROM broadcast_rows WHERE broadcast_id = %s AND number IN ("
-        "SELECT number FROM broadcast_rows WHERE broadcast_id = %s ORDER BY number LIMIT %s)",
-        (broadcast_id, broadcast_id, limit),
-    )
-    if forgotten < limit:
-        for table in ("broadcast_parts", "broadcast_deltas", "broadcast_counts"):
-            count(f"DELETE FROM {table} WHERE broadcast_id = %s", (broadcast_id,))
-        count("UPDATE uploads SET saved_reply_id = NULL WHERE saved_reply_id = %s", (broadcast_id,))
-        forgotten += count("DELETE FROM broadcasts WHERE id = %s", (broadcast_id,))
-    return forgotten
+
+def _check_message(workspace_id: str, message: Mapping[str, Any], channel_id: str | None) -> None:
+    try:
+        media.check_uploads(workspace_id, [each["upload_id"] for each in message.get("attachments", ())])
+        text, channel = message.get("text") or "", channel_id and Channel.find(workspace_id, channel_id)
+        if channel and "{" not in text:  # a rendered template's size depends on the contact
+            files, offered = len(message.get("attachments", ())), len(message.get("buttons", ()))
+            sending_checks.check_size(channels.kind_of(channel), text, files, offered)
+    except Invalid as error:
+        raise Invalid(*(Fault(f"/message{fault.pointer}", fault.detail) for fault in error.faults)) from error
+    except NotFound:  # a queued write will create the channel
+        return
 
 
 def _keep_room(workspace_id: str) -> None:
-    unfinished = Broadcast.in_workspace(workspace_id).where(Broadcast.state.in_(UNFINISHED))
-    if unfinished.count() >= MOST_UNFINISHED:
+    if Broadcast.in_workspace(workspace_id).where(Broadcast.state.in_(UNFINISHED)).count() >= MOST_UNFINISHED:
         raise Conflict(f"A workspace has at most {MOST_UNFINISHED} broadcasts that have not ended. Abort one first.")
 
 
@@ -194,7 +321,7 @@ def _columns(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:
         columns["send_at"] = columns["send_at"] and datetime.fromisoformat(columns["send_at"])
     if columns.get("segment_id") is not None:
         if broadcast_choices.condition_of(change.workspace_id, {"segment_id": columns["segment_id"]}) is None:
-            raise Invalid(NO_SEGMENT)
+            raise Invalid(_no_such("segment"))
         columns["filter"] = None
     elif "filter" in columns:
         columns["segment_id"] = None
@@ -233,48 +360,26 @@ def _set_off(change: Change) -> None:
         count("UPDATE broadcasts SET wakes_at = %s, due_at = NULL WHERE id = %s", (starts_at, broadcast.id))
 
 
-def _lock(change: Change) -> Broadcast:
-    """Returns the broadcast, locked: waits until a batch in progress has committed. Raises NotFound."""
-    locked = "SELECT id FROM broadcasts WHERE id = %s AND workspace_id = %s FOR NO KEY UPDATE"
-    if not rows(locked, (change.target, change.workspace_id)):
-        raise NotFound()
-    return Broadcast.get_by_id(change.target)
+def _resume(broadcast: Broadcast) -> None:
+    if broadcast.started_at is None:
+        begin(broadcast)
+    else:
+        was_tried = broadcast.state == "canary" or not broadcast.canary or rows(_REACHED, (broadcast.id,))
+        controlled_batches.set_state(broadcast, "running" if was_tried else "canary", problem=None)
 
 
-def _move(change: Change, state: str) -> Effect:
-    broadcast = _lock(change)
-    if broadcast.state != state:
-        if broadcast.state not in _FROM[state]:
-            raise Conflict(f"This broadcast is {broadcast.state}.")
-        if broadcast.started_at is None and state == "running":
-            begin(broadcast)
-        elif (
-            broadcast.canary
-            and (broadcast.state, state) == ("paused", "running")
-            and not rows(_REACHED, (broadcast.id,))
-        ):
-            set_state(broadcast.id, "canary")  # the canary has not reached a contact yet
-        else:
-            set_state(broadcast.id, state)
-        if state == "aborted":
-            count("DELETE FROM broadcast_parts WHERE broadcast_id = %s", (broadcast.id,))
-            _tell(broadcast.id, change.events)
-        audit.record(change, "broadcast", broadcast.id, {})
-        database.after_commit(partial(mailbox.ring, MAIL, broadcast.id))
-    return Effect("changed", "broadcast", broadcast.id)
+def _abort(recorder: Recorder, broadcast: Broadcast) -> None:
+    controlled_batches.set_state(broadcast, "aborted", problem=None)
+    _tell(recorder, broadcast)
 
 
-def _tell(broadcast_id: str, recorder: Recorder | None = None) -> None:
-    """Records the event `broadcast.finished`. Without a `recorder`, also writes it."""
-    broadcast = Broadcast.get_by_id(broadcast_id)
-    data = {"broadcast": broadcast_representations.represent(broadcast)}
-    if recorder is not None:
-        recorder.record("broadcast.finished", data)
-        return
-    recorder = Recorder(broadcast.workspace_id)
-    recorder.cause = Cause(None, broadcast.trace_id)
-    recorder.record("broadcast.finished", data)
-    fan_out.write(recorder)
+def _tell(recorder: Recorder, broadcast: Broadcast) -> None:
+    recorder.record("broadcast.finished", {"broadcast": represent(Broadcast.get_by_id(broadcast.id))})
+
+
+def _shown(message: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {"text": None, "template": None, "buttons": [], **message}
+    return BroadcastMessageSchema.of(None, **shown | {"attachments": media.shown(message.get("attachments", ()))})
 
 
 _BEGIN = """
@@ -284,15 +389,8 @@ _BEGIN = """
     WHERE id = %s
 """
 _REACHED = "SELECT 1 FROM broadcast_rows WHERE broadcast_id = %s AND outcome <> 'skipped' LIMIT 1"
-_SET_STATE = """
-    UPDATE broadcasts
-    SET state = moved.state, leased_until = NULL, problem = %(problem)s,
-        due_at = CASE WHEN moved.state IN ('canary', 'running') AND (paced_until > now()) IS NOT TRUE THEN now() END,
-        wakes_at = CASE WHEN moved.state IN ('canary', 'running') AND paced_until > now() THEN paced_until END,
-        finished_at = CASE WHEN moved.state IN ('done', 'aborted') THEN clock_timestamp() END
-    FROM (SELECT %(state)s AS state) AS moved WHERE id = %(id)s
-"""
-_OLDEST = """
-    SELECT id FROM broadcasts WHERE created_at < now() - %s * interval '1 day' AND state <> ALL(%s)
-    ORDER BY created_at LIMIT 1
-"""
+_FORGET_FURTHER = (
+    "DELETE FROM broadcast_deltas WHERE broadcast_id = %s",
+    "DELETE FROM broadcast_counts WHERE broadcast_id = %s",
+    "UPDATE uploads SET saved_reply_id = NULL WHERE saved_reply_id = %s",
+)

@@ -47,7 +47,7 @@ def resend(change: Change) -> Effect:
         raise Conflict("The endpoint of this delivery is stopped. Enable it first.")
     if delivery.status == "pending" and delivery.next_attempt_at is None:
         return Effect("changed", "delivery", delivery.id)
-    [sent_as] = resends.send_again([resends.Resent(delivery.id, delivery.status)])
+    sent_as = resends.send_again({delivery.id: delivery.status})[delivery.id]
     database.after_commit(partial(mailbox.ring, lanes.of(endpoint.slow_until), endpoint.id))
     audit.record(change, "delivery", delivery.id, {"endpoint_id": endpoint.id, "sent_as": sent_as}, endpoint.id)
     return Effect("changed" if sent_as == delivery.id else "made", "delivery", sent_as)

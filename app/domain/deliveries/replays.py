@@ -1,39 +1,47 @@
 """Replays: sends deliveries that a filter selects again, and records the outcome for each.
 
-`replay_choices` stores the selection at the start, so that later deliveries are not added. `replay_batches` works
-through it. A delivery that was claimed or sent in the meantime is skipped.
+`replay_choices` stores the selection at the start, so that later deliveries are not added. A delivery that was claimed
+or sent in the meantime is skipped.
+
+A replay works in steps, each a transaction of bounded size. A step writes the deliveries that it sends, a row for each
+delivery that it reached, and the replay's progress. The sum of the replay's `sent` and `skipped` is also its position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from time import sleep
 from typing import Any
 
+import structlog
 from marshmallow import fields, validate
 from peewee import fn
 
 from app import mailbox
-from app.config import settings
-from app.database import count, database, rows
-from app.domain.deliveries import deliveries, replay_choices
-from app.domain.deliveries.replay_choices import Preview
-from app.domain.work import audit
+from app.database import count, database, rows, transaction
+from app.domain.deliveries import deliveries, lanes, replay_choices, resends
+from app.domain.deliveries.replay_choices import PART, Preview
+from app.domain.deliveries.resends import Locked
+from app.domain.work import audit, controlled_batches
 from app.domain.work.changes import Change, Effect
-from app.errors import Conflict, NotFound
 from app.lib.schemas import ResponseBody, about, time
-from app.mailbox import Mail, Waiting
+from app.mailbox import Claimed, Mail, Waiting
 from app.models.deliveries import Delivery
-from app.models.replays import OUTCOMES, STATES, Replay, ReplayPart
+from app.models.replays import OUTCOMES, STATES, Replay
 
-# Each replay is a mailbox of its own, so that none waits for another's limit, pause or canary.
+log = structlog.get_logger(__name__)
+
+# Each replay has its own mailbox, so that none waits for another's limit, pause or canary.
 MAIL = Mail(table="replays", owner="id", queue="replays", order="id", exclusive=True)
 WAITING = Waiting(MAIL, "wakes_at")
-MOST_PER_SECOND = 1_000
 MOST_FATES = 10_000
-# The states from which each state can be reached. Entering the current state changes nothing.
-_FROM = {"paused": ("canary", "running"), "running": ("canary", "paused"), "aborted": ("canary", "running", "paused")}
+# A step examines at least this many deliveries, even if it may send fewer: skipping does not count towards the limit.
+LEAST_LOOKED_AT = 50
+# The pause while another transaction has locked the next delivery.
+PAUSE_SECONDS = 0.01
 
 
 def create(change: Change) -> Effect:
@@ -64,7 +72,7 @@ def create(change: Change) -> Effect:
 
 def pause(change: Change) -> Effect:
     """Pauses the replay. Raises NotFound, and Conflict if it has ended."""
-    return _move(change, "paused")
+    return controlled_batches.move(change, Replay, MAIL, "paused")
 
 
 def go_on(change: Change) -> Effect:
@@ -72,9 +80,7 @@ def go_on(change: Change) -> Effect:
 
     Raises NotFound, and Conflict if the replay has ended.
     """
-    effect = _move(change, "running")
-    database.after_commit(partial(mailbox.ring, MAIL, change.target))
-    return effect
+    return controlled_batches.move(change, Replay, MAIL, "running")
 
 
 def abort(change: Change) -> Effect:
@@ -82,15 +88,7 @@ def abort(change: Change) -> Effect:
 
     Raises NotFound, and Conflict if the replay is done.
     """
-    effect = _move(change, "aborted")
-    ReplayPart.delete().where(ReplayPart.replay_id == change.target).execute()
-    return effect
-
-
-def refuse_ended(replay: Replay, wanted: str) -> None:
-    """Raises Conflict if the replay has ended in a state other than `wanted`."""
-    if replay.is_finished and replay.state != wanted:
-        raise Conflict(f"This replay is {replay.state}.")
+    return controlled_batches.move(change, Replay, MAIL, "aborted")
 
 
 def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] = ()) -> dict[str, Any]:
@@ -123,24 +121,7 @@ def forget_old(limit: int = 10_000) -> int:
 
     Also deletes replays that still wait for a decision.
     """
-    oldest = rows(
-        """
-        SELECT id FROM replays WHERE created_at < now() - %s * interval '1 day' AND state <> 'running'
-        ORDER BY created_at LIMIT 1
-        """,
-        (settings().history_retention_days,),
-    )
-    if not oldest:
-        return 0
-    forgotten = count(
-        "DELETE FROM replay_rows WHERE replay_id = %s AND number IN ("
-        "SELECT number FROM replay_rows WHERE replay_id = %s ORDER BY number LIMIT %s)",
-        (*oldest[0], *oldest[0], limit),
-    )
-    if forgotten < limit:
-        count("DELETE FROM replay_parts WHERE replay_id = %s", oldest[0])
-        forgotten += count("DELETE FROM replays WHERE id = %s", oldest[0])
-    return forgotten
+    return controlled_batches.forget_old(Replay, ["running"], limit)
 
 
 class ReplayPreviewSchema(ResponseBody):
@@ -212,35 +193,116 @@ def represent(replay: Replay) -> dict[str, Any]:
 represent_row = ReplayRowSchema.of
 
 
-def _move(change: Change, state: str) -> Effect:
-    """Changes the replay's state. Waits for a batch in progress, which has locked the replay."""
-    found = rows(
-        "SELECT state FROM replays WHERE id = %s AND workspace_id = %s FOR NO KEY UPDATE",
-        (change.target, change.workspace_id),
-    )
-    if not found:
-        raise NotFound()
-    if found != [(state,)]:
-        if found[0][0] not in _FROM[state]:
-            raise Conflict(f"This replay is {found[0][0]}.")
-        _set_state(change.target, state)
-        audit.record(change, "replay", change.target, {})
-    return Effect("changed", "replay", change.target)
+def work(replay_id: str) -> None:
+    """Continues the replay until it ends, has to wait, or the time slice is over."""
+    mailbox.serve(MAIL, replay_id, 1, _step)
 
 
-def _set_state(replay_id: str, state: str) -> None:
-    # A resumed replay keeps its rate limit, and does not catch up.
-    count(
-        """
-        UPDATE replays
-        SET state = moved.state, leased_until = NULL,
-            due_at = CASE WHEN moved.state = 'running' AND (paced_until > now()) IS NOT TRUE THEN now() END,
-            wakes_at = CASE WHEN moved.state = 'running' AND paced_until > now() THEN paced_until END,
-            finished_at = CASE moved.state WHEN 'aborted' THEN now() END
-        FROM (SELECT %s AS state) AS moved WHERE id = %s
-        """,
-        (state, replay_id),
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The outcome for a delivery: sent if `reason` is None, otherwise skipped for that reason."""
+
+    delivery_id: str
+    status: str = ""
+    endpoint_id: str = ""
+    reason: str | None = None
+
+
+def _step(claimed: Sequence[Claimed]) -> None:
+    """Does one step of the replay, atomically."""
+    with transaction():
+        if not mailbox.holding(MAIL, claimed):
+            log.warning("replay.not_held", replay=claimed[0].id)
+            return
+        replay = Replay.get_by_id(claimed[0].id)
+        room = controlled_batches.allowed(replay, PART)
+        batch = _next(replay, room) if room else []
+        sent_as = resends.send_again({row.delivery_id: row.status for row in batch if row.reason is None})
+        _save_rows(replay, batch, sent_as)
+        _save(replay, len(sent_as), len(batch) - len(sent_as))
+    if sent_as:
+        lanes.ring({row.endpoint_id for row in batch if row.reason is None})
+    if replay.sent + replay.skipped + len(batch) == replay.count:
+        log.info("replay.finished", request_id=replay.trace_id, replay=replay.id, count=replay.count)
+    elif room and not batch:
+        sleep(PAUSE_SECONDS)
+
+
+def _next(replay: Replay, room: int) -> list[_Row]:
+    """Locks the next deliveries, up to the first one that is locked or exceeds `room`."""
+    part, place = divmod(replay.sent + replay.skipped, PART)
+    look_at = max(room, LEAST_LOOKED_AT)
+    [(ids, claims)] = rows(
+        "SELECT delivery_ids[%(first)s:%(last)s], claims[%(first)s:%(last)s] FROM replay_parts"
+        " WHERE replay_id = %(id)s AND number = %(part)s",
+        {"first": place + 1, "last": place + look_at, "id": replay.id, "part": part},
     )
+    locked = resends.lock(ids)
+    gone = set(ids) - locked.keys()
+    if gone:
+        gone -= {id for (id,) in rows("SELECT id FROM deliveries WHERE id = ANY(%s)", (list(gone),))}
+    # Reads the endpoints without locks: senders lock endpoints before deliveries. If an endpoint stops at this moment,
+    # the following sweep holds what is sent here.
+    owners = list({each.endpoint_id for each in locked.values()})
+    states = dict(rows("SELECT id, state FROM endpoints WHERE id = ANY(%s)", (owners,)))
+    kept = resends.with_bodies({each.event_id for each in locked.values()})
+    batch: list[_Row] = []
+    for delivery_id, claim in zip(ids, claims, strict=True):
+        if delivery_id in gone:
+            batch.append(_Row(delivery_id, reason="expired"))
+        elif (delivery := locked.get(delivery_id)) is None:
+            break
+        else:
+            state, is_kept = states.get(delivery.endpoint_id, "deleted"), delivery.event_id in kept
+            reason = _reason(delivery, claim, state, is_kept=is_kept)
+            room -= reason is None
+            if room < 0:
+                break
+            batch.append(_Row(delivery_id, delivery.status, delivery.endpoint_id, reason))
+    return batch
+
+
+def _reason(delivery: Locked, claim: int, state: str, *, is_kept: bool) -> str | None:
+    """Returns why the delivery cannot be sent, as a key of REASONS; None if it can.
+
+    `claim`: its claim number when the replay chose it. `state`: of its endpoint. `is_kept`: its body still exists.
+    """
+    if delivery.status == "delivered" and delivery.claim != claim:
+        return "delivered"
+    if state != "active":
+        return f"endpoint_{state}"
+    if delivery.status == "cancelled":
+        return "discarded"
+    if delivery.is_in_progress:
+        return "in_progress"
+    if delivery.claim != claim:
+        return "sent_meanwhile"
+    return None if is_kept else "body_gone"
+
+
+def _save_rows(replay: Replay, batch: Sequence[_Row], sent_as: Mapping[str, str]) -> None:
+    if batch:
+        count(
+            """
+            INSERT INTO replay_rows (workspace_id, replay_id, number, delivery_id, outcome, reason, sent_as)
+            SELECT %s, %s, %s + place, id, CASE WHEN sent_as IS NULL THEN 'skipped' ELSE 'sent' END, reason, sent_as
+            FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS made(id, reason, sent_as, place)
+            """,
+            (
+                *(replay.workspace_id, replay.id, replay.sent + replay.skipped, [row.delivery_id for row in batch]),
+                *([row.reason for row in batch], [sent_as.get(row.delivery_id) for row in batch]),
+            ),
+        )
+
+
+def _save(replay: Replay, sent: int, skipped: int) -> None:
+    """Records progress. Ends the replay, or makes it wait after its canary or for its rate limit."""
+    controlled_batches.save(replay, sent, sent=sent, skipped=skipped)
+    done = replay.sent + replay.skipped + sent + skipped
+    is_last = done == replay.count
+    if is_last:
+        controlled_batches.set_state(replay, "done")
+    count("DELETE FROM replay_parts WHERE replay_id = %s AND number < %s", (replay.id, done // PART + is_last))
 
 
 _FATES = """

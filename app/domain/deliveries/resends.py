@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from app.database import count, rows
 from app.lib import ids
 
-# Excludes pending deliveries that do not wait for a retry: they are due or in progress, and are sent anyway.
-RESENDABLE = "(deliveries.status <> 'pending' OR deliveries.next_attempt_at IS NOT NULL)"
-
 
 @dataclass(frozen=True, slots=True)
-class Resent:
-    """A delivery to send, for which RESENDABLE holds. The current transaction has locked it."""
+class Locked:
+    """A delivery that the current transaction has locked, and whether it is due or an attempt is under way."""
 
-    id: str
     status: str
+    claim: int
+    event_id: str
+    endpoint_id: str
+    is_in_progress: bool
 
 
-def send_again(deliveries: Sequence[Resent]) -> list[str]:
-    """Makes the deliveries due, in this order; returns the identifiers that they are sent under.
+def lock(delivery_ids: Sequence[str], condition: str = "true", parameters: Sequence[Any] = ()) -> dict[str, Locked]:
+    """Locks the deliveries that are free and meet the condition; returns them by identifier, oldest first.
 
-    A failed or held delivery restarts its retry schedule, but the numbers of its attempts continue. A delivery that
-    waits for a retry keeps its place in the schedule. A delivered one is unchanged, and a new delivery of its event is
-    made.
+    Never waits for a lock: senders lock several deliveries in another order, so waiting could deadlock.
     """
-    new_ids = {each.id: ids.new("dlv") for each in deliveries if each.status == "delivered"}
+    found = rows(
+        f"""
+        SELECT id, status, claim, event_id, endpoint_id, (leased_until > clock_timestamp()) IS TRUE
+            OR (status = 'pending' AND next_attempt_at IS NULL)
+        FROM deliveries WHERE id = ANY(%s) AND {condition} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+        """,
+        (list(delivery_ids), *parameters),
+    )
+    return {id: Locked(*row) for id, *row in found}
+
+
+def send_again(statuses: Mapping[str, str]) -> dict[str, str]:
+    """Makes the deliveries due, in this order. Returns the identifiers under which they are sent, each by its own.
+
+    `statuses`: their statuses by identifier. The current transaction has locked the deliveries, and none is in
+    progress. A failed or held delivery restarts its retry schedule, but the numbers of its attempts continue. A
+    delivery that waits for a retry keeps its place in the schedule. A delivered one is unchanged, and a new delivery of
+    its event is made.
+    """
+    new_ids = {id: ids.new("dlv") for id, status in statuses.items() if status == "delivered"}
     # One microsecond apart, to keep the order.
-    ranks = {each.id: rank for rank, each in enumerate(deliveries)}
-    _again([each.id for each in deliveries if each.id not in new_ids], ranks)
+    ranks = {id: rank for rank, id in enumerate(statuses)}
+    _again([id for id in statuses if id not in new_ids], ranks)
     _anew(new_ids, ranks)
-    return [new_ids.get(each.id, each.id) for each in deliveries]
+    return {id: new_ids.get(id, id) for id in statuses}
 
 
 def with_bodies(event_ids: Collection[str]) -> set[str]:

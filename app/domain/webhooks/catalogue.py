@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from app.domain.broadcasts import broadcast_representations
+from app.domain.broadcasts import broadcasts
 from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
 from app.domain.conversations import conversations, messages
@@ -186,7 +186,7 @@ KINDS: Mapping[str, EventKind] = {
     ),
     "broadcast.finished": EventKind(
         "A broadcast is done, or was aborted.",
-        lambda: {"broadcast": broadcast_representations.represent_counted(_BROADCAST, _TALLY)},
+        lambda: {"broadcast": broadcasts.represent_counted(_BROADCAST, _TALLY)},
     ),
     "channel.reauthorization_required": EventKind(
         "A channel's provider refuses its credentials. Its messages wait for new ones.",

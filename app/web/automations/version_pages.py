@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, render_template, request
@@ -29,7 +30,7 @@ blueprint = Blueprint(
 def index(automation_id: str) -> str:
     """Lists the versions, newest first, with the number of their unfinished runs."""
     automation = Automation.find(workspace_id(), automation_id)
-    found = lists.sliced(lambda after, limit: _newest(automation, after, limit), lambda row: str(row.number))
+    found = lists.numbered(partial(_newest, automation))
     actors = [each.published_by for each in found.rows if each.published_by]
     numbers = [each.number for each in found.rows]
     return render_template(
@@ -111,7 +112,7 @@ def _newest(automation: Automation, after: str | None, limit: int) -> list[Autom
     """Lists versions without their definitions, which may be large."""
     columns = (AutomationVersion.number, AutomationVersion.published_at, AutomationVersion.published_by)
     found = AutomationVersion.select(*columns).where(AutomationVersion.automation_id == automation.id)
-    return list(page_before(found, AutomationVersion, [after if _number(after) else None], limit, ("number",)))
+    return list(page_before(found, AutomationVersion, [after], limit, ("number",)))
 
 
 def _definition(automation: Automation, number: int | None) -> dict[str, Any]:

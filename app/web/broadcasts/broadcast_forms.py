@@ -8,21 +8,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from flask import request
 
 from app.domain.automations.definitions import known_names
 from app.domain.bodies.broadcasts import BroadcastCreate
-from app.domain.broadcasts import broadcast_checks
+from app.domain.broadcasts import broadcasts
 from app.domain.channels import media
+from app.domain.people import workspaces
 from app.errors import Conflict, Fault, Invalid
-from app.lib import ids, json
+from app.lib import ids, json, time_zones
 from app.models.broadcasts import Broadcast
 from app.models.uploads import Upload
-from app.web import uploads
+from app.web import filters, uploads
 from app.web.access import workspace_id
-from app.web.broadcasts import send_times
-from app.web.forms import checked, typed, typed_all
+from app.web.forms import checked, typed, typed_all, whole
 from app.web.forms import errors_of as sentences_of
 
 FIELDS = (
@@ -79,7 +80,7 @@ def given_of(broadcast: Broadcast) -> Given:
         "template": json.dumps(message["template"]).decode() if message.get("template") else "",
         "automation_id": broadcast.automation_id or "",
         "channel_id": broadcast.channel_id or "",
-        "send_at": send_times.typed(broadcast.send_at) if broadcast.send_at else "",
+        "send_at": _typed_time(broadcast.send_at) if broadcast.send_at else "",
         "time_zone": broadcast.time_zone,
         "per_second": str(broadcast.per_second or ""),
         "canary": "true" if broadcast.canary else "",
@@ -135,17 +136,19 @@ def body_of(given: Given, broadcast: Broadcast | None = None) -> dict[str, Any]:
         body["automation_id"] = fields["automation_id"]
     else:
         body["message"] = message
-    if fields["channel_id"]:
-        body["channel_id"] = fields["channel_id"]
+    body |= {name: fields[name] for name in ("channel_id", "time_zone") if fields[name]}
     if fields["per_second"].strip():
-        body["per_second"] = _whole(fields["per_second"].strip())
+        body["per_second"] = whole(fields["per_second"])
     if text := fields["send_at"].strip():
         body["send_at"] = _start(text, broadcast).isoformat()
-    if fields["time_zone"]:
-        body["time_zone"] = fields["time_zone"]
     found = checked(BroadcastCreate(), body)
-    broadcast_checks.check(workspace_id(), found)
+    broadcasts.check(workspace_id(), found)
     return found
+
+
+def zone() -> ZoneInfo:
+    """Returns the workspace's time zone, in which start times are typed; UTC if it has none."""
+    return time_zones.first_known(workspaces.find(workspace_id()).timezone)
 
 
 def errors_of(error: Invalid | Conflict) -> dict[str, str]:
@@ -163,12 +166,24 @@ def errors_of(error: Invalid | Conflict) -> dict[str, str]:
 
 
 def _start(text: str, broadcast: Broadcast | None) -> datetime:
-    """Returns the typed time. If it was not changed, keeps the broadcast's own, with seconds.
+    """Returns the time that was typed in the workspace's time zone. Raises Invalid.
 
-    Raises Invalid.
+    If it was not changed, keeps the broadcast's own, with seconds.
     """
-    own = broadcast.send_at if broadcast else None
-    return own if own is not None and text == send_times.typed(own) else send_times.read(text)
+    own: datetime | None = broadcast.send_at if broadcast else None
+    if own is not None and text == _typed_time(own):
+        return own
+    try:
+        given = datetime.fromisoformat(text)
+        moment = given if given.tzinfo else time_zones.moment(given.date(), given.time(), zone())
+        return filters.time(moment.isoformat())
+    except (ValueError, OverflowError):
+        raise Invalid(Fault("/send_at", "Give a time such as 2026-11-21T10:00.")) from None
+
+
+def _typed_time(moment: datetime) -> str:
+    """Returns the moment for an input, in the workspace's time zone."""
+    return moment.astimezone(zone()).replace(tzinfo=None).isoformat(timespec="minutes")
 
 
 def _message(given: Given, broadcast: Broadcast | None) -> dict[str, Any]:
@@ -194,8 +209,3 @@ def _buttons(labels: Sequence[str], broadcast: Broadcast | None) -> list[dict[st
     had = {each["label"]: each["id"] for each in message.get("buttons", ())}
     free = (each for number in count(1) if (each := f"answer-{number}") not in had.values())
     return [{"id": had.get(label) or next(free), "label": label} for label in labels]
-
-
-def _whole(text: str) -> int | str:
-    """Returns the number; other text unchanged, so that validation refuses it."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else text

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from flask import Blueprint, Response, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.database import now
+from app.database import now, replica
 from app.domain.automations import automations
-from app.domain.broadcasts import broadcast_representations, broadcasts, tallies
+from app.domain.broadcasts import broadcasts, tallies
 from app.domain.channels import media
 from app.domain.contacts import contact_names
 from app.domain.segments import segments
@@ -20,25 +22,35 @@ from app.lib import ids
 from app.models.automations import Automation
 from app.models.broadcasts import OUTCOMES, STATES, Broadcast, BroadcastRow
 from app.models.channels import Channel
+from app.models.contacts import Contact
+from app.models.conversations import Message
 from app.models.segments import Segment
 from app.web import filters, uploads, writes
 from app.web.access import Forbidden, page, viewer, workspace_id
-from app.web.broadcasts import broadcast_forms, broadcast_previews, broadcast_rows, send_times
+from app.web.broadcasts import broadcast_forms, broadcast_previews
 from app.web.broadcasts.broadcast_forms import EVERYBODY, Given
 from app.web.broadcasts.broadcast_previews import Preview
 from app.web.forms import Answer, status_of
-from app.web.lists import address, sliced, streamed, wanted_format
+from app.web.lists import address, numbered, sliced, streamed, wanted_format
 from app.web.redirects import to
 from app.web.settings import channel_forms
 
 blueprint = Blueprint("broadcast_pages", __name__, url_prefix="/workspaces/<workspace>/broadcasts")
 
+# How many rows of a file are read at once, and the columns of their contacts.
+BATCH = 500
+_NAMES = ("first_name", "last_name", "email", "phone")
 # Shorter waits are not shown.
 _SOON = timedelta(minutes=1)
 _CHANGED = "Something has changed since the preview. Look at the new one below, then press the button again."
 _CHOICES = {
     "state": filters.choices("All states", STATES),
     "outcome": [*filters.choices("All", OUTCOMES), ("replied", "replied")],
+}
+_MOVED = {
+    "pause": "The broadcast is paused.",
+    "continue": "The broadcast continues.",
+    "abort": "The broadcast is aborted. Contacts that it had not reached get nothing.",
 }
 
 
@@ -47,8 +59,8 @@ _CHOICES = {
 def index() -> str:
     """Lists the broadcasts, newest first."""
     state = filters.read({"state": filters.one_of(STATES)}).values.get("state")
-    listed = sliced(partial(broadcasts.newest, workspace_id(), state))
-    shown = broadcast_representations.represent_all(listed.rows)
+    listed = sliced(partial(Broadcast.newest, workspace_id(), state))
+    shown = broadcasts.represent_all(listed.rows)
     return render_template("broadcasts/index.html", page=listed, shown=shown, state=state, choices=_CHOICES)
 
 
@@ -83,15 +95,12 @@ def show(broadcast_id: str) -> str | Response:
     if wanted_format():
         if not viewer().may("contacts.export"):
             raise Forbidden.to("contacts.export")
-        return streamed(broadcast_rows.in_files(broadcast.id, outcome, replied), "broadcast")
-    listed = sliced(
-        lambda after, limit: BroadcastRow.newest(broadcast.id, outcome, replied, _number(after), limit),
-        lambda row: str(row.number),
-    )
+        return streamed(_in_files(broadcast.id, outcome, replied), "broadcast")
+    listed = numbered(partial(BroadcastRow.newest, broadcast.id, outcome, replied))
     return render_template(
         "broadcasts/show.html",
         broadcast=broadcast,
-        shown=broadcast_representations.represent(broadcast),
+        shown=broadcasts.represent(broadcast),
         segment=Segment.get_or_none(Segment.id == broadcast.segment_id),
         automation=Automation.get_or_none(Automation.id == broadcast.automation_id),
         channel=Channel.get_or_none(Channel.id == broadcast.channel_id),
@@ -102,7 +111,7 @@ def show(broadcast_id: str) -> str | Response:
         goals=tallies.goals_reached(broadcast.id) if broadcast.automation_id else 0,
         page=listed,
         names=contact_names.names_of(workspace_id(), {row.contact_id for row in listed.rows}),
-        messages=broadcast_rows.messages_of(listed.rows),
+        messages=_messages_of(listed.rows),
         reasons=broadcast_forms.REASONS,
         outcome=asked,
         choices=_CHOICES,
@@ -127,32 +136,14 @@ def update(broadcast_id: str) -> Answer:
     return _save(Broadcast.find(workspace_id(), broadcast_id))
 
 
-@blueprint.post("/<broadcast_id>/pause")
+@blueprint.post("/<broadcast_id>/pause", defaults={"move": "pause"})
+@blueprint.post("/<broadcast_id>/continue", defaults={"move": "continue"})
+@blueprint.post("/<broadcast_id>/abort", defaults={"move": "abort"})
 @page("broadcasts.manage")
-def pause(broadcast_id: str) -> AnyResponse:
-    """Pauses the broadcast, and redirects to it."""
-    return _move(broadcast_id, "broadcasts.pause", "The broadcast is paused.")
-
-
-@blueprint.post("/<broadcast_id>/continue")
-@page("broadcasts.manage")
-def go_on(broadcast_id: str) -> AnyResponse:
-    """Continues after a pause, or with the rest after the canary; redirects to the broadcast."""
-    return _move(broadcast_id, "broadcasts.continue", "The broadcast continues.")
-
-
-@blueprint.post("/<broadcast_id>/abort")
-@page("broadcasts.manage")
-def abort(broadcast_id: str) -> AnyResponse:
-    """Aborts the broadcast, and redirects to it."""
-    return _move(
-        broadcast_id, "broadcasts.abort", "The broadcast is aborted. Contacts that it had not reached get nothing."
-    )
-
-
-def _move(broadcast_id: str, kind: str, done: str) -> AnyResponse:
+def move(broadcast_id: str, move: str) -> AnyResponse:
+    """Pauses, continues or aborts the broadcast, and redirects to it."""
     broadcast = Broadcast.find(workspace_id(), broadcast_id)
-    writes.tell(done, kind, {}, broadcast.id)
+    writes.tell(_MOVED[move], f"broadcasts.{move}", {}, broadcast.id)
     return to("broadcast_pages.show", broadcast_id=broadcast.id)
 
 
@@ -201,7 +192,7 @@ def _form(
         audiences=[("", "Choose …"), *((each.id, each.name) for each in found), (EVERYBODY, everybody)],
         automations=[("", "None"), *((each.id, each.name) for each in published)],
         channels=[("", "That of each contact's latest conversation"), *((each.id, each.name) for each in channels)],
-        zone=send_times.zone().key,
+        zone=broadcast_forms.zone().key,
         reasons=broadcast_forms.REASONS,
         fillings=broadcast_forms.NAMES,
         answers=broadcast_forms.answers_of(given),
@@ -227,5 +218,38 @@ def _waits_until(broadcast: Broadcast) -> datetime | None:
     return broadcast.wakes_at if broadcast.wakes_at - now() > _SOON else None
 
 
-def _number(after: str | None) -> str | None:
-    return after if after and after.isascii() and after.isdigit() and len(after) <= 9 else None
+def _messages_of(rows: Sequence[BroadcastRow]) -> dict[str, Message]:
+    """Returns the messages of the rows, with their outcomes, by identifier."""
+    wanted = [row.message_id for row in rows if row.message_id is not None]
+    found = Message.select(Message.id, Message.status, Message.failure, Message.conversation_id)
+    return {each.id: each for each in found.where(Message.id.in_(wanted))} if wanted else {}
+
+
+def _in_files(broadcast_id: str, outcome: str | None, replied: bool | None) -> Iterator[list[dict[str, Any]]]:
+    """Yields the rows that match, in batches for a file, newest first, with contacts and outcomes."""
+    last, part = _newest(broadcast_id, outcome, replied, None)
+    while part:
+        yield part
+        last, part = _newest(broadcast_id, outcome, replied, last)
+
+
+@replica.may_read
+def _newest(
+    broadcast_id: str, outcome: str | None, replied: bool | None, before: str | None
+) -> tuple[str | None, list[dict[str, Any]]]:
+    """Returns the number of the last row (None if there are none), and the rows as a file has them."""
+    rows = BroadcastRow.newest(broadcast_id, outcome, replied, before, BATCH)
+    return str(rows[-1].number) if rows else None, _flat(rows)
+
+
+def _flat(rows: Sequence[BroadcastRow]) -> list[dict[str, Any]]:
+    messages = _messages_of(rows)
+    people = {each.id: each for each in Contact.select().where(Contact.id.in_([row.contact_id for row in rows]))}
+    found = []
+    for row in rows:
+        contact, message = people.get(row.contact_id), messages.get(row.message_id or "")
+        named = {name: getattr(contact, name, None) for name in _NAMES}
+        failure = message.failure if message else None
+        told = {"status": message and message.status, "failure": failure and failure.get("code")}
+        found.append({**broadcasts.represent_row(row), **named, **told})
+    return found

@@ -9,8 +9,8 @@ from typing import Any
 
 from app import bounds
 from app.domain.automations import definitions
-from app.domain.broadcasts import broadcast_checks, broadcast_choices, renditions, sending
-from app.domain.broadcasts.renditions import Rendition
+from app.domain.broadcasts import broadcast_choices, broadcasts, contact_actions, ways
+from app.domain.broadcasts.ways import Rendition
 from app.domain.people import workspaces
 from app.domain.segments import scans
 from app.errors import Overloaded
@@ -25,6 +25,9 @@ MOST_NAMES = 3
 _WITH_DEFAULT = re.compile(r"\{\{[^{}|]*\|\s*default\s*:[^{}]*\}\}")
 
 
+_NOBODY = broadcast_choices.Preview(0, True, {}, 0, ())
+
+
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """The text and template for one contact. With a `fault`, the contact would be skipped."""
@@ -36,17 +39,13 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a broadcast would do. `lacking`: how many contacts lack a name that the text uses.
+    """What a broadcast would do, to the contacts `found`. `lacking`: how many contacts lack a name that the text uses.
 
     `refusal`: why there is no preview. `is_due`: the broadcast would start at once, without a time or with a past one.
     """
 
-    count: int = 0
-    is_complete: bool = True
+    found: broadcast_choices.Preview = _NOBODY
     is_due: bool = False
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    looked_at: int = 0
-    sample: list[Contact] = field(default_factory=list)
     shown: Contact | None = None
     rendered: Rendered = Rendered()
     renditions: list[Rendition] = field(default_factory=list)
@@ -56,7 +55,7 @@ class Preview:
     @property
     def is_sample_of_left_out(self) -> bool:
         """Whether `left_out` covers only a part of the contacts, because there was no time for all."""
-        return self.looked_at < self.count + sum(self.left_out.values())
+        return self.found.looked_at < self.found.count + sum(self.found.left_out.values())
 
 
 def of(body: Mapping[str, Any], chosen: str) -> Preview:
@@ -64,7 +63,7 @@ def of(body: Mapping[str, Any], chosen: str) -> Preview:
 
     `body`: a valid API body. Raises Invalid if its segment has been deleted meanwhile.
     """
-    condition = broadcast_checks.filter_of(workspace_id(), body)
+    condition = broadcasts.filter_of(workspace_id(), body)
     try:
         with bounds.reading_segment(workspace_id()):
             found = broadcast_choices.preview(workspace_id(), condition, body)
@@ -74,12 +73,8 @@ def of(body: Mapping[str, Any], chosen: str) -> Preview:
     shown = next((each for each in found.sample if each.id == chosen), next(iter(found.sample), None))
     rendered = _rendered(body, shown)
     return Preview(
-        count=found.count,
-        is_complete=found.is_complete,
+        found,
         is_due=_is_due(body),
-        left_out=found.left_out,
-        looked_at=found.looked_at,
-        sample=list(found.sample),
         shown=shown,
         rendered=rendered,
         renditions=_renditions(body, shown, rendered),
@@ -98,7 +93,7 @@ def _rendered(body: Mapping[str, Any], contact: Contact | None) -> Rendered:
         return Rendered()
     message = body["message"]
     try:
-        text, template = sending.render(message, contact, workspaces.find(workspace_id()).timezone)
+        text, template = contact_actions.render(message, contact, workspaces.find(workspace_id()).timezone)
     except TemplateError as error:
         return Rendered(fault=str(error))
     is_empty = not (text or "").strip() and template is None and not message.get("attachments")
@@ -108,7 +103,7 @@ def _rendered(body: Mapping[str, Any], contact: Contact | None) -> Rendered:
 def _renditions(body: Mapping[str, Any], contact: Contact | None, rendered: Rendered) -> list[Rendition]:
     if contact is None or "message" not in body or rendered.fault:
         return []
-    return renditions.of(body["message"], rendered.text, contact, body.get("channel_id"))
+    return ways.renditions(body["message"], rendered.text, contact, body.get("channel_id"))
 
 
 def _lacking(condition: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, int]:

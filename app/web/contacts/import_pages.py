@@ -113,7 +113,7 @@ def _show(found: Import, errors: dict[str, str]) -> str:
     return render_template(
         "contacts/import.html",
         found=imports.represent(found),
-        page=lists.sliced(partial(_errors, found.id), key=lambda error: str(error.number)),
+        page=lists.numbered(partial(_errors, found.id)),
         groups=LineError.groups(found.id),
         faults=_faults,
         errors=errors,
@@ -197,8 +197,7 @@ def _read(file: IO[bytes], mapping: Mapping | None, country: str) -> Lines:
 
 
 def _errors(import_id: str, after: str | None, limit: int) -> list[LineError]:
-    is_number = after is not None and after.isascii() and after.isdigit() and len(after) < 10
-    return LineError.of(import_id, after if is_number else None, limit, with_imported=True)
+    return LineError.of(import_id, after, limit, with_imported=True)
 
 
 def _faults(error: LineError) -> list[dict[str, Any]]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.domain.bodies.replays import DeliveriesDiscard, ReplayCreate
+from app.domain.bodies.replays import DeliveriesDiscard, ReplayCreate, ReplayFilter
 from app.domain.deliveries import discards, replay_choices, replays
 from app.domain.webhooks import catalogue
 from app.domain.work import parts
+from app.domain.work.controlled_batches import MOST_PER_SECOND
 from app.errors import Conflict, Invalid
 from app.lib import ids
 from app.models.base import page_before
@@ -23,10 +26,9 @@ from app.models.replays import OUTCOMES, Replay, ReplayRow
 from app.outbound.answers import ERROR_CODES
 from app.web import filters, writes
 from app.web.access import page, viewer, workspace_id
-from app.web.dashboard import endpoint_choices, replay_forms
-from app.web.dashboard.replay_forms import Asked
-from app.web.forms import checked, errors_of, typed
-from app.web.lists import MOST_EXPORTED, address, file_of, page_of, sliced, wanted_format
+from app.web.dashboard import endpoint_choices
+from app.web.forms import checked, errors_of, typed, whole
+from app.web.lists import MOST_EXPORTED, address, file_of, numbered, page_of, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("replay_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/replays")
@@ -36,6 +38,56 @@ _CHOICES = {
     "error_code": filters.choices("Any cause", ERROR_CODES),
     "outcome": filters.choices("All", OUTCOMES),
 }
+_MOVED = {
+    "pause": "The replay is paused.",
+    "continue": "The replay continues.",
+    "abort": "The replay is aborted. Deliveries it had not reached are unchanged.",
+}
+# Maps names in addresses (as in the list of deliveries) to names in the filter. An address may repeat a name.
+_NAMES: Mapping[str, str] = {
+    "endpoint_id": "endpoint_ids",
+    "status": "statuses",
+    "kind": "kinds",
+    "error_code": "error_codes",
+    "status_code": "status_codes",
+    "since": "since",
+    "until": "until",
+}
+# The value of the field `endpoints` with which the named endpoints are excluded instead of selected.
+_WITHOUT = "without"
+_SINGLE = ("since", "until")
+_SEPARATED = ("endpoint_id",)  # fields that hold several values, separated by spaces or commas
+_READERS: Mapping[str, filters.Reader] = {
+    "status_code": filters.status_code,
+    "since": filters.time,
+    "until": filters.time,
+}
+_MOST_VALUES = 100  # the most values of one name in an address
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The fields of an address or a form. `chosen`: the filter; None if it is empty or invalid."""
+
+    given: Mapping[str, list[str]]
+    chosen: dict[str, Any] | None
+    errors: Mapping[str, str]
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the given endpoints are excluded."""
+        return self.one("endpoints") == _WITHOUT
+
+    def time(self, name: str) -> datetime | None:
+        """Returns the time of that name; None if it is missing or invalid."""
+        try:
+            return filters.time(self.one(name)) if self.one(name) else None
+        except ValueError:
+            return None
+
+    def one(self, name: str) -> str:
+        """Returns the first value of that name; "" if there is none."""
+        return next(iter(self.given.get(name, ())), "")
 
 
 @blueprint.get("")
@@ -49,14 +101,14 @@ def index() -> str | Response:
             "replays",
         )
     listed = page_of(found, Replay)
-    return render_template("replays/index.html", page=listed, described=replay_forms.described, address=address)
+    return render_template("replays/index.html", page=listed, described=_described, address=address)
 
 
 @blueprint.get("/new")
 @page("replays.manage")
 def new() -> str:
     """Shows the preview of a replay with the filter in the address, and the form that starts it."""
-    return _new(replay_forms.read(request.args), {}, {})
+    return _new(_read(request.args), {}, {})
 
 
 @blueprint.post("")
@@ -66,11 +118,11 @@ def create() -> AnyResponse:
 
     Shows the form again if it has faults; redirects to the form after a Conflict.
     """
-    asked = replay_forms.read(request.form)
+    asked = _read(request.form)
     given = typed("per_second", "canary")
     body: dict[str, Any] = {"filter": asked.chosen or {}, "canary": given["canary"] == "true"}
     if given["per_second"].strip():
-        body["per_second"] = _whole(given["per_second"])
+        body["per_second"] = whole(given["per_second"])
     try:
         checked(ReplayCreate(), body)
         if request.form.get("enable") == "true" and viewer().may("endpoints.manage"):
@@ -92,7 +144,7 @@ def discard() -> AnyResponse:
 
     Shows the form again if it has faults; redirects to the form after a Conflict.
     """
-    asked, given = replay_forms.read(request.form), typed("reason", "as_of")
+    asked, given = _read(request.form), typed("reason", "as_of")
     chosen = asked.chosen or {}
     if "statuses" in chosen:
         chosen = chosen | {"statuses": [each for each in chosen["statuses"] if each in replay_choices.DEFAULT_STATUSES]}
@@ -120,9 +172,7 @@ def show(replay_id: str) -> str | Response:
             lambda: [replays.represent_row(row) for row in ReplayRow.newest(replay.id, outcome, None, MOST_EXPORTED)],
             "replay",
         )
-    listed = sliced(
-        lambda after, limit: ReplayRow.newest(replay.id, outcome, _number(after), limit), lambda row: str(row.number)
-    )
+    listed = numbered(partial(ReplayRow.newest, replay.id, outcome))
     canary = ReplayRow.first_sent(replay.id) if replay.state == "canary" else None
     wanted = {row.sent_as or row.delivery_id for row in (*listed.rows, *([canary] if canary else ()))}
     deliveries = {each.id: each for each in Delivery.select().where(Delivery.id.in_(list(wanted)))} if wanted else {}
@@ -132,54 +182,38 @@ def show(replay_id: str) -> str | Response:
         replay=replay,
         fates=replays.fates(replay),
         chosen=represented["filter"],
-        described=replay_forms.described(replay.filter),
+        described=_described(replay.filter),
         addresses=Endpoint.addresses(
             workspace_id(), represented["filter"]["endpoint_ids"] or represented["filter"]["except_endpoint_ids"] or ()
         ),
         canary=deliveries.get(str(canary.sent_as)) if canary else None,
         page=listed,
         deliveries=deliveries,
-        reason=replay_forms.reason,
+        reason=_reason,
         outcome=outcome,
         choices=_CHOICES,
         address=address,
     )
 
 
-@blueprint.post("/<replay_id>/pause")
+@blueprint.post("/<replay_id>/pause", defaults={"move": "pause"})
+@blueprint.post("/<replay_id>/continue", defaults={"move": "continue"})
+@blueprint.post("/<replay_id>/abort", defaults={"move": "abort"})
 @page("replays.manage")
-def pause(replay_id: str) -> AnyResponse:
-    """Pauses the replay, and redirects to it."""
-    return _move(replay_id, "replays.pause", "The replay is paused.")
-
-
-@blueprint.post("/<replay_id>/continue")
-@page("replays.manage")
-def go_on(replay_id: str) -> AnyResponse:
-    """Continues after a pause, or with the rest after the canary; redirects to the replay."""
-    return _move(replay_id, "replays.continue", "The replay continues.")
-
-
-@blueprint.post("/<replay_id>/abort")
-@page("replays.manage")
-def abort(replay_id: str) -> AnyResponse:
-    """Aborts the replay, and redirects to it."""
-    return _move(replay_id, "replays.abort", "The replay is aborted. Deliveries it had not reached are unchanged.")
-
-
-def _move(replay_id: str, kind: str, done: str) -> AnyResponse:
+def move(replay_id: str, move: str) -> AnyResponse:
+    """Pauses, continues or aborts the replay, and redirects to it."""
     replay = Replay.find(workspace_id(), replay_id)
-    writes.tell(done, kind, {}, replay.id)
+    writes.tell(_MOVED[move], f"replays.{move}", {}, replay.id)
     return to("replay_pages.show", replay_id=replay.id)
 
 
-def _again(asked: Asked, conflict: Conflict) -> AnyResponse:
+def _again(asked: _Asked, conflict: Conflict) -> AnyResponse:
     flash(conflict.detail, "error")
     again: dict[str, Any] = {**asked.given, "workspace": workspace_id()}
     return redirect(url_for("replay_pages.new", **again), 303)
 
 
-def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
+def _new(asked: _Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
     found, preview, refusal, untried = None, None, None, 0
     may_enable = viewer().membership is None or viewer().may("endpoints.manage")
     enabling = _stopped(asked) if asked.chosen and may_enable else []
@@ -205,19 +239,19 @@ def _new(asked: Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> s
         whatever_the_cause=url_for("replay_pages.new", workspace=workspace_id(), **_without_causes(asked)),
         statuses=asked.given.get("status") or replay_choices.DEFAULT_STATUSES,
         all_statuses=replay_choices.STATUSES,
-        reason=replay_forms.reason,
+        reason=_reason,
         choices=_CHOICES,
         endpoints=endpoint_choices.ticked(asked.given.get("endpoint_id", ())),
         addresses=Endpoint.addresses(workspace_id(), {*endpoint_ids, *asked.given.get("endpoint_id", ())}),
-        most_per_second=replays.MOST_PER_SECOND,
+        most_per_second=MOST_PER_SECOND,
     )
 
 
-def _without_causes(asked: Asked) -> dict[str, Any]:
+def _without_causes(asked: _Asked) -> dict[str, Any]:
     return {name: texts for name, texts in asked.given.items() if name not in ("error_code", "status_code")}
 
 
-def _stopped(asked: Asked) -> list[str]:
+def _stopped(asked: _Asked) -> list[str]:
     """Returns the stopped endpoints that the filter names. The same form can enable them."""
     chosen = asked.chosen or {}
     return Endpoint.stopped(workspace_id(), chosen.get("endpoint_ids", ()))
@@ -228,11 +262,51 @@ def _flat(replay: Replay) -> dict[str, Any]:
     return shown | {"filter": {name: value for name, value in shown["filter"].items() if value is not None}}
 
 
-def _number(after: str | None) -> str | None:
-    return after if after and after.isascii() and after.isdigit() and len(after) <= 9 else None
+def _read(values: MultiDict[str, str]) -> _Asked:
+    """Reads the filter from an address or form. Ignores empty fields."""
+    given = {name: texts for name in (*_NAMES, "endpoints") if (texts := _texts(values, name))}
+    names = {**_NAMES, "endpoint_id": "except_endpoint_ids"} if given.get("endpoints") == [_WITHOUT] else _NAMES
+    body: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+    for name in names:
+        if name not in given:
+            continue
+        try:
+            found = [_READERS.get(name, str)(text) for text in given[name]]
+        except ValueError as error:
+            errors[name] = str(error).removesuffix(" This filter is left out.").removesuffix(" The filter is left out.")
+            continue
+        body[names[name]] = found[0].isoformat() if name in _SINGLE else found
+    if errors or not body:
+        return _Asked(given, None, errors)
+    try:
+        checked(ReplayFilter(), body)
+    except Invalid as error:
+        fields = {of_filter: name for name, of_filter in names.items()}
+        return _Asked(given, None, {fields.get(field, field): said for field, said in errors_of(error).items()})
+    return _Asked(given, body, {})
 
 
-def _whole(text: str) -> int | str:
-    """Returns the number; other text unchanged, so that validation refuses it."""
-    stripped = text.strip()
-    return int(stripped) if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 else stripped
+def _described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Returns the filter as labels and values, without the times."""
+    labels = {
+        "statuses": "State",
+        "endpoint_ids": "Endpoint",
+        "except_endpoint_ids": "All endpoints but",
+        "kinds": "Kind",
+        "error_codes": "Cause",
+        "status_codes": "Status received",
+    }
+    return [(label, [str(value) for value in chosen[name]]) for name, label in labels.items() if chosen.get(name)]
+
+
+def _reason(code: str) -> str:
+    """Returns in words why a delivery is left out or skipped; an unknown code is returned as it is."""
+    return replay_choices.REASONS.get(code, code)
+
+
+def _texts(values: MultiDict[str, str], name: str) -> list[str]:
+    found = [text.strip() for text in values.getlist(name)[:_MOST_VALUES]]
+    if name in _SEPARATED:
+        found = [part for text in found for part in text.replace(",", " ").split()][:_MOST_VALUES]
+    return [text for text in found if text and len(text) <= 200 and text.isprintable()]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app import bells, database, mailbox
-from app.domain.deliveries import attempts, lanes, sweep_batches
+from app.domain.deliveries import attempts, lanes, sweeps
 from app.domain.deliveries.attempts import Dispatch
 from app.lib import clock, ids
 from app.mailbox import serving
@@ -337,7 +337,7 @@ def test_one_that_fell_due_between_the_look_and_the_lock_is_left_as_it_is(
     due()
     attempt(endpoint, OK)
     made = copies(20)
-    real = sweep_batches._look
+    real = sweeps._look
     taken: list[Dispatch] = []
 
     def look_and_be_late(walking: Sweep) -> list[tuple[str, bool]]:
@@ -348,7 +348,7 @@ def test_one_that_fell_due_between_the_look_and_the_lock_is_left_as_it_is(
             taken.extend(take(endpoint))
         return looked_at
 
-    monkeypatch.setattr(sweep_batches, "_look", look_and_be_late)
+    monkeypatch.setattr(sweeps, "_look", look_and_be_late)
     _, done = resend_all(api, endpoint, statuses=["pending"])
 
     assert [dispatch.claimed.id for dispatch in taken] == [made[10]]
@@ -364,7 +364,7 @@ def test_a_sweep_that_is_killed_midway_brings_each_forward_once(
     attempt(endpoint, OK)
     made = copies(1200)
     accepted = api.done(api.post(f"webhooks/endpoints/{endpoint}/resend", {"statuses": ["pending"]}))
-    real, saved = sweep_batches._save, iter(range(1))
+    real, saved = sweeps._save, iter(range(1))
 
     def die(*args: Any) -> None:
         real(*args)
@@ -372,9 +372,9 @@ def test_a_sweep_that_is_killed_midway_brings_each_forward_once(
             os.kill(os.getpid(), signal.SIGKILL)
 
     with monkeypatch.context() as dying:
-        dying.setattr(sweep_batches, "_save", die)
+        dying.setattr(sweeps, "_save", die)
         dying.setattr(serving, "SLICE_SECONDS", 60)
-        assert in_another_process(lambda: sweep_batches.work(endpoint)) == -signal.SIGKILL
+        assert in_another_process(lambda: sweeps.work(endpoint)) == -signal.SIGKILL
 
     # One batch is committed, the second is undone. What the first brought forward fails and waits again.
     assert one("SELECT count(*) FROM deliveries WHERE due_at IS NOT NULL") == 500

@@ -10,9 +10,8 @@ from app.database import count, rows
 from app.domain.broadcasts import (
     broadcast_batches,
     broadcast_choices,
-    broadcast_representations,
     broadcasts,
-    sending,
+    contact_actions,
     tallies,
 )
 from tests.broadcasting import begin, later, move, outcomes, people, settle, shown, texts, work
@@ -29,13 +28,13 @@ def test_everybody_gets_the_message_once(api: Api) -> None:
     assert (broadcast.state, broadcast.count, broadcast.handled) == ("running", 2, 2)
     assert outcomes(broadcast_id) == {ada: "sent", bob: "sent"}
     assert texts(broadcast_id) == {ada: "Hello Ada!", bob: "Hello Ada!"}
-    assert broadcast_representations.represent(broadcast)["waiting"] == 2
+    assert broadcasts.represent(broadcast)["waiting"] == 2
 
     settle(broadcast_id)
     ended = later(broadcast_id)
 
     assert ended.state == "done"
-    told = broadcast_representations.represent(shown(broadcast_id))
+    told = broadcasts.represent(shown(broadcast_id))
     assert (told["sent"], told["waiting"], told["skipped"]) == (2, 0, {})
     assert told["finished_at"] is not None
 
@@ -99,7 +98,7 @@ def test_a_limit_is_kept(api: Api) -> None:
 
 
 def test_what_is_under_way_is_bounded(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "MOST_UNDER_WAY", 2)
+    monkeypatch.setattr(contact_actions, "MOST_UNDER_WAY", 2)
     make_channel(api.workspace_id)
     people(api, 5)
 
@@ -159,14 +158,14 @@ def test_a_batch_that_dies_leaves_nothing_behind(api: Api, monkeypatch: pytest.M
 def test_a_fault_of_ours_skips_one_contact(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     make_channel(api.workspace_id)
     ada, bob = people(api, 2)
-    reach = sending.SendMessage.reach
+    reach = contact_actions.SendMessage.reach
 
     def fail(self: Any, contact_id: str, unit: Any) -> Any:
         if contact_id == ada:
             raise ZeroDivisionError
         return reach(self, contact_id, unit)
 
-    monkeypatch.setattr(sending.SendMessage, "reach", fail)
+    monkeypatch.setattr(contact_actions.SendMessage, "reach", fail)
     work(broadcast_id := begin(api.workspace_id))
 
     assert outcomes(broadcast_id) == {ada: "error", bob: "sent"}
@@ -182,7 +181,7 @@ def test_replies_are_counted_for_a_week(api: Api) -> None:
     count("UPDATE broadcast_rows SET at = at - interval '8 days' WHERE contact_id = %s", (bob,))
     receive(api.workspace_id, bob, channel_id, "Late")
 
-    assert broadcast_representations.represent(shown(broadcast_id))["replied"] == 1
+    assert broadcasts.represent(shown(broadcast_id))["replied"] == 1
     replied = [row for (row,) in rows("SELECT contact_id FROM broadcast_rows WHERE replied_at IS NOT NULL")]
     assert replied == [ada]
 
@@ -199,13 +198,13 @@ def test_what_is_counted_is_folded_without_a_difference(api: Api) -> None:
         WHERE id = (SELECT max(id) FROM messages)
         """
     )
-    before = broadcast_representations.represent(shown(broadcast_id))
+    before = broadcasts.represent(shown(broadcast_id))
 
     assert tallies.fold() > 0
 
     assert (before["sent"], before["delivered"], before["read"]) == (2, 1, 1)
     assert (before["failed"], before["failures"]) == (1, {"blocked": 1})
-    assert broadcast_representations.represent(shown(broadcast_id)) == before
+    assert broadcasts.represent(shown(broadcast_id)) == before
     assert one("SELECT count(*) FROM broadcast_deltas") == 0
 
 

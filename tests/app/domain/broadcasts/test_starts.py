@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.domain.broadcasts import broadcast_representations, starts
+from app.domain.broadcasts import broadcasts, contact_actions
 from tests.broadcasting import begin, later, move, outcomes, people, shown, work
 from tests.cast import Api, all_of, one
 
@@ -24,7 +24,7 @@ def test_a_run_begins_for_each_contact(api: Api) -> None:
     assert one("SELECT run_id FROM broadcast_rows WHERE contact_id = %s", ada) == one(
         "SELECT id FROM runs WHERE contact_id = %s", ada
     )
-    told = broadcast_representations.represent(broadcast)
+    told = broadcasts.represent(broadcast)
     assert (told["started"], told["sent"], told["skipped"]) == (2, 0, {"opted_out": 1})
 
 
@@ -56,7 +56,7 @@ def test_it_pauses_while_the_automation_is_not_published(api: Api) -> None:
 
 
 def test_it_waits_for_runs_that_are_due(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starts, "MOST_DUE", 2)
+    monkeypatch.setattr(contact_actions, "MOST_DUE", 2)
     automation_id = api.published(STOP)
     people(api, 3)
 
@@ -64,6 +64,6 @@ def test_it_waits_for_runs_that_are_due(api: Api, monkeypatch: pytest.MonkeyPatc
     assert len(outcomes(broadcast_id)) == 2
     assert shown(broadcast_id).wakes_at is not None
 
-    monkeypatch.setattr(starts, "MOST_DUE", 10)
+    monkeypatch.setattr(contact_actions, "MOST_DUE", 10)
     assert later(broadcast_id).state == "done"
     assert len(outcomes(broadcast_id)) == 3

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app import database
-from app.domain.deliveries import replay_batches, replays, resends
-from app.domain.work import paces
+from app.domain.deliveries import replays, resends
+from app.domain.work import controlled_batches
 from app.errors import BellhopError
 from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
@@ -70,7 +70,7 @@ def test_what_a_limit_missed_is_made_up_for_half_a_second(
         late = "now() - %s * interval '1 millisecond'"
         database.rows(f"UPDATE replays SET paced_until = {late}", (milliseconds,))
         found = shown(replay_id)
-        assert paces.allowed(found.per_second, found.paced_until, 500) == room
+        assert controlled_batches.allowed(found, 500) == room
 
 
 def test_a_replay_with_a_limit_is_woken_when_it_may_send_more(api: Api, endpoint: Endpoint) -> None:
@@ -123,15 +123,15 @@ def test_a_worker_that_has_claimed_a_replay_that_is_then_paused_sends_nothing(
 ) -> None:
     make(endpoint, 3)
     replay_id = begin(api.workspace_id, statuses=["failed"])
-    real = replay_batches._go_on
+    real = replays._step
 
     def pause_first(claimed: Any) -> None:
         in_threads([lambda: move(replay_id, "pause")])
         real(claimed)
 
-    monkeypatch.setattr(replay_batches, "_go_on", pause_first)
+    monkeypatch.setattr(replays, "_step", pause_first)
 
-    replay_batches.work(replay_id)
+    replays.work(replay_id)
 
     assert progress(shown(replay_id)) == ("paused", 3, 0, 0)
     assert pending() == []
@@ -229,6 +229,6 @@ def test_what_is_sent_anew_leaves_the_delivery_that_arrived_as_it_was_but_for_it
     before = Delivery.get_by_id(delivered).__data__
 
     with database.transaction():
-        resends.send_again([resends.Resent(delivered, "delivered")])
+        resends.send_again({delivered: "delivered"})
 
     assert Delivery.get_by_id(delivered).__data__ == before | {"claim": before["claim"] + 1}

@@ -13,7 +13,7 @@ import peewee
 import pytest
 
 from app import bells, database, mailbox
-from app.domain.deliveries import attempts, lanes, sweep_batches, sweeps
+from app.domain.deliveries import attempts, lanes, sweeps
 from app.domain.deliveries.attempts import Outcome
 from app.lib import clock, ids
 from app.mailbox import serving
@@ -200,7 +200,7 @@ def test_a_resend_of_everything_does_not_send_what_it_made_itself(endpoint: Endp
     )
     try:
         for _ in range(8):  # without end, where it is wrong
-            sweep_batches.work(endpoint.id)
+            sweeps.work(endpoint.id)
     finally:
         database.rows("DROP TRIGGER at_once ON deliveries; DROP FUNCTION at_once()")
 
@@ -302,7 +302,7 @@ def test_a_worker_that_dies_between_or_within_batches_leaves_nothing_out_and_doe
 ) -> None:
     make(endpoint, 1600, "delivered")
     begin(endpoint, "resend", "delivered")
-    real, batches = sweep_batches._save, 0
+    real, batches = sweeps._save, 0
 
     def die_now_and_then(*args: Any) -> None:
         nonlocal batches
@@ -311,10 +311,10 @@ def test_a_worker_that_dies_between_or_within_batches_leaves_nothing_out_and_doe
             raise peewee.OperationalError("killed")  # before the commit: the transaction never happened
         real(*args)
 
-    monkeypatch.setattr(sweep_batches, "_save", die_now_and_then)
+    monkeypatch.setattr(sweeps, "_save", die_now_and_then)
     for _ in range(4):
         with pytest.raises(peewee.OperationalError):
-            sweep_batches.work(endpoint.id)
+            sweeps.work(endpoint.id)
         assert one("SELECT count(*) FROM deliveries WHERE resent_from IS NOT NULL") % 500 == 0
     monkeypatch.undo()
     sweep(endpoint.id)
@@ -342,11 +342,11 @@ def test_a_worker_that_was_stopped_past_its_lease_changes_nothing(endpoint: Endp
     late = mailbox.claim(sweeps.MAIL, {endpoint.id: 1}, 0)
     present = mailbox.claim(sweeps.MAIL, {endpoint.id: 1}, 60)
 
-    sweep_batches._go_on(late)
+    sweeps._step(late)
     assert tally(endpoint) == {"held": 1100}
-    sweep_batches._go_on(present)
+    sweeps._step(present)
     assert tally(endpoint) == {"held": 600, "pending": 500}
-    sweep_batches._go_on(late)
+    sweeps._step(late)
     assert tally(endpoint) == {"held": 600, "pending": 500}
 
 
@@ -359,12 +359,12 @@ def test_a_worker_whose_turn_is_over_gives_the_sweep_back_and_rings(
     bells.flush(20)
     bells.flags().flushdb()
 
-    sweep_batches.work(endpoint.id)
+    sweeps.work(endpoint.id)
 
     assert tally(endpoint) == {"held": 600, "pending": 500}
     bells.flush(20)
     assert bells.flags().llen("dramatiq:sweeps") == 1
-    sweep_batches.work(endpoint.id)
+    sweeps.work(endpoint.id)
     assert tally(endpoint) == {"held": 100, "pending": 1000}
 
 
@@ -403,7 +403,7 @@ def test_a_delivery_that_somebody_else_is_changing_is_waited_for_and_not_left_ou
     begin(endpoint, "hold", "pending")
 
     with locked(made[100], made[300]):
-        sweep_batches.work(endpoint.id)
+        sweeps.work(endpoint.id)
         assert tally(endpoint) == {"held": 100, "pending": 600}
         assert one("SELECT position FROM sweeps") == made[99]
     sweep(endpoint.id)
@@ -418,7 +418,7 @@ def test_a_delivery_that_ended_between_the_look_and_the_lock_is_left_as_it_is(
     made = make(endpoint, 20, "pending")
     set_state(endpoint, "stopped")
     begin(endpoint, "hold", "pending")
-    real = sweep_batches._look
+    real = sweeps._look
 
     def look_and_be_late(walking: Sweep) -> list[tuple[str, bool]]:
         looked_at = real(walking)
@@ -426,7 +426,7 @@ def test_a_delivery_that_ended_between_the_look_and_the_lock_is_left_as_it_is(
         in_threads([lambda: database.rows(ended, (made[10],))])
         return looked_at
 
-    monkeypatch.setattr(sweep_batches, "_look", look_and_be_late)
+    monkeypatch.setattr(sweeps, "_look", look_and_be_late)
 
     sweep(endpoint.id)
 
@@ -441,7 +441,7 @@ def test_no_lock_is_waited_for_so_that_recording_never_deadlocks(endpoint: Endpo
 
     def work() -> None:
         database.rows("SET lock_timeout = '1ms'")
-        sweep_batches.work(endpoint.id)
+        sweeps.work(endpoint.id)
 
     with locked(made[10]):
         assert in_threads([work]) == [None]
@@ -455,7 +455,7 @@ def test_a_release_ends_early_when_the_endpoint_stops_again(
     make(endpoint, 1600, "held")
     sweep_id = begin(endpoint, "release", "held")
     monkeypatch.setattr(serving, "SLICE_SECONDS", -1)
-    sweep_batches.work(endpoint.id)
+    sweeps.work(endpoint.id)
     set_state(endpoint, "stopped")
     begin(endpoint, "hold", "pending")
 
@@ -530,9 +530,7 @@ def test_two_workers_beside_senders_and_new_deliveries_send_each_once(endpoint: 
     def happen() -> None:
         make(endpoint, 20, "pending")
 
-    with alongside(
-        send, send, happen, lambda: sweep_batches.work(endpoint.id), lambda: sweep_batches.work(endpoint.id)
-    ) as raised:
+    with alongside(send, send, happen, lambda: sweeps.work(endpoint.id), lambda: sweeps.work(endpoint.id)) as raised:
         sweep_id = begin(endpoint, "resend", "failed", "held")
         until(lambda: Sweep.get_by_id(sweep_id).finished_at, seconds=60)
     while one("SELECT count(*) FROM deliveries WHERE due_at IS NOT NULL"):
@@ -557,7 +555,7 @@ def test_an_endpoint_that_fails_and_stops_while_senders_record_loses_nothing(
 
     def mend() -> None:
         sweeps.begin_missing([endpoint.id])
-        sweep_batches.work(endpoint.id)
+        sweeps.work(endpoint.id)
 
     begin(endpoint, "release", "held")
     with alongside(send, send, send, mend, mend) as raised:
@@ -618,7 +616,7 @@ def test_a_batch_reads_as_much_at_the_end_as_at_the_beginning_and_nothing_of_oth
         walking = Sweep.get_by_id(sweep_id)
         walking.position = position
         before = blocks_read()
-        assert len(sweep_batches._look(walking)) == 500
+        assert len(sweeps._look(walking)) == 500
         return blocks_read() - before
 
     at_the_beginning = read_from("")

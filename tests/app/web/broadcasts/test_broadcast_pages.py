@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 
 from app import bounds, database
 from app.lib import clock
-from app.web.broadcasts import broadcast_rows
+from app.web.broadcasts import broadcast_pages
 from tests.app.web.counting import counted_statements
 from tests.broadcasting import EVERYBODY, begin, later, people, settle, shown, work
 from tests.cast import Api, one
@@ -492,7 +492,7 @@ def test_a_file_has_all_rows_in_order(api: Api, owner: Person, monkeypatch: pyte
     make_channel(api.workspace_id)
     ada, bob, cleo = people(api, 3)
     work(broadcast_id := begin(api.workspace_id))
-    monkeypatch.setattr(broadcast_rows, "BATCH", 2)
+    monkeypatch.setattr(broadcast_pages, "BATCH", 2)
 
     rows = list(csv.DictReader(io.StringIO(owner.get(f"broadcasts/{broadcast_id}?format=csv").text)))
     same = owner.get(f"broadcasts/{broadcast_id}?format=json").json

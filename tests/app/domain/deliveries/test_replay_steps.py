@@ -1,4 +1,4 @@
-"""Batches of replays: each delivery is sent once or left alone with a reason, whatever happens meanwhile."""
+"""Steps of replays: each delivery is sent once or left alone with a reason, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app import bells, database
-from app.domain.deliveries import attempts, lanes, replay_batches
+from app.domain.deliveries import attempts, lanes, replays
 from app.lib import clock
 from app.models.deliveries import Delivery
 from app.models.endpoints import Endpoint
@@ -148,7 +148,7 @@ def test_a_batch_that_dies_before_its_commit_has_done_nothing(
 ) -> None:
     made = make(endpoint, 1_100)
     replay_id = begin(api.workspace_id, statuses=["failed"])
-    real, calls = replay_batches._save, []
+    real, calls = replays._save, []
 
     def die_the_second_time(*arguments: Any) -> None:
         real(*arguments)
@@ -156,7 +156,7 @@ def test_a_batch_that_dies_before_its_commit_has_done_nothing(
         if len(calls) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(replay_batches, "_save", die_the_second_time)
+    monkeypatch.setattr(replays, "_save", die_the_second_time)
     with pytest.raises(KeyboardInterrupt):
         replay(replay_id)
     assert progress(shown(replay_id)) == ("running", 1_100, 500, 0)
@@ -174,7 +174,7 @@ def test_a_delivery_that_somebody_else_is_changing_is_waited_for_and_not_left_ou
     replay_id = begin(api.workspace_id, statuses=["failed"])
 
     with locked(made[100], made[300]):
-        replay_batches.work(replay_id)
+        replays.work(replay_id)
         assert progress(shown(replay_id)) == ("running", 700, 100, 0)
     replay(replay_id)
 

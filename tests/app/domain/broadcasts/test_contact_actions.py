@@ -9,8 +9,8 @@ import pytest
 
 from app.channels.base import Rate
 from app.database import count, rows
-from app.domain.broadcasts import broadcast_representations
-from app.domain.broadcasts.sending import SendMessage
+from app.domain.broadcasts import broadcasts
+from app.domain.broadcasts.contact_actions import SendMessage
 from app.domain.conversations import sending_checks
 from app.lib import clock
 from tests.broadcasting import begin, later, move, outcomes, people, settle, shown, texts, work
@@ -55,7 +55,7 @@ def test_contacts_are_skipped_with_a_reason(api: Api) -> None:
     assert {each: outcomes(broadcast_id).get(each) for each in expected if each != gone} == {
         each: reason for each, reason in expected.items() if each != gone
     }
-    assert broadcast_representations.represent(shown(broadcast_id))["skipped"]["no_channel"] == 1
+    assert broadcasts.represent(shown(broadcast_id))["skipped"]["no_channel"] == 1
 
 
 def test_one_who_is_erased_after_the_start_is_skipped(api: Api) -> None:
