@@ -56,14 +56,14 @@ def of(message: Mapping[str, Any], text: str | None, contact: Contact, channel_i
     for name in sorted({each.kind for each in offered.values()}, key=list(KINDS).index):
         some = {each.id: each for each in offered.values() if each.kind == name}
         way = ways.find(contact, next((each for each in latest if each.channel_id in some), None), some)
-        open_until = way.window_ends_at if way and KINDS[name].window else None
+        talk = way.conversation if way and KINDS[name].window else None
         found.append(
             Rendition(
                 KINDS[name],
                 way.channel if way else next(iter(some.values())),
                 is_chosen=chosen is not None and chosen.kind == name,
                 is_template=KINDS[name].sends_templates and bool(message.get("template")),
-                open_until=open_until if open_until and open_until > at else None,
+                open_until=talk.window_ends_at if talk and talk.is_window_open(at) else None,
                 fault=_fault(KINDS[name], way, contact, message, text, at),
             )
         )

@@ -35,11 +35,6 @@ class Way:
         """The address that a message to the contact goes to."""
         return Address(self.channel.kind, self.peer)
 
-    @property
-    def window_ends_at(self) -> datetime | None:
-        """When the window for free text closes; None if there is no conversation or no such window."""
-        return self.conversation.window_ends_at if self.conversation else None
-
 
 def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Channel]) -> Way | None:
     """Returns the way to the contact; None if there is none.
@@ -59,11 +54,10 @@ def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
 
 def refusal(way: Way, *, has_template: bool, opted_out: bool, at: datetime) -> Verdict | None:
     """Returns why nothing may be sent to the contact this way at `at`; None if sending is allowed."""
-    ends_at = way.window_ends_at
     return sending_checks.refusal(
         channels.kind_of(way.channel),
         has_template=has_template,
         opted_out=opted_out,
-        is_open=ends_at is not None and ends_at > at,
+        is_open=way.conversation is not None and way.conversation.is_window_open(at),
         is_expired=False,
     )
