@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from app.database import rows
 from app.domain.work import audit
 from app.domain.work.changes import Change
 from app.domain.work.exact_counts import in_time
-from app.domain.work.row_locks import lock_first
+from app.domain.work.units import Busy
 from app.errors import Conflict
 from app.models.jobs import Job
 
@@ -71,6 +72,19 @@ def go_on(change: Change, chosen: Rows, settle: Callable[[list[str]], int]) -> b
         reached, is_end = last or reached, looked_at < LOOKED_AT
     change.keep(**{**change.progress, "after": reached, "done": change.progress["done"] + done})
     return is_end
+
+
+def lock_first(table: str, row_ids: Sequence[str]) -> list[str]:
+    """Locks the rows up to the first one that another transaction has locked; returns their ids.
+
+    Never waits. Raises Busy if the very first row is locked.
+    """
+    lock = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    locked = {id for (id,) in rows(lock, (list(row_ids),))}
+    first = list(takewhile(locked.__contains__, row_ids))
+    if row_ids and not first:
+        raise Busy
+    return first
 
 
 def progress_of(job: Job) -> Progress | None:
