@@ -20,6 +20,7 @@ from app.domain.people import (
     support_accounts,
     visits,
 )
+from app.domain.retention import delete_old
 from app.domain.work import audit
 from app.errors import SignInRefused
 from app.lib import clock
@@ -123,8 +124,8 @@ def test_notifying_and_forgetting(api: Api, mail_server: MailServer, statements:
     with clock.moved_by(minutes=2):
         assert emails.send_due() == 2
     usage_warnings.warn()
-    for forget in (sessions.forget_old, sign_ins.forget_old, links.forget_old, notifications.forget_old):
-        forget()
+    for name in ("old_sessions", "old_sign_in_failures", "old_password_links", "old_notifications"):
+        delete_old(name)
 
     assert scans(statements) == []
     assert len(statements) > 15
