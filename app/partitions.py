@@ -193,7 +193,7 @@ def _delete_expired(each: Partitioned, expired: str) -> int:
     deleted = 0
     for _ in range(MOST_BATCHES):
         is_old = f"{each.key} >= %s AND {each.key} < %s AND ({each.unfinished}) IS NOT TRUE"
-        batch = delete_some(each.default, is_old, each.key, (f"{each.prefix}_", expired), BATCH, key="ctid")
+        batch = delete_some(each.default, is_old, each.key, (f"{each.prefix}_", expired), BATCH)
         deleted += batch
         if batch < BATCH:
             break

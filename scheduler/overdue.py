@@ -6,17 +6,16 @@ So an outage ends without a flood of bells.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from app import mailbox
+from app.domain.mails import Ring
 from app.mailbox import Mail
 from scheduler.signals import Signal
 
 MOST_LOOKED_AT = 1000
 # How long one call continues while there is more to look at.
 SLICE_SECONDS = 0.1
-
-Ring = Callable[[Collection[str]], int | None]
 
 
 class Overdue:

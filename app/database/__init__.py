@@ -283,13 +283,15 @@ def batches(sql: str, parameters: Sequence[Any], size: int = 100) -> Iterator[li
         yield values[first : first + size]
 
 
-def delete_some(table: str, condition: str, order: str, parameters: Sequence[Any], limit: int, key: str = "id") -> int:
+def delete_some(
+    table: str, condition: str, order: str, parameters: Sequence[Any] | Mapping[str, Any], limit: int
+) -> int:
     """Deletes up to `limit` rows that meet the condition, the first by `order`; returns how many.
 
     Skips rows that another transaction has locked, so it is safe to run concurrently.
     """
-    chosen = f"SELECT {key} FROM {table} WHERE {condition} ORDER BY {order} LIMIT %s FOR UPDATE SKIP LOCKED"
-    return count(f"DELETE FROM {table} WHERE {key} = ANY(ARRAY({chosen}))", (*parameters, limit))
+    chosen = f"SELECT ctid FROM {table} WHERE {condition} ORDER BY {order} LIMIT {limit} FOR UPDATE SKIP LOCKED"
+    return count(f"DELETE FROM {table} WHERE ctid = ANY(ARRAY({chosen}))", parameters)
 
 
 def count(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:

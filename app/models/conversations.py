@@ -55,6 +55,10 @@ class Conversation(OwnedModel):
     last_message_at = TimeField(null=True)
     created_at = TimeField()
 
+    def is_window_open(self, at: datetime) -> bool:
+        """Whether the contact wrote recently enough at `at` for free text on channels with such a window."""
+        return self.window_ends_at is not None and self.window_ends_at > at
+
     @classmethod
     def newest(
         cls, workspace_id: str, filters: Mapping[str, Any], last_id: str | None, limit: int

@@ -23,56 +23,41 @@ WITH seen AS MATERIALIZED (
         AND (paused_until BETWEEN now() AND now() + interval '1 hour') IS NOT TRUE AND (paced_until > now()) IS NOT TRUE
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ), allowed AS MATERIALIZED (
-    SELECT id, room AS number, NULL::int AS pace, NULL::timestamptz AS paced_from, NULL::float AS per_second
-    FROM seen WHERE per_second IS NULL AND (paused_until > now()) IS NOT TRUE
-    UNION ALL
-    SELECT id, least(room, pace), pace, paced_from, per_second FROM seen JOIN locked USING (id)
+    SELECT seen.id, least(room, pace) AS number, pace, paced_from, per_second
+    FROM seen LEFT JOIN locked USING (id)
     CROSS JOIN LATERAL (
         SELECT greatest(locked.paced_until, now() - slack * interval '1 second') AS paced_from) AS since
     CROSS JOIN LATERAL (SELECT floor(extract(epoch FROM now() - paced_from) * per_second)::int + 1 AS pace) AS paced
-), of_people AS MATERIALIZED (
+    WHERE CASE WHEN per_second IS NULL THEN (paused_until > now()) IS NOT TRUE ELSE locked.id IS NOT NULL END
+), due AS MATERIALIZED (
+    -- The three are read in this order, and only until there are enough. Each has an index.
     SELECT found.* FROM allowed CROSS JOIN LATERAL (
         SELECT * FROM (
-            SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
-            WHERE channel_id = allowed.id AND NOT is_automated AND due_at <= now()
-                AND (leased_until > now()) IS NOT TRUE
-            ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS first
+            SELECT id, channel_id, status, due_at, leased_until FROM messages
+            WHERE channel_id = allowed.id AND NOT is_automated
+                AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+            ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS of_people
+        UNION ALL
+        SELECT * FROM (
+            SELECT id, channel_id, status, due_at, leased_until FROM messages
+            WHERE channel_id = allowed.id AND is_automated AND broadcast_id IS NULL
+                AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+            ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS of_automations
+        UNION ALL
+        SELECT * FROM (
+            SELECT id, channel_id, status, due_at, leased_until FROM messages
+            WHERE channel_id = allowed.id AND broadcast_id IS NOT NULL
+                AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+            ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS of_broadcasts
         LIMIT allowed.number
     ) AS found
-), of_automations AS MATERIALIZED (
-    SELECT found.* FROM allowed
-    LEFT JOIN (SELECT channel_id AS id, count(*) AS people FROM of_people GROUP BY channel_id) AS counted USING (id)
-    CROSS JOIN LATERAL (
-        SELECT * FROM (
-            SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
-            WHERE channel_id = allowed.id AND is_automated AND broadcast_id IS NULL AND due_at <= now()
-                AND (leased_until > now()) IS NOT TRUE
-            ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS first
-        LIMIT allowed.number - coalesce(people, 0)
-    ) AS found
-), of_broadcasts AS MATERIALIZED (
-    SELECT found.* FROM allowed
-    LEFT JOIN (
-        SELECT channel_id AS id, count(*) AS others
-        FROM (SELECT channel_id FROM of_people UNION ALL SELECT channel_id FROM of_automations) AS first
-        GROUP BY channel_id) AS counted USING (id)
-    CROSS JOIN LATERAL (
-        SELECT * FROM (
-            SELECT id, channel_id, due_at, leased_until IS NOT NULL OR status <> 'queued' AS is_suspect FROM messages
-            WHERE channel_id = allowed.id AND broadcast_id IS NOT NULL AND due_at <= now()
-                AND (leased_until > now()) IS NOT TRUE
-            ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS first
-        LIMIT allowed.number - coalesce(others, 0)
-    ) AS found
-), due AS MATERIALIZED (
-    SELECT * FROM of_people UNION ALL SELECT * FROM of_automations UNION ALL SELECT * FROM of_broadcasts
 ), claimed AS (
     UPDATE messages
     SET status = CASE messages.status WHEN 'queued' THEN 'sending' ELSE messages.status END, claim = claim + 1,
         leased_until = now() + %(lease_seconds)s * interval '1 second'
     FROM due WHERE messages.id = due.id AND messages.id = ANY(ARRAY(SELECT id FROM due))
-    RETURNING messages.id, messages.channel_id, claim, due.due_at, is_suspect,
-        conversation_id, text, template, attachments, buttons, author->>'type' AS author,
+    RETURNING messages.id, messages.channel_id, claim, conversation_id, text, template, attachments, buttons,
+        due.leased_until IS NOT NULL OR due.status <> 'queued' AS is_suspect, author->>'type' AS author,
         coalesce(messages.expires_at <= now(), false) AS is_expired
 ), taken AS (
     SELECT id, claims, paced_from + claims * interval '1 second' / per_second AS next_at FROM allowed
@@ -82,9 +67,9 @@ WITH seen AS MATERIALIZED (
     WHERE channels.id = taken.id AND channels.id = ANY(%(ids)s) AND next_at IS NOT NULL
 )
 SELECT claimed.id, channel_id, claim, extract(epoch FROM now())::float AS at, is_suspect, conversation_id, text,
-    template, attachments, buttons, talk.peer, (talk.window_ends_at > now()) IS NOT TRUE AS is_closed, contact.opted_out,
-    coalesce(author = 'member' AND talk.asked_at > now() - %(answer_seconds)s * interval '1 second', false), is_expired,
-    NULL::float AS seconds, NULL::boolean AS is_closed_until
+    template, attachments, buttons, talk.peer, coalesce(talk.window_ends_at > now(), false) AS is_open, contact.opted_out,
+    coalesce(author = 'member' AND talk.asked_at > now() - %(answer_seconds)s * interval '1 second', false) AS is_answer,
+    is_expired, NULL::float AS seconds, NULL::boolean AS is_closed
 FROM claimed
 LEFT JOIN LATERAL (
     SELECT peer, window_ends_at, asked_at, contact_id FROM conversations WHERE id = conversation_id LIMIT 1) AS talk ON true

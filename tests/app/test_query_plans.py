@@ -36,8 +36,8 @@ from app.domain.conversations.sendings import Sending
 from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweeps
 from app.domain.insight import failures, figures, mail_states, queues, searches, trends
 from app.domain.insight.trends import WINDOWS
-from app.domain.jobs import idempotency_keys, jobs
-from app.domain.lifecycle import imports
+from app.domain.jobs import jobs
+from app.domain.retention import delete_old
 from app.domain.segments.scans import Scan
 from app.domain.triggers import run_states
 from app.domain.webhooks import endpoints
@@ -857,9 +857,9 @@ def settle(world: World) -> None:
         lambda world: attempts.claim_restrained(lanes.FAST, {world.places["endpoint"]: 1}),
         lambda world: sweeps.begin_missing([world.places["endpoint"]]),
         lambda world: find_for_writing(world.api.workspace_id, {"external_id": "c-7", "email": "c-9@example.com"}),
-        lambda world: idempotency_keys.forget_old(),
-        lambda world: imports.forget_old(),
-        lambda world: sweeps.forget_old(),
+        lambda world: delete_old("old_idempotency_keys"),
+        lambda world: delete_old("old_imports"),
+        lambda world: delete_old("old_sweeps"),
         lambda world: mailbox.overdue(replays.MAIL, 1, 1000),
         lambda world: mailbox.wake(replays.WAITING),
         lambda world: replays.forget_old(),
@@ -872,7 +872,7 @@ def settle(world: World) -> None:
         lambda world: mailbox.claim(arrivals.MAIL, {f"{world.places['paced_channel']}/1": 50}, 5),
         lambda world: mailbox.overdue(arrivals.MAIL, 1, 500),
         lambda world: mailbox.wake(arrivals.WAITING),
-        lambda world: arrivals.forget_old(100),
+        lambda world: delete_old("old_arrivals", 100),
         lambda world: messages.forget_payloads(),
         lambda world: Timetable()._holding(),
     ],
@@ -999,7 +999,7 @@ def test_figures_are_counted_by_index(world: World, monkeypatch: pytest.MonkeyPa
     with explained() as plans:
         assert figures.count_outcomes() > 10
         figures.count_writes()
-        figures.forget_old()
+        delete_old("old_figures")
 
     check([plan for plan in plans if "pg_stat_activity" not in plan.statement])
 

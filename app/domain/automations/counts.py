@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from marshmallow import fields
 
 from app.config import settings
-from app.database import delete_some, rows
+from app.database import rows
 from app.lib import clock
 from app.lib.schemas import ResponseBody
 from app.models.runs import STATUSES
@@ -31,15 +31,8 @@ def fold(limit: int = 10_000) -> int:
 
     Drops changes of deleted automations.
     """
-    [(folded,)] = rows(_FOLD, {"limit": limit, **_kept()})
+    [(folded,)] = rows(_FOLD, {"limit": limit, **kept()})
     return int(folded)
-
-
-def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` expired hourly counts, and as many daily ones; returns how many."""
-    old = "grain = %s AND starts_at < %s"
-    kept = _kept().items()
-    return sum(delete_some("run_counts", old, "grain, starts_at", each, limit, key="ctid") for each in kept)
 
 
 def first_offered() -> tuple[datetime, datetime]:
@@ -77,7 +70,7 @@ def warned(automation_id: str, version: int) -> dict[str, int]:
     return dict(rows(_WARNED, {"id": automation_id, "version": version, "key": WARNED}))
 
 
-def _kept() -> dict[str, datetime]:
+def kept() -> dict[str, datetime]:
     """Returns the oldest time to keep by grain: a day more than is offered, as clocks differ."""
     hour, day = first_offered()
     return {"hour": hour - timedelta(days=1), "day": day - timedelta(days=1)}

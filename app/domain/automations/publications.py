@@ -78,7 +78,7 @@ def remove_part(automation: Automation) -> bool:
     """
     for table in _TABLES:
         # Skips rows that another transaction has locked: a later call deletes them. Raises Busy if only these are left.
-        if delete_some(table, "automation_id = %s", "automation_id", (automation.id,), PART, key="ctid"):
+        if delete_some(table, "automation_id = %s", "automation_id", (automation.id,), PART):
             return False
         if rows(f"SELECT 1 FROM {table} WHERE automation_id = %s LIMIT 1", (automation.id,)):
             raise Busy

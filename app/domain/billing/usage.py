@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
-from app.database import count, delete_some, now, rows, transaction
+from app.database import count, now, rows, transaction
 from app.domain.billing.meters import METERS, Meter
 from app.domain.billing.months import Month
 
@@ -63,15 +63,6 @@ def is_counted(month: Month) -> bool:
     """Returns whether all usage of the month has been counted."""
     until = _progress()
     return all(name in until and until[name] >= month.ends_at for name in METERS)
-
-
-def forget_contacts(limit: int = 10_000) -> int:
-    """Deletes up to `limit` rows that note a contact as active in a month that is fully counted.
-
-    Returns how many.
-    """
-    present = "SELECT date_trunc('month', counted_until)::date FROM usage_progress WHERE meter = 'active_contacts'"
-    return delete_some("active_contacts", f"month < ({present})", "month", (), limit, key="ctid")
 
 
 def _begin(at: datetime) -> None:

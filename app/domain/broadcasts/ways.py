@@ -41,11 +41,6 @@ class Way:
         """The address that a message to the contact goes to."""
         return Address(self.channel.kind, self.peer)
 
-    @property
-    def window_ends_at(self) -> datetime | None:
-        """When the window for free text closes; None if there is no conversation or no such window."""
-        return self.conversation.window_ends_at if self.conversation else None
-
 
 def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Channel]) -> Way | None:
     """Returns the way to the contact; None if there is none.
@@ -65,12 +60,11 @@ def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
 
 def refusal(way: Way, *, has_template: bool, opted_out: bool, at: datetime) -> Verdict | None:
     """Returns why nothing may be sent to the contact this way at `at`; None if sending is allowed."""
-    ends_at = way.window_ends_at
     return sending_checks.refusal(
         channels.kind_of(way.channel),
         has_template=has_template,
         opted_out=opted_out,
-        is_open=ends_at is not None and ends_at > at,
+        is_open=way.conversation is not None and way.conversation.is_window_open(at),
         is_expired=False,
     )
 
@@ -109,14 +103,14 @@ def renditions(
     for name in sorted({each.kind for each in offered.values()}, key=list(KINDS).index):
         some = {each.id: each for each in offered.values() if each.kind == name}
         way = find(contact, next((each for each in latest if each.channel_id in some), None), some)
-        open_until = way.window_ends_at if way and KINDS[name].window else None
+        conversation = way.conversation if way and KINDS[name].window else None
         found.append(
             Rendition(
                 KINDS[name],
                 way.channel if way else next(iter(some.values())),
                 is_chosen=chosen is not None and chosen.kind == name,
                 is_template=KINDS[name].sends_templates and bool(message.get("template")),
-                open_until=open_until if open_until and open_until > at else None,
+                open_until=conversation.window_ends_at if conversation and conversation.is_window_open(at) else None,
                 fault=_fault(KINDS[name], way, contact, message, text, at),
             )
         )

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from app import sql
 from app.bounds import Bound
-from app.database import count, delete_some, rows, transaction
+from app.database import count, rows, transaction
 from app.errors import TooMuchStored
 
 
@@ -53,11 +53,6 @@ def give_back(size: int, bounds: Mapping[str, Bound]) -> None:
         """,
         (size, [_key(name, bound) for name, bound in bounds.items()]),
     )
-
-
-def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` counts whose hour is over; returns how many."""
-    return delete_some("stored_bytes", "ends_at < now()", "ends_at", (), limit, key="key")
 
 
 def _key(name: str, bound: Bound) -> bytes:

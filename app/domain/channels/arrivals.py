@@ -19,8 +19,7 @@ from app import bounds, mailbox, metrics, sql
 from app.bounds import Rates
 from app.channels.base import Account
 from app.channels.inbound import Arrival, BadPayload, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
-from app.config import settings
-from app.database import database, delete_some, rows
+from app.database import database, rows
 from app.domain.channels import channels
 from app.errors import InsufficientScope, NotFound, TooManyArrivals, Unavailable
 from app.lib import clock, ids, json
@@ -161,19 +160,6 @@ def retry(arrival_id: str | None = None) -> int:
     while arrival_id is None and (some := _retry("true")):
         retried += some
     return retried
-
-
-def forget_old(limit: int = 5_000) -> int:
-    """Deletes up to `limit` arrivals whose keys need not be kept any longer; returns how many.
-
-    Given-up arrivals are kept for the body retention.
-    """
-    is_old = """
-        created_at < now() - %s * interval '1 day' AND due_at IS NULL AND next_attempt_at IS NULL
-        AND (problem IS NULL OR created_at < now() - %s * interval '1 day')
-    """
-    days = (KEYS_KEPT_DAYS, max(KEYS_KEPT_DAYS, settings().body_retention_days))
-    return delete_some("arrivals", is_old, "created_at", days, limit)
 
 
 def represent(stored: Stored) -> dict[str, Any]:

@@ -296,7 +296,7 @@ def _set_off(change: Change, contact: Contact, conversation: Conversation, messa
         kind,
         has_template=bool(message.template),
         opted_out=contact.opted_out and not is_answer,
-        is_open=conversation.window_ends_at is not None and conversation.window_ends_at > unit.now,
+        is_open=conversation.is_window_open(unit.now),
         is_expired=message.expires_at is not None and message.expires_at <= unit.now,
         is_deleted=channel.deleted_at is not None,
     )

@@ -83,7 +83,7 @@ class _Row(NamedTuple):
     attachments: Sequence[Mapping[str, Any]]
     buttons: Sequence[Mapping[str, str]] | None
     peer: Any
-    is_window_closed: bool
+    is_open: bool
     opted_out: bool | None
     is_answer: bool
     is_expired: bool
@@ -157,12 +157,11 @@ def _refusal(kind: ChannelKind, row: _Row) -> Verdict | None:
     """Returns why a message that was valid when queued may not be sent now; None if it may."""
     if row.opted_out is None or not (row.text or row.template or row.attachments):
         return Verdict(Outcome.FAILED, code="gone", detail="The contact was deleted before the message was sent.")
-    is_open = not row.is_window_closed
     refusal = sending_checks.refusal(
         kind,
         has_template=bool(row.template),
         opted_out=row.opted_out and not row.is_answer,
-        is_open=is_open,
+        is_open=row.is_open,
         is_expired=row.is_expired,
     )
     if refusal is not None:

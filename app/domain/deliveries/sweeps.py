@@ -24,8 +24,7 @@ import structlog
 from marshmallow import fields, validate
 
 from app import mailbox
-from app.config import settings
-from app.database import count, database, delete_some, rows, transaction
+from app.database import count, database, rows, transaction
 from app.domain.deliveries import lanes, resends
 from app.lib import ids
 from app.lib.schemas import ResponseBody, about, time
@@ -126,12 +125,6 @@ def count_resendable(endpoint_id: str, **filters: Any) -> tuple[int, int]:
         (endpoint_id, *parameters),
     )
     return counted[0], counted[1]
-
-
-def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` ended sweeps past the history retention; returns how many."""
-    is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
-    return delete_some("sweeps", is_old, "finished_at", (days,), limit)
 
 
 ACTIONS = tuple(WANTED_IN)

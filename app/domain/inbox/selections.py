@@ -13,8 +13,7 @@ from typing import Any
 
 from peewee import fn
 
-from app.config import settings
-from app.database import delete_some, rows, transaction
+from app.database import rows, transaction
 from app.domain.conversations import conversation_changes
 from app.domain.inbox.choices import Choice
 from app.domain.jobs import jobs
@@ -112,12 +111,6 @@ def check(workspace_id: str, action: Mapping[str, Any]) -> None:
     snoozed_until = datetime.fromisoformat(action["until"]) if "until" in action else None
     wanted = {"snoozed_until": snoozed_until, "assignee_id": action.get("assignee_id")}
     conversation_changes.check(workspace_id, wanted)
-
-
-def forget_old(limit: int = 1_000) -> int:
-    """Deletes up to `limit` selections past the history retention; returns how many."""
-    is_old, days = "finished_at < now() - %s * interval '1 day'", settings().history_retention_days
-    return delete_some("selections", is_old, "finished_at", (days,), limit)
 
 
 @dataclass(slots=True)

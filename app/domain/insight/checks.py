@@ -266,24 +266,13 @@ def check_process(process_type: str) -> Callable[[], str]:
 
 
 # In the order in which they run, after `check_settings`.
+_OF_INSTALLATION = (
+    *(check_version, check_database, check_replica, check_redis, check_eviction, check_rabbitmq, check_migrations),
+    *(check_secrets, check_jobs, check_files, check_sharing, check_proxy, check_address, check_forwarded),
+    *(check_traces, check_mail, check_names),
+)
 CHECKS: dict[str, Callable[[], str]] = {
-    "version": check_version,
-    "database": check_database,
-    "replica": check_replica,
-    "redis": check_redis,
-    "eviction": check_eviction,
-    "rabbitmq": check_rabbitmq,
-    "migrations": check_migrations,
-    "secrets": check_secrets,
-    "jobs": check_jobs,
-    "files": check_files,
-    "sharing": check_sharing,
-    "proxy": check_proxy,
-    "address": check_address,
-    "forwarded": check_forwarded,
-    "traces": check_traces,
-    "mail": check_mail,
-    "names": check_names,
+    **{check.__name__.removeprefix("check_"): check for check in _OF_INSTALLATION},
     **{process_type: check_process(process_type) for process_type in presence.TYPES},
 }
 

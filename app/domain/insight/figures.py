@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from app import sql
-from app.database import count, delete_some, now, rows, transaction
+from app.database import count, rows, transaction
 from app.lib import ids
 
 KEPT = timedelta(days=30)
@@ -76,15 +76,6 @@ def count_writes() -> int:
         if time.monotonic() > ends:
             break
     return written
-
-
-def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` figures per table that are older than 30 days; returns how many.
-
-    Safe to run concurrently.
-    """
-    before, timed = now() - KEPT, [("failure_groups", "last_seen_at"), *((table, "starts_at") for table in TABLES)]
-    return sum(delete_some(table, f"{at} < %s", at, (before,), limit, key="ctid") for table, at in timed)
 
 
 def _begin(name: str) -> None:

@@ -6,36 +6,13 @@ from dataclasses import dataclass
 
 from app import mailbox
 from app.database import rows
-from app.domain.automations import http_requests
-from app.domain.broadcasts import broadcasts
-from app.domain.channels import arrivals, channel_requests, fetches, outboxes
-from app.domain.conversations import read_receipts
-from app.domain.deliveries import fan_out, lanes, replays, sweeps
-from app.domain.jobs import jobs
-from app.domain.triggers import run_states
+from app.domain import mails
+from app.domain.mails import Kind
 from app.mailbox import Mail
 
 # Counting stops at this number.
 MOST_COUNTED = 10_000
 MAILBOXES = 1_000  # the most mailboxes that are examined in one statement
-
-# Each kind with the column of postponed mail, and the type of process that serves it. Both lanes of deliveries are in
-# one table.
-KINDS: tuple[tuple[Mail, str | None, str], ...] = (
-    (jobs.MAIL, None, "writes"),
-    (fan_out.MAIL, None, "writes"),
-    (run_states.MAIL, run_states.WAITING.column, "automations"),
-    (http_requests.MAIL, http_requests.WAITING.column, "automations"),
-    (broadcasts.MAIL, broadcasts.WAITING.column, "automations"),
-    (lanes.FAST, lanes.WAITING.column, "deliveries"),
-    (sweeps.MAIL, None, "retries"),
-    (replays.MAIL, replays.WAITING.column, "retries"),
-    (channel_requests.MAIL, channel_requests.WAITING.column, "retries"),
-    (outboxes.MAIL, "send_at", "messages"),
-    (read_receipts.MAIL, read_receipts.WAITING.column, "messages"),
-    (arrivals.MAIL, arrivals.WAITING.column, "messages"),
-    (fetches.MAIL, fetches.WAITING.column, "messages"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +35,16 @@ class State:
 
 def look() -> list[State]:
     """Returns the current state of every kind of mail, of all workspaces."""
-    return [_look_at(*kind) for kind in KINDS]
+    return [_look_at(kind) for kind in mails.KINDS]
 
 
-def _look_at(mail: Mail, later_column: str | None, process_type: str) -> State:
+def _look_at(kind: Kind) -> State:
+    mail = kind.mail
     [(due, claimed, suspect)] = rows(_DUE.format(mail=mail), (MOST_COUNTED + 1,))
     later = 0
-    if later_column is not None:
-        [(later,)] = rows(_LATER.format(mail=mail, column=later_column), (MOST_COUNTED + 1,))
-    return State(mail.queue, due, _oldest_seconds(mail) if due else 0.0, claimed, suspect, later, process_type)
+    if kind.later is not None:
+        [(later,)] = rows(_LATER.format(mail=mail, column=kind.later), (MOST_COUNTED + 1,))
+    return State(mail.queue, due, _oldest_seconds(mail) if due else 0.0, claimed, suspect, later, kind.served_by)
 
 
 def _oldest_seconds(mail: Mail) -> float:

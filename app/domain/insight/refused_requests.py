@@ -17,8 +17,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from app.database import DatabaseAway, database, delete_some, rows
-from app.lib import clock, ids
+from app.database import DatabaseAway, database, rows
+from app.lib import ids
 
 log = structlog.get_logger(__name__)
 
@@ -137,11 +137,6 @@ def write_out() -> None:
         except DatabaseAway:
             _waiting.extendleft(reversed(batch))
             raise
-
-
-def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` refusals that are older than KEPT; returns how many."""
-    return delete_some("refused_requests", "id < %s", "id", (ids.bound("ref", clock.now() - KEPT),), limit)
 
 
 def _write(batch: Sequence[Refusal]) -> None:

@@ -13,8 +13,6 @@ from typing import Any
 
 from peewee import SQL
 
-from app import sql
-from app.database import rows
 from app.errors import Fault, IdempotencyKeyReused, Invalid, NotFound
 from app.models.jobs import IdempotencyKey, Job
 
@@ -72,11 +70,6 @@ def find_taken(actor_id: str | None, key: RequestKey) -> Job:
     if job is None:
         raise NotFound
     return job
-
-
-def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` keys that are older than KEPT; returns how many."""
-    return len(rows(sql.load("forget_old_keys"), {"window": KEPT, "limit": limit}))
 
 
 def _job_of(actor_id: str | None, key: RequestKey, *conditions: Any) -> Job | None:

@@ -5,22 +5,24 @@ Erasures work in small transactions that never wait for a lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.database import rows
 from app.domain.automations import run_history
+from app.domain.channels import arrivals, media
 from app.domain.contacts import contacts
-from app.domain.conversations import conversations, messages
+from app.domain.conversations import conversations, message_statuses, messages
 from app.domain.deliveries import deliveries
-from app.domain.lifecycle import talk_erasures
 from app.domain.macros import drafts
 from app.domain.work import events
 from app.domain.work.changes import Change, Effect
 from app.domain.work.parts import lock_first
+from app.domain.work.units import Busy
 from app.lib import phones
 from app.models.contacts import Contact
+from app.models.identities import Identity, SuggestedMerge
 from app.models.sales import Sale
 
 # The most rows that one transaction finds, locks and erases in a table.
@@ -77,7 +79,7 @@ def _begin(change: Change, contact: Contact) -> None:
     """Deletes the contact, which the unit has locked, and erases its first events. Raises Busy."""
     Contact.delete().where(Contact.id == contact.id).execute()
     _erase_kept_payloads(contact.workspace_id, contact.id, _identifiers(contact))
-    talk_erasures.begin(contact)
+    _erase_in_channels(contact)
     change.events.record("contact.deleted", {"contact": {"id": contact.id}}, contact.id)
     _keep_progress(change, "events", _erase_part(change, "events", ""))
 
@@ -124,7 +126,7 @@ def _erase_log(change: Change, after: str) -> _Part:
 def _erase_files(change: Change, after: str) -> _Part:
     """Erases files, which are found by their messages. `after`: the last message that is done."""
     message_ids = _next(change, "messages", after)
-    talk_erasures.erase_files(message_ids)
+    _delete_files_of(message_ids)
     return _Part(len(message_ids), message_ids[-1] if message_ids else after, len(message_ids) < PART)
 
 
@@ -145,7 +147,7 @@ def _erase_events(change: Change, event_ids: list[str]) -> None:
 
 
 def _erase_runs(change: Change, run_ids: list[str]) -> None:
-    talk_erasures.erase_files(run_ids)
+    _delete_files_of(run_ids)
     run_history.erase(change.unit, change.workspace_id, run_ids)
 
 
@@ -165,7 +167,107 @@ def _marks(workspace_id: str, contact_id: str, known: Collection[str]) -> dict[s
 
 def _identifiers(contact: Contact) -> list[str]:
     own = (contact.external_id, contact.email, contact.phone)
-    return [value for value in (*own, *talk_erasures.identifiers(contact)) if value is not None]
+    at_providers = (row.external_id for row in Identity.select().where(Identity.contact_id == contact.id))
+    return [value for value in (*own, *at_providers) if value is not None]
+
+
+def _erase_in_channels(contact: Contact) -> None:
+    """Ends unsent messages, and erases arrivals, visitors, identities and suggested merges. Raises Busy.
+
+    The caller has locked the contact.
+    """
+    _end_waiting(contact)
+    _forget_arrivals(contact)
+    _forget_visitors(contact)
+    Identity.delete().where(Identity.contact_id == contact.id).execute()
+    named = (SuggestedMerge.contact_id == contact.id) | (SuggestedMerge.other_id == contact.id)
+    SuggestedMerge.delete().where(named).execute()
+
+
+def _delete_files_of(owner_ids: Sequence[str]) -> None:
+    """Deletes the files of these messages or runs, also files still to be fetched. Safe to repeat.
+
+    A file is gone at once, even if the transaction fails; its row is then erased the next time. Raises Busy.
+    """
+    owned = "SELECT id FROM uploads WHERE message_id = ANY(%s) UNION SELECT id FROM uploads WHERE run_id = ANY(%s)"
+    found = {id for (id,) in rows(owned, (list(owner_ids), list(owner_ids)))}
+    # Storing a file locks its row, then its message. Waiting for the row could deadlock.
+    lock = "SELECT id FROM uploads WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED"
+    free = [id for (id,) in rows(lock, (list(found),))]
+    if len(free) < len(found):
+        raise Busy
+    media.delete_files(free)
+
+
+def _end_waiting(contact: Contact) -> None:
+    """Ends messages that have not been sent. Messages being sent now are erased with the others."""
+    rows(
+        f"""
+        UPDATE messages SET failure = %s::json, {message_statuses.ENDING}
+        WHERE id IN (
+            SELECT id FROM messages
+            WHERE conversation_id = ANY(ARRAY(SELECT id FROM conversations WHERE contact_id = %s))
+                AND (is_behind OR due_at IS NOT NULL OR send_at IS NOT NULL) AND status IN ('scheduled', 'queued')
+            FOR NO KEY UPDATE SKIP LOCKED)
+        """,
+        (message_statuses.ERASED, contact.id),
+    )
+
+
+def _forget_arrivals(contact: Contact) -> None:
+    """Empties arrivals from the contact that are not processed yet.
+
+    Otherwise they would bring the erased contact back. Arrivals that come later create a new contact. Raises Busy if a
+    worker is about to process one.
+    """
+    senders = rows(
+        """
+        SELECT channels.id, external_id FROM identities
+        JOIN channels ON channels.workspace_id = identities.workspace_id AND channels.kind = channel_kind
+        WHERE contact_id = %(id)s
+        UNION
+        SELECT channel_id, visitors.id FROM channels JOIN visitors ON channel_id = channels.id
+        WHERE channels.workspace_id = %(workspace_id)s AND user_id = %(user_id)s
+        """,
+        {"id": contact.id, "workspace_id": contact.workspace_id, "user_id": contact.external_id},
+    )
+    keys = [arrivals.sender_key(*each) for each in senders]
+    found = rows(
+        """
+        SELECT id FROM arrivals WHERE sender_key = ANY(%s) AND due_at IS NOT NULL
+        UNION
+        SELECT id FROM arrivals
+        WHERE due_at IS NULL AND (problem IS NOT NULL OR next_attempt_at IS NOT NULL) AND sender_key = ANY(%s)
+        """,
+        (keys, keys),
+    )
+    arrival_ids = [arrival_id for (arrival_id,) in found]
+    lock = "SELECT id FROM arrivals WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    if len(rows(lock, (arrival_ids,))) < len(arrival_ids):
+        raise Busy
+    rows(
+        """
+        UPDATE arrivals
+        SET payload = NULL, problem = NULL, next_attempt_at = NULL, due_at = NULL, leased_until = NULL,
+            sender_key = channel_id
+        WHERE id = ANY(%s)
+        """,
+        (arrival_ids,),
+    )
+
+
+def _forget_visitors(contact: Contact) -> None:
+    """Deletes the contact's visitors, whose tokens stop working."""
+    rows(
+        """
+        DELETE FROM visitors WHERE id IN (
+            SELECT external_id FROM identities WHERE contact_id = %(id)s AND channel_kind = 'web_chat'
+            UNION ALL
+            SELECT visitors.id FROM channels JOIN visitors ON channel_id = channels.id
+            WHERE channels.workspace_id = %(workspace_id)s AND user_id = %(user_id)s)
+        """,
+        {"id": contact.id, "workspace_id": contact.workspace_id, "user_id": contact.external_id},
+    )
 
 
 # How the locked rows of each table are erased, in this order.

@@ -11,7 +11,7 @@ import structlog
 from marshmallow import fields, validate
 
 from app.config import settings
-from app.database import count, delete_some, rows
+from app.database import count, rows
 from app.domain.contacts import contacts
 from app.domain.people import notifications
 from app.domain.triggers import batches
@@ -105,15 +105,6 @@ def end(import_id: str) -> None:
     ):
         detail = {"import_id": import_id, "total": total, "done": done, "failed": failed}
         notifications.note(workspace_id, "import_ended", import_id, detail)
-
-
-def forget_old(limit: int = 100) -> int:
-    """Deletes up to `limit` finished imports past the history retention, with their errors.
-
-    Returns how many.
-    """
-    is_old = "created_at < now() - %s * interval '1 day' AND finished_at IS NOT NULL"
-    return delete_some("imports", is_old, "created_at", (settings().history_retention_days,), limit)
 
 
 def progress(import_id: str) -> dict[str, int] | None:

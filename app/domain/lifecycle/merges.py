@@ -126,18 +126,13 @@ def represent(contact: Contact) -> dict[str, Any]:
 def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
     unit = change.unit
     _read(unit, other)
-    for identity in unit.changed(Identity) + _owned(unit, Identity, other):
-        if identity.contact_id == other.id:
-            unit.put(identity.altered(contact_id=kept.id))
+    named: list[Any] = [*unit.changed(Identity), *_owned(unit, Identity, other), *unit.changed(Message)]
+    for row in (*named, *unit.changed(Note)):
+        if row.contact_id == other.id:
+            unit.put(row.altered(contact_id=kept.id))
     for conversation in unit.changed(Conversation) + _owned(unit, Conversation, other):
         if conversation.contact_id == other.id:
             peers.move(unit, conversation, kept)
-    for message in unit.changed(Message):
-        if message.contact_id == other.id:
-            unit.put(message.altered(contact_id=kept.id))
-    for note in unit.changed(Note):
-        if note.contact_id == other.id:
-            unit.put(note.altered(contact_id=kept.id))
     _move_enrolments(unit, kept, other)
     for run in unit.changed(Run) + _owned(unit, Run, other):
         if run.contact_id == other.id:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from app.config import settings
-from app.database import delete_some, rows, transaction
+from app.database import rows, transaction
 from app.domain.people import accounts, members
 from app.domain.people.members import check_role
 from app.domain.work import audit
@@ -199,11 +199,6 @@ def withdraw(workspace_id: str, link_id: str, actor_id: str | None) -> None:
     with transaction():
         if PasswordLink.update(used_at=clock.now()).where(is_it, _is_open()).execute():
             audit.note(workspace_id, actor_id, "members.withdraw_invitation", "invitation", link_id)
-
-
-def forget_old(limit: int = 1_000) -> int:
-    """Deletes up to `limit` expired links; returns how many."""
-    return delete_some("password_links", "expires_at < %s", "expires_at", (clock.now(),), limit)
 
 
 def _check_bounds(workspace_id: str, account: Account) -> None:

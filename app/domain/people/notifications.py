@@ -193,13 +193,6 @@ def announce(limit: int = 5_000) -> int:
     return int(rows(sql.load("announce_notifications"), parameters)[0][0])
 
 
-def forget_old(limit: int = 1_000) -> int:
-    """Deletes up to `limit` notifications past the history retention; returns how many."""
-    last = ids.bound("ntf", clock.now() - timedelta(days=settings().history_retention_days))
-    oldest = Notification.select(Notification.id).where(Notification.id < last).order_by(Notification.id).limit(limit)
-    return int(Notification.delete().where(Notification.id.in_(oldest)).execute())
-
-
 def chosen_by(member: Member) -> frozenset[str]:
     """Returns the member's choice, as elements of CHOICES."""
     return frozenset(DEFAULTS if member.notices is None else member.notices)

@@ -11,7 +11,7 @@ from typing import Any
 from peewee import fn
 
 from app import realtime, sql
-from app.database import database, delete_some, rows
+from app.database import database, rows
 from app.lib import clock, ids, token_format
 from app.models.sessions import Session
 from app.models.visits import Visit
@@ -141,8 +141,3 @@ def visit_in(account_id: str, workspace_id: str) -> Visit | None:
     theirs = Visit.in_workspace(workspace_id).where(Visit.account_id == account_id, Visit.expires_at > clock.now())
     found: Visit | None = theirs.order_by(Visit.id.desc()).first()
     return found
-
-
-def forget_old(limit: int = 1_000) -> int:
-    """Deletes up to `limit` expired sessions; returns how many."""
-    return delete_some("sessions", "expires_at < %s", "expires_at", (clock.now(),), limit)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from peewee import fn
 
 from app import sql
-from app.database import delete_some, rows, transaction
+from app.database import rows, transaction
 from app.domain.people import accounts, sessions
 from app.errors import SignInRefused, SignInThrottled
 from app.lib import clock
@@ -74,11 +74,6 @@ def count_request(address: str) -> None:
     limits = {_key("address", network_of(address)): ADDRESS}
     _refuse_beyond(limits, _standing(limits))
     _refuse_beyond(limits, _count(limits))
-
-
-def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` expired counts of failures; returns how many."""
-    return delete_some("sign_in_failures", "ends_at < %s", "ends_at", (clock.now(),), limit, key="key")
 
 
 def _limits(email: str, address: str) -> dict[bytes, Limit]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.database import count, delete_some, rows, transaction
+from app.database import count, rows, transaction
 from app.domain.insight import figures
 from app.domain.reports import openings
 from app.domain.reports.openings import DIMENSIONS, Figure, Happening, Opening, Openings
@@ -44,22 +44,6 @@ def count_up() -> int:
         if time.monotonic() > ends:
             break
     return counted
-
-
-def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` outdated rows of each kind; returns how many. Safe to run concurrently."""
-    return (
-        delete_some("inbox_figures", "starts_at < now() - %s", "starts_at", (KEPT,), limit, key="ctid")
-        + delete_some("inbox_figure_values", "month < now() - %s", "month", (KEPT,), limit, key="ctid")
-        + delete_some(
-            "conversation_openings",
-            "closed_at < (SELECT counted_until FROM inbox_figure_progress) - %s",
-            "closed_at",
-            (CLOSED_KEPT,),
-            limit,
-            key="conversation_id",
-        )
-    )
 
 
 def _count_part(settled: datetime) -> int | None:

@@ -271,9 +271,7 @@ def _drop_some(automation_id: str, segment_id: str) -> int:
         if not rows("SELECT 1 FROM automations WHERE id = %s FOR UPDATE SKIP LOCKED", (automation_id,)):
             return 0
         is_left = "automation_id = %s AND segment_id = %s AND NOT " + _HAS_SCHEDULE.format("segment_contacts")
-        return delete_some(
-            "segment_contacts", is_left, "contact_id", (automation_id, segment_id), ROLL_PART, key="ctid"
-        )
+        return delete_some("segment_contacts", is_left, "contact_id", (automation_id, segment_id), ROLL_PART)
 
 
 _ADD = """

@@ -74,6 +74,19 @@ def go_on(change: Change, chosen: Rows, settle: Callable[[list[str]], int]) -> b
     return is_end
 
 
+def lock_first(table: str, row_ids: Sequence[str]) -> list[str]:
+    """Locks the rows up to the first one that another transaction has locked; returns their ids.
+
+    Never waits. Raises Busy if the very first row is locked.
+    """
+    lock = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
+    locked = {id for (id,) in rows(lock, (list(row_ids),))}
+    first = list(takewhile(locked.__contains__, row_ids))
+    if row_ids and not first:
+        raise Busy
+    return first
+
+
 def progress_of(job: Job) -> Progress | None:
     """Returns the progress of a job of KINDS; None for a job of any other kind."""
     if job.kind not in KINDS:
@@ -87,16 +100,3 @@ def refuse_more(workspace_id: str, most: int = 1) -> None:
     of_kind = Job.kind.in_(KINDS) & Job.status.in_(["queued", "running"])
     if Job.in_workspace(workspace_id).where(of_kind).count() >= most:
         raise Conflict(_UNDER_WAY)
-
-
-def lock_first(table: str, row_ids: Sequence[str]) -> list[str]:
-    """Locks the rows up to the first one that another transaction has locked; returns their ids.
-
-    Raises Busy if the very first row is locked.
-    """
-    lock = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
-    locked = {id for (id,) in rows(lock, (list(row_ids),))}
-    first = list(takewhile(locked.__contains__, row_ids))
-    if row_ids and not first:
-        raise Busy
-    return first

@@ -28,9 +28,15 @@ class Place:
     sample: str
 
 
-def _ends(table: str, columns: str, condition: str) -> str:
-    first = f"(SELECT id, {columns} FROM {table} WHERE {condition} ORDER BY id {{}} LIMIT 1)"
-    return f"{first.format('ASC')} UNION ALL {first.format('DESC')}"
+def _in_table(table: str, columns: Sequence[str], current: str, condition: str) -> Place:
+    """`current`: the columns, without secrets that are no longer used. `condition`: which rows the sample is of."""
+    first = f"(SELECT id, {current} FROM {table} WHERE {condition} ORDER BY id {{}} LIMIT 1)"
+    return Place(
+        page=f"SELECT id, {', '.join(columns)} FROM {table} WHERE id > %s ORDER BY id LIMIT %s",
+        locked=f"SELECT {', '.join(columns)} FROM {table} WHERE id = %s FOR NO KEY UPDATE",
+        store=f"UPDATE {table} SET {', '.join(f'{name} = %s' for name in columns)} WHERE id = %s",
+        sample=f"{first.format('ASC')} UNION ALL {first.format('DESC')}",
+    )
 
 
 _IN_JOB = "convert_to(payload ->> 'sealed_secret', 'UTF8')"
@@ -60,22 +66,12 @@ PLACES = (
             WHERE payload ->> 'sealed_secret' IS NOT NULL
             """,
     ),
-    Place(
-        page="SELECT id, secret, previous_secret FROM endpoints WHERE id > %s ORDER BY id LIMIT %s",
-        locked="SELECT secret, previous_secret FROM endpoints WHERE id = %s FOR NO KEY UPDATE",
-        store="UPDATE endpoints SET secret = %s, previous_secret = %s WHERE id = %s",
-        sample=_ends(
-            "endpoints",
-            "secret, CASE WHEN previous_secret_until > now() THEN previous_secret END",
-            "state <> 'deleted'",
-        ),
+    _in_table(
+        *("endpoints", ["secret", "previous_secret"]),
+        "secret, CASE WHEN previous_secret_until > now() THEN previous_secret END",
+        "state <> 'deleted'",
     ),
-    Place(
-        page="SELECT id, credentials FROM channels WHERE id > %s ORDER BY id LIMIT %s",
-        locked="SELECT credentials FROM channels WHERE id = %s FOR NO KEY UPDATE",
-        store="UPDATE channels SET credentials = %s WHERE id = %s",
-        sample=_ends("channels", "credentials", "credentials IS NOT NULL"),
-    ),
+    _in_table("channels", ["credentials"], "credentials", "credentials IS NOT NULL"),
 )
 
 Sealed = list[bytes | None]

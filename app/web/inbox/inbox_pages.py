@@ -111,7 +111,7 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
     return {
         **side_panes.shown(conversation, contact, **(side or {})),
         "channel": channel,
-        "is_window_closed": KINDS[channel.kind].window is not None and not _is_open(conversation),
+        "is_window_closed": KINDS[channel.kind].window is not None and not conversation.is_window_open(clock.now()),
         "may_answer": sending_checks.is_answer({"type": "member"}, conversation.asked_at, clock.now()),
         "thread": threads.read(conversation, request.args.get("before")),
         "snoozes": snooze_times.CHOICES,
@@ -145,7 +145,3 @@ def _saved(view: views.View) -> list[dict[str, Any]]:
 
 def _counts() -> dict[str, Any]:
     return conversation_counts.of_views(workspace_id(), viewer().member_id)
-
-
-def _is_open(conversation: Conversation) -> bool:
-    return conversation.window_ends_at is not None and conversation.window_ends_at > clock.now()

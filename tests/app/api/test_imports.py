@@ -19,6 +19,7 @@ from app.database import rows
 from app.domain import writes
 from app.domain.contacts import contacts
 from app.domain.lifecycle import import_lines, imports
+from app.domain.retention import delete_old
 from app.domain.writes import MOST_DEATHS
 from app.mailbox import serving
 from tests.cast import KEY, Api, all_of, event_bodies, event_kinds, in_threads, one, out_of_room, row_counts, working
@@ -508,7 +509,7 @@ def test_old_imports_are_forgotten_with_their_errors_and_running_ones_are_not(ap
     rows("UPDATE imports SET created_at = now() - interval '91 days' WHERE id <> %s", (recent["resource"]["id"],))
     rows("UPDATE imports SET finished_at = NULL WHERE id = %s", (waiting["resource"]["id"],))
 
-    assert imports.forget_old() == 1
+    assert delete_old("old_imports") == 1
 
     assert set(all_of("SELECT id FROM imports")) == {waiting["resource"]["id"], recent["resource"]["id"]}
     assert all_of("SELECT import_id FROM import_errors") == [recent["resource"]["id"]]

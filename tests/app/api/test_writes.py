@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 
 from app import database
-from app.domain.jobs import idempotency_keys
+from app.domain.retention import delete_old
 from tests.cast import KEY, Api, in_threads, one, working
 
 ADA = {"email": "ada@example.com"}
@@ -259,7 +259,7 @@ def test_keys_whose_window_is_over_are_forgotten(api: Api) -> None:
     api.post("contacts", ADA, key=str(uuid.uuid4()))
     let_pass(24)
 
-    assert idempotency_keys.forget_old() == 1
+    assert delete_old("old_idempotency_keys") == 1
     assert one("SELECT count(*) FROM idempotency_keys") == 1
 
 
@@ -267,7 +267,7 @@ def test_a_key_whose_window_is_just_over_is_free_and_not_yet_forgotten(api: Api)
     first = api.post("contacts", ADA, key=KEY)
     let_pass(24.001)
 
-    assert idempotency_keys.forget_old() == 0
+    assert delete_old("old_idempotency_keys") == 0
     assert api.post("contacts", ADA, key=KEY).json["data"]["id"] != first.json["data"]["id"]
 
 
@@ -277,9 +277,9 @@ def test_keys_are_forgotten_a_batch_at_a_time(api: Api) -> None:
     let_pass(25)
 
     assert [
-        idempotency_keys.forget_old(limit=2),
-        idempotency_keys.forget_old(limit=2),
-        idempotency_keys.forget_old(limit=2),
+        delete_old("old_idempotency_keys", 2),
+        delete_old("old_idempotency_keys", 2),
+        delete_old("old_idempotency_keys", 2),
     ] == [2, 1, 0]
 
 

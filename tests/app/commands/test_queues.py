@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from app import logs, presence
 from app.commands import main as commands
 from app.database import rows
+from app.domain import mails
 from app.domain.insight import mail_states
 from app.models.endpoints import Endpoint
 from tests.cast import Api, accept, make_endpoint
@@ -96,7 +97,7 @@ def test_without_redis_it_is_not_known_who_runs(run: Run, monkeypatch: pytest.Mo
     assert "as Redis does not respond: Connection refused." in done.stderr
 
 
-@pytest.mark.parametrize(("mail", "process_type"), [(kind[0], kind[2]) for kind in mail_states.KINDS])
+@pytest.mark.parametrize(("mail", "process_type"), [(kind.mail, kind.served_by) for kind in mails.KINDS])
 def test_a_queue_is_of_the_process_that_serves_it(mail: Any, process_type: str) -> None:
     module = (ROOT / "workers" / f"{process_type.replace('-', '_')}.py").read_text()
 
@@ -111,4 +112,4 @@ def test_every_table_of_mail_is_in_it() -> None:
         """
     )
 
-    assert {mail.table for mail, *_ in mail_states.KINDS} == {table for (table,) in leased}
+    assert {kind.mail.table for kind in mails.KINDS} == {table for (table,) in leased}

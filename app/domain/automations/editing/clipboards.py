@@ -7,7 +7,6 @@ from typing import Any
 
 from peewee import fn
 
-from app.database import delete_some
 from app.models.automations import Automation
 from app.models.working_copies import StepClipboard
 
@@ -34,9 +33,3 @@ def was_pasted(clipboard: StepClipboard) -> None:
     """Marks a cut step as a copy, because it has been removed from its source."""
     mine = (StepClipboard.workspace_id == clipboard.workspace_id) & (StepClipboard.actor_id == clipboard.actor_id)
     StepClipboard.update(is_cut=False).where(mine).execute()
-
-
-def forget_old(limit: int = 1_000) -> int:
-    """Deletes up to `limit` expired clipboards; returns how many."""
-    is_old = "updated_at < now() - %s * interval '1 day'"
-    return delete_some("step_clipboards", is_old, "updated_at", (KEPT_DAYS,), limit, key="ctid")

@@ -14,6 +14,7 @@ import pytest
 from app import database, mailbox
 from app.database import rows
 from app.domain.automations import counts, executions
+from app.domain.retention import delete_old
 from app.domain.triggers import run_states
 from app.lib import clock, ids
 from app.models.automations import AutomationDelta
@@ -425,8 +426,8 @@ def test_hours_are_kept_for_a_week_and_days_as_long_as_history(api: Api) -> None
         (midnight(80),),
     )
 
-    assert counts.forget_old() == 2
-    assert counts.forget_old() == 0
+    assert delete_old("old_counts") == 2
+    assert delete_old("old_counts") == 0
 
     assert _kept() == {"all": 5, "day": 3, "hour": 1}
     assert read(api, automation_id)["runs"]["completed"] == 5
@@ -439,7 +440,7 @@ def test_concurrent_passes_forget_each_once(api: Api) -> None:
     counts.fold()
     rows("UPDATE run_counts SET starts_at = '2020-01-01Z' WHERE grain <> 'all'")
 
-    assert sum(in_threads([partial(counts.forget_old, 10)] * 4)) == 60
+    assert sum(in_threads([partial(delete_old, "old_counts", 10)] * 4)) == 60
 
 
 def test_folding_does_not_wait_for_changes_that_another_scheduler_has_taken(api: Api) -> None:

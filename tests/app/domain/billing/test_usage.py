@@ -12,6 +12,7 @@ from app import database, partitions
 from app.domain.billing import meters, usage
 from app.domain.billing.meters import METERS, Rows
 from app.domain.billing.months import Month
+from app.domain.retention import delete_old
 from app.lib import ids
 from tests.billing import (
     BEGIN,
@@ -224,10 +225,10 @@ def test_which_contacts_were_counted_is_forgotten_when_their_month_is_over(works
     count_until(BEGIN + HOUR)
     skip_to(END - MOMENT)
 
-    assert usage.forget_contacts() == 0
+    assert delete_old("contacts_counted") == 0
 
     count_until(END + HOUR)
-    assert [usage.forget_contacts(limit=2) for _ in range(3)] == [2, 1, 0]
+    assert [delete_old("contacts_counted", 2) for _ in range(3)] == [2, 1, 0]
     assert all_of("SELECT DISTINCT month::text FROM active_contacts") == ["2028-03-01"]
     assert in_february(workspace_id)["active_contacts"] == 3
 

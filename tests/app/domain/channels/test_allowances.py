@@ -7,6 +7,7 @@ import pytest
 from app.bounds import Bound
 from app.database import rows
 from app.domain.channels import allowances
+from app.domain.retention import delete_old
 from app.errors import TooMuchStored
 from tests.cast import all_of, in_threads, one
 
@@ -63,5 +64,5 @@ def test_an_hour_later_the_allowance_is_whole_again_and_forgotten() -> None:
     allowances.take(10, {"b": TEN})
     rows("UPDATE stored_bytes SET ends_at = now() - interval '1 second' WHERE bytes = 10")
 
-    assert allowances.forget_old() == 1
+    assert delete_old("old_stored_bytes") == 1
     assert one("SELECT bytes FROM stored_bytes") == 9

@@ -10,6 +10,7 @@ import pytest
 from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Receipt, Received
 from app.database import rows, transaction
 from app.domain.channels import arrivals
+from app.domain.retention import delete_old
 from app.errors import NotFound
 from app.models.arrivals import Arrival as Stored
 from app.models.channels import Channel
@@ -109,7 +110,7 @@ def test_keys_are_forgotten_after_eight_days_but_nothing_that_is_not_processed(c
     rows("UPDATE arrivals SET created_at = now() - interval '8 days 1 minute' WHERE key <> 'young'")
     rows("UPDATE arrivals SET created_at = now() - interval '31 days' WHERE key = 'ancient'")
 
-    assert arrivals.forget_old() == 2
+    assert delete_old("old_arrivals") == 2
     assert set(all_of("SELECT key FROM arrivals")) == {"young", "due", "waiting", "failed"}
 
 

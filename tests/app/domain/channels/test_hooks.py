@@ -13,6 +13,7 @@ from app.channels.inbound import BadPayload
 from app.channels.kinds import KINDS
 from app.database import rows
 from app.domain.channels import arrivals, channels
+from app.domain.retention import delete_old
 from app.lib import clock
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -53,7 +54,7 @@ def take(channel: Channel, body: bytes) -> int:
 
 def forget_keys(days: int = 8) -> None:
     rows("UPDATE arrivals SET created_at = created_at - %s * interval '1 day' - interval '1 minute'", (days,))
-    assert arrivals.forget_old() > 0
+    assert delete_old("old_arrivals") > 0
 
 
 def dumped(update: Mapping[str, object]) -> bytes:

@@ -15,6 +15,7 @@ import pytest
 from app import bells, database, mailbox
 from app.domain.deliveries import attempts, lanes, sweeps
 from app.domain.deliveries.attempts import Outcome
+from app.domain.retention import delete_old
 from app.lib import clock, ids
 from app.mailbox import serving
 from app.models.deliveries import Delivery
@@ -646,7 +647,7 @@ def test_a_sweep_is_forgotten_when_history_is_and_not_while_it_runs(endpoint: En
     database.rows("UPDATE sweeps SET created_at = now() - interval '91 days'")
     database.rows("UPDATE sweeps SET finished_at = now() - interval '91 days' WHERE id = %s", (old.id,))
 
-    assert [sweeps.forget_old(), sweeps.forget_old()] == [1, 0]
+    assert [delete_old("old_sweeps"), delete_old("old_sweeps")] == [1, 0]
 
     assert all_of("SELECT id FROM sweeps ORDER BY id") == [recent.id, running]
 
@@ -656,4 +657,4 @@ def test_sweeps_are_forgotten_a_batch_at_a_time(endpoint: Endpoint) -> None:
         swept(endpoint, "resend", "failed")
     database.rows("UPDATE sweeps SET finished_at = now() - interval '91 days'")
 
-    assert [sweeps.forget_old(limit=2) for _ in range(3)] == [2, 1, 0]
+    assert [delete_old("old_sweeps", 2) for _ in range(3)] == [2, 1, 0]

@@ -13,6 +13,7 @@ from app.database import rows, transaction
 from app.domain import writes
 from app.domain.inbox import selections
 from app.domain.inbox.choices import Choice
+from app.domain.retention import delete_old
 from app.domain.work.changes import Write
 from app.errors import Conflict, Invalid
 from app.lib import clock, ids
@@ -257,11 +258,11 @@ def test_a_workspace_has_a_few_unfinished_ones(api: Api, talks: list[str], begin
 def test_old_ones_are_forgotten(api: Api, talks: list[str], begin: Begin) -> None:
     made = begin({"do": "close"}, talks)
     api.apply()
-    assert selections.forget_old() == 0
+    assert delete_old("old_selections") == 0
 
     rows("UPDATE selections SET finished_at = now() - interval '400 days' WHERE id = %s", (made.id,))
 
-    assert selections.forget_old() == 1
+    assert delete_old("old_selections") == 1
 
 
 def test_writing_a_view_down_reads_no_whole_table(api: Api, talks: list[str], scanned: list[tuple[str, str]]) -> None:

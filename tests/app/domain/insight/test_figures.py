@@ -9,6 +9,7 @@ import pytest
 
 from app import database
 from app.domain.insight import figures
+from app.domain.retention import delete_old
 from app.models.endpoints import Endpoint
 from tests import sending
 from tests.cast import Api, all_of, elsewhere, in_threads, one
@@ -224,8 +225,8 @@ def test_figures_are_kept_for_thirty_days_and_deleted_in_batches(api: Api) -> No
         " FROM generate_series(0, 39) AS days"
     )
 
-    assert figures.forget_old(limit=7) == 14
-    while figures.forget_old(limit=7):
+    assert delete_old("old_figures", 7) == 14
+    while delete_old("old_figures", 7):
         pass
 
     assert one("SELECT min(starts_at) > now() - interval '30 days 1 minute' FROM job_minutes")

@@ -10,6 +10,7 @@ from flask.testing import FlaskClient
 
 from app.database import DatabaseAway, rows
 from app.domain.insight import refused_requests, searches
+from app.domain.retention import delete_old
 from app.lib import clock, ids
 from tests.app.web.counting import counted_statements
 from tests.cast import Api, all_of, one
@@ -144,5 +145,5 @@ def test_refusals_are_kept_for_a_week(api: Api) -> None:
     old = ids.bound("ref", clock.now() - refused_requests.KEPT - timedelta(minutes=1))
     rows("UPDATE refused_requests SET id = %s WHERE id = (SELECT min(id) FROM refused_requests)", (old,))
 
-    assert refused_requests.forget_old() == 1
+    assert delete_old("old_refused_requests") == 1
     assert one("SELECT count(*) FROM refused_requests") == 1

@@ -6,6 +6,7 @@ import pytest
 
 from app.domain.people import accounts, links, members, sessions
 from app.domain.people.links import Made, Open
+from app.domain.retention import delete_old
 from app.errors import Conflict, Invalid, NotFound
 from app.lib import clock
 from app.models.audit_entries import AuditEntry
@@ -125,7 +126,7 @@ def test_links_expire(api: Api) -> None:
     with clock.moved_by(days=7, minutes=1), pytest.raises(NotFound):
         links.use(invitation, NEW)
     with clock.moved_by(days=7, minutes=1):
-        assert links.forget_old() == 2
+        assert delete_old("old_password_links") == 2
 
 
 def test_a_password_that_is_refused_leaves_the_link(api: Api) -> None:

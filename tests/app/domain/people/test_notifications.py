@@ -9,6 +9,7 @@ from app.database import rows, transaction
 from app.domain.billing import usage_warnings
 from app.domain.billing.months import Month
 from app.domain.people import members, news, notifications, workspaces
+from app.domain.retention import delete_old
 from app.domain.work.units import Unit
 from app.lib import clock, ids
 from app.models import sets
@@ -252,6 +253,6 @@ def test_old_notifications_are_forgotten(api: Api) -> None:
     note(api.workspace_id)
 
     with clock.moved_by(days=89):
-        assert notifications.forget_old() == 0
+        assert delete_old("old_notifications") == 0
     with clock.moved_by(days=91):
-        assert (notifications.forget_old(), notifications.forget_old()) == (1, 0)
+        assert (delete_old("old_notifications"), delete_old("old_notifications")) == (1, 0)

@@ -10,6 +10,7 @@ import pytest
 from app import database
 from app.domain.billing import usage_warnings
 from app.domain.people import accounts, emails, links, members, notifications, sessions, sign_ins, support_accounts
+from app.domain.retention import delete_old
 from app.domain.work import audit
 from app.errors import SignInRefused
 from app.lib import clock
@@ -115,8 +116,8 @@ def test_notifying_and_forgetting(api: Api, mail_server: MailServer, statements:
     with clock.moved_by(minutes=2):
         assert emails.send_due() == 2
     usage_warnings.warn()
-    for forget in (sessions.forget_old, sign_ins.forget_old, links.forget_old, notifications.forget_old):
-        forget()
+    for name in ("old_sessions", "old_sign_in_failures", "old_password_links", "old_notifications"):
+        delete_old(name)
 
     assert scans(statements) == []
     assert len(statements) > 15

@@ -5,6 +5,7 @@ import pytest
 from app import database
 from app.domain.people import members, sessions, workspaces
 from app.domain.people.sessions import Membership
+from app.domain.retention import delete_old
 from app.lib import clock
 from tests.cast import all_of, everything_stored, one
 from tests.people import ADDRESS, make_account, make_member, signed, signed_in
@@ -171,7 +172,7 @@ def test_sessions_are_forgotten_when_they_have_expired() -> None:
         signed_in(account)
     kept = signed(account)
 
-    assert (sessions.forget_old(), sessions.forget_old()) == (1, 0)
+    assert (delete_old("old_sessions"), delete_old("old_sessions")) == (1, 0)
 
     assert all_of("SELECT id FROM sessions") == [kept.session_id]
 

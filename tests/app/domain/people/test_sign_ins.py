@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from app.domain.people import accounts, sessions, sign_ins
+from app.domain.retention import delete_old
 from app.errors import BellhopError, SignInRefused, SignInThrottled
 from app.lib import clock
 from tests.cast import all_of, everything_stored, in_threads, one
@@ -184,12 +185,12 @@ def test_a_session_does_not_begin_with_a_password_that_was_changed_meanwhile(mon
 @pytest.mark.usefixtures("cheap")
 def test_counts_are_forgotten_when_they_no_longer_count() -> None:
     fail(2)
-    assert sign_ins.forget_old() == 0
+    assert delete_old("old_sign_in_failures") == 0
 
     with clock.moved_by(minutes=30):
-        assert sign_ins.forget_old() == 2
+        assert delete_old("old_sign_in_failures") == 2
     with clock.moved_by(minutes=61):
-        assert sign_ins.forget_old() == 1
+        assert delete_old("old_sign_in_failures") == 1
 
     assert one("SELECT count(*) FROM sign_in_failures") == 0
 

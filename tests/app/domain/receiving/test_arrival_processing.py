@@ -16,6 +16,7 @@ from app.domain.channels import arrivals, fetches
 from app.domain.conversations import messages
 from app.domain.receiving import arrival_effects, arrival_processing
 from app.domain.receiving.arrival_processing import MOST_DEATHS, MOST_ERRORS
+from app.domain.retention import delete_old
 from app.lib import ids
 from app.models import sets
 from app.models.arrivals import Arrival as Stored
@@ -276,7 +277,7 @@ def test_nothing_reads_a_whole_table(channel: Channel, scanned: list[tuple[str, 
     mailbox.overdue(arrivals.MAIL, 1, 1000)
     mailbox.overdue(fetches.MAIL, 1, 1000)
     mailbox.wake(fetches.WAITING)
-    arrivals.forget_old()
+    delete_old("old_arrivals")
     arrivals.retry()
 
     assert scanned == []

@@ -16,6 +16,7 @@ from app.domain.people import workspaces
 from app.domain.reports import counting, reports
 from app.domain.reports.periods import Period
 from app.domain.reports.reports import Figures
+from app.domain.retention import delete_old
 from tests.cast import Api, all_of, elsewhere, in_threads, one
 from tests.inbox_histories import BEGIN, Cast, Counted, Said, Talk, drawn, exact_quantile, recount, store, total
 from tests.talks import close, make_channel, receive
@@ -193,12 +194,12 @@ def test_a_month_has_a_bounded_number_of_values(api: Api, today: Period, monkeyp
 def test_what_is_old_is_forgotten(api: Api, talk: tuple[str, str], today: Period) -> None:
     close(api.workspace_id, talk[0])
     counting.count_up()
-    assert counting.forget_old() == 0
+    assert delete_old("old_figures_of_inbox") == 0
 
     rows("UPDATE inbox_figures SET starts_at = starts_at - %s", (counting.KEPT + timedelta(days=32),))
     rows("UPDATE inbox_figure_values SET month = month - %s", (counting.KEPT + timedelta(days=32),))
     rows("UPDATE conversation_openings SET closed_at = closed_at - %s", (counting.CLOSED_KEPT,))
-    while counting.forget_old(5):
+    while delete_old("old_figures_of_inbox", 5):
         pass
 
     tables = ("inbox_figures", "inbox_figure_values", "conversation_openings")

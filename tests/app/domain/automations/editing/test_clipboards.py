@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.database import rows
 from app.domain.automations.editing import clipboards
+from app.domain.retention import delete_old
 from app.models.automations import Automation
 from scheduler.timetable import Timetable
 from tests.automations import make_automation
@@ -27,13 +28,13 @@ def test_what_was_copied_more_than_30_days_ago_is_forgotten(api: Api) -> None:
     copy(api, ADA, days_ago=31)
     copy(api, BEN, days_ago=29)
 
-    assert clipboards.forget_old() == 1
+    assert delete_old("old_step_clipboards") == 1
 
     assert clipboards.of(api.workspace_id, ADA) is None
     kept = clipboards.of(api.workspace_id, BEN)
     assert kept is not None
     assert kept.step == HELLO
-    assert clipboards.forget_old() == 0
+    assert delete_old("old_step_clipboards") == 0
 
 
 def test_copying_again_counts_anew(api: Api) -> None:
@@ -42,7 +43,7 @@ def test_copying_again_counts_anew(api: Api) -> None:
 
     clipboards.put(automation, ADA, HELLO, is_cut=True)
 
-    assert clipboards.forget_old() == 0
+    assert delete_old("old_step_clipboards") == 0
 
 
 def test_the_scheduler_forgets_them(api: Api) -> None:
