@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from flask import Blueprint, jsonify, render_template, request
+from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.bodies.saved_replies import SavedReplyCreate
@@ -76,7 +76,8 @@ def delete(saved_reply_id: str) -> Response:
 def _save(reply: SavedReply | None) -> Answer:
     given = saved_reply_forms.given()
     if request.form.get("do") == "preview":
-        return _show_preview(reply, given)
+        shown = saved_reply_forms.preview_of(given)
+        return _form(reply, given, shown.errors, shown)
     try:
         body = checked(SavedReplyCreate(), saved_reply_forms.body_of(given))
         saved_replies.check(workspace_id(), body)
@@ -95,13 +96,6 @@ def _check_again(reply: SavedReply | None, body: dict[str, object]) -> None:
     saved_replies.check(workspace_id(), body)
     if reply is None:
         saved_replies.QUOTA.check(workspace_id())
-
-
-def _show_preview(reply: SavedReply | None, given: Given) -> Answer:
-    shown = saved_reply_forms.preview_of(given)
-    if request.accept_mimetypes.best == "application/json":
-        return jsonify(rendered=shown.rendered, missing=shown.missing, errors=shown.errors)
-    return _form(reply, given, shown.errors, shown)
 
 
 def _form(
