@@ -42,7 +42,7 @@ def install(pages: Flask) -> None:
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
 
 
-# Addresses in texts, without punctuation after them. inbox.js has the same pattern.
+# Addresses in texts, without punctuation after them. messages.js has the same pattern.
 _ADDRESS = re.compile(r"(https?://[!-~]*[a-z0-9/&=#_~$%*+@-])", re.IGNORECASE)
 _LINK = Markup('<a href="{0}" target="_blank" rel="noopener noreferrer nofollow">{0}</a>')
 

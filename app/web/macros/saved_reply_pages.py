@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from flask import Blueprint, jsonify, render_template, request
+from flask import Blueprint, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.bodies.saved_replies import SavedReplyCreate
@@ -15,7 +15,7 @@ from app.lib import ids
 from app.models.saved_replies import SavedReply
 from app.web import lists, uploads, writes
 from app.web.access import page, workspace_id
-from app.web.forms import Answer, checked, is_script, status_of
+from app.web.forms import Answer, checked, status_of
 from app.web.macros import saved_reply_forms
 from app.web.macros.saved_reply_forms import Given, Preview
 from app.web.redirects import to
@@ -76,7 +76,8 @@ def delete(saved_reply_id: str) -> Response:
 def _save(reply: SavedReply | None) -> Answer:
     given = saved_reply_forms.given()
     if request.form.get("do") == "preview":
-        return _show_preview(reply, given)
+        shown = saved_reply_forms.preview_of(given)
+        return _form(reply, given, shown.errors, shown)
     try:
         body = checked(SavedReplyCreate(), saved_reply_forms.body_of(given))
         saved_replies.check(workspace_id(), body)
@@ -88,13 +89,6 @@ def _save(reply: SavedReply | None) -> Answer:
     except (Invalid, Conflict) as error:
         return _form(reply, given, saved_reply_forms.errors_of(error)), status_of(error)
     return to("saved_reply_pages.index", f"/{body['shortcut']} is saved." if job.is_finished else None)
-
-
-def _show_preview(reply: SavedReply | None, given: Given) -> Answer:
-    shown = saved_reply_forms.preview_of(given)
-    if is_script():
-        return jsonify(rendered=shown.rendered, missing=shown.missing, errors=shown.errors)
-    return _form(reply, given, shown.errors, shown)
 
 
 def _form(

@@ -1,8 +1,10 @@
 // select[data-find]: a select with many options, which are found by typing a part of their labels. The select stays
 // behind the input and keeps the value; without the script, it is shown itself.
-"use strict";
 
-const offerChoices = (within) => {
+import { combobox, finder } from "./combobox.js";
+import { all, made } from "./dom.js";
+
+export const offerChoices = (within) => {
   for (const select of all("select[data-find]", within)) {
     if (!select.hidden) makeChooser(select);
     const input = select.previousElementSibling.querySelector("input");
@@ -12,13 +14,6 @@ const offerChoices = (within) => {
       else input.removeAttribute(name);
     }
   }
-};
-
-const made = (tag, attributes, text = "") => {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.textContent = text;
-  return element;
 };
 
 const makeChooser = (select) => {
@@ -33,26 +28,6 @@ const makeChooser = (select) => {
   select.hidden = true;
   select.before(chooser);
 
-  let shown = [];
-  let at = -1;
-  const mark = (to) => {
-    at = Math.max(0, Math.min(to, shown.length - 1));
-    const items = [...list.children];
-    items.forEach((each, index) => each.setAttribute("aria-selected", String(index === at && shown.length > 0)));
-    if (shown.length) input.setAttribute("aria-activedescendant", items[at].id);
-    else input.removeAttribute("aria-activedescendant");
-    if (shown.length) items[at].scrollIntoView({ block: "nearest" });
-  };
-  const draw = (text) => {
-    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    shown = [...select.options].filter((each) => words.every((word) => each.label.toLowerCase().includes(word)));
-    const items = shown.map((each, index) => made("li", { id: `${list.id}-${index}`, role: "option", dir: "auto" }, each.label));
-    const none = made("li", { role: "option", "aria-disabled": "true" }, "Nothing is called like that.");
-    list.replaceChildren(...(items.length ? items : [none]));
-    list.hidden = false;
-    input.setAttribute("aria-expanded", "true");
-    mark(words.length ? 0 : shown.indexOf(select.selectedOptions[0]));
-  };
   const close = () => {
     list.hidden = true;
     input.setAttribute("aria-expanded", "false");
@@ -65,12 +40,21 @@ const makeChooser = (select) => {
     close();
     if (isNew) for (const kind of ["input", "change"]) select.dispatchEvent(new Event(kind, { bubbles: true }));
   };
+  const draw = (option) => made("li", { dir: "auto" }, option.label);
+  const options = combobox(input, list, { draw, pick: choose, open: () => open("") });
+  const open = (typed) => {
+    const isLike = finder(typed);
+    const found = [...select.options].filter((each) => isLike(each.label));
+    options.show(found, typed.trim() ? 0 : found.indexOf(select.selectedOptions[0]));
+    if (!found.length) list.append(made("li", { role: "option", "aria-disabled": "true" }, "Nothing is called like that."));
+    input.setAttribute("aria-expanded", "true");
+  };
 
   input.addEventListener("focus", () => input.select());
-  input.addEventListener("click", () => list.hidden && draw(""));
+  input.addEventListener("click", () => list.hidden && open(""));
   input.addEventListener("input", (event) => {
     event.stopPropagation(); // typed text is not a value yet
-    draw(input.value);
+    open(input.value);
   });
   input.addEventListener("change", (event) => event.stopPropagation());
   input.addEventListener("blur", () => {
@@ -78,16 +62,14 @@ const makeChooser = (select) => {
     if (!list.hidden) choose(called.length === 1 ? called[0] : undefined);
   });
   input.addEventListener("keydown", (event) => {
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
-    if (event.key in steps && list.hidden) draw("");
-    else if (event.key in steps) mark(at + steps[event.key]);
-    else if (event.key === "Enter" && !list.hidden && !event.isComposing) choose(shown[at]);
-    else if (event.key === "Escape" && !list.hidden) close();
-    else return;
+    if (!options.move(event)) {
+      if (list.hidden) return;
+      if (event.key === "Enter" && !event.isComposing) choose(options.marked());
+      else if (event.key === "Escape") close();
+      else return;
+    }
     event.preventDefault();
   });
-  list.addEventListener("mousedown", (event) => event.preventDefault());
-  list.addEventListener("click", (event) => choose(shown[[...list.children].indexOf(event.target.closest("li"))]));
 };
 
 offerChoices(document);

@@ -1,7 +1,8 @@
 // The columns of the chosen file: the server guesses their meanings from the file's beginning.
-"use strict";
 
-const chosenFile = document.getElementById("f-file");
+import { byId, parsed } from "./dom.js";
+
+const chosenFile = byId("f-file");
 chosenFile.addEventListener("change", async () => {
   const file = chosenFile.files[0];
   if (!file) return;
@@ -11,9 +12,9 @@ chosenFile.addEventListener("change", async () => {
   sent.set("file", file.slice(0, 65_536), file.name);
   try {
     const response = await fetch(location.href, { method: "POST", body: sent });
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const page = parsed(await response.text());
     const fresh = page.getElementById("columns");
-    if (fresh && chosenFile.files[0] === file) document.getElementById("columns").replaceChildren(...fresh.childNodes);
+    if (fresh && chosenFile.files[0] === file) byId("columns").replaceChildren(...fresh.childNodes);
   } catch {
     // The server is unavailable. A file with known column names needs no choices.
   }

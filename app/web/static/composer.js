@@ -1,12 +1,17 @@
-// The form below a conversation: sending at once, unsent messages, files, and scheduled messages. It uses definitions
-// of inbox.js, which is loaded after it.
-"use strict";
+// The form below a conversation: sending at once, unsent messages, drafts, and files.
+
+import { all, byId, made, textButton } from "./dom.js";
+import { PICTURES, size, textOf } from "./messages.js";
+import * as offline from "./offline.js";
+import { offerReplies } from "./saved_replies.js";
+import { author, cut, fieldsOf, me, people, posted, refuse, scrolled, talk, tell } from "./talks.js";
+import { markDays, put, putNote, toEnd } from "./thread.js";
 
 // A sent message appears in the thread at once, and returns to the box if it is refused. Forms are kept in the browser
 // until the server has answered, so that neither a network failure nor a closed window loses one; its key makes each
 // count once.
 const outbox = () => `outbox ${me}`;
-const unsent = () => JSON.parse(localStorage.getItem(outbox()) ?? "[]");
+export const unsent = () => JSON.parse(localStorage.getItem(outbox()) ?? "[]");
 const store = (entries) => localStorage.setItem(outbox(), JSON.stringify(entries));
 const sending = []; // entries of this page without the server's response
 const fieldOf = (entry, name) => entry.fields.find((each) => each[0] === name)?.[1] ?? "";
@@ -15,6 +20,11 @@ const pendingOf = (entry) =>
     made("p", { class: "by" }, made("bdi", { class: "author" }, people[me] ?? "Support")),
     made("div", { class: "bubble", dir: "auto" }, textOf(fieldOf(entry, "text") || "Files")),
     made("p", { class: "status" }, "Sending"));
+export const showUnsent = () => {
+  for (const entry of unsent()) {
+    if (entry.id === talk().id && !document.querySelector(`[data-pending="${entry.once}"]`)) showPending(entry);
+  }
+};
 const showPending = (entry) => {
   byId("thread").querySelector(".nothing")?.remove();
   byId("thread").append(pendingOf(entry));
@@ -56,7 +66,7 @@ const empty = (form) => {
 };
 // One after the other, in the order in which they were written.
 let delivered = Promise.resolve();
-const deliver = (entry) => {
+export const deliver = (entry) => {
   sending.push(entry);
   delivered = delivered.then(() => settle(entry));
 };
@@ -107,11 +117,6 @@ const giveBack = (entries, problem) => {
   keepSoon(form);
   refuse(Object.values(problem.errors ?? { "": problem.detail ?? "It could not be sent." }).join(" "));
 };
-const refuse = (said) => {
-  byId("refused").textContent = said;
-  byId("refused").hidden = !said;
-};
-
 // The messages that the reader had seen when they began to write. If somebody else has answered since, the server does
 // not send but returns the answers, and the reader decides.
 const noteSeen = (form) => {
@@ -135,11 +140,7 @@ const isSentAnyway = (entry, replies) =>
     const pending = document.querySelector(`[data-pending="${entry.once}"] .status`);
     if (pending) pending.textContent = "Not sent yet";
     const [latest] = replies.slice(-1);
-    const button = (said, isAnyway) => {
-      const element = made("button", { type: "button", class: "small" }, said);
-      element.addEventListener("click", () => decide(isAnyway));
-      return element;
-    };
+    const button = (said, isAnyway) => textButton(said, () => decide(isAnyway));
     byId("newer").replaceChildren(
       made("p", {}, made("bdi", {}, author(latest.author)), " has answered since you began to write: ", made("bdi", {}, cut(latest.text ?? "a file", 200))),
       made("p", { class: "actions" }, button("Send anyway", true), " ", button("Edit", false)));
@@ -185,7 +186,7 @@ const keepSoon = (form) => {
   clearTimeout(typing);
   typing = setTimeout(keepNow, 1000);
 };
-const keepNow = async () => {
+export const keepNow = async () => {
   clearTimeout(typing);
   const form = byId("composer");
   const { id } = talk();
@@ -234,7 +235,7 @@ addEventListener("pagehide", keepNow);
 document.addEventListener("visibilitychange", () => document.hidden && keepNow());
 
 // The form while the panes are reloaded.
-const kept = () => {
+export const kept = () => {
   decide?.(false);
   const form = byId("composer");
   if (!form) return null;
@@ -242,7 +243,7 @@ const kept = () => {
   return { id: talk().id, values: { text: text.value, kind: kind.value, once: once.value, seen: seen.value, later: later.value },
     files: files.files, began: form.dataset.began, uploads: [...byId("uploads").children] };
 };
-const restore = (state) => {
+export const restore = (state) => {
   const form = byId("composer");
   if (!form || state?.id !== talk().id || !(state.values.text || state.files.length || state.uploads.length)) return;
   for (const [name, value] of Object.entries(state.values)) form.elements[name].value = value;
@@ -254,7 +255,7 @@ const restore = (state) => {
 };
 
 // Prepares the form of a conversation that was just shown.
-const beginComposer = (composer) => {
+export const beginComposer = (composer) => {
   const box = composer.elements.text;
   decide?.(false);
   showDraft(composer);
@@ -354,76 +355,3 @@ addEventListener("submit", (event) => {
   if (event.submitter?.id === "send-later" && !later.value.trim()) return later.focus();
   if (text.value.trim() || files.files.length || template?.value.trim() || byId("uploads").children.length) send(composer, event.submitter);
 });
-
-// Scheduled messages are below the thread, as rendered by the server.
-let isAsking = false;
-let hasChanged = false;
-const showLater = async () => {
-  const section = byId("later");
-  hasChanged = isAsking;
-  if (!section || isAsking) return;
-  isAsking = true;
-  try {
-    const fresh = (await page(section.dataset.address)).getElementById("later");
-    const isUsed = section.contains(document.activeElement) && document.activeElement.matches("input, textarea");
-    if (section.isConnected && !isUsed) {
-      localize(fresh);
-      section.replaceWith(fresh);
-      nameZones();
-    }
-  } catch {
-    // The next change asks again.
-  }
-  isAsking = false;
-  if (hasChanged) showLater();
-};
-// Whether the message is scheduled, and not part of the thread.
-const isForLater = (message) => {
-  const isLater = message.status === "scheduled";
-  if (isLater || document.querySelector(`[data-later="${message.id}"]`)) showLater();
-  return isLater;
-};
-const nameZones = () => {
-  for (const each of all("[data-zone]")) each.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
-};
-
-// Scrolls an opened element into view as a whole.
-document.addEventListener("toggle", (event) => {
-  if (event.target.open && event.target.matches(".later .change, .later-menu")) event.target.scrollIntoView({ block: "nearest" });
-}, true);
-
-// Submits form.in-place, and forms that change a conversation, without leaving the page, and announces the result.
-// After a refusal, the menu is open again with its values.
-addEventListener("submit", async (event) => {
-  const form = event.target;
-  if (!form.matches("form.in-place, #talk form[data-once][action*='/change']")) return;
-  event.preventDefault();
-  if (form.ariaBusy) return;
-  form.ariaBusy = "true";
-  const data = new FormData(form, event.submitter);
-  const menu = form.closest("details");
-  const { id } = talk();
-  if (["close", "snooze"].includes(data.get("do"))) {
-    if (menu) menu.open = false;
-    reachNext([id]);
-  }
-  const { status, body } = await posted(form.action, data);
-  form.ariaBusy = null;
-  form.elements.once.value = crypto.randomUUID();
-  const refusal = status < 300 ? "" : Object.values(body.errors ?? { "": body.detail ?? "This could not be done." }).join(" ");
-  if (menu?.isConnected && refusal) {
-    menu.open = true;
-    if (!keys.isField(document.activeElement)) keys.enter(menu);
-  } else if (menu?.open) keys.close(menu);
-  if (!refusal && talk().id === id) await reload();
-  tell(refusal || body.done || "This is accepted, and done in a moment.", refusal ? "error" : "good");
-}, true);
-const tell = (said, tone) => {
-  const line = byId("told");
-  if (!line) return;
-  line.textContent = said;
-  line.className = `flash ${tone}`;
-  line.hidden = false;
-  hear(said);
-  setTimeout(() => (line.hidden = true), 8000);
-};

@@ -1,6 +1,8 @@
-// The pane beside a conversation: its forms are sent without leaving the page, and the server renders it again. It uses
-// definitions of inbox.js and composer.js.
-"use strict";
+// The pane beside a conversation: its forms are sent without leaving the page, and the server renders it again.
+
+import { all, byId, made, page, parsed } from "./dom.js";
+import { posted, talk, tell } from "./talks.js";
+import { localize } from "./times.js";
 
 addEventListener("submit", async (event) => {
   const form = event.target;
@@ -14,7 +16,7 @@ addEventListener("submit", async (event) => {
   form.ariaBusy = null;
   if (!body.pane) return tell(body.detail ?? "This could not be done.", "error");
   if (!side.isConnected) return; // another conversation is shown now
-  redraw(side, new DOMParser().parseFromString(body.pane, "text/html").getElementById("side"), field);
+  redraw(side, parsed(body.pane).getElementById("side"), field);
   tell(body.said, status < 300 ? "good" : "error");
 }, true);
 const redraw = (side, fresh, field) => {

@@ -1,7 +1,9 @@
 // form [data-keep]: keeps what is typed in this browser until the form is sent, even if the reader leaves the page. The
 // element itself tells the reader that the values were restored.
-"use strict";
-for (const line of document.querySelectorAll("form [data-keep]")) {
+
+import { all } from "./dom.js";
+
+for (const line of all("form [data-keep]")) {
   const form = line.closest("form");
   const place = `form ${line.dataset.keep} ${location.pathname}`;
   const isTicked = (field) => ["checkbox", "radio"].includes(field.type);

@@ -1,5 +1,7 @@
 // Lists, their filters, and charts: times in the reader's time zone, presets, cards on phones, truncated text.
-"use strict";
+
+import { all } from "./dom.js";
+import { midnight, ofYear } from "./times.js";
 
 // input[data-moment]: shown in the reader's time zone, and sent as the moment it means. Without the script, it is in
 // UTC.
@@ -22,6 +24,13 @@ addEventListener("formdata", (event) => {
     if (field.value && !isNaN(at)) event.formData.set(field.name, at.toISOString());
   }
 });
+
+// select[data-own-zone]: offers the reader's own time zone, which only the browser knows.
+for (const field of all("select[data-own-zone]")) {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const known = [...field.options].find((option) => (option.value || option.text) === zone);
+  if (!known) field.add(new Option(zone));
+}
 
 // a[data-preset]: sets a range of time in its address, by the reader's days.
 const ranges = {

@@ -1,18 +1,21 @@
-// details.names[data-into]: placeholders for names in a text. A click inserts one at the cursor of that field.
-"use strict";
-for (const details of document.querySelectorAll("details.names[data-into]")) {
-  const text = document.getElementById(details.dataset.into);
-  details.querySelector(".names-usage").hidden = false;
-  for (const name of details.querySelectorAll("li code")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "small";
-    button.textContent = name.textContent;
-    button.addEventListener("click", () => {
-      text.setRangeText(button.textContent, text.selectionStart, text.selectionEnd, "end");
-      text.focus();
-      text.dispatchEvent(new Event("input"));
+// Placeholders for names in a text. A click inserts one at the cursor.
+
+import { all, byId, textButton } from "./dom.js";
+
+// Makes the names in `within` buttons that insert themselves into the field that `into` returns.
+export const offerNames = (within, into) => {
+  for (const name of all("li code", within)) {
+    const button = textButton(name.textContent, () => {
+      const field = into();
+      field.setRangeText(button.textContent, field.selectionStart, field.selectionEnd, "end");
+      field.focus();
+      field.dispatchEvent(new Event("input", { bubbles: true }));
     });
     name.replaceWith(button);
   }
+};
+
+for (const details of all("details.names[data-into]")) {
+  details.querySelector(".names-usage").hidden = false;
+  offerNames(details, () => byId(details.dataset.into));
 }

@@ -1,16 +1,15 @@
 // Live news: the bell, the number in the title, and browser notifications. Every page works without it. Each page
 // receives the news from its own stream or from the leading page; only the leading page shows browser notifications.
 
-const bell = document.getElementById("bell");
+import { all, byId, page } from "./dom.js";
+import { localize } from "./times.js";
+
+const bell = byId("bell");
 const { home, live, me } = bell.dataset;
-const inbox = document.getElementById("inbox");
+const inbox = byId("inbox");
 const link = bell.querySelector(".bell");
 
-const read = async (address) => {
-  const response = await fetch(address, { headers: { Accept: "text/html" } });
-  if (!response.ok || response.redirected) throw new Error(`${response.status}`);
-  return new DOMParser().parseFromString(await response.text(), "text/html").getElementById("bell");
-};
+const read = async (address) => (await page(address)).getElementById("bell");
 
 // The title.
 const entitle = () => {
@@ -25,7 +24,7 @@ const WANTED = `browser notifications ${me}`;
 const SHOWN = `last shown ${me}`;
 const isSupported = "Notification" in window;
 const isOn = () => isSupported && Notification.permission === "granted" && localStorage.getItem(WANTED) === "on";
-const isInView = (conversation) => document.hasFocus() && document.getElementById("talk")?.dataset.id === conversation;
+const isInView = (conversation) => document.hasFocus() && byId("talk")?.dataset.id === conversation;
 const show = (each) => {
   const { conversation, path, title, text } = each.dataset;
   if (isInView(conversation)) return;

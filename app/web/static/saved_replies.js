@@ -1,8 +1,11 @@
 // Suggestions while typing: saved replies after `/`, and members after `@` in a note. The chosen one replaces what was
 // typed.
-"use strict";
 
-const offerReplies = (composer) => {
+import { combobox } from "./combobox.js";
+import { byId, made } from "./dom.js";
+import { hear, me, people, refuse } from "./talks.js";
+
+export const offerReplies = (composer) => {
   const box = composer.elements.text;
   const list = byId("replies");
   let token = null; // the typed text from its sign on, and its position
@@ -19,24 +22,13 @@ const offerReplies = (composer) => {
     list.replaceChildren();
     for (const name of ["role", "aria-expanded", "aria-controls", "aria-autocomplete", "aria-activedescendant"]) box.removeAttribute(name);
   };
-  const choose = (option) => {
-    for (const each of list.children) each.setAttribute("aria-selected", String(each === option));
-    box.setAttribute("aria-activedescendant", option.id);
-    option.scrollIntoView({ block: "nearest" });
-  };
-  const chosen = () => list.querySelector("[aria-selected=true]");
-  const optionOf = (reply) =>
-    made("li", { role: "option", id: `option-${reply.id}`, "data-id": reply.id, "aria-selected": "false" },
-      made("b", {}, made("bdi", {}, `/${reply.shortcut}`)), " ",
-      made("span", { class: "muted", dir: "auto" }, reply.text + (reply.files ? ` (${reply.files} ${reply.files === 1 ? "file" : "files"})` : "")));
+  const options = combobox(box, list, { draw: (option) => source.draw(option), pick: (option) => source.insert(option), wraps: true });
   const open = (found, hasMore) => {
-    list.replaceChildren(...found.map(source.option));
     list.ariaLabel = source.label;
-    list.hidden = false;
     for (const [name, value] of Object.entries({ role: "combobox", "aria-expanded": "true", "aria-controls": "replies", "aria-autocomplete": "list" })) {
       box.setAttribute(name, value);
     }
-    choose(list.firstElementChild);
+    options.show(found);
     hear(`${found.length}${hasMore ? " of more" : ""} ${found.length === 1 ? source.one : source.many}`);
   };
 
@@ -51,11 +43,10 @@ const offerReplies = (composer) => {
     // A completely typed name has no suggestions, so that Enter sends the note.
     return { data: data.length === 1 && data[0].toLowerCase() === typed.toLowerCase() ? [] : data };
   };
-  const memberOf = (name) => made("li", { role: "option", id: `option-${name}`, "data-name": name, "aria-selected": "false" }, made("bdi", {}, `@${name}`));
-  const insertName = (option) => {
+  const insertName = (name) => {
     const { text, at } = token;
     close();
-    box.setRangeText(`@${option.dataset.name} `, at, at + text.length, "end");
+    box.setRangeText(`@${name} `, at, at + text.length, "end");
     box.dispatchEvent(new Event("input"));
   };
 
@@ -72,12 +63,15 @@ const offerReplies = (composer) => {
     isLoading = false;
     if (!found.data.length) return close();
     open(found.data, found.has_more);
-    if (picksFirst) source.insert(list.firstElementChild);
+    if (picksFirst) source.insert(options.marked());
   };
-  const insert = async (option) => {
+  const drawReply = (reply) =>
+    made("li", {}, made("b", {}, made("bdi", {}, `/${reply.shortcut}`)), " ",
+      made("span", { class: "muted", dir: "auto" }, reply.text + (reply.files ? ` (${reply.files} ${reply.files === 1 ? "file" : "files"})` : "")));
+  const insert = async ({ id }) => {
     const { text, at } = token;
     close();
-    const response = await fetch(`${composer.dataset.replies}/${option.dataset.id}`, { headers: { Accept: "application/json" } }).catch(() => null);
+    const response = await fetch(`${composer.dataset.replies}/${id}`, { headers: { Accept: "application/json" } }).catch(() => null);
     const reply = (await response?.json().catch(() => null)) ?? {};
     if (!response?.ok) return refuse(reply.errors?.[""] ?? "The saved reply could not be filled in. Try again.");
     const start = box.value.startsWith(text, at) ? at : box.selectionStart;
@@ -94,26 +88,22 @@ const offerReplies = (composer) => {
   };
   const sources = [
     { label: "Saved replies", one: "saved reply", many: "saved replies", isOffered: () => true, pattern: /(?:^|\s)(\/[^\s/]{0,32})$/u,
-      find: ask, option: optionOf, insert },
+      find: ask, draw: drawReply, insert },
     { label: "Members", one: "member", many: "members", isOffered: () => composer.elements.kind.value === "note",
-      pattern: /(?<![\p{L}\p{N}_.@+-])(@[\p{L}\p{N}_.+-]{0,64})$/u, find, option: memberOf, insert: insertName },
+      pattern: /(?<![\p{L}\p{N}_.@+-])(@[\p{L}\p{N}_.+-]{0,64})$/u, find, draw: (name) => made("li", {}, made("bdi", {}, `@${name}`)), insert: insertName },
   ];
 
   box.addEventListener("input", look);
   box.addEventListener("blur", close);
-  list.addEventListener("mousedown", (event) => event.preventDefault());
-  list.addEventListener("click", (event) => source.insert(event.target.closest("[role=option]")));
   // Runs before the box's own key handlers.
   composer.addEventListener("keydown", (event) => {
     if (event.target !== box || event.isComposing) return;
     const picks = event.key === "Enter" || event.key === "Tab";
     if (isLoading && picks && !event.shiftKey) picksFirst = true;
     else if (list.hidden) return;
-    else if (picks && !event.shiftKey) source.insert(chosen());
+    else if (picks && !event.shiftKey) source.insert(options.marked());
     else if (event.key === "Escape") close();
-    else if (event.key === "ArrowDown") choose(chosen().nextElementSibling ?? list.firstElementChild);
-    else if (event.key === "ArrowUp") choose(chosen().previousElementSibling ?? list.lastElementChild);
-    else return;
+    else if (!event.key.startsWith("Arrow") || !options.move(event)) return;
     event.preventDefault();
     event.stopPropagation();
   }, true);
