@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app import presence
+from app import process_registry
 
 # The process reports the median of this many requests, because anybody can send some with a false header.
 LOOKED_AT = 20
@@ -21,4 +21,4 @@ def note(forwarded_for: str) -> None:
     seen = sorted(_numbers)
     _numbers.clear()
     if seen:  # another thread may have reported and cleared the numbers first
-        presence.tell("forwarded", seen[len(seen) // 2])
+        process_registry.tell("forwarded", seen[len(seen) // 2])

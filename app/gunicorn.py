@@ -16,7 +16,7 @@ from typing import Any
 
 from app import logs
 from app.config import settings_or_exit
-from app.serving.patience import PatientWorker
+from app.serving.buffering import BufferingWorker
 from app.sql import schema
 
 configured = settings_or_exit()
@@ -51,7 +51,7 @@ figures = os.environ["PROMETHEUS_MULTIPROC_DIR"] = _directory()
 
 # Set here because gunicorn, which reads WEB_CONCURRENCY itself before this file, would start no worker for 0.
 workers = configured.web_concurrency
-worker_class = PatientWorker
+worker_class = BufferingWorker
 threads = 16
 # Longer than load balancers keep an idle connection, so that they never send on one that is being closed.
 keepalive = 75
@@ -77,7 +77,7 @@ def post_worker_init(worker: Any) -> None:
     Compiles the templates, watches the databases, announces the process, and starts the threads for metrics and
     refusals.
     """
-    from app import database, metrics, presence, web
+    from app import database, metrics, process_registry, web
     from app.database import replica
     from app.domain.insight import refused_requests
     from app.lib import vitals
@@ -85,7 +85,7 @@ def post_worker_init(worker: Any) -> None:
     web.compile_templates(worker.wsgi.extensions["pages"])
     database.watch()
     replica.watch()
-    presence.announce("web")
+    process_registry.announce("web")
     metrics.PROCESSES.labels("web").set(1)
     vitals.start(refused_requests.keep_writing, "refusals")
     vitals.start(metrics.serve_shared, "metrics", configured.metrics_host, configured.metrics_port, "web")

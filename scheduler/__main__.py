@@ -8,7 +8,7 @@ import time
 
 import structlog
 
-from app import bells, database, logs, metrics, presence
+from app import bells, database, logs, metrics, process_registry
 from app.config import settings_or_exit
 from app.outbound import smtp
 from app.sql import schema
@@ -30,7 +30,7 @@ def main() -> None:
     logs.configure("scheduler")
     schema.wait()
     database.connect()
-    presence.announce("scheduler")
+    process_registry.announce("scheduler")
     metrics.serve(configured.metrics_host, configured.metrics_port, "scheduler")
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -48,11 +48,11 @@ def run(stopping: threading.Event) -> None:
         began = time.monotonic()
         if leadership.is_held():
             metrics.LEADS.set(1)
-            presence.tell("leads", True)
+            process_registry.tell("leads", True)
             timetable.run_due(leadership.is_held)
         else:
             metrics.LEADS.set(0)
-            presence.tell("leads", False)
+            process_registry.tell("leads", False)
             metrics.OVERDUE_SECONDS.clear()  # only the leader reports this and the next gauge
             metrics.WAITING.clear()
         stopping.wait(max(0.0, TICK_SECONDS - (time.monotonic() - began)))

@@ -11,13 +11,13 @@ from typing import Any
 
 import structlog
 
-from app import mailbox, metrics, partitions, presence
+from app import mailbox, metrics, partitions, process_registry
 from app.database import DatabaseAway, which_hold
 from app.domain import mails, writes
 from app.domain.assignment import assignments
 from app.domain.automations import controls, counts, run_history
 from app.domain.billing import invoices, usage, usage_warnings
-from app.domain.broadcasts import broadcasts, tallies
+from app.domain.broadcasts import broadcast_counts, broadcasts
 from app.domain.channels import media, visitors
 from app.domain.conversations import (
     channel_closings,
@@ -103,7 +103,7 @@ class Timetable:
     def __init__(self) -> None:
         self.signals = Signals()
         self.passes = [
-            *(each for kind in mails.KINDS for each in self._passes_of(kind)),
+            *(each for kind in mails.MAIL_KINDS for each in self._passes_of(kind)),
             Pass("due_starts", 0.5, due_starts.start_some, due_starts.IS_ANY_DUE),
             Pass("schedules", 0.5, schedules.start_some, schedules.IS_ANY_DUE),
             Pass("start_scans", 0.5, start_scans.go_on, start_scans.IS_ANY_UNDER_WAY),
@@ -129,7 +129,7 @@ class Timetable:
             Pass("old_broadcasts", 10, broadcasts.forget_old),
             Pass("counts", 1, counts.fold, counts.IS_ANY_NEW),
             Pass("conversation_counts", 1, conversation_counts.fold, conversation_counts.IS_ANY_NEW),
-            Pass("broadcast_counts", 1, tallies.fold, tallies.IS_ANY_NEW),
+            Pass("broadcast_counts", 1, broadcast_counts.fold, broadcast_counts.IS_ANY_NEW),
             Pass("usage_warnings", 30, Round(usage_warnings.warn)),
             Pass("new_notifications", 5, notifications.announce),
             Pass("figures_of_outcomes", 5, figures.count_outcomes),
@@ -156,7 +156,7 @@ class Timetable:
             each.due = time.monotonic() + each.every_seconds
             self._run(each, is_at_rest=each.condition not in holding)
             each.due = max(each.due, time.monotonic() + each.pause * each.seconds)
-        presence.tell("passes", [each.describe() for each in self.passes])
+        process_registry.tell("passes", [each.describe() for each in self.passes])
 
     def _holding(self, due: Sequence[Pass]) -> set[str]:
         """Returns the conditions that hold, of the passes that are `due`.
@@ -191,7 +191,7 @@ class Timetable:
             if each.found:
                 log.info("pass.made", name=each.name, found=each.found, ms=round(each.seconds * 1000))
 
-    def _passes_of(self, kind: mails.Kind) -> Iterator[Pass]:
+    def _passes_of(self, kind: mails.MailKind) -> Iterator[Pass]:
         if waiting := kind.waiting:
             wake = partial(mailbox.wake_and_ring, waiting)
             yield Pass(f"waiting_{kind.name}", kind.waking_seconds, wake, waiting.is_over)
@@ -204,5 +204,5 @@ class Timetable:
 
 def _check() -> int:
     """Has the pages show the results of `python -m app check`. Returns 0: a check does no work."""
-    presence.tell("checks", [asdict(result) for result in checks.look_at_all()])
+    process_registry.tell("checks", [asdict(result) for result in checks.look_at_all()])
     return 0

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from app.channels.base import Account, Outcome, Request, Verdict
 from app.channels.inbound import Arrival, BadPayload, Echoed, Media, Receipt, Received
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import rows
 from app.domain.channels import arrivals
 from app.domain.receiving import arrival_processing
@@ -56,7 +56,7 @@ class Post(Wire):
 
 
 POST = Post()
-KINDS[POST.name] = POST  # type: ignore[index]
+CHANNEL_KINDS[POST.name] = POST  # type: ignore[index]
 
 
 def make_post(workspace_id: str, **settings: Any) -> Channel:

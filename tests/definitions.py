@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 
 IS_VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
 
@@ -58,7 +58,7 @@ def of_every_kind(text: str, automation_id: str | None = None) -> dict[str, Any]
         "result": {text: text},
     }
     steps = []
-    for number, (kind, of_kind) in enumerate(KINDS.items()):
+    for number, (kind, of_kind) in enumerate(STEP_KINDS.items()):
         if kind == "start_automation" and automation_id is None:
             continue
         given = {"id": f"step-{number}", "kind": kind, **of_kind.example}
@@ -89,7 +89,7 @@ def nested(depth: int, width: int = 2) -> dict[str, Any]:
 
 def _filled(given: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
     """Those of the fields that steps of its kind have; the tag of an event goes with some events only."""
-    kind = KINDS[given["kind"]]
+    kind = STEP_KINDS[given["kind"]]
     return {name: value for name, value in fields.items() if name in kind.fields and name not in kind.trigger}
 
 
@@ -97,10 +97,10 @@ def _inside(given: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     """The steps inside the step, copied so that they can be changed."""
     found = []
     for name, value in given.items():
-        if name in KINDS[kind].lists:
+        if name in STEP_KINDS[kind].lists:
             given[name] = [dict(each) for each in value]
             found += given[name]
-        elif name == KINDS[kind].arms:
+        elif name == STEP_KINDS[kind].arms:
             given[name] = [arm | {"steps": [dict(each) for each in arm["steps"]]} for arm in value]
             found += [each for arm in given[name] for each in arm["steps"]]
     return found

@@ -294,10 +294,10 @@ GUARDS = [
     ),
     Guard(
         "bytes of strangers",
-        "app/domain/channels/allowances.py",
+        "app/domain/channels/stored_bytes.py",
         "            if stored > bound.most:",
         "            if False:",
-        "tests/app/domain/channels/test_allowances.py",
+        "tests/app/domain/channels/test_stored_bytes.py",
     ),
     Guard(
         "formula in a file",
@@ -468,10 +468,10 @@ GUARDS = [
     ),
     Guard(
         "size of a fetched file",
-        "workers/fetcher.py",
+        "workers/file_fetcher.py",
         "        if len(answer.body) > media.MOST_BYTES:",
         "        if False:",
-        "tests/workers/test_fetcher.py",
+        "tests/workers/test_file_fetcher.py",
     ),
     Guard(
         "size of a stored file",
@@ -485,7 +485,7 @@ GUARDS = [
         "app/domain/channels/fetches.py",
         "        allowed = {workspace_id: bounds.STORED_PER_WORKSPACE}",
         "        allowed = {}",
-        "tests/workers/test_fetcher.py",
+        "tests/workers/test_file_fetcher.py",
     ),
     Guard(
         "file of another run",
@@ -499,7 +499,7 @@ GUARDS = [
         "app/domain/channels/fetches.py",
         "    if claimed.carried.run_id is not None and claimed.carried.run_id not in unfinished:",
         "    if False:",
-        "tests/workers/test_fetcher.py",
+        "tests/workers/test_file_fetcher.py",
     ),
     # Starts by time, and replies
     Guard(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from app.channels.base import Account, Form, Outcome, Request, Verdict
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.channels.web_chat import WebChat
 from app.database import rows
 from app.domain.channels import channel_connections, channels
@@ -81,13 +81,13 @@ class Provider:
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, Played.name, Played())  # type: ignore[arg-type]
+    monkeypatch.setitem(CHANNEL_KINDS, Played.name, Played())  # type: ignore[arg-type]
 
 
 def create(workspace_id: str, token: str = "1:abc", **fields: Any) -> str:
     """Creates a channel of the kind; the provider has not been asked yet."""
     channel_id = ids.new("chn")
-    sealed = channels.sealed(KINDS["played"].fresh_credentials({"token": token})).decode()
+    sealed = channels.sealed(CHANNEL_KINDS["played"].fresh_credentials({"token": token})).decode()
     payload = {"kind": "played", "name": "Shop", "settings": {}, "sealed_secret": sealed} | fields
     accept(workspace_id, "channels.create", payload, channel_id)
     apply(workspace_id)
@@ -115,7 +115,7 @@ def connected(workspace_id: str, token: str = "1:abc", provider: Provider | None
 
 def reauthorize(workspace_id: str, channel_id: str, token: str) -> None:
     """Gives the channel another token, without asking the provider yet."""
-    sealed = channels.sealed(KINDS["played"].fresh_credentials({"token": token})).decode()
+    sealed = channels.sealed(CHANNEL_KINDS["played"].fresh_credentials({"token": token})).decode()
     accept(workspace_id, "channels.reauthorize", {"sealed_secret": sealed}, channel_id)
     apply(workspace_id)
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import rows, transaction
 from app.domain.conversations import conversations, messages
 from app.domain.triggers import batches
@@ -24,7 +24,7 @@ from tests.wires import WIRE
 
 T = TypeVar("T")
 
-KINDS[WIRE.name] = WIRE
+CHANNEL_KINDS[WIRE.name] = WIRE
 
 
 class Interrupted(Exception):

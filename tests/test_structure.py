@@ -14,7 +14,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from app import models, presence
+from app import models, process_registry
 from app.api.openapi import examples
 from app.api.openapi.problems import response_name
 from app.database import rows
@@ -99,7 +99,7 @@ def test_every_package_is_locked_with_hashes() -> None:
 def test_the_process_types_are_those_of_the_procfile() -> None:
     types = [line.partition(":")[0] for line in (ROOT / "Procfile").read_text().splitlines()]
 
-    assert tuple(types) == ("release", *presence.TYPES)
+    assert tuple(types) == ("release", *process_registry.TYPES)
 
 
 def test_the_small_procfile_differs_by_its_worker_alone() -> None:
@@ -295,7 +295,7 @@ def test_the_problem_of_a_job_describes_the_headers_of_waiting(document: dict[st
 def test_the_document_tells_what_an_endpoint_is_sent(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
 
-    assert list(document["webhooks"]) == list(catalogue.KINDS)
+    assert list(document["webhooks"]) == list(catalogue.EVENT_KINDS)
     for kind, webhook in document["webhooks"].items():
         sent = webhook["post"]
         content = sent["requestBody"]["content"]["application/json"]
@@ -303,7 +303,7 @@ def test_the_document_tells_what_an_endpoint_is_sent(document: dict[str, Any]) -
         assert {header["name"] for header in sent["parameters"]} == {"X-Service-Signature", "X-Service-Delivery"}
         assert set(schema["required"]) == content["example"].keys()
         assert schema["properties"]["kind"]["const"] == kind == content["example"]["kind"]
-    assert schemas["WebhookBody"]["discriminator"]["mapping"].keys() == catalogue.KINDS.keys()
+    assert schemas["WebhookBody"]["discriminator"]["mapping"].keys() == catalogue.EVENT_KINDS.keys()
 
 
 def inside(value: Any) -> list[dict[str, Any]]:

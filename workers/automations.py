@@ -15,10 +15,10 @@ from app.domain.triggers import run_states
 from workers.mailboxes import serve, serve_by, serve_together
 from workers.middleware import add
 from workers.middleware.waking import Waking
-from workers.requester import Requester
+from workers.request_sender import RequestSender
 
 serve_together(run_states.MAIL, executions.work)
-serve_by(Requester(http_requests))
+serve_by(RequestSender(http_requests))
 serve(broadcasts.MAIL, broadcast_batches.work)
 wake = partial(mailbox.wake_all, run_states.WAITING, http_requests.WAITING, broadcasts.WAITING)
 add(Waking(wake))

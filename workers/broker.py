@@ -18,7 +18,7 @@ from app.lib import redis_servers
 from app.sql import schema
 from workers.middleware.hearing import Hearing
 from workers.middleware.metrics import Figures
-from workers.middleware.presence import Presence, process_name
+from workers.middleware.registration import Registration, process_name
 from workers.middleware.traces import Traces
 from workers.middleware.watchdog import Watchdog
 from workers.waiting import WaitingBroker
@@ -34,7 +34,7 @@ def set_up() -> Broker:
     logs.configure(process_name(sys.argv), gather=True, stream=sys.__stderr__)
     schema.wait()
     database.connect()
-    middleware = [Watchdog(), Presence(), Figures(), Traces(), Hearing()]
+    middleware = [Watchdog(), Registration(), Figures(), Traces(), Hearing()]
     if configured.broker_url.startswith("amqp"):
         return QuorumBroker(url=configured.broker_url, middleware=middleware)
     return WaitingBroker(client=_client(configured.broker_url), middleware=middleware)

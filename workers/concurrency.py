@@ -21,11 +21,11 @@ class Window:
         *("answering", "started", "waited"),
     )
 
-    def __init__(self, *, slow_lane: bool) -> None:
+    def __init__(self, *, tolerates_slow: bool) -> None:
         self.answering = False  # whether the last attempt made here succeeded
         self.started: dict[Hashable, float] = {}  # when each request in flight began, by its claim; oldest first
         self.waited = 0.0  # how many seconds the last mail had been due
-        self._slow_lane = slow_lane
+        self._tolerates_slow = tolerates_slow
         self._size = 1
         self._full = False  # whether the window was full when a request last began
         self._shrunk_at = 0.0
@@ -35,7 +35,7 @@ class Window:
 
     def room(self, now: float) -> int:
         """Returns how many more requests may begin."""
-        if self.is_awaited(now) and not self._slow_lane:
+        if self.is_awaited(now) and not self._tolerates_slow:
             return 0
         return max(0, self._size - len(self.started))
 
@@ -73,7 +73,7 @@ class Window:
         began = self.started.pop(request)
         self._slow |= seconds >= pacing.SLOW_SECONDS
         self._quick = self._quick + 1 if succeeded and seconds < pacing.SLOW_SECONDS else 0
-        if not succeeded or (seconds >= pacing.SLOW_SECONDS and not self._slow_lane):
+        if not succeeded or (seconds >= pacing.SLOW_SECONDS and not self._tolerates_slow):
             self._shrink(began, now)
         elif self._full:
             self._size = min(self._size + 1, self._most(seconds))
@@ -81,9 +81,9 @@ class Window:
 
     def _most(self, seconds: float) -> int:
         is_quick = seconds < pacing.SLOW_SECONDS
-        if not self._slow_lane:
+        if not self._tolerates_slow:
             return pacing.MOST
-        return pacing.MOST // 4 if is_quick else pacing.MOST_IN_SLOW_LANE
+        return pacing.MOST // 4 if is_quick else pacing.MOST_WHILE_SLOW
 
     def _shrink(self, began: float, now: float) -> None:
         # Shrinks only once for requests that were in flight together.
@@ -98,8 +98,8 @@ class Windows:
     A claim identifies a request: a process that was frozen for longer than a lease may send the same delivery again.
     """
 
-    def __init__(self, *, slow_lane: bool) -> None:
-        self._slow_lane = slow_lane
+    def __init__(self, *, tolerates_slow: bool) -> None:
+        self._tolerates_slow = tolerates_slow
         self._windows: dict[str, Window] = {}
         self._busy: dict[str, Window] = {}
         self._ended: set[str] = set()
@@ -166,7 +166,7 @@ class Windows:
         looked_at = self._busy | {endpoint_id: self._windows[endpoint_id] for endpoint_id in self._ended}
         slow = {endpoint_id for endpoint_id, window in looked_at.items() if window.turned_slow(now)}
         recovered = set()
-        if self._slow_lane:
+        if self._tolerates_slow:
             recovered = {id for id, window in looked_at.items() if window.turned_quick() and id not in slow}
         self._ended.clear()
         self._forget()
@@ -174,14 +174,14 @@ class Windows:
 
     def backlogs(self) -> set[str]:
         """Returns the endpoints whose mail has waited for long while mail of others is fresh."""
-        if self._slow_lane or time.monotonic() - self._fresh_at > pacing.FRESH_SECONDS:
+        if self._tolerates_slow or time.monotonic() - self._fresh_at > pacing.FRESH_SECONDS:
             return set()
         return {endpoint_id for endpoint_id, window in self._busy.items() if window.waited > pacing.BACKLOG_SECONDS}
 
     def _of(self, endpoint_id: str) -> Window:
         window = self._windows.get(endpoint_id)
         if window is None:
-            window = self._windows[endpoint_id] = Window(slow_lane=self._slow_lane)
+            window = self._windows[endpoint_id] = Window(tolerates_slow=self._tolerates_slow)
         return window
 
     def _forget(self) -> None:

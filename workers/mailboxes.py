@@ -10,7 +10,7 @@ import structlog
 
 from app.database import DatabaseAway
 from app.mailbox import Mail
-from workers.desk import Desk
+from workers.dispatcher import Dispatcher
 from workers.middleware import add
 from workers.middleware.closing import Closing
 
@@ -37,10 +37,10 @@ def serve_together(mail: Mail, work: Callable[..., None]) -> None:
         _empty(mail, work, *owners)
 
 
-def serve_by(desk: Desk[Any, Any]) -> None:
-    """Declares the actor of the desk's mail. The process then ends only after the desk has stopped."""
-    serve_together(desk.mail, desk.wake)
-    add(Closing(desk))
+def serve_by(dispatcher: Dispatcher[Any, Any]) -> None:
+    """Declares the actor of the dispatcher's mail. The process then ends only after the dispatcher has stopped."""
+    serve_together(dispatcher.mail, dispatcher.wake)
+    add(Closing(dispatcher))
 
 
 def _empty(mail: Mail, work: Callable[..., None], *owners: str) -> None:

@@ -12,15 +12,15 @@ from app import mailbox
 from app.domain.channels import arrivals, fetches
 from app.domain.conversations import read_receipts
 from app.domain.receiving import arrival_processing
-from workers.courier import Courier
-from workers.fetcher import Fetcher
+from workers.file_fetcher import FileFetcher
 from workers.mailboxes import serve_by, serve_together
+from workers.message_sender import MessageSender
 from workers.middleware import add
 from workers.middleware.waking import Waking
-from workers.requester import Requester
+from workers.request_sender import RequestSender
 
-serve_by(Courier())
-serve_by(Requester(read_receipts))
-serve_by(Fetcher(fetches))
+serve_by(MessageSender())
+serve_by(RequestSender(read_receipts))
+serve_by(FileFetcher(fetches))
 serve_together(arrivals.MAIL, arrival_processing.work)
 add(Waking(partial(mailbox.wake_all, arrivals.WAITING, fetches.WAITING)))

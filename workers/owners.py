@@ -1,4 +1,4 @@
-"""Owners: decides which mailboxes a desk looks into now, and which it looks into later."""
+"""Owners: decides which mailboxes a dispatcher looks into now, and which it looks into later."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ HOLDING_BACK_SECONDS, LOOKS_EVERY_SECONDS = 0.1, 0.005
 
 
 class Owners:
-    """The owners that a desk was woken for. Any thread may call `ring` and `hold_back`.
+    """The owners that a dispatcher was woken for. Any thread may call `ring` and `hold_back`.
 
-    All else is for the desk's thread. In each cycle, the order is `listen`, `hear`, the claim and `looked_into`. So the
-    next cycle looks into mailboxes whose bells ring during the claim.
+    All else is for the dispatcher's thread. In each cycle, the order is `listen`, `hear`, the claim and `looked_into`.
+    So the next cycle looks into mailboxes whose bells ring during the claim.
     """
 
     def __init__(self, mail: Mail) -> None:

@@ -1,4 +1,4 @@
-"""Pacing: how many requests a process works on at once, and how its desk rests after cycles."""
+"""Pacing: how many requests a process works on at once, and how its dispatcher rests after cycles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL_EVERY = 8
 # least a quarter. Larger shares would make the cycles longer, and every endpoint waits for the end of a cycle.
 MOST = 256
 # How many requests an endpoint in the slow lane may have in flight while it answers slowly.
-MOST_IN_SLOW_LANE = 16
+MOST_WHILE_SLOW = 16
 # An answer that takes at least this long is slow; any other is quick.
 SLOW_SECONDS = 2.0
 # After so many quick successes in a row, an endpoint has recovered.

@@ -11,13 +11,13 @@ from functools import partial
 from app import mailbox
 from app.domain.channels import channel_connections, channel_requests
 from app.domain.deliveries import lanes, replays, sweeps
-from workers.connector import Connector
+from workers.channel_connector import ChannelConnector
 from workers.mailboxes import serve, serve_by
 from workers.middleware import add
 from workers.middleware.waking import Waking
 
 serve(sweeps.MAIL, sweeps.work)
 serve(replays.MAIL, replays.work)
-serve_by(Connector(channel_connections))
+serve_by(ChannelConnector(channel_connections))
 wake = partial(mailbox.wake_all, lanes.WAITING, replays.WAITING, channel_requests.WAITING)
 add(Waking(wake))

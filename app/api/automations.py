@@ -30,7 +30,7 @@ from app.lib.schemas import (
     StrictInteger,
     Whole,
     about,
-    moment,
+    time_field,
 )
 from app.models.automations import Automation, AutomationVersion
 
@@ -100,8 +100,10 @@ class CountsQuery(Query):
     version = Whole(
         validate=validate.Range(1, 999_999_999), metadata=about("The version; else the published one, or the latest.")
     )
-    since = moment("of runs created at this time or later: a full hour, or midnight (UTC) if it is older than a week.")
-    until = moment("of runs created before this time, which has the same form.")
+    since = time_field(
+        "of runs created at this time or later: a full hour, or midnight (UTC) if it is older than a week."
+    )
+    until = time_field("of runs created before this time, which has the same form.")
 
 
 @reads(blueprint, "/automations", "automations", AutomationSchema, PageQuery)

@@ -16,7 +16,7 @@ from app.api.writes import accept, act
 from app.domain.contacts import bookings, contacts
 from app.domain.contacts.bookings import STATUSES, BookingSchema
 from app.lib import ids
-from app.lib.schemas import STORABLE, RequestBody, Time, about, moment
+from app.lib.schemas import STORABLE, RequestBody, Time, about, time_field
 from app.models.bookings import Booking
 
 blueprint = Blueprint("bookings", __name__, description="The appointments of contacts.")
@@ -30,7 +30,7 @@ class BookingCreate(RequestBody):
     contact_id = fields.String(required=True, metadata=about("The contact who has booked."))
     title = fields.String(required=True, validate=validate.Length(1, 255), metadata={"example": "Haircut"})
     starts_at = Time(required=True, validate=STORABLE, metadata=about("RFC 3339."))
-    ends_at = moment("after starts_at.", required=True)
+    ends_at = time_field("after starts_at.", required=True)
 
     @validates_schema
     def begins_before_it_ends(self, data: dict[str, Any], **_: Any) -> None:
@@ -42,8 +42,8 @@ class BookingCreate(RequestBody):
 class BookingQuery(PageQuery):
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(STATUSES))
-    starts_since = moment("begins at this time or later. Orders the list by starts_at.")
-    starts_until = moment("begins before this time. Orders the list by starts_at.")
+    starts_since = time_field("begins at this time or later. Orders the list by starts_at.")
+    starts_until = time_field("begins before this time. Orders the list by starts_at.")
 
 
 @reads(blueprint, "/bookings", "contacts", BookingSchema, BookingQuery)

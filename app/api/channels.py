@@ -12,7 +12,7 @@ from app.api.lists import PageQuery, page
 from app.api.parsing.blueprints import Blueprint
 from app.api.routes import Document, accepts, reads, shows
 from app.api.writes import accept, act
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch, Reauthorization
 from app.domain.channels import channels
 from app.domain.channels.channels import ChannelSchema
@@ -36,7 +36,7 @@ def create_channel(body: dict[str, Any]) -> Response:
     The provider is asked soon after; `state` says what it answered. Only this response shows the secret of a web chat,
     which signs visitors' identities. Other kinds have none.
     """
-    sealed, shown = channels.fresh_credentials(KINDS[body["kind"]], body.pop("credentials", None))
+    sealed, shown = channels.fresh_credentials(CHANNEL_KINDS[body["kind"]], body.pop("credentials", None))
     return accept("channels.create", {**body, "sealed_secret": sealed}, ids.new("chn"), beside=shown)
 
 

@@ -25,7 +25,7 @@ from app.config import settings
 from app.domain.bodies.objects import object_in
 from app.domain.bodies.pointers import load
 from app.domain.channels import chats, media, visitors
-from app.domain.channels.chats import Said
+from app.domain.channels.chats import VisitorMessage
 from app.domain.channels.visitors import Visitor
 from app.domain.people import rate_limits
 from app.domain.receiving import identifications
@@ -117,7 +117,11 @@ def say() -> Response:
     if user_id is not None:
         identifications.join(visitor, user_id, request_id())
         visitor = visitors.refreshed(visitor)
-    chats.say(_channel(), visitor, Said(body["id"], body["text"], body["uploads"], body["locale"], body["button_id"]))
+    chats.say(
+        _channel(),
+        visitor,
+        VisitorMessage(body["id"], body["text"], body["uploads"], body["locale"], body["button_id"]),
+    )
     return respond(202, {"id": body["id"], **({"token": token} if token else {})})
 
 
@@ -142,7 +146,7 @@ def upload() -> Response:
     visitor, token = _visitor_or_new(request.headers.get("X-Visitor-Key"))
     _count(f"chat-uploads:{visitor.id}", bounds.CHAT_UPLOADS_PER_VISITOR)
     name = unquote(request.headers.get("X-File-Name", "")) or None
-    with admitted_file(chats.allowances_of(visitor, _address())) as content:
+    with admitted_file(chats.storage_bounds(visitor, _address())) as content:
         kept = media.store(visitor.workspace_id, name, content, visitor_id=visitor.id)
     return respond(201, {**media.represent(kept), **({"token": token} if token else {})})
 

@@ -19,7 +19,7 @@ from app.domain.conversations.conversation_counts import ConversationCountsSchem
 from app.domain.conversations.conversations import STATUSES, ConversationSchema
 from app.domain.conversations.viewers import ViewerSchema
 from app.lib import normalization
-from app.lib.schemas import Formatted, RequestBody, ResponseBody, StrictBoolean, about, moment
+from app.lib.schemas import Formatted, RequestBody, ResponseBody, StrictBoolean, about, time_field
 from app.models.conversations import Conversation
 
 blueprint = Blueprint("conversations", __name__, description="Conversations with contacts.")
@@ -38,7 +38,7 @@ class ConversationPatch(RequestBody):
         validate=validate.Length(max=conversation_changes.MOST_LABELS),
         metadata=about("Replaces the existing labels."),
     )
-    snoozed_until = moment(
+    snoozed_until = time_field(
         "until then the conversation is snoozed, or until the contact writes; it must be open. null wakes it.",
         allow_none=True,
     )

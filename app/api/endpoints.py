@@ -20,7 +20,7 @@ from app.domain.deliveries.sweeps import SweepSchema
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.webhooks.endpoints import EndpointSchema
 from app.lib import ids
-from app.lib.schemas import OneOf, Period, ResponseBody, StrictBoolean, about, moment, time
+from app.lib.schemas import OneOf, Period, ResponseBody, StrictBoolean, about, time, time_field
 from app.models.endpoints import Endpoint
 
 blueprint = Blueprint("endpoints", __name__, description="The addresses that events are sent to.")
@@ -39,12 +39,12 @@ class ResendBody(Period):
         ),
     )
     kinds = fields.List(
-        fields.String(validate=OneOf(list(catalogue.KINDS))),
+        fields.String(validate=OneOf(list(catalogue.EVENT_KINDS))),
         validate=validate.Length(1, 100),
         metadata=about("Event kinds; by default all."),
     )
-    since = moment("created at this time or later.")
-    until = moment("created before this time.")
+    since = time_field("created at this time or later.")
+    until = time_field("created before this time.")
     dry_run = StrictBoolean(metadata=about("Only count the deliveries that would go out."))
 
 

@@ -32,7 +32,7 @@ class EventWithDeliveriesSchema(EventSchema):
 
 
 class EventQuery(PageQuery):
-    kind = fields.String(validate=OneOf(list(catalogue.KINDS)))
+    kind = fields.String(validate=OneOf(list(catalogue.EVENT_KINDS)))
     contact_id = fields.String()
     since = Time(metadata=about("RFC 3339; happened at that time or later."))
     until = Time(metadata=about("RFC 3339; happened before that time."))
@@ -49,7 +49,7 @@ class EventResend(RequestBody):
 @reads(blueprint, "/events", message_access.EVENTS, EventSchema, EventQuery)
 def list_events(query: dict[str, Any]) -> Document:
     """List events, newest first. Events are listed while their bodies are kept."""
-    kinds = [query["kind"]] if "kind" in query else list(catalogue.KINDS)
+    kinds = [query["kind"]] if "kind" in query else list(catalogue.EVENT_KINDS)
     return page_of(partial(Event.newest, caller().workspace_id, kinds, query), query, events.represent)
 
 

@@ -20,7 +20,7 @@ from app.domain.conversations.messages import MessageSchema
 from app.domain.people import message_access
 from app.errors import NotFound
 from app.lib import ids
-from app.lib.schemas import about, moment
+from app.lib.schemas import about, time_field
 from app.models import message_searches
 from app.models.conversations import Conversation, Message
 
@@ -44,8 +44,8 @@ class MessageQuery(ScheduledQuery):
     )
     contact_id = fields.String()
     conversation_id = fields.String()
-    since = moment("received or written then or later.")
-    until = moment("received or written before.")
+    since = time_field("received or written then or later.")
+    until = time_field("received or written before.")
 
     @validates_schema
     def is_one_list(self, data: dict[str, Any], **_: Any) -> None:

@@ -17,7 +17,7 @@ from app.api.routes import Document, accepts, reads
 from app.api.writes import accept
 from app.domain.automations import runs, simulations
 from app.domain.automations.runs import LogEntrySchema
-from app.domain.automations.simulations import Given, Way
+from app.domain.automations.simulations import SimulatedPath, SimulationInput
 from app.domain.automations.steps.start_automation import MOST_BYTES, MOST_VARIABLES
 from app.domain.channels import buttons
 from app.domain.contacts import contacts
@@ -203,7 +203,7 @@ def simulate_automation(body: dict[str, Any], automation_id: str) -> Response:
     workspace_id = caller().workspace_id
     automation = Automation.find(workspace_id, automation_id)
     contact = contacts.find_named(workspace_id, body["contact_id"]) if "contact_id" in body else None
-    given = Given(**{name: value for name, value in body.items() if name != "contact_id"})
+    given = SimulationInput(**{name: value for name, value in body.items() if name != "contact_id"})
     ways, has_more = simulations.simulate(automation, contact, given)
     found = [_represent_way(way) for way in ways]
     first = {name: found[0][name] for name in ("status", "failure", "steps")}
@@ -254,7 +254,7 @@ def replay_run(body: dict[str, Any], run_id: str) -> Response:
     return accept("runs.replay", payload, ids.new("run"), check)
 
 
-def _represent_way(way: Way) -> dict[str, Any]:
+def _represent_way(way: SimulatedPath) -> dict[str, Any]:
     steps = [runs.represent_step(step) for step in way.log]
     assumed = [AssumptionSchema.of(each) for each in way.assumed]
     return WaySchema.of(way.run, steps=steps, assumed=assumed)

@@ -14,7 +14,7 @@ from app.api.writes import accept
 from app.domain.contacts import sales
 from app.domain.contacts.sales import SaleSchema
 from app.lib import clock, ids, money
-from app.lib.schemas import Formatted, OneOf, RequestBody, about, moment, text
+from app.lib.schemas import Formatted, OneOf, RequestBody, about, text, time_field
 from app.models.sales import Sale
 
 blueprint = Blueprint("sales", __name__, description="Sales to contacts.")
@@ -42,7 +42,7 @@ class SaleCreate(RequestBody):
         metadata=about("ISO 4217.", example="EUR"),
     )
     reference = text(255, 1, metadata=about("Your own identifier of the sale; unique in the workspace."))
-    occurred_at = moment("by default the time of the request.", load_default=clock.now)
+    occurred_at = time_field("by default the time of the request.", load_default=clock.now)
 
     @post_load
     def in_its_currency(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -56,8 +56,8 @@ class SaleCreate(RequestBody):
 class SaleQuery(PageQuery):
     contact_id = fields.String()
     reference = fields.String()
-    occurred_since = moment("occurred at this time or later. Orders the list by occurred_at.")
-    occurred_until = moment("occurred before this time. Orders the list by occurred_at.")
+    occurred_since = time_field("occurred at this time or later. Orders the list by occurred_at.")
+    occurred_until = time_field("occurred before this time. Orders the list by occurred_at.")
 
 
 @reads(blueprint, "/sales", "contacts", SaleSchema, SaleQuery)

@@ -19,7 +19,7 @@ from app.api.parsing.bodies import spooled_body
 from app.api.responses import respond
 from app.api.writes import idempotency_key
 from app.bounds import Bound
-from app.domain.channels import allowances, media
+from app.domain.channels import media, stored_bytes
 from app.domain.channels.media import UploadSchema
 from app.lib.schemas import Query, about
 
@@ -63,7 +63,7 @@ def upload_file(query: dict[str, Any]) -> Response:
 
 @contextmanager
 def admitted_file(allowed: Mapping[str, Bound]) -> Iterator[Iterator[bytes]]:
-    """Yields the request's body in parts, for storing. Takes its size from the allowances.
+    """Yields the request's body in parts, for storing. Takes its size from the bounds.
 
     Refuses before reading if the disk or an allowance is exhausted. Raises Unavailable, TooMuchStored, and
     RequestEntityTooLarge.
@@ -72,11 +72,11 @@ def admitted_file(allowed: Mapping[str, Bound]) -> Iterator[Iterator[bytes]]:
     length = request.content_length
     size = media.MOST_BYTES if length is None else min(length, media.MOST_BYTES)
     try:
-        with allowances.taken(size, allowed), spooled_body(request, media.MOST_BYTES) as body:
+        with stored_bytes.taken(size, allowed), spooled_body(request, media.MOST_BYTES) as body:
             found = body.tell()
             body.seek(0)
             yield iter(partial(body.read, _PART_BYTES), b"")
         if found < size:  # the length was not announced
-            allowances.give_back(size - found, allowed)
+            stored_bytes.give_back(size - found, allowed)
     except RequestEntityTooLarge as error:
         raise RequestEntityTooLarge(f"The file is larger than {media.MOST_BYTES // 1024**2} MiB.") from error

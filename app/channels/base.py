@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, ClassVar, Literal
 
 from app.channels.inbound import Arrival, Media
-from app.channels.said import Said, identifier_of, pause_of
+from app.channels.provider_data import ProviderData, identifier_of, pause_of
 from app.outbound import Answer
 
 # Settings that every kind of channel has, and that are never sent to the provider.
@@ -101,7 +101,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Said):
+class Verdict(ProviderData):
     """The meaning of an answer. `code` and `detail` say why it is not SENT; users may see `detail`.
 
     `pauses`: what the pause applies to. `is_opt_out`: the contact has blocked us.
@@ -121,7 +121,7 @@ class Verdict(Said):
             return pause_of(value, 0.0)
         if name == "provider_id":
             return identifier_of(value)
-        return Said.kept(self, name, value)
+        return ProviderData.kept(self, name, value)
 
 
 @dataclass(frozen=True, slots=True)

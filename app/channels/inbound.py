@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from app.channels.said import MOST_IDENTIFIER, Said, identifier_of, size_of, storable
+from app.channels.provider_data import MOST_IDENTIFIER, ProviderData, identifier_of, size_of, storable
 from app.lib import json
 
 _IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient", "pressed"})
@@ -28,7 +28,7 @@ class BadPayload(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Media(Said):
+class Media(ProviderData):
     """A file at the provider. `locating` needs `ref`; the other fields are as the sender claims."""
 
     ref: str
@@ -40,10 +40,10 @@ class Media(Said):
         """Returns a storable value; None if it is not of the field's type."""
         if name == "bytes":
             return size_of(value)
-        return Said.kept(self, name, value) if isinstance(value, str) else None
+        return ProviderData.kept(self, name, value) if isinstance(value, str) else None
 
 
-class _Arrived(Said):
+class _Arrived(ProviderData):
     """An item of a webhook.
 
     Identifiers are never altered, because two different ones could become equal.
@@ -64,7 +64,7 @@ class _Arrived(Said):
             return storable(value) if value and len(json.dumps(value)) <= MOST_PAYLOAD_BYTES else None
         if name == "formers":
             return [self.kept("sender", each) for each in value]
-        return Said.kept(self, name, value)
+        return ProviderData.kept(self, name, value)
 
 
 @dataclass(frozen=True, slots=True)

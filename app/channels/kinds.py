@@ -7,4 +7,4 @@ from app.channels.telegram import Telegram
 from app.channels.web_chat import WebChat
 from app.channels.whatsapp import WhatsApp
 
-KINDS: dict[str, ChannelKind] = {kind.name: kind for kind in (WebChat(), Telegram(), WhatsApp())}
+CHANNEL_KINDS: dict[str, ChannelKind] = {kind.name: kind for kind in (WebChat(), Telegram(), WhatsApp())}

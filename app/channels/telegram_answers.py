@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.channels.base import Outcome, Verdict
-from app.channels.said import pause_of
+from app.channels.provider_data import pause_of
 from app.channels.verdicts import PAUSE_SECONDS, broken, document_of, unanswered, unreadable
 from app.outbound import Answer
 

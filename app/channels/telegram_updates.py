@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from app.channels.inbound import Arrival, BadPayload, Blocked, Edited, Media, Received
+from app.channels.provider_data import unix_time
 from app.channels.readings import answers_in, lines_of, reading
-from app.channels.said import unix_time
 from app.channels.telegram_members import ENVELOPE, SERVICE
 from app.lib import clock, json, phones
 

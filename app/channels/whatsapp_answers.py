@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.channels.base import Outcome, Verdict
-from app.channels.said import pause_of
+from app.channels.provider_data import pause_of
 from app.channels.verdicts import broken, document_of, repeatable, unanswered, unreadable
 from app.outbound import Answer
 

@@ -20,8 +20,8 @@ from app.channels.inbound import (
     ReceiptStatus,
     Received,
 )
+from app.channels.provider_data import unix_time
 from app.channels.readings import answers_in, lines_of, reading
-from app.channels.said import unix_time
 from app.channels.whatsapp_answers import problem_of
 from app.lib import json
 

@@ -163,8 +163,10 @@ def create_endpoint(workspace_id: str, address: str, events: str, max_per_second
     kinds = [kind.strip() for kind in events.split(",")]
     if why := addresses.check_address(address, settings().webhook_allowed_networks):
         raise Invalid(Fault("/address", why))
-    if unknown := [kind for kind in kinds if kind != "*" and kind not in catalogue.KINDS]:
-        raise Invalid(Fault("/events", f"there is no event kind '{unknown[0]}'.{meant(unknown[0], catalogue.KINDS)}"))
+    if unknown := [kind for kind in kinds if kind != "*" and kind not in catalogue.EVENT_KINDS]:
+        raise Invalid(
+            Fault("/events", f"there is no event kind '{unknown[0]}'.{meant(unknown[0], catalogue.EVENT_KINDS)}")
+        )
     secret, endpoint_id = endpoints.new_secret(), ids.new("whe")
     payload = {
         "address": address,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import redis
 
-from app import presence
+from app import process_registry
 from app.commands.command_lines import Command, as_json, print_list
 from app.domain.insight import mail_states
 from app.domain.insight.mail_states import State
@@ -35,7 +35,7 @@ def queues(*, as_json: bool) -> None:
     is not connected.
     """
     try:
-        running: Mapping[str, int] | None = Counter(each.type for each in presence.processes())
+        running: Mapping[str, int] | None = Counter(each.type for each in process_registry.processes())
     except redis.RedisError as error:
         click.echo(f"bellhop: who runs is not known, as Redis does not respond: {error}", err=True)
         running = None

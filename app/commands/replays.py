@@ -37,7 +37,7 @@ SHOWN_EVERY_SECONDS = 1.0
     type=click.Choice(replay_choices.STATUSES),
     help="Only with these statuses; by default failed and held.",
 )
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(list(catalogue.KINDS)), metavar="KIND")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(list(catalogue.EVENT_KINDS)), metavar="KIND")
 @click.option("--error-code", "error_codes", multiple=True, type=click.Choice(ERROR_CODES), metavar="CODE")
 @click.option("--status-code", "status_codes", multiple=True, type=click.IntRange(100, 599), metavar="CODE")
 @click.option("--since", type=Time(), help="Created at this time or later.")

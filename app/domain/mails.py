@@ -17,7 +17,7 @@ from app.mailbox import Mail, Waiting
 Ring = Callable[[Collection[str]], int | None]
 
 
-class Kind(NamedTuple):
+class MailKind(NamedTuple):
     """A kind of mail. `name`: in the names of its passes. `served_by`: a type of process.
 
     Mail whose bell was lost is found within about `overdue_seconds`, and `ring` is called with its owners; if None, its
@@ -42,19 +42,19 @@ class Kind(NamedTuple):
 
 # Bells ring within milliseconds, so mail that is due for longer has lost its bell or its worker. Both lanes of
 # deliveries are in one table.
-KINDS = (
-    Kind(jobs.MAIL, "jobs", "writes"),
-    Kind(fan_out.MAIL, "fan_outs", "writes"),
-    Kind(run_states.MAIL, "runs", "automations", 0.5, run_states.WAITING),
-    Kind(http_requests.MAIL, "requests", "automations", 1, http_requests.WAITING, 1),
-    Kind(broadcasts.MAIL, "broadcasts", "automations", 1, broadcasts.WAITING),
-    Kind(lanes.FAST, "deliveries", "deliveries", 0.5, lanes.WAITING, ring=lanes.ring),
-    Kind(sweeps.MAIL, "sweeps", "retries"),
-    Kind(replays.MAIL, "replays", "retries", 1, replays.WAITING),
-    Kind(channel_requests.MAIL, "channel_requests", "retries", 1, channel_requests.WAITING, 1),
+MAIL_KINDS = (
+    MailKind(jobs.MAIL, "jobs", "writes"),
+    MailKind(fan_out.MAIL, "fan_outs", "writes"),
+    MailKind(run_states.MAIL, "runs", "automations", 0.5, run_states.WAITING),
+    MailKind(http_requests.MAIL, "requests", "automations", 1, http_requests.WAITING, 1),
+    MailKind(broadcasts.MAIL, "broadcasts", "automations", 1, broadcasts.WAITING),
+    MailKind(lanes.FAST, "deliveries", "deliveries", 0.5, lanes.WAITING, ring=lanes.ring),
+    MailKind(sweeps.MAIL, "sweeps", "retries"),
+    MailKind(replays.MAIL, "replays", "retries", 1, replays.WAITING),
+    MailKind(channel_requests.MAIL, "channel_requests", "retries", 1, channel_requests.WAITING, 1),
     # Nothing is sent over channels that are paused or not connected, so their bells do not ring.
-    Kind(outboxes.MAIL, "messages", "messages", 0.5, ring=outboxes.ring_connected, scheduled="send_at"),
-    Kind(read_receipts.MAIL, "read_receipts", "messages", 1, read_receipts.WAITING, 1),
-    Kind(arrivals.MAIL, "arrivals", "messages", 0.5, arrivals.WAITING),
-    Kind(fetches.MAIL, "fetches", "messages", 0.5, fetches.WAITING),
+    MailKind(outboxes.MAIL, "messages", "messages", 0.5, ring=outboxes.ring_connected, scheduled="send_at"),
+    MailKind(read_receipts.MAIL, "read_receipts", "messages", 1, read_receipts.WAITING, 1),
+    MailKind(arrivals.MAIL, "arrivals", "messages", 0.5, arrivals.WAITING),
+    MailKind(fetches.MAIL, "fetches", "messages", 0.5, fetches.WAITING),
 )

@@ -235,6 +235,6 @@ def time(description: str, **options: Any) -> fields.DateTime:
     return fields.DateTime(metadata=about(description), **options)
 
 
-def moment(description: str, **options: Any) -> Time:
+def time_field(description: str, **options: Any) -> Time:
     """A time in a request, within STORABLE."""
     return Time(validate=STORABLE, metadata=about(f"RFC 3339; {description}"), **options)

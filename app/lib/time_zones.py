@@ -13,7 +13,7 @@ def first_known(*names: str | None) -> ZoneInfo:
     return ZoneInfo(next((name for name in names if name and normalization.is_timezone(name)), "UTC"))
 
 
-def moment(day: date, clock: time, zone: ZoneInfo) -> datetime:
+def instant_of(day: date, clock: time, zone: ZoneInfo) -> datetime:
     """Returns the moment, in UTC, at which the zone's clock shows this day and time.
 
     The result is in UTC, because Python compares two times of one zone by what the clock shows, whatever their offsets.

@@ -11,7 +11,7 @@ import threading
 import structlog
 import uvloop
 
-from app import database, logs, metrics, presence
+from app import database, logs, metrics, process_registry
 from app.config import settings, settings_or_exit
 from app.lib import vitals
 from app.lib.files import raise_open_limit
@@ -33,7 +33,7 @@ def main() -> None:
     logs.configure("realtime")
     schema.wait()
     database.connect()
-    presence.announce("realtime")
+    process_registry.announce("realtime")
     metrics.serve(configured.metrics_host, configured.metrics_port, "realtime")
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain.insight.updates import Place
+from app.domain.insight.updates import StreamPosition
 from app.lib import json
 from app.live import places
 from app.live.listeners import Pass
@@ -13,22 +13,22 @@ def event(kind: str, data: object) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), json.dumps(data))
 
 
-def position_of(place: Place, admitted: Pass) -> bytes:
+def position_of(place: StreamPosition, admitted: Pass) -> bytes:
     """Returns the first line of a frame. A listener that has received the frame resumes from `place`."""
     return f"id: {places.seal(place, admitted)}\n".encode()
 
 
-def position(place: Place, admitted: Pass) -> bytes:
+def position(place: StreamPosition, admitted: Pass) -> bytes:
     """Returns a frame without an event, which moves the listener's place."""
     return position_of(place, admitted) + b"\n"
 
 
-def comment(place: Place | None, admitted: Pass) -> bytes:
+def comment(place: StreamPosition | None, admitted: Pass) -> bytes:
     """Returns a comment that keeps the stream alive, with the place it has reached if known."""
     return b": still here\n" + (position(place, admitted) if place else b"\n")
 
 
-def reset(place: Place, admitted: Pass) -> bytes:
+def reset(place: StreamPosition, admitted: Pass) -> bytes:
     """Returns a frame that tells the listener to reload everything: the updates it missed are gone."""
     return position_of(place, admitted) + event("reset", {})
 

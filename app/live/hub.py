@@ -13,12 +13,12 @@ import structlog
 
 from app import bounds, metrics
 from app.database import DatabaseAway
-from app.domain.insight.updates import Forgotten, Place
+from app.domain.insight.updates import Forgotten, StreamPosition
 from app.errors import BellhopError
-from app.live import frames, listeners, places, presences
+from app.live import frames, listeners, online_members, places
 from app.live.admissions import Checks
 from app.live.listeners import Listener, Pass
-from app.live.presences import Presences
+from app.live.online_members import OnlineMembers
 from app.live.resumptions import Resumptions
 from app.live.streams import Parcel
 from app.live.update_reader import Reader
@@ -76,8 +76,8 @@ class Hub:
         self._of_actors: dict[str, dict[Stream, None]] = defaultdict(dict)  # each actor's oldest stream first
         # Listeners that have been sent a place. Only comments to these name the current place.
         self._placed: set[Listener] = set()
-        self._place: Place | None = None
-        self._presences = Presences()
+        self._place: StreamPosition | None = None
+        self._presences = OnlineMembers()
         self._is_stopping = False
 
     def start(self) -> None:
@@ -143,7 +143,7 @@ class Hub:
         listener.held = []
         self._resumptions.join(listener, at)
 
-    def _begin(self, listener: Listener, frame: Callable[[Place, Pass], bytes], place: Place) -> None:
+    def _begin(self, listener: Listener, frame: Callable[[StreamPosition, Pass], bytes], place: StreamPosition) -> None:
         self._deliver([Parcel(frame(place, listener.admitted), [listener])], place)
 
     def close(self, stream: Stream) -> None:
@@ -178,7 +178,7 @@ class Hub:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *arguments)
 
-    def _deliver(self, parcels: Sequence[Parcel], place: Place | None) -> None:
+    def _deliver(self, parcels: Sequence[Parcel], place: StreamPosition | None) -> None:
         for parcel in parcels:
             for listener in parcel.listeners:
                 if listener in self._streams:
@@ -212,7 +212,7 @@ class Hub:
 
     def _show(self, signs: Sequence[Sign]) -> None:
         if signs and not self._is_stopping:
-            self.checks.submit(partial(presences.show, signs))
+            self.checks.submit(partial(online_members.show, signs))
 
     def _check_all_of(self, who: str, identifier: str) -> None:
         if who == "account":

@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from functools import cache
 
 from app.config import settings
-from app.domain.insight.updates import Forgotten, Place
+from app.domain.insight.updates import Forgotten, StreamPosition
 from app.lib import keys
 from app.live.listeners import Pass
 
 _MAC_BYTES = 12  # each guess costs a request, and requests are limited by address
 
 
-def seal(place: Place, admitted: Pass) -> str:
+def seal(place: StreamPosition, admitted: Pass) -> str:
     """Returns the place, signed for the listener, which can resume from it on any `realtime` process."""
     return f"{place}.{_mac(_keys()[0], str(place), admitted)}"
 
 
-def unseal(text: str, admitted: Pass) -> Place:
+def unseal(text: str, admitted: Pass) -> StreamPosition:
     """Returns the place that `seal` encoded for the same listener.
 
     Raises Forgotten for any other text.
@@ -29,7 +29,7 @@ def unseal(text: str, admitted: Pass) -> Place:
     place, _, mac = text.rpartition(".")
     if not text.isascii() or not any(hmac.compare_digest(_mac(key, place, admitted), mac) for key in _keys()):
         raise Forgotten
-    return Place.parse(place)
+    return StreamPosition.parse(place)
 
 
 def _mac(key: bytes, place: str, admitted: Pass) -> str:

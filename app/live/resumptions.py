@@ -19,7 +19,7 @@ from app import bounds
 from app.database import DatabaseAway, database
 from app.domain.channels import chats
 from app.domain.insight import updates
-from app.domain.insight.updates import Forgotten, MissedTooMuch, Place, Update
+from app.domain.insight.updates import Forgotten, MissedTooMuch, StreamPosition, Update
 from app.live import frames, streams
 from app.live.listeners import Listener
 from app.live.streams import Parcel
@@ -43,9 +43,9 @@ class Resumption:
     `until`: where the reader takes over. `left`: the updates still to be sent.
     """
 
-    place: Place
+    place: StreamPosition
     listeners: dict[Listener, None]
-    until: Place | None = None
+    until: StreamPosition | None = None
     left: deque[Update] | None = None
 
 
@@ -53,7 +53,7 @@ class Resumption:
 class Queue:
     """A workspace's reconnecting listeners: those that wait, by actor, and the current resumption."""
 
-    waiting: dict[str, dict[Listener, Place]] = field(default_factory=dict)
+    waiting: dict[str, dict[Listener, StreamPosition]] = field(default_factory=dict)
     current: Resumption | None = None
 
 
@@ -83,7 +83,7 @@ class Resumptions:
             self._changed.notify()
         self._thread.join()
 
-    def join(self, listener: Listener, place: Place) -> None:
+    def join(self, listener: Listener, place: StreamPosition) -> None:
         """Queues the listener to be sent what it missed since `place`.
 
         The listener must already hold back new updates.
@@ -176,15 +176,15 @@ class Resumptions:
         with self._changed:
             return list(resumption.listeners)
 
-    def _registered(self, listeners: Sequence[Listener]) -> Place | None:
+    def _registered(self, listeners: Sequence[Listener]) -> StreamPosition | None:
         """Adds the listeners to the reader.
 
         Returns the place from which the reader serves the listeners, or None on `stop`.
         """
-        places: list[Place] = []
+        places: list[StreamPosition] = []
         is_begun = threading.Event()
 
-        def begin(place: Place) -> None:
+        def begin(place: StreamPosition) -> None:
             places.append(place)
             is_begun.set()
 
@@ -195,7 +195,7 @@ class Resumptions:
         return places[0]
 
 
-def _drop(waiting: dict[str, dict[Listener, Place]], listener: Listener) -> None:
+def _drop(waiting: dict[str, dict[Listener, StreamPosition]], listener: Listener) -> None:
     theirs = waiting.get(listener.admitted.actor_id, {})
     theirs.pop(listener, None)
     if not theirs:
@@ -220,7 +220,7 @@ def _begun(queue: Queue) -> Resumption:
     return Resumption(place, dict.fromkeys(alike))
 
 
-def _missed(workspace_id: str, place: Place, until: Place, listener: Listener) -> Sequence[Update]:
+def _missed(workspace_id: str, place: StreamPosition, until: StreamPosition, listener: Listener) -> Sequence[Update]:
     """Returns the updates between the places. For a visitor, only updates of their own messages.
 
     Raises Forgotten.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.domain.channels import chats
-from app.domain.insight.updates import Place, Update
+from app.domain.insight.updates import StreamPosition, Update
 from app.domain.people import message_access
 from app.live import frames, representations
 from app.live.listeners import Listener, Pass
@@ -25,7 +25,7 @@ class Parcel:
     listeners: Sequence[Listener]
 
 
-def parcels(updates: Sequence[Update], behind: Place, listeners: Iterable[Listener]) -> list[Parcel]:
+def parcels(updates: Sequence[Update], behind: StreamPosition, listeners: Iterable[Listener]) -> list[Parcel]:
     """Returns the updates as parcels for these listeners, all of one workspace.
 
     `behind` is the place after the updates. A resource that changed several times is sent once, in its current state.
@@ -84,7 +84,7 @@ def _text(update: Update, found: Documents) -> bytes:
     return frames.event(update.kind, document.shown) if document else b""
 
 
-def _of_member(texts: Sequence[tuple[Update, bytes]], behind: Place, admitted: Pass) -> bytes:
+def _of_member(texts: Sequence[tuple[Update, bytes]], behind: StreamPosition, admitted: Pass) -> bytes:
     theirs = [(update, text) for update, text in texts if _is_shown(update, admitted)]
     return _placed(theirs, behind, admitted)
 
@@ -95,7 +95,7 @@ def _is_shown(update: Update, admitted: Pass) -> bool:
 
 
 def _to_visitors(
-    updates: Sequence[Update], behind: Place, found: Documents, visitors: Iterable[Listener]
+    updates: Sequence[Update], behind: StreamPosition, found: Documents, visitors: Iterable[Listener]
 ) -> Iterator[Parcel]:
     peers = representations.peers(found)
     by_peer: dict[tuple[str, str | None] | None, list[tuple[Update, Document]]] = defaultdict(list)
@@ -132,7 +132,7 @@ def _for_visitor(visitor_id: str, update: Update, document: Document) -> bytes:
     return frames.event("message", chats.represent(visitor_id, document.row))
 
 
-def _placed(texts: Sequence[tuple[Update, bytes]], behind: Place, admitted: Pass) -> bytes:
+def _placed(texts: Sequence[tuple[Update, bytes]], behind: StreamPosition, admitted: Pass) -> bytes:
     """Joins the events, each with its place. The last one gets the place behind all updates."""
     if not texts:
         return b""

@@ -16,7 +16,7 @@ import structlog
 from app import metrics
 from app.database import DatabaseAway, database
 from app.domain.insight import updates
-from app.domain.insight.updates import Forgotten, Place, Update
+from app.domain.insight.updates import Forgotten, StreamPosition, Update
 from app.lib import clock, vitals
 from app.live import frames, streams
 from app.live.listeners import Listener
@@ -30,9 +30,9 @@ PAUSE_SECONDS = 0.5  # the pause before retrying while the database is unavailab
 MOST_AT_ONCE = 1_000
 
 # Called with the parcels to send, and the place that all listeners have reached once these are sent.
-Deliver = Callable[[Sequence[Parcel], Place | None], None]
+Deliver = Callable[[Sequence[Parcel], StreamPosition | None], None]
 # Called with the place from which new listeners are sent everything.
-Begun = Callable[[Place], None]
+Begun = Callable[[StreamPosition], None]
 
 
 class Reader:
@@ -48,7 +48,7 @@ class Reader:
         self._stopping = False
         self._listeners: dict[str, set[Listener]] = defaultdict(set)
         self._joining: list[tuple[Sequence[Listener], Begun]] = []
-        self._place: Place | None = None
+        self._place: StreamPosition | None = None
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -135,7 +135,7 @@ class Reader:
             self._place = place
             self._send(parcels)
 
-    def _parcels(self, found: Sequence[Update], behind: Place) -> list[Parcel]:
+    def _parcels(self, found: Sequence[Update], behind: StreamPosition) -> list[Parcel]:
         by_workspace: dict[str, list[Update]] = defaultdict(list)
         for update in found:
             if update.workspace_id in self._listeners:
@@ -149,7 +149,7 @@ class Reader:
     def _send(self, parcels: Sequence[Parcel]) -> None:
         self._deliver(parcels, self._place)
 
-    def _admit(self, place: Place) -> None:
+    def _admit(self, place: StreamPosition) -> None:
         """Adds the joining listeners at `place`, which all other listeners have reached."""
         joining, self._joining = self._joining, []
         for listeners, begun in joining:

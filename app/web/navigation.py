@@ -14,7 +14,7 @@ from app.web.access import Viewer, declared
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MenuEntry:
     """An entry of the menu: its label, its page's endpoint, and the key that opens it after `g`.
 
     `parts`: blueprints of further pages that belong to it. `icon`: a name at lucide.dev.
@@ -28,7 +28,7 @@ class Place:
 
 
 # The label of each group, which may be empty, and its entries.
-Group = tuple[str, Sequence[Place]]
+Group = tuple[str, Sequence[MenuEntry]]
 
 _OF_THE_EDITOR = ("editor_pages", "editor_triggers", "trial_pages")
 _OF_IMPORTS = ("automation_imports", "result_pages")
@@ -39,42 +39,42 @@ WORKSPACE: Sequence[Group] = (
     (
         "",
         (
-            Place("Inbox", "inbox_pages.index", "i", _OF_THE_INBOX, "inbox"),
-            Place("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages"), "users"),
-            Place("Segments", "segment_pages.index", "q", icon="list-filter"),
-            Place("Broadcasts", "broadcast_pages.index", "y", icon="megaphone"),
-            Place("Reports", "report_pages.show", "p", icon="chart-no-axes-column"),
+            MenuEntry("Inbox", "inbox_pages.index", "i", _OF_THE_INBOX, "inbox"),
+            MenuEntry("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages"), "users"),
+            MenuEntry("Segments", "segment_pages.index", "q", icon="list-filter"),
+            MenuEntry("Broadcasts", "broadcast_pages.index", "y", icon="megaphone"),
+            MenuEntry("Reports", "report_pages.show", "p", icon="chart-no-axes-column"),
         ),
     ),
     (
         "Automations",
         (
-            Place("Automations", "automation_pages.index", "w", _OF_AUTOMATIONS, "workflow"),
-            Place("Runs", "run_pages.index", "u", icon="activity"),
+            MenuEntry("Automations", "automation_pages.index", "w", _OF_AUTOMATIONS, "workflow"),
+            MenuEntry("Runs", "run_pages.index", "u", icon="activity"),
         ),
     ),
     (
         "Webhooks",
         (
-            Place("Overview", "overviews.show", "o", icon="chart-column"),
-            Place("Failures", "failures.show", "f", icon="triangle-alert"),
-            Place("Deliveries", "delivery_pages.index", "d", icon="send"),
-            Place("Endpoints", "endpoint_pages.index", "e", ("developer_endpoints",), "webhook"),
-            Place("Replays", "replay_pages.index", "r", icon="rotate-ccw"),
-            Place("Verify a webhook", "verify_pages.show", "v", icon="shield-check"),
+            MenuEntry("Overview", "overviews.show", "o", icon="chart-column"),
+            MenuEntry("Failures", "failures.show", "f", icon="triangle-alert"),
+            MenuEntry("Deliveries", "delivery_pages.index", "d", icon="send"),
+            MenuEntry("Endpoints", "endpoint_pages.index", "e", ("developer_endpoints",), "webhook"),
+            MenuEntry("Replays", "replay_pages.index", "r", icon="rotate-ccw"),
+            MenuEntry("Verify a webhook", "verify_pages.show", "v", icon="shield-check"),
         ),
     ),
     (
         "Workspace",
         (
-            Place("Channels", "channel_pages.index", "h", icon="message-circle"),
-            Place("Members", "member_pages.index", "m", icon="user-plus"),
-            Place("Saved replies", "saved_reply_pages.index", "s", icon="message-square-quote"),
-            Place("Macros", "macro_pages.index", "x", icon="zap"),
-            Place("Tokens", "token_pages.index", "t", icon="key-round"),
-            Place("Billing", "billing_pages.show", "b", ("invoice_pages",), "credit-card"),
-            Place("Audit log", "audit_pages.index", "a", icon="scroll-text"),
-            Place("Jobs", "job_pages.index", "j", icon="list-checks"),
+            MenuEntry("Channels", "channel_pages.index", "h", icon="message-circle"),
+            MenuEntry("Members", "member_pages.index", "m", icon="user-plus"),
+            MenuEntry("Saved replies", "saved_reply_pages.index", "s", icon="message-square-quote"),
+            MenuEntry("Macros", "macro_pages.index", "x", icon="zap"),
+            MenuEntry("Tokens", "token_pages.index", "t", icon="key-round"),
+            MenuEntry("Billing", "billing_pages.show", "b", ("invoice_pages",), "credit-card"),
+            MenuEntry("Audit log", "audit_pages.index", "a", icon="scroll-text"),
+            MenuEntry("Jobs", "job_pages.index", "j", icon="list-checks"),
         ),
     ),
 )
@@ -82,10 +82,10 @@ STAFF: Sequence[Group] = (
     (
         "All workspaces",
         (
-            Place("Overview", "overviews.show_all", "o", icon="chart-column"),
-            Place("Failures", "failures.show_all", "f", icon="triangle-alert"),
-            Place("Workspaces", "workspace_pages.index", "w", icon="building-2"),
-            Place("Audit log", "staff_log.index", "a", icon="scroll-text"),
+            MenuEntry("Overview", "overviews.show_all", "o", icon="chart-column"),
+            MenuEntry("Failures", "failures.show_all", "f", icon="triangle-alert"),
+            MenuEntry("Workspaces", "workspace_pages.index", "w", icon="building-2"),
+            MenuEntry("Audit log", "staff_log.index", "a", icon="scroll-text"),
         ),
     ),
 )
@@ -103,7 +103,7 @@ def _icon(name: str) -> str:
     return lucide(name, size=16, aria_hidden="true", focusable="false")
 
 
-def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[Place, str, bool]]]]:
+def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[MenuEntry, str, bool]]]]:
     groups = WORKSPACE if viewer.workspace_id else STAFF if viewer.signed.is_support else ()
     path: dict[str, Any] = {"workspace": viewer.workspace_id} if viewer.workspace_id else {}
     for label, places in groups:
@@ -114,12 +114,12 @@ def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[Place, str, bool]]]]
             yield label, seen
 
 
-def _may_see(viewer: Viewer, place: Place) -> bool:
+def _may_see(viewer: Viewer, place: MenuEntry) -> bool:
     action = declared(place.endpoint).get("action")
     return action is None or viewer.may(action)
 
 
-def _is_here(place: Place) -> bool:
+def _is_here(place: MenuEntry) -> bool:
     """Whether the page belongs to the entry: its endpoint, or another page of its blueprints."""
     here = request.endpoint or ""
     blueprint = here.partition(".")[0]

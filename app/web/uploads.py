@@ -9,7 +9,7 @@ from flask import request
 from werkzeug.datastructures import FileStorage
 
 from app import bounds
-from app.domain.channels import allowances, media
+from app.domain.channels import media, stored_bytes
 from app.errors import Fault, Invalid
 from app.web.access import workspace_id
 
@@ -35,7 +35,7 @@ def stored(files: Sequence[FileStorage]) -> list[str]:
         file.stream.seek(0)
         allowed = {workspace_id(): bounds.STORED_PER_WORKSPACE}
         try:
-            with allowances.taken(size, allowed):
+            with stored_bytes.taken(size, allowed):
                 content = iter(partial(file.stream.read, 65_536), b"")
                 found.append(media.store(workspace_id(), file.filename, content).id)
         except Invalid as error:

@@ -755,7 +755,7 @@ def test_the_queue_of_a_channel_is_counted_by_index(world: World) -> None:
     channel.settings = {"assignment": "balanced"}
 
     with explained() as plans:
-        assert assignments.outlook_of(channel)
+        assert assignments.next_assignee(channel)
 
     check(plans)
 

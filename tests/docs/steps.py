@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.domain.automations.steps import KINDS
-from app.domain.automations.steps.base import Kind
+from app.domain.automations.steps import STEP_KINDS
+from app.domain.automations.steps.base import StepKind
 from tests.docs.automations import PAGE
 
 BEGIN, END = "<!-- steps: made by tests/docs/steps.py -->\n", "<!-- end of steps -->\n"
@@ -29,7 +29,7 @@ _TYPES = {
 
 def section() -> str:
     """What stands between the marks."""
-    return "\n" + "\n".join(_paragraph(name, kind) for name, kind in sorted(KINDS.items()))
+    return "\n" + "\n".join(_paragraph(name, kind) for name, kind in sorted(STEP_KINDS.items()))
 
 
 def written() -> str:
@@ -37,7 +37,7 @@ def written() -> str:
     return PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
 
 
-def _paragraph(name: str, kind: Kind) -> str:
+def _paragraph(name: str, kind: StepKind) -> str:
     parts = [f"### `{name}`", "\n".join(textwrap.wrap(kind.description, 120, break_on_hyphens=False))]
     if rows := list(_rows(kind)):
         parts.append("\n".join(("| Field | Value | |", "|---|---|---|", *rows)))
@@ -46,7 +46,7 @@ def _paragraph(name: str, kind: Kind) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _rows(kind: Kind) -> Iterator[str]:
+def _rows(kind: StepKind) -> Iterator[str]:
     for field in (*kind.fields, *(name for name in kind.lists if name not in kind.fields)):
         schema = kind.fields.get(field, {})
         value = _value(schema)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app.database import rows
-from app.domain.automations.simulations import Given, simulate
+from app.domain.automations.simulations import SimulationInput, simulate
 from app.domain.automations.steps import base
 from app.domain.triggers import automation_listeners, conditions, due_starts
 from app.domain.triggers.event_kinds import EVENTS
@@ -86,7 +86,7 @@ def test_a_recipe_that_needs_no_event_and_no_other_automation_can_be_simulated(s
     definition = RECIPES[heading]["definition"]
     automation = Automation(id="aut_1", workspace_id=shop.workspace_id, name="Draft", definition=definition)
 
-    [way], _ = simulate(automation, None, Given(variables={"items": []}, replies=["Yes"]))
+    [way], _ = simulate(automation, None, SimulationInput(variables={"items": []}, replies=["Yes"]))
 
     assert way.run.status == "completed", way.run.failure
     assert {entry.status for entry in way.log} <= {"succeeded", "waiting"}

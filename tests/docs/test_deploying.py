@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app import presence
+from app import process_registry
 from tests.docs.pages import PAGES
 from tests.stack.processes import ROOT, SMALL, process_types
 
@@ -20,7 +20,7 @@ UNIT = (FOLDER / "systemd" / "bellhop@.service").read_text()
 TARGET = (FOLDER / "systemd" / "bellhop.target").read_text()
 DEPLOYMENTS = (FOLDER / "kubernetes" / "processes.yaml").read_text()
 SCALING = (FOLDER / "kubernetes" / "autoscaling.yaml").read_text()
-TYPES = sorted(presence.TYPES)
+TYPES = sorted(process_registry.TYPES)
 UPGRADE = "python, -m, app, db, upgrade"
 
 

@@ -9,7 +9,7 @@ import pytest
 from app import bounds, config, web
 from app.api import lists
 from app.channels.base import OWN_SETTINGS
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.domain.assignment import member_changes
 from app.domain.automations import automations, http_requests, interpreter
 from app.domain.automations.definitions import json_schemas, validation
@@ -100,7 +100,7 @@ CONSTANTS = {
     "automations that start one another in a chain": run_states.MOST_DEPTH,
     "steps of a template's rendering": liquids.MOST_STEPS,
     "bytes that a template may print": liquids.MOST_OUTPUT_BYTES,
-    "characters of a message": max(kind.most_characters for kind in KINDS.values()),
+    "characters of a message": max(kind.most_characters for kind in CHANNEL_KINDS.values()),
     "files of a message": media.MOST_FILES,
     "buttons of a message": buttons.MOST,
     "seconds that a run waits for the files of its message": fetched_files.MOST_SECONDS,

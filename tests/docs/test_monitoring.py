@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import Counter, Histogram, ProcessCollector
 from prometheus_client.metrics import MetricWrapperBase
 
-from app import metrics, presence
+from app import metrics, process_registry
 from app.domain.insight import queues
 from tests.docs.pages import PAGES
 from tests.stack.processes import ROOT
@@ -89,7 +89,7 @@ def test_the_page_has_every_kind_of_mail_and_who_serves_it() -> None:
     kinds, served = (re.findall(r"`([\w-]+)`", " ".join(column)) for column in zip(*table, strict=True))
 
     assert sorted(kinds) == sorted(queues.NAMES)
-    assert set(served) <= set(presence.TYPES)
+    assert set(served) <= set(process_registry.TYPES)
 
 
 def test_every_alert_fires_in_a_story() -> None:

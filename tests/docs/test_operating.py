@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import Counter
 from prometheus_client.metrics import MetricWrapperBase
 
-from app import config, metrics, presence
+from app import config, metrics, process_registry
 from app.commands import main as commands
 from tests.docs.pages import PAGES
 from tests.stack.processes import ROOT
@@ -79,8 +79,8 @@ def test_the_page_on_running_has_the_connections_of_every_process() -> None:
     threads = dict(re.findall(r"^([a-z-]+): .*--threads (\d+)", (ROOT / "Procfile").read_text(), re.MULTILINE))
     of_web = re.search(r"^threads = (\d+)", (ROOT / "app" / "gunicorn.py").read_text(), re.MULTILINE)
 
-    assert table.keys() == set(presence.TYPES)
-    # Beside its actors, a process has a thread that wakes what waits, and one for each of its desks.
+    assert table.keys() == set(process_registry.TYPES)
+    # Beside its actors, a process has a thread that wakes what waits, and one for each of its dispatchers.
     for name, others in {"writes": 0, "retries": 1 + 1, "automations": 1 + 1, "messages": 1 + 3}.items():
         assert int(table[name]) == int(threads[name]) + others
     assert of_web

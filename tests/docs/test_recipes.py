@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.automations.simulations import Given, simulate
+from app.domain.automations.simulations import SimulationInput, simulate
 from app.domain.segments import schedules
 from app.domain.triggers import due_starts
 from app.lib import clock, json
@@ -61,7 +61,7 @@ def test_one_that_needs_no_member_can_be_simulated(shop: Api, heading: str) -> N
     variables = {"items": [{"sku": "hat", "name": "Hat", "count": 2}], "question": "Well?"}
     variables |= {"callback": "https://flows.example/1", "arrives_at": "2099-11-21T16:00:00Z"}
 
-    [way], _ = simulate(automation, None, Given(variables=variables, replies=["9", "20", "ada@example.com"]))
+    [way], _ = simulate(automation, None, SimulationInput(variables=variables, replies=["9", "20", "ada@example.com"]))
 
     assert way.run.status == "completed", way.run.failure
     assert way.log

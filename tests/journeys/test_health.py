@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from app import presence
+from app import process_registry
 from app.metrics import MOST_PORTS
 from tests.journeys.conftest import serve
 from tests.journeys.waiting import wait_until
@@ -26,7 +26,7 @@ METRICS_PORT = str(free_range(MOST_PORTS))
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
     """One process of each type."""
-    yield from serve(dict.fromkeys(presence.TYPES, 1), {"METRICS_PORT": METRICS_PORT})
+    yield from serve(dict.fromkeys(process_registry.TYPES, 1), {"METRICS_PORT": METRICS_PORT})
 
 
 def asked(stack: Stack, *types: str, **settings: str) -> tuple[int, str]:
@@ -46,7 +46,7 @@ def asked(stack: Stack, *types: str, **settings: str) -> tuple[int, str]:
 def asked_of_all(stack: Stack) -> list[tuple[int, str]]:
     """The same for each type, asked beside each other."""
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda kind: asked(stack, kind), presence.TYPES))
+        return list(pool.map(lambda kind: asked(stack, kind), process_registry.TYPES))
 
 
 def wait_until_well(stack: Stack, *types: str) -> None:
@@ -60,7 +60,7 @@ def wait_until_all_are_well(stack: Stack) -> None:
 def test_a_process_that_runs_is_well(stack: Stack) -> None:
     wait_until_all_are_well(stack)
 
-    for kind, (_, line) in zip(presence.TYPES, asked_of_all(stack), strict=True):
+    for kind, (_, line) in zip(process_registry.TYPES, asked_of_all(stack), strict=True):
         assert line.startswith(f"ok     {kind}: answers on port ")
 
 
@@ -69,7 +69,9 @@ def test_a_process_that_does_not_run_is_not_well(stack: Stack) -> None:
 
     said = asked_of_all(stack)
 
-    assert [(code, line[:7], line.count("\n")) for code, line in said] == [(1, "WRONG  ", 1)] * len(presence.TYPES)
+    assert [(code, line[:7], line.count("\n")) for code, line in said] == [(1, "WRONG  ", 1)] * len(
+        process_registry.TYPES
+    )
     stack.processes.start()
 
 
@@ -91,7 +93,7 @@ def test_a_process_is_well_while_the_servers_are_away(stack: Stack) -> None:
     stack.redis.stop()
     stack.postgres.stop()
 
-    assert [code for code, _ in asked_of_all(stack)] == [0] * len(presence.TYPES)
+    assert [code for code, _ in asked_of_all(stack)] == [0] * len(process_registry.TYPES)
 
     stack.start_servers()
 

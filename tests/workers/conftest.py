@@ -17,7 +17,7 @@ from tests.stack.receiver import Receiver
 
 @pytest.fixture(autouse=True)
 def loops(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ends the loops of a test's desks. Those of a real process end with it; here their descriptors would add up."""
+    """Ends the event loops of a test's dispatchers, because their open descriptors would add up."""
     made: list[asyncio.AbstractEventLoop] = []
     make = uvloop.new_event_loop
 

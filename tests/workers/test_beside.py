@@ -45,8 +45,8 @@ class Desk:
 
 def test_the_desks_of_a_process_end_at_the_same_time() -> None:
     together = threading.Barrier(2)
-    desks: list[Any] = [Desk(together), Desk(together)]
-    worker = Worker(StubBroker(middleware=[Closing(desk) for desk in desks]), worker_threads=1)
+    dispatchers: list[Any] = [Desk(together), Desk(together)]
+    worker = Worker(StubBroker(middleware=[Closing(dispatcher) for dispatcher in dispatchers]), worker_threads=1)
     worker.start()
 
     worker.stop()

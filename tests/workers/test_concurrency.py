@@ -20,7 +20,7 @@ def full(window: Window, now: float, **how: object) -> None:
 
 def grown(now: float = 0) -> Window:
     """One of the fast lane that has had three rounds of successes."""
-    window = Window(slow_lane=False)
+    window = Window(tolerates_slow=False)
     for number in range(3):
         full(window, now + number)
     assert window.room(now + 3) == 8
@@ -28,7 +28,7 @@ def grown(now: float = 0) -> Window:
 
 
 def test_a_window_that_is_made_full_use_of_grows_with_quick_successes_up_to_a_limit() -> None:
-    window = Window(slow_lane=False)
+    window = Window(tolerates_slow=False)
     sizes = []
     for number in range(12):
         sizes.append(window.room(number))
@@ -65,7 +65,7 @@ def test_slow_answers_shrink_it_in_the_fast_lane() -> None:
 
 
 def test_in_the_slow_lane_it_starts_with_one_and_grows_for_slow_successes_to_a_smaller_limit() -> None:
-    window = Window(slow_lane=True)
+    window = Window(tolerates_slow=True)
     assert window.room(0) == 1
     for number in range(100):
         full(window, number * 10, seconds=3)
@@ -74,8 +74,10 @@ def test_in_the_slow_lane_it_starts_with_one_and_grows_for_slow_successes_to_a_s
 
 
 @pytest.mark.parametrize(("slow_lane", "room"), [(False, 0), (True, 3)])
-def test_while_an_answer_is_awaited_for_long_nothing_more_begins_in_the_fast_lane(slow_lane: bool, room: int) -> None:
-    window = Window(slow_lane=slow_lane)
+def test_while_an_answer_is_awaited_for_long_nothing_more_begins_in_the_fast_lane(
+    tolerates_slow: bool, room: int
+) -> None:
+    window = Window(tolerates_slow=tolerates_slow)
     for number in range(2):
         full(window, number)
     window.begin("hanging", 10.0)
@@ -85,7 +87,7 @@ def test_while_an_answer_is_awaited_for_long_nothing_more_begins_in_the_fast_lan
 
 
 def test_an_answer_that_is_awaited_for_long_is_told_once() -> None:
-    window = Window(slow_lane=False)
+    window = Window(tolerates_slow=False)
     window.begin("hanging", 10.0)
 
     assert not window.turned_slow(11)
@@ -95,7 +97,7 @@ def test_an_answer_that_is_awaited_for_long_is_told_once() -> None:
 
 
 def test_ten_quick_successes_in_a_row_are_a_recovery_and_a_failure_is_none() -> None:
-    window = Window(slow_lane=True)
+    window = Window(tolerates_slow=True)
     for number in range(pacing.RECOVERED_AFTER - 1):
         play(window, number, 1)
     assert not window.turned_quick()
@@ -112,7 +114,7 @@ def test_ten_quick_successes_in_a_row_are_a_recovery_and_a_failure_is_none() -> 
 
 
 def test_endpoints_that_are_not_sure_to_answer_get_half_of_the_room_at_most() -> None:
-    every = Windows(slow_lane=False)
+    every = Windows(tolerates_slow=False)
     unsure = [f"unsure-{number}" for number in range(100)]
 
     rooms = every.rooms(unsure, capacity=100)
@@ -129,7 +131,7 @@ def test_endpoints_that_are_not_sure_to_answer_get_half_of_the_room_at_most() ->
 
 
 def test_what_is_new_gets_one_request_each_of_half_of_the_room() -> None:
-    every = Windows(slow_lane=True)
+    every = Windows(tolerates_slow=True)
     endpoint_ids = [f"old-{number}" for number in range(10)] + ["new", "newer", "newest"]
     for endpoint_id in endpoint_ids:
         for number in range(9):
@@ -144,7 +146,7 @@ def test_what_is_new_gets_one_request_each_of_half_of_the_room() -> None:
 
 def test_requests_that_wait_take_no_room_but_there_is_a_limit_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "MOST_UNDER_WAY", 80)
-    every = Windows(slow_lane=False)
+    every = Windows(tolerates_slow=False)
     hanging = [f"hanging-{number}" for number in range(50)]
     for endpoint_id in hanging[:25]:
         every.begin(endpoint_id, "first")
@@ -156,7 +158,7 @@ def test_requests_that_wait_take_no_room_but_there_is_a_limit_for_all(monkeypatc
 
 
 def test_an_endpoint_alone_may_have_more_under_way_than_one_among_others() -> None:
-    every = Windows(slow_lane=False)
+    every = Windows(tolerates_slow=False)
     for _ in range(10):
         requests = range(every.rooms(["it"], capacity=1000)["it"])
         for number in requests:
@@ -171,7 +173,7 @@ def test_an_endpoint_alone_may_have_more_under_way_than_one_among_others() -> No
 
 
 def test_there_is_never_more_room_than_is_left_for_all() -> None:
-    every = Windows(slow_lane=False)
+    every = Windows(tolerates_slow=False)
     good = [f"good-{number}" for number in range(100)]
     for endpoint_id in good:
         every.begin(endpoint_id, "first")
@@ -181,7 +183,7 @@ def test_there_is_never_more_room_than_is_left_for_all() -> None:
 
 
 def test_in_the_slow_lane_quick_answers_let_it_grow_on() -> None:
-    window = Window(slow_lane=True)
+    window = Window(tolerates_slow=True)
     for number in range(12):
         full(window, number)
 
@@ -189,7 +191,7 @@ def test_in_the_slow_lane_quick_answers_let_it_grow_on() -> None:
 
 
 def test_slow_endpoints_are_judged_once_for_each_slow_answer() -> None:
-    every = Windows(slow_lane=False)
+    every = Windows(tolerates_slow=False)
     every.begin("slow", "first")
     every.end("slow", "first", succeeded=True, seconds=pacing.SLOW_SECONDS)
 
@@ -200,7 +202,7 @@ OLD = pacing.BACKLOG_SECONDS + 1
 
 
 def test_an_endpoint_has_a_backlog_while_its_mail_is_old_and_that_of_another_fresh() -> None:
-    every = Windows(slow_lane=False)
+    every = Windows(tolerates_slow=False)
     every.begin("old", "first", waited=OLD)
     assert every.backlogs() == set()
 
@@ -212,7 +214,7 @@ def test_an_endpoint_has_a_backlog_while_its_mail_is_old_and_that_of_another_fre
 
 
 def test_a_burst_that_turns_into_a_backlog_is_not_beside_others() -> None:
-    every = Windows(slow_lane=False)
+    every = Windows(tolerates_slow=False)
     every.begin("alone", "first", waited=pacing.BACKLOG_SECONDS * 0.9)
     every.begin("alone", "second", waited=pacing.BACKLOG_SECONDS * 1.1)
 
@@ -220,7 +222,7 @@ def test_a_burst_that_turns_into_a_backlog_is_not_beside_others() -> None:
 
 
 def test_where_all_mail_is_old_nobody_has_a_backlog_beside_others() -> None:
-    every = Windows(slow_lane=False)
+    every = Windows(tolerates_slow=False)
     for name in ("one", "another"):
         every.begin(name, "first", waited=OLD)
 
@@ -228,7 +230,7 @@ def test_where_all_mail_is_old_nobody_has_a_backlog_beside_others() -> None:
 
 
 def test_in_the_slow_lane_a_backlog_stays_until_its_mail_is_fresh() -> None:
-    every = Windows(slow_lane=True)
+    every = Windows(tolerates_slow=True)
 
     def play(waited: float) -> None:
         for number in range(pacing.RECOVERED_AFTER):
@@ -245,7 +247,7 @@ def test_in_the_slow_lane_a_backlog_stays_until_its_mail_is_fresh() -> None:
 
 def test_no_more_endpoints_are_remembered_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "MOST_UNDER_WAY", 10)
-    every = Windows(slow_lane=False)
+    every = Windows(tolerates_slow=False)
     every.begin("busy", "first")
     every.rooms([f"idle-{number}" for number in range(100)], capacity=1000)
 

@@ -20,7 +20,7 @@ from tests.posts import make_post, open_talk, status_of
 from tests.providers.base import Reply, Trouble
 from tests.providers.telegram import refused
 from tests.providers.whatsapp import refusal
-from workers.courier import Courier
+from workers.message_sender import MessageSender
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
 PDF = b"%PDF-1.7\r\n--boundary--\r\n" + bytes(range(256))
@@ -61,8 +61,8 @@ def telegram(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exam
 
 
 @pytest.fixture
-def courier(empty: None) -> Iterator[Courier]:
-    made = Courier()
+def courier(empty: None) -> Iterator[MessageSender]:
+    made = MessageSender()
     yield made
     made.stop()
     database.database.close()
@@ -98,7 +98,7 @@ def paths(example: Example) -> list[str]:
 
 
 def test_a_file_reaches_the_provider_whole_and_before_the_next_message(
-    api: Api, example: Example, courier: Courier
+    api: Api, example: Example, courier: MessageSender
 ) -> None:
     channel_id, talk = talk_on(api, example)
     first, second = queue(api, talk, "Your bill", PDF), queue(api, talk, "Thank you")
@@ -113,7 +113,7 @@ def test_a_file_reaches_the_provider_whole_and_before_the_next_message(
 
 
 def test_a_file_whose_message_has_no_answer_is_unknown_and_not_sent_again(
-    api: Api, example: Example, courier: Courier
+    api: Api, example: Example, courier: MessageSender
 ) -> None:
     channel_id, talk = talk_on(api, example)
     example.provider.happens(Trouble.CUT_AFTER, path={"telegram": "/sendDocument"}.get(example.name, "/messages"))
@@ -127,7 +127,7 @@ def test_a_file_whose_message_has_no_answer_is_unknown_and_not_sent_again(
 
 
 def test_a_file_that_is_gone_fails_its_message_and_blocks_no_other(
-    api: Api, example: Example, courier: Courier
+    api: Api, example: Example, courier: MessageSender
 ) -> None:
     channel_id, talk = talk_on(api, example)
     first, second = queue(api, talk, "Your bill", PDF), queue(api, talk, "Thank you")
@@ -142,7 +142,7 @@ def test_a_file_that_is_gone_fails_its_message_and_blocks_no_other(
 
 @pytest.mark.parametrize("happening", [refusal(131053, "Media upload error"), Reply(500), Trouble.CUT_AFTER], ids=str)
 def test_an_upload_that_fails_is_made_again_and_the_message_is_sent_once(
-    api: Api, whatsapp: Example, courier: Courier, happening: Reply | Trouble
+    api: Api, whatsapp: Example, courier: MessageSender, happening: Reply | Trouble
 ) -> None:
     channel_id, talk = talk_on(api, whatsapp)
     whatsapp.provider.happens(happening, path="/media")
@@ -160,7 +160,7 @@ def test_an_upload_that_fails_is_made_again_and_the_message_is_sent_once(
 
 
 def test_a_provider_that_fails_is_spared_for_a_moment_and_then_gets_what_waits(
-    api: Api, example: Example, courier: Courier
+    api: Api, example: Example, courier: MessageSender
 ) -> None:
     channel_id, talk = talk_on(api, example)
     example.provider.happens(Reply(500), path={"telegram": "/sendMessage"}.get(example.name, "/messages"))
@@ -174,7 +174,7 @@ def test_a_provider_that_fails_is_spared_for_a_moment_and_then_gets_what_waits(
     assert courier._requests._faults == {}
 
 
-def test_an_upload_that_is_refused_fails_the_message(api: Api, whatsapp: Example, courier: Courier) -> None:
+def test_an_upload_that_is_refused_fails_the_message(api: Api, whatsapp: Example, courier: MessageSender) -> None:
     channel_id, talk = talk_on(api, whatsapp)
     whatsapp.provider.happens(refusal(100, "Invalid parameter"), path="/media")
     message_id = queue(api, talk, "Your bill", PDF)
@@ -194,7 +194,7 @@ def test_an_upload_that_is_refused_fails_the_message(api: Api, whatsapp: Example
     ],
 )
 def test_a_photo_that_telegram_cannot_show_goes_as_a_document(
-    api: Api, telegram: Example, courier: Courier, said: str, calls: list[str], status: str
+    api: Api, telegram: Example, courier: MessageSender, said: str, calls: list[str], status: str
 ) -> None:
     channel_id, talk = talk_on(api, telegram)
     telegram.provider.happens(refused(400, said), path="/sendPhoto")

@@ -1,4 +1,4 @@
-"""The owners that a desk looks into, and their bells in Redis."""
+"""The owners that a dispatcher looks into, and their bells in Redis."""
 
 from __future__ import annotations
 

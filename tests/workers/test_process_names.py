@@ -4,14 +4,14 @@ import shlex
 
 import pytest
 
-from app import presence
+from app import process_registry
 from tests.stack.processes import SMALL, process_types
-from workers.middleware.presence import process_name
+from workers.middleware.registration import process_name
 
 OTHERS = ("web", "realtime", "scheduler")
 
 
-@pytest.mark.parametrize("process_type", [each for each in presence.TYPES if each not in OTHERS])
+@pytest.mark.parametrize("process_type", [each for each in process_registry.TYPES if each not in OTHERS])
 def test_the_lines_of_a_worker_name_its_process_type(process_type: str) -> None:
     assert process_name(shlex.split(process_types()[process_type])) == process_type
 

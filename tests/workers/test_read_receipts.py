@@ -14,13 +14,13 @@ from tests.cast import Api, one, rung_on, until
 from tests.posts import make_post, open_talk
 from tests.stack.receiver import Receiver
 from tests.talks import locked
-from workers.requester import Requester
+from workers.request_sender import RequestSender
 
 
 @pytest.fixture
-def reader(empty: None, provider: Receiver) -> Iterator[Requester]:
+def reader(empty: None, provider: Receiver) -> Iterator[RequestSender]:
     # It ends before the provider forgets what it got.
-    made = Requester(read_receipts)
+    made = RequestSender(read_receipts)
     yield made
     made.stop()
     database.database.close()
@@ -51,7 +51,7 @@ def left() -> int:
 
 
 def test_the_provider_is_told_the_latest_message(
-    api: Api, reader: Requester, provider: Receiver, channel_id: str
+    api: Api, reader: RequestSender, provider: Receiver, channel_id: str
 ) -> None:
     read(api, open_talk(api, channel_id))
     assert rung_on("read-receipts") == [channel_id]
@@ -62,7 +62,9 @@ def test_the_provider_is_told_the_latest_message(
     assert [json.loads(received.body) for received in provider.received] == [["ada", "wamid.1"]]
 
 
-def test_a_mailbox_is_emptied_with_one_bell(api: Api, reader: Requester, provider: Receiver, channel_id: str) -> None:
+def test_a_mailbox_is_emptied_with_one_bell(
+    api: Api, reader: RequestSender, provider: Receiver, channel_id: str
+) -> None:
     for number in range(25):
         read(api, open_talk(api, channel_id, f"peer-{number}"), f"wamid.{number}")
 
@@ -73,7 +75,7 @@ def test_a_mailbox_is_emptied_with_one_bell(api: Api, reader: Requester, provide
 
 
 @pytest.mark.parametrize("status", [400, 401, 404])
-def test_a_refusal_is_final(api: Api, reader: Requester, provider: Receiver, channel_id: str, status: int) -> None:
+def test_a_refusal_is_final(api: Api, reader: RequestSender, provider: Receiver, channel_id: str, status: int) -> None:
     provider.answers["/read"] = status
     read(api, open_talk(api, channel_id))
 
@@ -84,7 +86,7 @@ def test_a_refusal_is_final(api: Api, reader: Requester, provider: Receiver, cha
     assert one("SELECT state FROM channels") == "connected"
 
 
-def test_a_throttle_is_tried_again_twice(api: Api, reader: Requester, provider: Receiver, channel_id: str) -> None:
+def test_a_throttle_is_tried_again_twice(api: Api, reader: RequestSender, provider: Receiver, channel_id: str) -> None:
     provider.answers["/read"] = 429
     read(api, open_talk(api, channel_id))
 
@@ -99,7 +101,7 @@ def test_a_throttle_is_tried_again_twice(api: Api, reader: Requester, provider: 
     assert len(provider.received) == 3
 
 
-def test_what_cannot_be_told_is_dropped(api: Api, reader: Requester, provider: Receiver, channel_id: str) -> None:
+def test_what_cannot_be_told_is_dropped(api: Api, reader: RequestSender, provider: Receiver, channel_id: str) -> None:
     silent = make_post(api.workspace_id)
     broken = make_post(api.workspace_id, read_address=provider.url("/read"))
     for number, each in enumerate((silent, broken)):
@@ -113,7 +115,7 @@ def test_what_cannot_be_told_is_dropped(api: Api, reader: Requester, provider: R
 
 
 def test_a_private_address_is_not_asked(
-    api: Api, reader: Requester, provider: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, reader: RequestSender, provider: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_receipts, "PAUSES_SECONDS", ())
     channel_id = make_post(api.workspace_id, read_address="https://10.0.0.1/read")
@@ -125,7 +127,7 @@ def test_a_private_address_is_not_asked(
     assert provider.received == []
 
 
-def test_what_is_left_when_it_stops_is_rung_for(api: Api, reader: Requester, channel_id: str) -> None:
+def test_what_is_left_when_it_stops_is_rung_for(api: Api, reader: RequestSender, channel_id: str) -> None:
     reader.wake()
     read(api, open_talk(api, channel_id))
     rung_on("read-receipts")

@@ -7,7 +7,7 @@ from dramatiq.middleware import Middleware
 
 from app import metrics
 from app.config import settings
-from workers.middleware.presence import process_types
+from workers.middleware.registration import process_types
 
 
 class Figures(Middleware):

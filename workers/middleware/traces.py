@@ -6,7 +6,7 @@ from dramatiq import Broker, Worker
 from dramatiq.middleware import Middleware
 
 from app.logs import tracing
-from workers.middleware.presence import process_types
+from workers.middleware.registration import process_types
 
 
 class Traces(Middleware):

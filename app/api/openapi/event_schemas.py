@@ -24,7 +24,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     """
     of_kinds = {
         name_of(kind): _of_body({"const": kind}, body["data"])
-        | {"description": catalogue.KINDS[kind].description, "example": body}
+        | {"description": catalogue.EVENT_KINDS[kind].description, "example": body}
         for kind, body in _SAMPLES.items()
     }
     union = {

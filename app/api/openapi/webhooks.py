@@ -10,14 +10,14 @@ from app.domain.webhooks import catalogue
 
 def webhooks() -> dict[str, Any]:
     """Returns the requests to receivers, by kind of event."""
-    return {kind: {"post": _delivery(kind)} for kind in catalogue.KINDS}
+    return {kind: {"post": _delivery(kind)} for kind in catalogue.EVENT_KINDS}
 
 
 def _delivery(kind: str) -> dict[str, Any]:
     content = {"schema": event_schemas.reference(kind), "example": event_schemas.sample(kind)}
     return {
         "operationId": f"receive_{kind.replace('.', '_')}",
-        "summary": catalogue.KINDS[kind].description,
+        "summary": catalogue.EVENT_KINDS[kind].description,
         "description": "Sent to the address of every endpoint that is subscribed to the kind. A failed delivery is "
         "retried, by default after 1 and 5 minutes, half an hour, 2 and 12 hours.",
         "security": [],

@@ -100,7 +100,7 @@ def is_chosen(settings: Mapping[str, Any], member_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class NextAssignee:
     """The next member and the `load` of open conversations, or the `reason` why there is none.
 
     `gone`: all chosen members have left the workspace. `queued`: how many conversations wait, counted up to MOST_QUEUED
@@ -113,7 +113,7 @@ class Outlook:
     queued: int
 
 
-def outlook_of(channel: Channel) -> Outlook | None:
+def next_assignee(channel: Channel) -> NextAssignee | None:
     """Returns the current outlook; None for a channel without the rule."""
     if channel.settings.get("assignment") != "balanced":
         return None
@@ -123,8 +123,8 @@ def outlook_of(channel: Channel) -> Outlook | None:
     available = [member for member in chosen if member.availability == "available"]
     loads = conversation_counts.of_members(channel.workspace_id, [member.id for member in available])
     if (following := choose(channel.settings, available, loads)) is not None:
-        return Outlook(None, following.id, loads[following.id], queued)
-    return Outlook("full" if available else "away" if chosen else "gone", None, 0, queued)
+        return NextAssignee(None, following.id, loads[following.id], queued)
+    return NextAssignee("full" if available else "away" if chosen else "gone", None, 0, queued)
 
 
 def _assign_of(workspace_id: str, channel_ids: Sequence[str]) -> int:

@@ -12,8 +12,8 @@ from app.database import database
 from app.domain.automations import http_requests
 from app.domain.automations.counts import WARNED
 from app.domain.automations.definitions.programs import Program
-from app.domain.automations.steps import KINDS
-from app.domain.automations.steps.base import FailureCode, Moment, Outcome, Step, StepFailed, Stop, Wait
+from app.domain.automations.steps import STEP_KINDS
+from app.domain.automations.steps.base import FailureCode, Outcome, Step, StepContext, StepFailed, Stop, Wait
 from app.domain.triggers import run_endings, run_states
 from app.domain.work.units import Unit
 from app.errors import BellhopError
@@ -31,8 +31,8 @@ MOST_WARNINGS, LONGEST_NAME = 10, 200
 _ANEW = ("quiet_hours", "member", "file")
 
 
-class Interpreter(Moment):
-    """Executes one run. It is the `Moment` of every step that the run takes."""
+class Interpreter(StepContext):
+    """Executes one run. It is the `StepContext` of every step that the run takes."""
 
     def __init__(self, unit: Unit, run: Run, automation_name: str, *, is_simulated: bool = False) -> None:
         super().__init__(unit, run, is_simulated=is_simulated)
@@ -93,7 +93,7 @@ class Interpreter(Moment):
             if not resumes:
                 self._check_limits()
             with self.unit.attempt():
-                outcome = KINDS[step.kind].resume(self) if resumes else KINDS[step.kind].begin(self)
+                outcome = STEP_KINDS[step.kind].resume(self) if resumes else STEP_KINDS[step.kind].begin(self)
         except (StepFailed, BellhopError) as error:
             self._fail_at(step, error)
             return False

@@ -66,10 +66,10 @@ def send(automation: Automation, definition: Mapping[str, Any], step_id: str, co
         trace_id="",
         created_at=clock.now(),
     )
-    moment = Interpreter(Rehearsal([contact, run]), run, automation.name)
-    moment.step = step
+    context = Interpreter(Rehearsal([contact, run]), run, automation.name)
+    context.step = step
     try:
-        outcome = http_request.begin(moment)
+        outcome = http_request.begin(context)
     except StepFailed as error:
         return Tested(error.text)
     if not isinstance(outcome, Wait) or outcome.request is None:
@@ -79,10 +79,10 @@ def send(automation: Automation, definition: Mapping[str, Any], step_id: str, co
             raise Overloaded()
         answer = asyncio.run(_send(outcome.request))
     log.info("request.tested", automation=automation.id, step=step_id, code=answer.status, error_code=answer.error_code)
-    moment.answer = http_requests.answer_of(answer, attempts=1)
-    done = http_request.resume(moment)
+    context.answer = http_requests.answer_of(answer, attempts=1)
+    done = http_request.resume(context)
     saved = getattr(done, "saved", {}).get(step_id, {})
-    return Tested(answer.error, answer.status, answer.duration_ms, str(moment.answer["body"]), saved)
+    return Tested(answer.error, answer.status, answer.duration_ms, str(context.answer["body"]), saved)
 
 
 async def _send(request: Mapping[str, Any]) -> Answer:

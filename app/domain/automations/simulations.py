@@ -58,7 +58,7 @@ class Rehearsal(Unit):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SimulationInput:
     """The input of a simulation.
 
     `event`: the body of the event that starts the run. Each wait for a reply takes the next of `replies` (a text, or
@@ -85,7 +85,7 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class SimulatedPath:
     """A path that a draft may take: the final run, its log, and the assumptions."""
 
     run: Run
@@ -93,7 +93,9 @@ class Way:
     assumed: list[Assumption]
 
 
-def simulate(automation: Automation, contact: Contact | None, given: Given) -> tuple[list[Way], bool]:
+def simulate(
+    automation: Automation, contact: Contact | None, given: SimulationInput
+) -> tuple[list[SimulatedPath], bool]:
     """Simulates the draft for the contact; returns paths, and whether there are more.
 
     `contact`: None for an empty one. There is one path, unless `given` asks for both. Waits end at once. Raises
@@ -124,7 +126,7 @@ def _next(assumed: Sequence[Assumption]) -> list[str]:
 class _Simulation:
     """Simulates a draft for a contact. `_computed`: the steps of templates in all paths so far."""
 
-    def __init__(self, automation: Automation, contact: Contact, given: Given) -> None:
+    def __init__(self, automation: Automation, contact: Contact, given: SimulationInput) -> None:
         self._automation, self._contact, self._given = automation, contact, given
         self._program = programs.compile(automation.definition)
         self._computed = 0
@@ -140,7 +142,7 @@ class _Simulation:
         if faults:
             raise Invalid(*faults)
 
-    def take(self, turns: Sequence[str]) -> Way:
+    def take(self, turns: Sequence[str]) -> SimulatedPath:
         """Returns the path that starts with these outcomes of waits without input.
 
         Further waits without input get their first outcome.
@@ -173,7 +175,7 @@ class _Simulation:
                 break
             run = run.altered(answer=self._answer(run, unit.log(), replies, turns, assumed), is_released=True)
         self._computed = unit.computed
-        return Way(run, unit.log(), assumed)
+        return SimulatedPath(run, unit.log(), assumed)
 
     def _is_open(self, run: Run, replies: Sequence[object]) -> bool:
         """Whether the run waits for a reply, response or event that is missing from the input."""

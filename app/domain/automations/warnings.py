@@ -10,7 +10,7 @@ from app import sql
 from app.database import rows
 from app.domain.automations import counts, definitions
 from app.domain.automations.editing import step_trees
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.triggers import dates
 from app.domain.triggers.run_states import MOST_DEPTH
 from app.domain.triggers.timed_triggers import key_of
@@ -56,7 +56,7 @@ def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
     found = [
         Fault(f"{placed.pointer}/{name}", _IS_EXAMPLE.format(host.lower()))
         for placed in step_trees.walk(definition)
-        for name in KINDS[placed.step["kind"]].templates
+        for name in STEP_KINDS[placed.step["kind"]].templates
         for host in dict.fromkeys(_EXAMPLE.findall(json.dumps(placed.step.get(name)).decode()))
     ]
     return found[:MOST_WARNINGS]

@@ -16,7 +16,7 @@ from app.domain.segments import segments
 from app.domain.work.controlled_batches import MOST_PER_SECOND
 from app.errors import Fault, Invalid
 from app.lib import json, normalization
-from app.lib.schemas import Formatted, RequestBody, StrictBoolean, StrictInteger, about, moment
+from app.lib.schemas import Formatted, RequestBody, StrictBoolean, StrictInteger, about, time_field
 from app.models.broadcasts import TIME_ZONES
 
 _PAIRS = (("segment_id", "filter"), ("message", "automation_id"))
@@ -63,7 +63,7 @@ class BroadcastFields(RequestBody):
     )
     message = fields.Nested(BroadcastContent)
     automation_id = fields.String(metadata=about("The published automation to start for each contact."))
-    send_at = moment(
+    send_at = time_field(
         f"when it starts, {broadcasts.MOST_DAYS} days ahead at most; null, the default: at once.", allow_none=True
     )
     time_zone = fields.String(

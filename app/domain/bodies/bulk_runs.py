@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import fields, validate
 
 from app.domain.automations import automations
-from app.lib.schemas import Period, RequestBody, ResponseBody, StrictBoolean, StrictInteger, about, moment
+from app.lib.schemas import Period, RequestBody, ResponseBody, StrictBoolean, StrictInteger, about, time_field
 from app.models.runs import UNFINISHED
 
 
@@ -44,8 +44,8 @@ class CancelRunsBody(Period):
 
     contact_id = fields.String()
     status = fields.String(validate=validate.OneOf(UNFINISHED))
-    since = moment("created at this time or later.")
-    until = moment("created before this time.")
+    since = time_field("created at this time or later.")
+    until = time_field("created before this time.")
     dry_run = StrictBoolean(metadata=about("Only count the runs that would be cancelled."))
 
 

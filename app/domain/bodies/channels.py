@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from marshmallow import fields, post_load, validate
 
 from app.channels.base import ChannelKind
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.domain.channels import channels
 from app.errors import Invalid
 from app.lib import normalization
@@ -44,12 +44,12 @@ class ChannelCreate(RequestBody):
 
     # With the simpler oneOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {
-        "not": {"anyOf": [_unsuitable(kind) for kind in KINDS.values()]},
+        "not": {"anyOf": [_unsuitable(kind) for kind in CHANNEL_KINDS.values()]},
         "example": {"kind": "web_chat", "name": "Shop", "settings": {"origins": ["https://shop.example"]}},
     }
     kind = fields.String(
         required=True,
-        validate=validate.OneOf(list(KINDS), error="There is no kind of channel '{input}'."),
+        validate=validate.OneOf(list(CHANNEL_KINDS), error="There is no kind of channel '{input}'."),
         metadata=about("What the channel connects to.", example="web_chat"),
     )
     name = Formatted(normalization.name, required=True, metadata={**normalization.NAME_SCHEMA, **_NAME})
@@ -62,7 +62,7 @@ class ChannelCreate(RequestBody):
 
         Raises Invalid for settings or credentials that the kind cannot use.
         """
-        kind = KINDS[data["kind"]]
+        kind = CHANNEL_KINDS[data["kind"]]
         faults = [
             *channels.settings_faults(kind, data["settings"]),
             *channels.credentials_faults(kind, data.get("credentials")),

@@ -28,7 +28,7 @@ class EndpointFields(RequestBody):
         )
     )
     events = fields.List(
-        fields.String(metadata={"enum": ["*", *catalogue.KINDS]}),
+        fields.String(metadata={"enum": ["*", *catalogue.EVENT_KINDS]}),
         validate=validate.Length(1, 100),
         metadata=about("Event kinds, at least one; `*` for all."),
     )
@@ -52,9 +52,11 @@ class EndpointFields(RequestBody):
     def are_known(self, value: list[str], data_key: str) -> None:
         """Raises ValidationError, by position, for unknown event kinds."""
         unknown = {
-            number: [f"There is no event kind '{kind}'.{meant(kind, catalogue.KINDS)} webhooks/events lists them."]
+            number: [
+                f"There is no event kind '{kind}'.{meant(kind, catalogue.EVENT_KINDS)} webhooks/events lists them."
+            ]
             for number, kind in enumerate(value)
-            if kind != "*" and kind not in catalogue.KINDS
+            if kind != "*" and kind not in catalogue.EVENT_KINDS
         }
         if unknown:
             raise ValidationError(unknown)
@@ -75,7 +77,9 @@ class EndpointPatch(EndpointFields):
 class EndpointTest(RequestBody):
     kind = fields.String(
         required=True,
-        validate=OneOf(list(catalogue.KINDS), error="There is no event kind '{input}'. webhooks/events lists them."),
+        validate=OneOf(
+            list(catalogue.EVENT_KINDS), error="There is no event kind '{input}'. webhooks/events lists them."
+        ),
         metadata=about("The kind whose sample is sent.", example="contact.created"),
     )
 

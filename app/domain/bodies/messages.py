@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.domain.channels import buttons, media
 from app.domain.conversations import scheduled_messages
 from app.domain.conversations.messages import MOST_CHARACTERS
 from app.lib import normalization
-from app.lib.schemas import BLANK, NOT_BLANK, STORABLE, RequestBody, StrictBoolean, Time, about, moment
+from app.lib.schemas import BLANK, NOT_BLANK, STORABLE, RequestBody, StrictBoolean, Time, about, time_field
 
 _LABEL = f"^{normalization.TAG}$"
 _LABEL_FORM = "Give a label without control characters that is more than spaces."
@@ -130,7 +130,7 @@ class MessageCreate(MessageContent):
     expires_at = Time(
         validate=STORABLE, metadata=about("The message is not sent from then on: it is `failed`, with `expired`.")
     )
-    send_at = moment(f"the message is `scheduled` until then, {scheduled_messages.MOST_DAYS} days at most.")
+    send_at = time_field(f"the message is `scheduled` until then, {scheduled_messages.MOST_DAYS} days at most.")
     cancel_on_reply = StrictBoolean(
         metadata=about(
             "With `send_at`: if the contact writes before, it is not sent. By default true.", default=True, example=True
@@ -159,7 +159,7 @@ class MessagePatch(RequestBody):
         ],
         metadata={"example": "Your parcel is here."},
     )
-    send_at = moment(f"when it is sent, within {scheduled_messages.MOST_DAYS} days.")
+    send_at = time_field(f"when it is sent, within {scheduled_messages.MOST_DAYS} days.")
 
 
 class MessageToContact(MessageCreate):
@@ -174,7 +174,8 @@ class MessageToContact(MessageCreate):
     )
     channel_id = fields.String(metadata=about("Only over this channel."))
     channel_kind = fields.String(
-        validate=validate.OneOf(list(KINDS)), metadata=about("With `contact_id`: only over a channel of this kind.")
+        validate=validate.OneOf(list(CHANNEL_KINDS)),
+        metadata=about("With `contact_id`: only over a channel of this kind."),
     )
     to = fields.String(
         validate=validate.Length(1, 100),

@@ -10,7 +10,7 @@ from app.domain.bodies.jobs import DiscardBody
 from app.domain.deliveries import replay_choices
 from app.domain.webhooks import catalogue
 from app.domain.work.controlled_batches import MOST_PER_SECOND
-from app.lib.schemas import OneOf, Period, RequestBody, StrictBoolean, StrictInteger, about, moment
+from app.lib.schemas import OneOf, Period, RequestBody, StrictBoolean, StrictInteger, about, time_field
 from app.outbound.answers import ERROR_CODES
 
 MOST_VALUES = 1_000  # values in one field of a filter; a workspace has no more endpoints
@@ -32,14 +32,14 @@ class ReplayFilter(Period):
         "By default failed and held. Of pending ones, those that wait for their retry become due. Delivered ones go "
         "out as new deliveries.",
     )
-    kinds = _any_of(fields.String(validate=OneOf(list(catalogue.KINDS))), "Event kinds.")
+    kinds = _any_of(fields.String(validate=OneOf(list(catalogue.EVENT_KINDS))), "Event kinds.")
     error_codes = _any_of(fields.String(validate=validate.OneOf(list(ERROR_CODES))), "Why the last attempt failed.")
     status_codes = _any_of(
         StrictInteger(validate=validate.Range(100, 599), metadata={"example": 503}),
         "The receiver's status in the last attempt.",
     )
-    since = moment("created at this time or later.")
-    until = moment("created before this time.")
+    since = time_field("created at this time or later.")
+    until = time_field("created before this time.")
 
     @validates_schema
     def chooses_something(self, data: dict[str, Any], **_: Any) -> None:
@@ -69,5 +69,5 @@ class DiscardFilter(ReplayFilter):
 class DeliveriesDiscard(DiscardBody):
     WIDENS = True
     filter = fields.Nested(DiscardFilter, required=True, metadata={"example": {"error_codes": ["dns"]}})
-    as_of = moment("only deliveries that had failed or were held by then; by default, by now.")
+    as_of = time_field("only deliveries that had failed or were held by then; by default, by now.")
     dry_run = StrictBoolean(metadata=about("Only count the deliveries that would be discarded."))

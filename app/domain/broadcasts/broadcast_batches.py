@@ -17,7 +17,7 @@ import structlog
 
 from app import bounds, mailbox
 from app.database import count, rows, transaction
-from app.domain.broadcasts import broadcast_choices, broadcasts, contact_actions, tallies
+from app.domain.broadcasts import broadcast_choices, broadcast_counts, broadcasts, contact_actions
 from app.domain.broadcasts.broadcasts import MAIL
 from app.domain.broadcasts.contact_actions import Action, Reached, Skipped, TooEarly
 from app.domain.triggers import batches
@@ -168,9 +168,9 @@ def _move_on(broadcast: Broadcast, part: _Part, done: _Done) -> None:
         contact_ids, outcomes, reasons, message_ids, run_ids = map(list, zip(*done.rows, strict=True))
         place = (broadcast.workspace_id, broadcast.id, broadcast.handled)
         count(_ADD_ROWS, (*place, contact_ids, outcomes, reasons, message_ids, run_ids))
-    skipped = Counter(f"{tallies.SKIPPED}{reason}" for _, _, reason, _, _ in done.rows if reason is not None)
-    started = Counter(outcome for _, outcome, *_ in done.rows if outcome == tallies.STARTED)
-    tallies.add(broadcast, skipped + started)
+    skipped = Counter(f"{broadcast_counts.SKIPPED}{reason}" for _, _, reason, _, _ in done.rows if reason is not None)
+    started = Counter(outcome for _, outcome, *_ in done.rows if outcome == broadcast_counts.STARTED)
+    broadcast_counts.add(broadcast, skipped + started)
     for until, contact_ids in done.later.items():
         broadcast_choices.add(broadcast, until, contact_ids)
     if part.is_last and done.seen == len(part.contact_ids):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import rows
 from app.domain.segments import scans, segments
 from app.domain.segments.scans import Scan
@@ -116,7 +116,7 @@ def _by_time(broadcast: Broadcast, contact_ids: Sequence[str]) -> Mapping[dateti
     found: dict[datetime, list[str]] = defaultdict(list)
     for contact_id, zone in _zones(contact_ids):
         if zone not in times:
-            times[zone] = time_zones.moment(clock.date(), clock.time(), time_zones.first_known(zone, own_zone))
+            times[zone] = time_zones.instant_of(clock.date(), clock.time(), time_zones.first_known(zone, own_zone))
         found[max(times[zone], broadcast.started_at)].append(contact_id)
     return found
 
@@ -134,8 +134,8 @@ def _left_out(workspace_id: str, contact_ids: Sequence[str], payload: Mapping[st
             "ids": list(contact_ids),
             "channel_id": payload.get("channel_id"),
             "has_message": "message" in payload,
-            "opening": [name for name, kind in KINDS.items() if kind.may_open],
-            "closing": [name for name, kind in KINDS.items() if kind.window is not None and not has_template],
+            "opening": [name for name, kind in CHANNEL_KINDS.items() if kind.may_open],
+            "closing": [name for name, kind in CHANNEL_KINDS.items() if kind.window is not None and not has_template],
         },
     )
     return dict(found)

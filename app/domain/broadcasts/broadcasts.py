@@ -16,7 +16,7 @@ from peewee import fn
 
 from app import mailbox
 from app.database import count, database, rows
-from app.domain.broadcasts import broadcast_choices, tallies
+from app.domain.broadcasts import broadcast_choices, broadcast_counts
 from app.domain.channels import channels, media
 from app.domain.channels.buttons import ButtonSchema
 from app.domain.channels.media import AttachmentSchema
@@ -249,14 +249,14 @@ def represent(broadcast: Broadcast) -> dict[str, Any]:
 def represent_all(found: Iterable[Broadcast]) -> list[dict[str, Any]]:
     """Returns the broadcasts as the API shows them, with one statement for all."""
     listed = list(found)
-    counted = tallies.of([each.id for each in listed])
+    counted = broadcast_counts.of([each.id for each in listed])
     return [represent_counted(each, counted[each.id]) for each in listed]
 
 
 def represent_counted(broadcast: Broadcast, amounts: Mapping[str, int]) -> dict[str, Any]:
-    """Returns the broadcast as the API shows it, with `amounts` from `tallies`."""
+    """Returns the broadcast as the API shows it, with `amounts` from `broadcast_counts`."""
     message = broadcast.message and _shown(broadcast.message)
-    return BroadcastSchema.of(broadcast, message=message, **tallies.shown(amounts))
+    return BroadcastSchema.of(broadcast, message=message, **broadcast_counts.shown(amounts))
 
 
 def preview(workspace_id: str, condition: Mapping[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]:

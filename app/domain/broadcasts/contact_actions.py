@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any
 
 from app import bounds
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import rows
-from app.domain.broadcasts import ways
-from app.domain.broadcasts.ways import Address, Way
+from app.domain.broadcasts import routes
+from app.domain.broadcasts.routes import Address, Route
 from app.domain.channels import media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations, messages, recipients, sending_checks
@@ -96,7 +96,7 @@ class SendMessage:
     def room(self) -> int:
         """Returns how many more messages fit into the outboxes."""
         found = rows(_KINDS, (self._broadcast.workspace_id, self._broadcast.channel_id))
-        rates = [(number, KINDS[kind].channel_rate) for kind, number in found]
+        rates = [(number, CHANNEL_KINDS[kind].channel_rate) for kind, number in found]
         per_second = sum(math.inf if rate is None else number * rate.per_second for number, rate in rates)
         most = min(per_second * SECONDS_UNDER_WAY, MOST_UNDER_WAY)
         return max(int(most) - under_way(self._broadcast.id), 0)
@@ -120,7 +120,7 @@ class SendMessage:
         contact = _contact_of(self._broadcast, contact_id, unit)
         way = self._way(unit, contact)
         has_template = bool(self._message.get("template"))
-        if ways.refusal(way, has_template=has_template, opted_out=False, at=unit.now) is not None:
+        if routes.refusal(way, has_template=has_template, opted_out=False, at=unit.now) is not None:
             raise Skipped("window_closed")
         if self._quiet_hours:
             ends = sending_checks.quiet_hours_end(unit.now, self._quiet_hours, contact.timezone, self._timezone)
@@ -135,11 +135,11 @@ class SendMessage:
         unit.notes[taken] = True
         return Reached(message_id=message_id)
 
-    def _way(self, unit: Unit, contact: Contact) -> Way:
+    def _way(self, unit: Unit, contact: Contact) -> Route:
         """Returns the channel and address for the contact. Raises Skipped if there are none, and Busy."""
         chosen = self._broadcast.channel_id
         latest = recipients.latest(unit, contact, channel_id=chosen, kind=None)
-        way = ways.find(contact, latest, recipients.offered(unit, contact.workspace_id, chosen))
+        way = routes.find(contact, latest, recipients.offered(unit, contact.workspace_id, chosen))
         if way is None:
             raise Skipped("no_channel")
         return way
@@ -161,13 +161,13 @@ class SendMessage:
         taken = {Address(*each) for each in found}
         unit.notes |= {_taken(self._broadcast.id, each): each in taken for each in listed}
 
-    def _queue(self, unit: Unit, contact: Contact, way: Way) -> str:
+    def _queue(self, unit: Unit, contact: Contact, way: Route) -> str:
         try:
             text, template = render(self._message, contact, self._timezone)
         except TemplateError as error:
             raise Skipped("template") from error
         named = [each["id"] for each in self._message.get("attachments", ())]
-        if ways.is_empty(KINDS[way.channel.kind], text, len(named)):
+        if routes.is_empty(CHANNEL_KINDS[way.channel.kind], text, len(named)):
             raise Skipped("template")
         if text is not None and sending_checks.count_recent(unit, contact.id, text) >= sending_checks.MOST_IDENTICAL:
             raise Skipped("limit")

@@ -11,7 +11,7 @@ from cryptography.fernet import InvalidToken
 
 from app import mailbox
 from app.channels.base import Outcome, Request, Verdict
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import rows, transaction
 from app.domain.channels import channel_requests, channels, outboxes
 from app.mailbox import Claimed, Found, PutOff
@@ -99,7 +99,7 @@ def record(results: Sequence[Result]) -> list[Result]:
 
 def _connecting(dispatch: Dispatch) -> Asking:
     channel = dispatch.channel
-    if (kind := KINDS.get(channel.kind)) is None:  # left to workers of a newer version
+    if (kind := CHANNEL_KINDS.get(channel.kind)) is None:  # left to workers of a newer version
         return Result(dispatch, Verdict(Outcome.LATER), is_ours=True)
     try:
         account = channels.account_of(channel)
@@ -124,7 +124,7 @@ def _disconnecting(dispatch: Dispatch) -> Asking:
     answers: list[Answer] = []
     try:
         account = channels.account_of(dispatch.channel)
-        for request in KINDS[dispatch.channel.kind].disconnecting(account):
+        for request in CHANNEL_KINDS[dispatch.channel.kind].disconnecting(account):
             answers.append((yield request))
     except (InvalidToken, KeyError):
         pass

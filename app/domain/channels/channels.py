@@ -10,7 +10,7 @@ from cryptography.fernet import InvalidToken
 from marshmallow import fields, validate
 
 from app.channels.base import OWN_SETTINGS, Account, ChannelKind
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.config import settings
 from app.database import rows, transaction
 from app.domain.channels import channel_requests
@@ -48,7 +48,7 @@ def noted(unit: Unit, found: list[Channel]) -> list[Channel]:
 
 def kind_of(channel: Channel) -> ChannelKind:
     """Returns the kind of the channel. Raises KeyError if only a newer version knows the kind."""
-    return KINDS[channel.kind]
+    return CHANNEL_KINDS[channel.kind]
 
 
 def kind_to_be(workspace_id: str, channel_id: str) -> ChannelKind:
@@ -61,7 +61,7 @@ def kind_to_be(workspace_id: str, channel_id: str) -> ChannelKind:
         )
         if (job := queued.first()) is None:
             raise
-        return KINDS[job.payload["kind"]]
+        return CHANNEL_KINDS[job.payload["kind"]]
 
 
 def account_of(channel: Channel) -> Account:
@@ -137,7 +137,7 @@ def create(change: Change) -> Effect:
     A channel without a provider is connected at once; for others, the provider is asked after the commit. Raises
     Conflict above the QUOTA, and Invalid for unknown members.
     """
-    payload, kind = change.payload, KINDS[change.payload["kind"]]
+    payload, kind = change.payload, CHANNEL_KINDS[change.payload["kind"]]
     check_members(change.workspace_id, payload)
     QUOTA.keep(change.workspace_id)
     Channel.insert(
@@ -238,7 +238,7 @@ _HOOK_ADDRESS = {
 
 class ChannelSchema(ResponseBody):
     id = fields.String()
-    kind = fields.String(validate=validate.OneOf(list(KINDS)), metadata={"example": "web_chat"})
+    kind = fields.String(validate=validate.OneOf(list(CHANNEL_KINDS)), metadata={"example": "web_chat"})
     name = fields.String(metadata={"example": "Shop"})
     state = fields.String(validate=validate.OneOf(STATES))
     problem = fields.Dict(allow_none=True, metadata=_PROBLEM)
@@ -249,7 +249,7 @@ class ChannelSchema(ResponseBody):
 
 def represent(channel: Channel) -> dict[str, Any]:
     """Returns the channel as the API shows it, without its credentials."""
-    kind = KINDS.get(channel.kind)
+    kind = CHANNEL_KINDS.get(channel.kind)
     return ChannelSchema.of(channel, hook_address=hook_address(channel) if kind is None or kind.has_provider else None)
 
 

@@ -47,7 +47,7 @@ def opening_hours(
 
     Leaves out spans that are over at `now`. Spans that meet or overlap are joined. `week` is `{"monday": [{"from":
     "09:00", "to": "17:30"}]}`, in the time zone. A span that ends no later than it begins ends on the next day. Times
-    that the clock skips or shows twice count as in `time_zones.moment`.
+    that the clock skips or shows twice count as in `time_zones.instant_of`.
     """
     joined: list[tuple[datetime, datetime]] = []
     for begins, ends in sorted(_spans(week, timezone, now)):
@@ -68,7 +68,7 @@ def _spans(
         for span in week.get(DAYS[day.weekday()], ()):
             begins, ends = time.fromisoformat(span["from"]), time.fromisoformat(span["to"])
             last = day + timedelta(days=ends <= begins)
-            yield time_zones.moment(day, begins, zone), time_zones.moment(last, ends.replace(fold=1), zone)
+            yield time_zones.instant_of(day, begins, zone), time_zones.instant_of(last, ends.replace(fold=1), zone)
 
 
 def _readable(color: str, paper: str) -> str:

@@ -32,7 +32,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class VisitorMessage:
     """A message as the page sends it. `id`: chosen by the page, to recognize a repeated message.
 
     With `button_id`, the message is a press of that button, and the button's label becomes the text.
@@ -45,7 +45,7 @@ class Said:
     button_id: str | None = None
 
 
-def say(channel: Channel, visitor: Visitor, said: Said) -> None:
+def say(channel: Channel, visitor: Visitor, said: VisitorMessage) -> None:
     """Stores a message of the visitor. Safe to repeat.
 
     Raises Invalid for a message without text and files, for files that the visitor may not send, and for a button that
@@ -70,7 +70,7 @@ def say(channel: Channel, visitor: Visitor, said: Said) -> None:
     arrivals.store(channel, [received])
 
 
-def allowances_of(visitor: Visitor, address: str) -> dict[str, Bound]:
+def storage_bounds(visitor: Visitor, address: str) -> dict[str, Bound]:
     """Returns the bounds that the visitor's next file counts towards.
 
     Raises Conflict if MOST_UPLOADS files wait to be sent.
@@ -205,7 +205,7 @@ def _label(visitor: Visitor, button_id: str) -> str:
     return str(found[0][0])
 
 
-def _check_uploads(visitor: Visitor, said: Said) -> None:
+def _check_uploads(visitor: Visitor, said: VisitorMessage) -> None:
     if len(said.upload_ids) > WebChat.most_files:
         raise Invalid(Fault("/uploads", f"A message has at most {WebChat.most_files} files."))
     if len(set(said.upload_ids)) < len(said.upload_ids):

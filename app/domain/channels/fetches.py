@@ -15,7 +15,7 @@ from app import bounds, logs, mailbox, metrics
 from app.channels.base import Account, ChannelKind, Outcome, Request, Verdict
 from app.channels.inbound import Media
 from app.database import count, rows, transaction
-from app.domain.channels import allowances, channels, media
+from app.domain.channels import channels, media, stored_bytes
 from app.errors import TooLarge, TooMuchStored, Unavailable
 from app.mailbox import Claimed, Found, Mail, PutOff, Waiting
 from app.models.channels import Channel
@@ -152,7 +152,7 @@ def _keep(fetched: Fetched) -> Fetched | None:
     if fetched.claimed.carried.run_id is not None:
         allowed = {workspace_id: bounds.STORED_PER_WORKSPACE}
     try:
-        with allowances.taken(len(fetched.content), allowed):
+        with stored_bytes.taken(len(fetched.content), allowed):
             media.keep(fetched.claimed.id, fetched.content)
     except TooMuchStored as error:
         verdict = _TOO_MUCH if fetched.claimed.carried.run_id is None else _TOO_MUCH_FOR_RUNS

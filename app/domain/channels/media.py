@@ -22,7 +22,7 @@ import structlog
 from marshmallow import fields
 from peewee import fn
 
-from app import bounds, metrics, presence
+from app import bounds, metrics, process_registry
 from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
@@ -360,7 +360,7 @@ def mark() -> str:
 def tell_mark() -> None:
     """Reports this process's MEDIA_DIR mark, for the check that all processes share one directory."""
     try:
-        presence.tell("files", mark())
+        process_registry.tell("files", mark())
     except OSError as error:
         log.warning("media.mark_unknown", error=str(error))
 

@@ -23,7 +23,7 @@ class Name(NamedTuple):
     message_id: str | None = None
 
 
-class Place(NamedTuple):
+class MessageIds(NamedTuple):
     """The ids of a message, and of its conversation, contact and workspace."""
 
     workspace_id: str
@@ -32,7 +32,7 @@ class Place(NamedTuple):
     contact_id: str
 
 
-def look_up(unit: Unit, names: Sequence[Name]) -> list[Place]:
+def look_up(unit: Unit, names: Sequence[Name]) -> list[MessageIds]:
     """Looks up the messages with one statement, and notes the results in the unit. Locks nothing.
 
     Returns the places of the messages that exist.
@@ -55,7 +55,7 @@ def look_up(unit: Unit, names: Sequence[Name]) -> list[Place]:
         """,
         tuple(map(list, zip(*names, strict=True))),
     )
-    places = {names[number - 1]: Place(*place) for number, *place in found}
+    places = {names[number - 1]: MessageIds(*place) for number, *place in found}
     unit.notes |= {name: places.get(name) for name in names}
     return list(places.values())
 
@@ -65,7 +65,7 @@ def find(unit: Unit, channel: Channel, provider_id: str, message_id: str | None 
     name = Name(channel.id, provider_id, message_id)
     if name not in unit.notes:
         look_up(unit, [name])
-    place: Place | None = unit.notes[name]
+    place: MessageIds | None = unit.notes[name]
     if place is None:
         return None
     for each in keys([place]):
@@ -85,11 +85,11 @@ def contact_and_conversation(unit: Unit, message: Message) -> tuple[Contact, Con
 
 def note(unit: Unit, channel: Channel, provider_id: str, message: Message) -> None:
     """Notes the message, which the unit creates, under the provider's id."""
-    place = Place(message.workspace_id, message.id, message.conversation_id, message.contact_id)
+    place = MessageIds(message.workspace_id, message.id, message.conversation_id, message.contact_id)
     unit.notes[Name(channel.id, provider_id)] = place
 
 
-def keys(places: Iterable[Place]) -> list[Key]:
+def keys(places: Iterable[MessageIds]) -> list[Key]:
     """Returns the keys of the messages, their conversations and their contacts."""
     return [
         sets.key(model, place.workspace_id, "id", value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import fn
 
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import count, rows, transaction
 from app.domain.channels import channel_requests
 from app.domain.conversations import (
@@ -68,7 +68,7 @@ def end_waiting(limit: int = PART) -> int:
 
 def _begin(change: Change, channel: Channel) -> None:
     Channel.update(deleted_at=fn.now(), state="disconnected", problem=None).where(Channel.id == channel.id).execute()
-    kind = KINDS.get(channel.kind)
+    kind = CHANNEL_KINDS.get(channel.kind)
     if kind is None or kind.has_provider:
         channel_requests.ask(channel.workspace_id, channel.id, "disconnect")
     else:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from app.domain.conversations import conversations, read_receipts, snoozes
-from app.domain.people import members, news
+from app.domain.people import conversation_notifications, members
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Busy
 from app.errors import Fault, Invalid
@@ -66,9 +66,9 @@ def apply(
         conversation = snoozes.snooze(change, contact, conversation, until)
     elif conversation.snoozed_until is not None and "snoozed_until" in wanted:
         conversation = snoozes.wake(change, contact, conversation)
-        news.woken(change.unit, conversation, change.author["id"])
+        conversation_notifications.woken(change.unit, conversation, change.author["id"])
     if wanted.get("read"):
-        news.read(conversation.id, change.author["id"])
+        conversation_notifications.read(conversation.id, change.author["id"])
     if wanted.get("read") and conversation.unread:
         read_receipts.add(change.unit, conversation)
         conversation = conversations.alter(change.unit, conversation, unread=0)

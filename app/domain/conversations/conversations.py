@@ -14,7 +14,7 @@ from app import realtime
 from app.database import rows
 from app.domain.channels import outboxes
 from app.domain.contacts import contacts
-from app.domain.people import members, news
+from app.domain.people import conversation_notifications, members
 from app.domain.triggers import run_states
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
@@ -159,7 +159,7 @@ def assign(
     assigned = alter(change.unit, conversation, assignee_id=assignee_id)
     actor = by or change.author
     record(change, "conversation.assigned", contact, assigned, assigned_by=actor)
-    news.assigned(change.unit, assigned, actor["id"], change.payload.get("member_id"))
+    conversation_notifications.assigned(change.unit, assigned, actor["id"], change.payload.get("member_id"))
     return assigned
 
 

@@ -19,7 +19,7 @@ from app.domain.channels.media import AttachmentSchema
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations, message_statuses, recipients, replies, sending_checks, snoozes
 from app.domain.conversations.message_statuses import Status
-from app.domain.people import news
+from app.domain.people import conversation_notifications
 from app.domain.work.changes import Change, Effect
 from app.domain.work.events import Recorder
 from app.domain.work.units import Unit
@@ -196,7 +196,7 @@ def receive(
     unit = change.unit
     conversation = conversation or conversations.open_for(change, contact, channel_id)
     woken = snoozes.wake(change, contact, conversation)
-    news.contact_wrote(unit, woken)
+    conversation_notifications.contact_wrote(unit, woken)
     conversation = conversations.touch(unit, woken, waiting_since=woken.waiting_since or unit.now, broadcast_id=None)
     author = {"type": "contact", "id": contact.id}
     received = _made(unit, conversation, text, direction="in", status="received", author=author)

@@ -14,7 +14,7 @@ from marshmallow import fields
 from app.database import rows
 from app.domain.conversations import conversations
 from app.domain.conversations.messages import AuthorSchema
-from app.domain.people import members, news
+from app.domain.people import conversation_notifications, members
 from app.domain.work import quotas
 from app.domain.work.changes import Change, Effect
 from app.domain.work.units import Unit
@@ -93,7 +93,7 @@ def add(
     unit.notes[_number_of(conversation.id)] = _number(unit, conversation.id) + 1
     unit.put(note)
     for member_id in sorted(set(mentions) - {author["id"]}):
-        news.mentioned(unit, note, member_id)
+        conversation_notifications.mentioned(unit, note, member_id)
     return note
 
 

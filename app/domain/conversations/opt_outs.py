@@ -56,7 +56,7 @@ Wish = Literal["stop", "start"]
 _COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
 
 
-def wish_of(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool = False) -> Wish | None:
+def opt_wish(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool = False) -> Wish | None:
     """Returns "stop" or "start" if the whole text is one of their words; None for any other text.
 
     A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button or typed its

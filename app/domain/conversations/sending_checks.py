@@ -116,8 +116,10 @@ def quiet_hours_end(at: datetime, hours: Mapping[str, str], *timezones: str | No
     zone = time_zones.first_known(*timezones)
     today = at.astimezone(zone).date()
     for day in (today - _DAY, today):
-        first = time_zones.moment(day, begins, zone)
-        last = max(time_zones.moment(day + _DAY * (ends < begins), ends.replace(fold=fold), zone) for fold in (0, 1))
+        first = time_zones.instant_of(day, begins, zone)
+        last = max(
+            time_zones.instant_of(day + _DAY * (ends < begins), ends.replace(fold=fold), zone) for fold in (0, 1)
+        )
         if first <= at < last:
             return last
     return None

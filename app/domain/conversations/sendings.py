@@ -14,7 +14,7 @@ from cryptography.fernet import InvalidToken
 
 from app import mailbox, sql
 from app.channels.base import Account, ChannelKind, Outcome, Rate, Verdict
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import rows
 from app.domain.channels import channels, outboxes
 from app.domain.conversations import sending_checks
@@ -101,7 +101,7 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Sending]:
 
     `settled` in the result: the outcomes of claimed messages for which no request is made.
     """
-    rates = {name: kind.channel_rate for name, kind in KINDS.items() if kind.channel_rate is not None}
+    rates = {name: kind.channel_rate for name, kind in CHANNEL_KINDS.items() if kind.channel_rate is not None}
     found = rows(
         sql.prepared("claim_messages"),
         {

@@ -13,7 +13,7 @@ import structlog
 
 from app.database import rows, transaction
 from app.domain.conversations import conversations
-from app.domain.people import news
+from app.domain.people import conversation_notifications
 from app.domain.triggers import batches
 from app.domain.work.changes import Change
 from app.domain.work.events import Cause
@@ -96,7 +96,7 @@ def _wake(workspace_id: str, conversation_id: str, unit: Unit) -> bool:
     contact, conversation = conversations.hold(change, conversation_id)
     if conversation.snoozed_until is None or conversation.snoozed_until > unit.now:
         return False
-    news.woken(unit, wake(change, contact, conversation))
+    conversation_notifications.woken(unit, wake(change, contact, conversation))
     return True
 
 

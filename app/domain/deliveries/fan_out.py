@@ -16,7 +16,7 @@ from app import mailbox
 from app.database import count, database, rows
 from app.domain.deliveries import lanes
 from app.domain.work import events
-from app.domain.work.events import Happening, Recorder
+from app.domain.work.events import NewEvent, Recorder
 from app.lib import ids
 from app.mailbox import Mail
 
@@ -46,7 +46,7 @@ class Wanted:
     """A delivery to make."""
 
     id: str
-    event: Happening
+    event: NewEvent
     subscriber: Subscriber
 
 
@@ -88,12 +88,12 @@ def subscribers_of(workspace_id: str) -> list[Subscriber]:
     return [Subscriber(*row) for row in found]
 
 
-def _count(happened: Sequence[Happening], subscribers: Sequence[Subscriber]) -> int:
+def _count(happened: Sequence[NewEvent], subscribers: Sequence[Subscriber]) -> int:
     kinds = [event.kind for event in happened]
     return sum(sum(subscriber.wants(kind) for subscriber in subscribers) * kinds.count(kind) for kind in set(kinds))
 
 
-def _would_overtake(workspace_id: str, happened: Sequence[Happening], subscribers: Sequence[Subscriber]) -> bool:
+def _would_overtake(workspace_id: str, happened: Sequence[NewEvent], subscribers: Sequence[Subscriber]) -> bool:
     """Whether deliveries made now would overtake those of earlier events to an ordered endpoint."""
     if not any(
         subscriber.is_ordered and subscriber.wants(event.kind) for subscriber in subscribers for event in happened
@@ -103,14 +103,14 @@ def _would_overtake(workspace_id: str, happened: Sequence[Happening], subscriber
     return bool(rows(waiting, (workspace_id,)))
 
 
-def _addressed(happened: Sequence[Happening], subscribers: Sequence[Subscriber]) -> list[Wanted]:
+def _addressed(happened: Sequence[NewEvent], subscribers: Sequence[Subscriber]) -> list[Wanted]:
     """Returns the deliveries of events for a single endpoint, subscribed or not."""
     by_id = {subscriber.id: subscriber for subscriber in subscribers}
     only = [(event, *event.only) for event in happened if event.only is not None]
     return [Wanted(id, event, by_id[endpoint_id]) for event, endpoint_id, id in only if endpoint_id in by_id]
 
 
-def wanted_by(subscribers: Iterable[Subscriber], event: Happening) -> list[Wanted]:
+def wanted_by(subscribers: Iterable[Subscriber], event: NewEvent) -> list[Wanted]:
     """Returns the event's deliveries, one for each of the `subscribers` that wants it."""
     return [Wanted(ids.new("dlv"), event, subscriber) for subscriber in subscribers if subscriber.wants(event.kind)]
 

@@ -25,7 +25,7 @@ PROBED_AFTER = 5
 # The pause before the next probe: this share of the outage so far, but at least LEAST_PAUSE_SECONDS.
 PAUSE_PART = 0.2
 LEAST_PAUSE_SECONDS = 1.5
-# The most deliveries that a stop counts. The desk, which serves all endpoints, waits for the count.
+# The most deliveries that a stop counts. The dispatcher, which serves all endpoints, waits for the count.
 MOST_COUNTED = 10_000
 
 

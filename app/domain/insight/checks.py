@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import redis
 
-from app import bells, bounds, config, database, migrations, presence
+from app import bells, bounds, config, database, migrations, process_registry
 from app.config import settings
 from app.database import DatabaseAway, DatabaseRefuses, replica, room, servers
 from app.domain.channels import media
@@ -158,7 +158,9 @@ def check_files() -> str:
 def check_sharing() -> str:
     """Checks that all processes that report a MEDIA_DIR use the same directory as this one."""
     here = media.mark()
-    apart = {each.host for each in presence.processes() if here and each.facts.get("files") not in (None, "", here)}
+    apart = {
+        each.host for each in process_registry.processes() if here and each.facts.get("files") not in (None, "", here)
+    }
     if apart:
         raise SettingsError(
             f"MEDIA_DIR ({settings().media_dir.absolute()}) is another directory on {', '.join(sorted(apart))}:"
@@ -204,7 +206,7 @@ def check_address() -> str:
 
 def check_forwarded() -> str:
     """Checks that TRUSTED_PROXIES is the number of proxies of requests, if any process knows it."""
-    told = [each.facts["forwarded"] for each in presence.processes() if "forwarded" in each.facts]
+    told = [each.facts["forwarded"] for each in process_registry.processes() if "forwarded" in each.facts]
     proxies = settings().trusted_proxies
     for number in told:
         # 0 proves nothing: the request came from this machine, or through a proxy that sends no header.
@@ -256,8 +258,8 @@ def check_process(process_type: str) -> Callable[[], str]:
     """Returns the check that a process of that type is running."""
 
     def look() -> str:
-        if not (found := [each for each in presence.processes() if each.type == process_type]):
-            seconds = presence.FORGOTTEN_AFTER_SECONDS
+        if not (found := [each for each in process_registry.processes() if each.type == process_type]):
+            seconds = process_registry.FORGOTTEN_AFTER_SECONDS
             raise SettingsError(f"none reported in the last {seconds} seconds; start one as the Procfile says")
         others = Counter(each.version or "an unknown version" for each in found if each.version != versions.running())
         return ", ".join([f"{len(found)} running", *(f"{number} of them {other}" for other, number in others.items())])
@@ -273,7 +275,7 @@ _OF_INSTALLATION = (
 )
 CHECKS: dict[str, Callable[[], str]] = {
     **{check.__name__.removeprefix("check_"): check for check in _OF_INSTALLATION},
-    **{process_type: check_process(process_type) for process_type in presence.TYPES},
+    **{process_type: check_process(process_type) for process_type in process_registry.TYPES},
 }
 
 
@@ -293,6 +295,8 @@ def look_at_all() -> list[Result]:
     """
     results: dict[str, Result] = {}
     for name in CHECKS:
-        is_unknown = name in ("eviction", "sharing", "forwarded", *presence.TYPES) and not results["redis"].is_good
+        is_unknown = (
+            name in ("eviction", "sharing", "forwarded", *process_registry.TYPES) and not results["redis"].is_good
+        )
         results[name] = Result(name, False, "not known without Redis") if is_unknown else look(name)
     return list(results.values())

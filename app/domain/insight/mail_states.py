@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app import mailbox
 from app.database import rows
 from app.domain import mails
-from app.domain.mails import Kind
+from app.domain.mails import MailKind
 from app.mailbox import Mail
 
 # Counting stops at this number.
@@ -35,10 +35,10 @@ class State:
 
 def look() -> list[State]:
     """Returns the current state of every kind of mail, of all workspaces."""
-    return [_look_at(kind) for kind in mails.KINDS]
+    return [_look_at(kind) for kind in mails.MAIL_KINDS]
 
 
-def _look_at(kind: Kind) -> State:
+def _look_at(kind: MailKind) -> State:
     mail = kind.mail
     [(due, claimed, suspect)] = rows(_DUE.format(mail=mail), (MOST_COUNTED + 1,))
     later = 0

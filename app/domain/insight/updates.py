@@ -30,7 +30,7 @@ class MissedTooMuch(Forgotten):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamPosition:
     """A place in a stream: everything visible in the snapshot `since` was delivered.
 
     With `until`, updates that only this later snapshot sees were delivered too, up to the id `last`. Snapshots
@@ -48,7 +48,7 @@ class Place:
         return start if self.until is None else f"{start};{self.until};{self.last}"
 
     @classmethod
-    def parse(cls, text: str) -> Place:
+    def parse(cls, text: str) -> StreamPosition:
         """Returns the place that `str` converted to this text. Raises Forgotten for any other text."""
         timeline, _, numbers = text.partition(";")
         since, *rest = numbers.split(";")
@@ -68,7 +68,7 @@ class Update:
     `actor_id`: the only recipient, as for a member's own jobs; None if all members get the update.
     """
 
-    place: Place
+    place: StreamPosition
     workspace_id: str
     kind: str
     subject_id: str
@@ -76,12 +76,12 @@ class Update:
     at: datetime
 
 
-def present() -> Place:
+def present() -> StreamPosition:
     """Returns the place after everything that is committed now."""
-    return Place(*rows("SELECT cluster_timeline(), pg_current_snapshot()::text")[0])
+    return StreamPosition(*rows("SELECT cluster_timeline(), pg_current_snapshot()::text")[0])
 
 
-def read(place: Place, limit: int) -> tuple[Sequence[Update], Place]:
+def read(place: StreamPosition, limit: int) -> tuple[Sequence[Update], StreamPosition]:
     """Returns up to `limit` updates after the place, of all workspaces, and the place after them.
 
     A place within a batch that became visible together reads to the end of the batch; any other reads up to the
@@ -92,7 +92,7 @@ def read(place: Place, limit: int) -> tuple[Sequence[Update], Place]:
 
 
 def read_missed(
-    place: Place, until: Place, workspace_id: str, most: int, subject_ids: Sequence[str] | None = None
+    place: StreamPosition, until: StreamPosition, workspace_id: str, most: int, subject_ids: Sequence[str] | None = None
 ) -> Sequence[Update]:
     """Returns the updates of the workspace between two places, in the order of `read`.
 
@@ -114,12 +114,12 @@ def read_missed(
 
 def _read(
     query: str,
-    place: Place,
+    place: StreamPosition,
     until: str | None,
     limit: int,
     workspace_id: str | None = None,
     subject_ids: Sequence[str] | None = None,
-) -> tuple[Sequence[Update], Place]:
+) -> tuple[Sequence[Update], StreamPosition]:
     values = {
         "timeline": place.timeline,
         "since": place.since,
@@ -137,13 +137,13 @@ def _read(
     if is_forgotten:
         raise Forgotten
     updates = [
-        Update(Place(place.timeline, place.since, reached, id), workspace, kind, subject_id, actor_id, at)
+        Update(StreamPosition(place.timeline, place.since, reached, id), workspace, kind, subject_id, actor_id, at)
         for *_, id, workspace, kind, subject_id, actor_id, at in found
         if id is not None
     ]
     if len(updates) == limit:
         return updates, updates[-1].place
-    behind = Place(place.timeline, reached)
+    behind = StreamPosition(place.timeline, reached)
     if updates:
         updates[-1] = replace(updates[-1], place=behind)
     return updates, behind

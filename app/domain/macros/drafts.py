@@ -15,7 +15,7 @@ from app.errors import Fault, Invalid
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
 
-KINDS = ("reply", "note")
+DRAFT_KINDS = ("reply", "note")
 MOST_CHARACTERS = notes.MOST_CHARACTERS
 # The most drafts of a member that are kept. The oldest are deleted.
 MOST_OF_MEMBER = 200
@@ -29,7 +29,7 @@ def save(conversation: Conversation, member_id: str, kind: str, text: str, key: 
     `key`: the idempotency key of the form in which it was typed. Returns False and stores nothing if that form was sent
     already, or if the contact was deleted. Safe to repeat. Raises Invalid.
     """
-    if kind not in KINDS:
+    if kind not in DRAFT_KINDS:
         raise Invalid(Fault("/kind", "There is no such kind of draft."))
     if len(text) > MOST_CHARACTERS or "\0" in text:
         raise Invalid(Fault("/text", f"A draft has at most {MOST_CHARACTERS:,} characters, none of them U+0000."))

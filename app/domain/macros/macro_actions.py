@@ -57,7 +57,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ActionKind:
     """A kind of action. `fields`: the JSON Schemas of its members besides `kind`.
 
     All members in `required` and exactly one in `one_of` must be given. The members in `templates` hold templates.
@@ -162,8 +162,8 @@ _LABELS: Mapping[str, Any] = {
     "description": "The labels.",
 }
 
-KINDS: Mapping[str, Kind] = {
-    "reply": Kind(
+ACTION_KINDS: Mapping[str, ActionKind] = {
+    "reply": ActionKind(
         description="Writes to the contact: `text`, or the text of a saved reply. Opens the conversation if it is"
         " closed.",
         apply=_reply,
@@ -186,7 +186,7 @@ KINDS: Mapping[str, Kind] = {
         templates=("text",),
         example={"text": "Hello {{ contact.first_name }}, your refund is on its way."},
     ),
-    "note": Kind(
+    "note": ActionKind(
         description="Adds a note.",
         apply=_note,
         code="limit",
@@ -202,7 +202,7 @@ KINDS: Mapping[str, Kind] = {
         templates=("text",),
         example={"text": "Refunded by {{ member.email }}."},
     ),
-    "assign": Kind(
+    "assign": ActionKind(
         description="Assigns the conversation.",
         apply=_assign,
         code="gone",
@@ -217,7 +217,7 @@ KINDS: Mapping[str, Kind] = {
         required=("assignee_id",),
         example={"assignee_id": ME},
     ),
-    "label": Kind(
+    "label": ActionKind(
         description="Adds labels.",
         apply=_label,
         code="limit",
@@ -225,7 +225,7 @@ KINDS: Mapping[str, Kind] = {
         required=("labels",),
         example={"labels": ["refund"]},
     ),
-    "unlabel": Kind(
+    "unlabel": ActionKind(
         description="Removes labels, those of them that the conversation has.",
         apply=_unlabel,
         code="limit",
@@ -233,7 +233,7 @@ KINDS: Mapping[str, Kind] = {
         required=("labels",),
         example={"labels": ["urgent"]},
     ),
-    "snooze": Kind(
+    "snooze": ActionKind(
         description="Snoozes the conversation, which must be open.",
         apply=_snooze,
         code="closed",
@@ -250,8 +250,8 @@ KINDS: Mapping[str, Kind] = {
         templates=("until",),
         example={"seconds": 7200},
     ),
-    "close": Kind(description="Closes the conversation.", apply=_close, code="closed"),
-    "start_automation": Kind(
+    "close": ActionKind(description="Closes the conversation.", apply=_close, code="closed"),
+    "start_automation": ActionKind(
         description="Starts an automation for the contact.",
         apply=_start,
         code="reentry",
@@ -269,7 +269,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def _schema(name: str, kind: Kind) -> dict[str, Any]:
+def _schema(name: str, kind: ActionKind) -> dict[str, Any]:
     return {
         "type": "object",
         "description": kind.description,
@@ -280,7 +280,7 @@ def _schema(name: str, kind: Kind) -> dict[str, Any]:
     }
 
 
-def _choice(kind: Kind) -> dict[str, Any]:
+def _choice(kind: ActionKind) -> dict[str, Any]:
     """Returns the part of the schema that requires exactly one member of `one_of`.
 
     Only for the OpenAPI document: `_faults` checks the rule itself, and reports it in a sentence.
@@ -301,13 +301,13 @@ def _component(name: str) -> str:
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "Action": {
         "description": "An action of a macro; its members depend on its kind.",
-        "oneOf": [{"$ref": f"#/components/schemas/{_component(name)}"} for name in KINDS],
+        "oneOf": [{"$ref": f"#/components/schemas/{_component(name)}"} for name in ACTION_KINDS],
         "discriminator": {
             "propertyName": "kind",
-            "mapping": {name: f"#/components/schemas/{_component(name)}" for name in KINDS},
+            "mapping": {name: f"#/components/schemas/{_component(name)}" for name in ACTION_KINDS},
         },
     },
-    **{_component(name): _schema(name, kind) | _choice(kind) for name, kind in KINDS.items()},
+    **{_component(name): _schema(name, kind) | _choice(kind) for name, kind in ACTION_KINDS.items()},
 }
 
 
@@ -355,10 +355,13 @@ def _existing(model: Any, workspace_id: str, row_ids: set[str], *conditions: Any
 
 def _faults(action: Mapping[str, Any], at: str) -> Iterator[Fault]:
     name = action.get("kind")
-    if not isinstance(name, str) or name not in KINDS:
-        yield Fault(f"{at}/kind", f"Give the kind of the action.{meant(name, KINDS)} The kinds are {', '.join(KINDS)}.")
+    if not isinstance(name, str) or name not in ACTION_KINDS:
+        yield Fault(
+            f"{at}/kind",
+            f"Give the kind of the action.{meant(name, ACTION_KINDS)} The kinds are {', '.join(ACTION_KINDS)}.",
+        )
         return
-    kind = KINDS[name]
+    kind = ACTION_KINDS[name]
     wrong = list(schema_checks.faults(action, _schema(name, kind), at))
     yield from wrong
     if kind.one_of and sum(each in action for each in kind.one_of) != 1:
@@ -367,7 +370,7 @@ def _faults(action: Mapping[str, Any], at: str) -> Iterator[Fault]:
         yield from _text_faults(action, kind, at)
 
 
-def _text_faults(action: Mapping[str, Any], kind: Kind, at: str) -> Iterator[Fault]:
+def _text_faults(action: Mapping[str, Any], kind: ActionKind, at: str) -> Iterator[Fault]:
     for name in kind.templates:
         text = action.get(name)
         if text is None:

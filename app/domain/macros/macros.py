@@ -13,7 +13,7 @@ from peewee import fn
 from app import bounds
 from app.domain.conversations import conversation_changes, conversations
 from app.domain.macros import macro_actions
-from app.domain.macros.macro_actions import KINDS, Use
+from app.domain.macros.macro_actions import ACTION_KINDS, Use
 from app.domain.macros.saved_replies import Rendering
 from app.domain.people import members
 from app.domain.work import audit
@@ -83,7 +83,7 @@ def apply(change: Change) -> Effect:
     use = Use(change, Rendering(contact, member_id), member_id)
     for index, action in enumerate(macro.actions):
         try:
-            KINDS[action["kind"]].apply(use, action)
+            ACTION_KINDS[action["kind"]].apply(use, action)
         except BellhopError as error:
             raise _refusal(error, index, action["kind"]) from error
     return Effect("changed", "conversation", conversation.id)
@@ -163,5 +163,5 @@ def _member_id(change: Change) -> str | None:
 
 def _refusal(error: BellhopError, index: int, kind: str) -> Conflict:
     detail = error.faults[0].detail if isinstance(error, Invalid) else error.detail
-    facts = {"code": KINDS[kind].code, **getattr(error, "facts", {}), "pointer": f"/actions/{index}"}
+    facts = {"code": ACTION_KINDS[kind].code, **getattr(error, "facts", {}), "pointer": f"/actions/{index}"}
     return Conflict(f"Action {index + 1} ({kind}): {detail}", **facts)

@@ -41,7 +41,7 @@ WAYS = ("page", "browser", "email")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NotificationKind:
     """A kind of notification. `ways`: where members get it by default."""
 
     name: str
@@ -52,21 +52,27 @@ class Kind:
 
 # The first message of an assigned conversation notifies as `assigned`, later ones as `contact_wrote`. A new
 # conversation notifies everybody, so by default only on the page.
-KINDS = (
-    Kind("assigned", "Assigned to me", "By somebody else, a macro, an automation or the rule of a channel.", WAYS),
-    Kind("contact_wrote", "A contact writes in a conversation of mine", "One entry for each conversation.", WAYS),
-    Kind("mentioned", "Somebody mentions me in a note", "", WAYS),
-    Kind("woken", "A snoozed conversation of mine wakes", "Because its time has come, or somebody woke it.", WAYS),
-    Kind(
+NOTIFICATION_KINDS = (
+    NotificationKind(
+        "assigned", "Assigned to me", "By somebody else, a macro, an automation or the rule of a channel.", WAYS
+    ),
+    NotificationKind(
+        "contact_wrote", "A contact writes in a conversation of mine", "One entry for each conversation.", WAYS
+    ),
+    NotificationKind("mentioned", "Somebody mentions me in a note", "", WAYS),
+    NotificationKind(
+        "woken", "A snoozed conversation of mine wakes", "Because its time has come, or somebody woke it.", WAYS
+    ),
+    NotificationKind(
         "new_conversation",
         "A new conversation that is unassigned",
         "Until somebody reads it, answers it or has it assigned.",
         ("page",),
     ),
 )
-NAMES = tuple(kind.name for kind in KINDS)
-CHOICES = tuple(f"{kind.name}:{way}" for kind in KINDS for way in WAYS)
-DEFAULTS = tuple(f"{kind.name}:{way}" for kind in KINDS for way in kind.ways)
+NAMES = tuple(kind.name for kind in NOTIFICATION_KINDS)
+CHOICES = tuple(f"{kind.name}:{way}" for kind in NOTIFICATION_KINDS for way in WAYS)
+DEFAULTS = tuple(f"{kind.name}:{way}" for kind in NOTIFICATION_KINDS for way in kind.ways)
 
 
 def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from app import mailbox
 from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.database import database, rows
 from app.domain.channels import buttons, channels, fetches, media, provider_messages
-from app.domain.channels.provider_messages import Name, Place
+from app.domain.channels.provider_messages import MessageIds, Name
 from app.domain.contacts import contacts
 from app.domain.conversations import (
     conversations,
@@ -145,10 +145,10 @@ def _wish(unit: Unit, conversation: Conversation, item: Received) -> opt_outs.Wi
     An everyday word in an answer does not opt out.
     """
     is_answer = item.button_id is not None or replies.is_awaited(unit, conversation)
-    wish = opt_outs.wish_of(unit, conversation.workspace_id, item.text, is_answer=is_answer)
+    wish = opt_outs.opt_wish(unit, conversation.workspace_id, item.text, is_answer=is_answer)
     if wish == "stop" and not is_answer and buttons.is_offered(conversation.id, item.text or ""):
         # Many contacts type the label instead of pressing the button.
-        return opt_outs.wish_of(unit, conversation.workspace_id, item.text, is_answer=True)
+        return opt_outs.opt_wish(unit, conversation.workspace_id, item.text, is_answer=True)
     return wish
 
 
@@ -311,7 +311,7 @@ def _name_of(channel: Channel, item: Arrival) -> Name:
     return Name(channel.id, item.provider_id, getattr(item, "message_id", None))
 
 
-def _contact_key(place: Place) -> Key:
+def _contact_key(place: MessageIds) -> Key:
     return sets.key(Contact, place.workspace_id, "id", place.contact_id)
 
 

@@ -15,9 +15,9 @@ from typing import Any
 from app.database import count, rows, transaction
 from app.domain.insight import figures
 from app.domain.reports import openings
-from app.domain.reports.openings import DIMENSIONS, Figure, Happening, Opening, Openings
+from app.domain.reports.openings import DIMENSIONS, ConversationEvent, Figure, Opening, Openings
 
-# About how many happenings of each kind one transaction counts. PostgreSQL ends a transaction that computes for ten
+# About how many events of each kind one transaction counts. PostgreSQL ends a transaction that computes for ten
 # seconds.
 PART = 2_000
 # How long a pass counts; the next one continues.
@@ -47,7 +47,7 @@ def count_up() -> int:
 
 
 def _count_part(settled: datetime) -> int | None:
-    """Counts a part; returns how many happenings it has.
+    """Counts a part; returns how many events it has.
 
     None if nothing is left before `settled`, or another process is counting.
     """
@@ -57,17 +57,17 @@ def _count_part(settled: datetime) -> int | None:
             return None
         [(until,)] = rows(_UNTIL, {"since": behind[0][0], "settled": settled, "part": PART})
         span = {"since": behind[0][0], "until": until}
-        happenings = [Happening(*row) for row in (*rows(_TRANSITIONS, span), *rows(_MESSAGES, span))]
-        if happenings:
-            known = _openings(happenings)
-            _add(openings.count(happenings, known))
-            _keep(known, {each.conversation_id: each.workspace_id for each in happenings})
+        events = [ConversationEvent(*row) for row in (*rows(_TRANSITIONS, span), *rows(_MESSAGES, span))]
+        if events:
+            known = _openings(events)
+            _add(openings.count(events, known))
+            _keep(known, {each.conversation_id: each.workspace_id for each in events})
         count("UPDATE inbox_figure_progress SET counted_until = %s", (until,))
-    return len(happenings)
+    return len(events)
 
 
-def _openings(happenings: Iterable[Happening]) -> Openings:
-    conversation_ids = sorted({each.conversation_id for each in happenings})
+def _openings(events: Iterable[ConversationEvent]) -> Openings:
+    conversation_ids = sorted({each.conversation_id for each in events})
     found = rows(
         """
         SELECT conversation_id, opened_at, first_received_at, is_answered, closed_at FROM conversation_openings
@@ -117,7 +117,7 @@ def _listed(figure: Figure) -> tuple[str, str, datetime, str]:
 # Selects messages that Bellhop did not send. PostgreSQL uses their partial index only for exactly this condition.
 _IS_NOTED = "(direction = 'in' OR author->>'type' = 'provider')"
 
-# The end of the part, so that it has about PART of each kind. Happenings at the same time are counted together.
+# The end of the part, so that it has about PART of each kind. Events at the same time are counted together.
 _UNTIL = f"""
     SELECT greatest(%(since)s + interval '1 microsecond', least(%(settled)s,
         (SELECT created_at FROM messages WHERE {_IS_NOTED} AND created_at >= %(since)s AND created_at < %(settled)s

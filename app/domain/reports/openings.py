@@ -21,11 +21,11 @@ COUNTS_OF = {
 }
 # The author types of answers by people.
 _PEOPLE = ("member", "provider")
-# The order in which happenings at the same time are counted.
+# The order in which events at the same time are counted.
 _ORDER = {kind: place for place, kind in enumerate(("began", "reopened", "received", "sent", "closed", "erased"))}
 
 
-class Happening(NamedTuple):
+class ConversationEvent(NamedTuple):
     """Something that happened to a conversation. `kind`: one of _ORDER. `at`: when it was recorded.
 
     `member_id`: the author of a message, or the assignee at a closing. `written_at`, `author`: only of messages.
@@ -69,14 +69,14 @@ class Opening:
 Openings = MutableMapping[str, Opening | None]
 
 
-def count(happenings: Iterable[Happening], openings: Openings) -> Counter[Figure]:
-    """Returns the figures of the happenings, and updates the openings of their conversations.
+def count(events: Iterable[ConversationEvent], openings: Openings) -> Counter[Figure]:
+    """Returns the figures of the events, and updates the openings of their conversations.
 
     An opening is None if it is unknown, for example because the conversation was opened before figures were counted.
-    Later happenings may be left to a later call: the figures are the same.
+    Later events may be left to a later call: the figures are the same.
     """
     figures: Counter[Figure] = Counter()
-    for each in sorted(happenings, key=lambda happening: (happening.at, _ORDER[happening.kind])):
+    for each in sorted(events, key=lambda event: (event.at, _ORDER[event.kind])):
         opening = openings.get(each.conversation_id)
         openings[each.conversation_id] = _changed(opening, each)
         for measure, bucket in _measures(each, opening):
@@ -84,7 +84,7 @@ def count(happenings: Iterable[Happening], openings: Openings) -> Counter[Figure
     return figures
 
 
-def _changed(opening: Opening | None, each: Happening) -> Opening | None:
+def _changed(opening: Opening | None, each: ConversationEvent) -> Opening | None:
     if each.kind in ("began", "reopened"):
         return Opening(each.at)
     if opening is None or each.kind == "erased":
@@ -98,7 +98,7 @@ def _changed(opening: Opening | None, each: Happening) -> Opening | None:
     return opening
 
 
-def _measures(each: Happening, opening: Opening | None) -> Iterator[tuple[str, int]]:
+def _measures(each: ConversationEvent, opening: Opening | None) -> Iterator[tuple[str, int]]:
     """Yields (measure, bucket) for each measure that `each` adds to. `opening`: the state before."""
     if each.kind == "received":
         yield "received", 0
@@ -117,7 +117,7 @@ def _measures(each: Happening, opening: Opening | None) -> Iterator[tuple[str, i
             yield "resolution_time", bucket_of(each.at - opening.opened_at)
 
 
-def _is_first_answer(each: Happening, opening: Opening) -> bool:
+def _is_first_answer(each: ConversationEvent, opening: Opening) -> bool:
     """Returns whether `each` is the first answer by a person to the contact, before the closing."""
     began, written_at = opening.first_received_at, each.written_at
     if each.author not in _PEOPLE or opening.is_answered or began is None or written_at is None:
@@ -125,7 +125,7 @@ def _is_first_answer(each: Happening, opening: Opening) -> bool:
     return began <= written_at and (opening.closed_at is None or written_at <= opening.closed_at)
 
 
-def _figures(each: Happening, measure: str, bucket: int) -> list[Figure]:
+def _figures(each: ConversationEvent, measure: str, bucket: int) -> list[Figure]:
     hour = each.at - timedelta(minutes=each.at.minute, seconds=each.at.second, microseconds=each.at.microsecond)
     values = [("", ""), ("channel", each.channel_id)]
     if each.member_id:

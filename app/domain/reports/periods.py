@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from app.errors import Fault, Invalid
 from app.lib import clock
-from app.lib.time_zones import moment
+from app.lib.time_zones import instant_of
 
 MOST_DAYS = 366
 USUAL_DAYS = 30
@@ -116,7 +116,7 @@ def pieces(since: datetime, until: datetime, grains: Sequence[str] = ("month", "
 
 
 def _midnight(day: date, zone: ZoneInfo) -> datetime:
-    return moment(day, time(), zone)
+    return instant_of(day, time(), zone)
 
 
 def _at_or_before(at: datetime, grain: str) -> datetime:

@@ -129,7 +129,7 @@ def next_after(trigger: Trigger, zone: ZoneInfo, after: datetime) -> datetime:
     """
     clock, first = time.fromisoformat(trigger["at"]), after.astimezone(zone).date()
     days = (first + timedelta(days=number) for number in range(_MOST_DAYS + 1))
-    moments = (time_zones.moment(day, clock, zone) for day in days if _is_on(trigger, day))
+    moments = (time_zones.instant_of(day, clock, zone) for day in days if _is_on(trigger, day))
     return next(moment for moment in moments if moment > after)
 
 

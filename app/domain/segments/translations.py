@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from app import sql
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.domain.triggers.comparisons import (
     COMPARISONS,
     ORDERED,
@@ -213,7 +213,7 @@ class Translation:
 
     def _channel_kinds(self, comparison: str, value: Any) -> str:
         """Judges every combination of kinds in Python, because there are few. SQL only looks them up."""
-        kinds = sorted(KINDS)
+        kinds = sorted(CHANNEL_KINDS)
         sets = [list(some) for size in range(len(kinds) + 1) for some in combinations(kinds, size)]
         judged: dict[bool, list[str]] = {True: [], False: []}
         for some in sets:

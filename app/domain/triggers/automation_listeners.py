@@ -13,7 +13,7 @@ from app.database import count, rows
 from app.domain.triggers import timed_triggers
 from app.domain.triggers.conditions import fields, holds
 from app.domain.triggers.run_states import Reentry
-from app.domain.work.events import Happening
+from app.domain.work.events import NewEvent
 from app.lib import json
 from app.lib.caches import Cache
 from app.models.runs import Run
@@ -29,14 +29,14 @@ Trigger = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Heard:
+class ObservedEvent:
     """An event, as passed to listeners. `after`: the last automation that it has been passed to.
 
     `recorded_at`: when the event was recorded; None if the current transaction recorded it.
     """
 
     workspace_id: str
-    event: Happening
+    event: NewEvent
     after: str = ""
     recorded_at: datetime | None = None
 
@@ -83,50 +83,50 @@ class Listener:
     exits: Sequence[Trigger]
     goal: Trigger | None
 
-    def starts(self, heard: Heard) -> bool:
+    def starts(self, observed: ObservedEvent) -> bool:
         """Returns whether the event matches a trigger.
         Replies that a run waited for match only with `also_replies`.
         """
         return any(
-            is_of(trigger, heard, heard.variables) and (trigger.get("also_replies") or not heard.is_reply)
+            is_of(trigger, observed, observed.variables) and (trigger.get("also_replies") or not observed.is_reply)
             for trigger in self.triggers
         )
 
-    def plans_on(self, heard: Heard) -> bool:
+    def plans_on(self, observed: ObservedEvent) -> bool:
         """Returns whether the event may set the time of a timed trigger."""
-        return bool(timed_triggers.concerned(self.triggers, heard.event.kind))
+        return bool(timed_triggers.concerned(self.triggers, observed.event.kind))
 
-    def may_exit_on(self, heard: Heard) -> bool:
+    def may_exit_on(self, observed: ObservedEvent) -> bool:
         """Returns whether an exit may match the event for some run.
 
         A condition that names the run counts as true here. `exits_on` decides it.
         """
-        return any(is_of(each, heard, {} if _names_run(each) else heard.variables) for each in self.exits)
+        return any(is_of(each, observed, {} if _names_run(each) else observed.variables) for each in self.exits)
 
-    def exits_all_on(self, heard: Heard) -> bool:
+    def exits_all_on(self, observed: ObservedEvent) -> bool:
         """Returns whether an exit matches the event for every run, because its condition names no run."""
-        return any(not _names_run(each) and is_of(each, heard, heard.variables) for each in self.exits)
+        return any(not _names_run(each) and is_of(each, observed, observed.variables) for each in self.exits)
 
-    def exits_on(self, heard: Heard, run: Run) -> bool:
+    def exits_on(self, observed: ObservedEvent, run: Run) -> bool:
         """Returns whether an exit matches the event for `run`."""
-        return any(is_of(each, heard, heard.variables | of_run(run)) for each in self.exits)
+        return any(is_of(each, observed, observed.variables | of_run(run)) for each in self.exits)
 
-    def may_reach_goal_on(self, heard: Heard) -> bool:
+    def may_reach_goal_on(self, observed: ObservedEvent) -> bool:
         """Returns whether the event may be the goal for some run.
 
         A condition that names the run counts as true here. `reaches_goal_on` decides it.
         """
         goal = self.goal
-        return goal is not None and is_of(goal, heard, {} if _names_run(goal) else heard.variables)
+        return goal is not None and is_of(goal, observed, {} if _names_run(goal) else observed.variables)
 
-    def reaches_goal_on(self, heard: Heard, run: Run) -> bool:
+    def reaches_goal_on(self, observed: ObservedEvent, run: Run) -> bool:
         """Returns whether the event is the goal for `run`.
 
         False if the run has already reached its goal, or the event came after the run's time for it.
         """
-        if self.goal is None or run.goal_until is None or heard.event.at > run.goal_until:
+        if self.goal is None or run.goal_until is None or observed.event.at > run.goal_until:
             return False
-        return is_of(self.goal, heard, heard.variables | of_run(run))
+        return is_of(self.goal, observed, observed.variables | of_run(run))
 
 
 class Listeners:
@@ -145,19 +145,19 @@ class Listeners:
         for key, since, id, *_ in found:
             self._by_key.setdefault(key, []).append((since, listeners[id]))
 
-    def of(self, heard: Heard) -> Iterator[Listener]:
+    def of(self, observed: ObservedEvent) -> Iterator[Listener]:
         """Returns the listeners that the event has not been passed to yet, ordered by id.
 
         Leaves out listeners that registered after the event was recorded.
         """
-        at = heard.recorded_at
-        keyed = [each for key in heard.keys for each in self._by_key.get(key, ())]
+        at = observed.recorded_at
+        keyed = [each for key in observed.keys for each in self._by_key.get(key, ())]
         listening = {listener.id: listener for since, listener in keyed if at is None or since <= at}
-        return (listening[id] for id in sorted(listening) if id > heard.after)
+        return (listening[id] for id in sorted(listening) if id > observed.after)
 
-    def awaits(self, listener: Listener, heard: Heard) -> bool:
+    def awaits(self, listener: Listener, observed: ObservedEvent) -> bool:
         """Returns whether runs of the automation may wait for an event of this kind."""
-        return (listener.id, awaited_key(heard.event.kind)) in self._awaiting
+        return (listener.id, awaited_key(observed.event.kind)) in self._awaiting
 
 
 def starting(automation_ids: Collection[str]) -> dict[str, Listener]:
@@ -196,9 +196,9 @@ def _key(kind: str, tag: str | None) -> str:
     return kind if tag is None else f"{kind}:{tag}"
 
 
-def is_of(trigger: Trigger, heard: Heard, variables: Mapping[str, Any]) -> bool:
+def is_of(trigger: Trigger, observed: ObservedEvent, variables: Mapping[str, Any]) -> bool:
     """Returns whether `trigger` matches the event. Without `variables`, its condition counts as true."""
-    if trigger.get("event") != heard.event.kind or trigger.get("tag") not in (None, heard.event.tag):
+    if trigger.get("event") != observed.event.kind or trigger.get("tag") not in (None, observed.event.tag):
         return False
     condition = trigger.get("if")
     return condition is None or not variables or holds(condition, variables)

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from app.database import rows
-from app.domain.triggers.automation_listeners import Heard, is_of, of_run
-from app.domain.work.events import Cause, Happening
+from app.domain.triggers.automation_listeners import ObservedEvent, is_of, of_run
+from app.domain.work.events import Cause, NewEvent
 from app.domain.work.units import Unit
 from app.lib import ids
 from app.lib.json import timestamp
@@ -28,17 +28,17 @@ def expect(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> dict[str, Any]:
     return {"awaited": dict(awaited), "since": timestamp(unit.now), "before": before}
 
 
-def is_awaited(run: Run, heard: Heard) -> bool:
+def is_awaited(run: Run, observed: ObservedEvent) -> bool:
     """Returns whether `run` waits for this event and has no answer yet."""
     if run.waits_for != "event" or run.answer is not None:
         return False
     waiting = run.saved[str(run.step)]
-    if heard.event.id in waiting["before"]:
+    if observed.event.id in waiting["before"]:
         return False
     # The fan-out may pass on an event that was recorded before the run began to wait. Such an event does not count.
-    if heard.recorded_at is not None and heard.recorded_at <= datetime.fromisoformat(waiting["since"]):
+    if observed.recorded_at is not None and observed.recorded_at <= datetime.fromisoformat(waiting["since"]):
         return False
-    return _is(run, heard, waiting["awaited"])
+    return _is(run, observed, waiting["awaited"])
 
 
 def missed(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -51,23 +51,23 @@ def missed(unit: Unit, run: Run, awaited: Mapping[str, Any]) -> Mapping[str, Any
     lowest = ids.around("evt", ids.time_of(f"evt_{after}"), -1)
     found = rows(_LATEST, {"contact": run.contact_id, "from": lowest, "most": MOST_MISSED})
     stored = [
-        Happening(id, kind, run.contact_id, Cause(job_id, trace_id, run_id, depth), bytes(body), at, tag=tag)
+        NewEvent(id, kind, run.contact_id, Cause(job_id, trace_id, run_id, depth), bytes(body), at, tag=tag)
         for id, kind, job_id, trace_id, run_id, depth, body, at, tag in reversed(found)
     ]
     for event in (*stored, *_recorded(unit, run)):
-        heard = Heard(run.workspace_id, event)
-        if event.id.partition("_")[2] > after and heard.keys and _is(run, heard, awaited):
-            return heard.document
+        observed = ObservedEvent(run.workspace_id, event)
+        if event.id.partition("_")[2] > after and observed.keys and _is(run, observed, awaited):
+            return observed.document
     return None
 
 
-def _recorded(unit: Unit, run: Run) -> list[Happening]:
+def _recorded(unit: Unit, run: Run) -> list[NewEvent]:
     """Returns the events of the run's contact that the unit has recorded but not written."""
     return [each for each in unit.recorder(run.workspace_id).pending if each.contact_id == run.contact_id]
 
 
-def _is(run: Run, heard: Heard, awaited: Mapping[str, Any]) -> bool:
-    return heard.event.cause.run_id != run.id and is_of(awaited, heard, heard.variables | of_run(run))
+def _is(run: Run, observed: ObservedEvent, awaited: Mapping[str, Any]) -> bool:
+    return observed.event.cause.run_id != run.id and is_of(awaited, observed, observed.variables | of_run(run))
 
 
 _LATEST = """

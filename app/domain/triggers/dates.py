@@ -44,7 +44,7 @@ def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fi
         return None
     offset, clock = timedelta(days=trigger.get("offset_days", 0)), time.fromisoformat(trigger["at"])
     for each in _anniversaries(day, after) if is_yearly else [day]:
-        at = time_zones.moment(each + offset, clock, zone)
+        at = time_zones.instant_of(each + offset, clock, zone)
         if fired_for is not None and (each.year <= fired_for.year if is_yearly else each == fired_for):
             continue
         if at > after:

@@ -19,9 +19,9 @@ from app.database import count, rows, transaction
 from app.domain.deliveries import fan_out
 from app.domain.deliveries.fan_out import MAIL, Subscriber, Wanted
 from app.domain.triggers import batches, triggers
-from app.domain.triggers.automation_listeners import Heard
+from app.domain.triggers.automation_listeners import ObservedEvent
 from app.domain.triggers.triggers import Consequence, Position
-from app.domain.work.events import PAST_AUTOMATIONS, Cause, Happening
+from app.domain.work.events import PAST_AUTOMATIONS, Cause, NewEvent
 from app.lib import json
 from app.mailbox import Claimed
 
@@ -40,7 +40,7 @@ class _Waiting:
     `due_at`: when the event was recorded. Automations and endpoints that are newer do not get it.
     """
 
-    event: Happening
+    event: NewEvent
     after: str
     due_at: datetime
 
@@ -79,7 +79,7 @@ def _waiting(batch: Sequence[Claimed]) -> list[_Waiting]:
     for id, kind, contact_id, body, at, after, due_at, *cause in found:
         content = bytes(body or b"")
         tag = json.loads(content)["data"].get("tag") if content else None
-        event = Happening(id, kind, contact_id, Cause(*cause), content, at, tag=tag)
+        event = NewEvent(id, kind, contact_id, Cause(*cause), content, at, tag=tag)
         waiting.append(_Waiting(event, after, due_at))
     return waiting
 
@@ -90,12 +90,12 @@ def _follow(workspace_id: str, waiting: Sequence[_Waiting]) -> tuple[list[_Waiti
     Returns the events that were passed to all automations, the event that was passed to some (in a list, which may be
     empty), and whether a contact was locked.
     """
-    heard = {
-        each.event.id: Heard(workspace_id, each.event, each.after, each.due_at)
+    observed = {
+        each.event.id: ObservedEvent(workspace_id, each.event, each.after, each.due_at)
         for each in waiting
         if each.after < PAST_AUTOMATIONS
     }
-    planned = triggers.plan(list(heard.values()))
+    planned = triggers.plan(list(observed.values()))
     done = _carry_out(planned.consequences)
     is_busy = done < len(planned.consequences)
     rest: Position | None = planned.consequences[done].position if is_busy else planned.rest
@@ -105,7 +105,7 @@ def _follow(workspace_id: str, waiting: Sequence[_Waiting]) -> tuple[list[_Waiti
         if rest is None or each.event.id < rest.event_id
     ]
     halfway = [
-        replace(each, after=planned.before(rest, heard[each.event.id]))
+        replace(each, after=planned.before(rest, observed[each.event.id]))
         for each in waiting
         if rest is not None and each.event.id == rest.event_id
     ]

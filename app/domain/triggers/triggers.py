@@ -19,7 +19,7 @@ from peewee import DatabaseError, InterfaceError
 from app import sql
 from app.database import rows
 from app.domain.triggers import awaited_events, run_endings, run_states, waiting_starts
-from app.domain.triggers.automation_listeners import Heard, Listener, Listeners
+from app.domain.triggers.automation_listeners import Listener, Listeners, ObservedEvent
 from app.domain.triggers.run_states import Start
 from app.domain.work.events import PAST_AUTOMATIONS, Recorder
 from app.domain.work.units import Busy, Unit
@@ -58,7 +58,7 @@ class Consequence:
     `plans`: the event may set the time of a timed trigger of the listener.
     """
 
-    heard: Heard
+    observed: ObservedEvent
     listener: Listener
     run_id: str | None = None
     exits: bool = False
@@ -71,7 +71,7 @@ class Consequence:
     @property
     def position(self) -> Position:
         """The consequence's place in the plan."""
-        return Position(self.heard.event.id, self.listener.id)
+        return Position(self.observed.event.id, self.listener.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,11 @@ class Plan:
     rest: Position | None = None
     looked: Sequence[Position] = field(default_factory=list)
 
-    def before(self, position: Position, heard: Heard) -> str:
+    def before(self, position: Position, observed: ObservedEvent) -> str:
         """Returns the last automation that got the event, once everything before `position` is done."""
         place = bisect_left(self.looked, position)
         passed = place > 0 and self.looked[place - 1].event_id == position.event_id
-        return self.looked[place - 1].automation_id if passed else heard.after
+        return self.looked[place - 1].automation_id if passed else observed.after
 
 
 def follow(unit: Unit, recorder: Recorder) -> None:
@@ -100,24 +100,24 @@ def follow(unit: Unit, recorder: Recorder) -> None:
     """
     followed = 0
     for _ in range(ROUNDS):
-        heard = [Heard(recorder.workspace_id, event) for event in recorder.pending[followed:]]
-        if not heard:
+        observed = [ObservedEvent(recorder.workspace_id, event) for event in recorder.pending[followed:]]
+        if not observed:
             return
-        if not _follow_at_once(unit, heard):
+        if not _follow_at_once(unit, observed):
             break
-        followed += len(heard)
+        followed += len(observed)
     recorder.leave_after(followed)
 
 
-def plan(heard: Sequence[Heard]) -> Plan:
-    """Plans the consequences of events of one workspace. `heard` must be ordered by event id."""
-    keys = {key for each in heard for key in each.keys}
+def plan(observed: Sequence[ObservedEvent]) -> Plan:
+    """Plans the consequences of events of one workspace. `observed` must be ordered by event id."""
+    keys = {key for each in observed for key in each.keys}
     if not keys:
         return Plan()
-    listeners = Listeners(heard[0].workspace_id, keys)
+    listeners = Listeners(observed[0].workspace_id, keys)
     looked: list[Position] = []
     last: list[Consequence] = []
-    for each in heard:
+    for each in observed:
         for listener in listeners.of(each):
             position = Position(each.event.id, listener.id)
             if len(looked) == MOST_LOOKS or len(last) > MOST_RUNS:
@@ -134,13 +134,13 @@ def plan(heard: Sequence[Heard]) -> Plan:
 def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
     """Yields the keys that `carry_out` gets from its unit for `consequences`."""
     for each in consequences:
-        workspace_id, contact_id = each.heard.workspace_id, _contact_of(each)
+        workspace_id, contact_id = each.observed.workspace_id, _contact_of(each)
         yield Key(Contact, workspace_id, "id", contact_id)
         yield Key(Enrolment, workspace_id, "id", Enrolment.id_of(contact_id, each.listener.id))
         if each.run_id is not None:
             yield Key(Run, workspace_id, "id", each.run_id)
         if each.plans:
-            yield from waiting_starts.needs(each.heard, each.listener)
+            yield from waiting_starts.needs(each.observed, each.listener)
 
 
 def carry_out(consequence: Consequence, unit: Unit) -> None:
@@ -148,24 +148,24 @@ def carry_out(consequence: Consequence, unit: Unit) -> None:
 
     Raises Busy.
     """
-    heard = consequence.heard
+    observed = consequence.observed
     if consequence.plans:  # before the contact is checked: a merge may have given the booking another contact
-        waiting_starts.follow(unit, heard, consequence.listener)
-    if unit.get(Contact, heard.workspace_id, "id", _contact_of(consequence)) is None:
+        waiting_starts.follow(unit, observed, consequence.listener)
+    if unit.get(Contact, observed.workspace_id, "id", _contact_of(consequence)) is None:
         return
     if consequence.run_id is not None:
-        if (run := unit.get(Run, heard.workspace_id, "id", consequence.run_id)) is not None:
+        if (run := unit.get(Run, observed.workspace_id, "id", consequence.run_id)) is not None:
             _affect(unit, consequence, run)
     elif consequence.exits or consequence.is_goal or consequence.wakes:
         for run in unit.changed(Run):
-            is_its = (run.contact_id, run.automation_id) == (heard.event.contact_id, consequence.listener.id)
-            if is_its and run_states.is_before(unit, run, heard.event.id):
+            is_its = (run.contact_id, run.automation_id) == (observed.event.contact_id, consequence.listener.id)
+            if is_its and run_states.is_before(unit, run, observed.event.id):
                 _affect(unit, consequence, run)
     if consequence.starts:
         _begin(unit, consequence)
 
 
-class Look(NamedTuple):
+class Lookup(NamedTuple):
     """A search for runs that an event may concern.
 
     `recorded_at`: when the event was recorded; None if this transaction recorded it.
@@ -178,13 +178,13 @@ class Look(NamedTuple):
     happened_at: datetime
 
 
-def _follow_at_once(unit: Unit, heard: Sequence[Heard]) -> bool:
+def _follow_at_once(unit: Unit, observed: Sequence[ObservedEvent]) -> bool:
     """Carries out everything that follows from the events.
 
     Returns False, with nothing done, if the events have to be left to the fan-out.
     """
     try:
-        planned = plan(heard)
+        planned = plan(observed)
         if planned.rest is not None or _would_overtake(planned.consequences):
             return False
         with unit.attempt():
@@ -197,7 +197,7 @@ def _follow_at_once(unit: Unit, heard: Sequence[Heard]) -> bool:
         raise
     except Exception:
         # The write that recorded the events must not fail because of a run. In the fan-out, each run can fail alone.
-        log.exception("triggers.left", workspace=heard[0].workspace_id, events=len(heard))
+        log.exception("triggers.left", workspace=observed[0].workspace_id, events=len(observed))
         return False
     return True
 
@@ -221,7 +221,7 @@ def _with_runs(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequ
         for number, run_id in _find(condition, looks, MOST_RUNS + 1) if looks else ():
             each = last[number]
             before.setdefault(each.position, []).append(
-                (condition, Consequence(each.heard, each.listener, run_id, **of))
+                (condition, Consequence(each.observed, each.listener, run_id, **of))
             )
     consequences: list[Consequence] = []
     done: Counter[object] = Counter()
@@ -234,31 +234,31 @@ def _with_runs(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequ
     return consequences, rest
 
 
-def _look(number: int, each: Consequence) -> Look:
-    return Look(number, _contact_of(each), each.listener.id, each.heard.recorded_at, each.heard.event.at)
+def _look(number: int, each: Consequence) -> Lookup:
+    return Lookup(number, _contact_of(each), each.listener.id, each.observed.recorded_at, each.observed.event.at)
 
 
 def _affect(unit: Unit, consequence: Consequence, run: Run) -> None:
     """Applies the consequence to the run if it matches: reaches its goal, ends it, or wakes it."""
-    heard, listener = consequence.heard, consequence.listener
-    if consequence.is_goal and listener.reaches_goal_on(heard, run):
-        run = run_states.reach_goal(unit, run_endings.adopted(unit, run), heard.event.at)
-    if consequence.exits and not run.is_finished and listener.exits_on(heard, run):
+    observed, listener = consequence.observed, consequence.listener
+    if consequence.is_goal and listener.reaches_goal_on(observed, run):
+        run = run_states.reach_goal(unit, run_endings.adopted(unit, run), observed.event.at)
+    if consequence.exits and not run.is_finished and listener.exits_on(observed, run):
         run_endings.finish(unit, run, "cancelled", automation_name=listener.name, reason="exit")
-    elif consequence.wakes and awaited_events.is_awaited(run, heard):
-        run_states.wake(unit, run_endings.adopted(unit, run), answer={"event": heard.document})
+    elif consequence.wakes and awaited_events.is_awaited(run, observed):
+        run_states.wake(unit, run_endings.adopted(unit, run), answer={"event": observed.document})
 
 
 def _begin(unit: Unit, consequence: Consequence) -> None:
-    heard, listener = consequence.heard, consequence.listener
-    event = heard.event
+    observed, listener = consequence.observed, consequence.listener
+    event = observed.event
     start = Start(
-        workspace_id=heard.workspace_id,
+        workspace_id=observed.workspace_id,
         automation_id=listener.id,
         version=listener.version,
         contact_id=_contact_of(consequence),
         trace_id=event.cause.trace_id,
-        event=heard.document,
+        event=observed.document,
         event_id=event.id,
         goal=listener.goal,
         depth=event.cause.depth + 1,
@@ -267,11 +267,11 @@ def _begin(unit: Unit, consequence: Consequence) -> None:
 
 
 def _contact_of(consequence: Consequence) -> str:
-    assert consequence.heard.event.contact_id is not None
-    return consequence.heard.event.contact_id
+    assert consequence.observed.event.contact_id is not None
+    return consequence.observed.event.contact_id
 
 
-def _find(condition: str | None, looks: Sequence[Look], limit: int) -> list[tuple[int, str]]:
+def _find(condition: str | None, looks: Sequence[Lookup], limit: int) -> list[tuple[int, str]]:
     """Returns up to `limit` runs that meet the condition, as (number of the look, run id), in that order.
 
     Of each look, only the latest MOST_COMPARED runs. If the condition is None, all unfinished runs.
@@ -280,7 +280,7 @@ def _find(condition: str | None, looks: Sequence[Look], limit: int) -> list[tupl
     return list(rows(statement, {**_parameters(looks, limit), "most": MOST_COMPARED}))
 
 
-def _parameters(looks: Sequence[Look], limit: int) -> dict[str, object]:
+def _parameters(looks: Sequence[Lookup], limit: int) -> dict[str, object]:
     names = ("numbers", "contacts", "automations", "times", "happened")
     return {"limit": limit, **dict(zip(names, map(list, zip(*looks, strict=True)), strict=True))}
 

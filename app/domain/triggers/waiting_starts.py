@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from app.database import rows
 from app.domain.triggers import dates, timed_triggers
-from app.domain.triggers.automation_listeners import Heard, Listener
+from app.domain.triggers.automation_listeners import Listener, ObservedEvent
 from app.domain.triggers.dates import Coming
 from app.domain.triggers.timed_triggers import BEFORE, DATE, Trigger
 from app.domain.work.units import Unit
@@ -27,11 +27,11 @@ _MODELS: dict[str, type[Booking] | type[Contact]] = {BEFORE: Booking, DATE: Cont
 _COLUMNS = {BEFORE: "booking_id", DATE: "contact_id"}
 
 
-def needs(heard: Heard, listener: Listener) -> Iterator[Key]:
+def needs(observed: ObservedEvent, listener: Listener) -> Iterator[Key]:
     """Yields the keys that `follow` gets from its unit."""
-    for trigger in timed_triggers.concerned(listener.triggers, heard.event.kind):
+    for trigger in timed_triggers.concerned(listener.triggers, observed.event.kind):
         key = timed_triggers.key_of(trigger)
-        yield from needs_of(heard.workspace_id, listener.id, key, _about_id(heard, trigger))
+        yield from needs_of(observed.workspace_id, listener.id, key, _about_id(observed, trigger))
 
 
 def needs_of(workspace_id: str, automation_id: str, key: str, about_id: str) -> Iterator[Key]:
@@ -51,11 +51,11 @@ def find_about(unit: Unit, key: Key) -> Booking | Contact | None:
     return about  # type: ignore[no-any-return]
 
 
-def follow(unit: Unit, heard: Heard, listener: Listener) -> None:
+def follow(unit: Unit, observed: ObservedEvent, listener: Listener) -> None:
     """Plans the starts for the booking or contact of the event, from its current state. Raises Busy."""
-    for trigger in timed_triggers.concerned(listener.triggers, heard.event.kind):
+    for trigger in timed_triggers.concerned(listener.triggers, observed.event.kind):
         key = timed_triggers.key_of(trigger)
-        about = find_about(unit, about_key(heard.workspace_id, key, _about_id(heard, trigger)))
+        about = find_about(unit, about_key(observed.workspace_id, key, _about_id(observed, trigger)))
         if about is not None:
             plan(unit, listener.id, key, about)
 
@@ -156,8 +156,8 @@ def _before(trigger: Trigger, booking: Booking) -> datetime:
     return at
 
 
-def _about_id(heard: Heard, trigger: Trigger) -> str:
+def _about_id(observed: ObservedEvent, trigger: Trigger) -> str:
     if timed_triggers.listens_to(trigger) == DATE:
-        return str(heard.event.contact_id)
+        return str(observed.event.contact_id)
     # After an erasure the event has no booking.
-    return str(heard.document["data"].get("booking", {}).get("id"))
+    return str(observed.document["data"].get("booking", {}).get("id"))

@@ -127,7 +127,7 @@ class EventKind:
     sample: Callable[[], dict[str, Any]]
 
 
-KINDS: Mapping[str, EventKind] = {
+EVENT_KINDS: Mapping[str, EventKind] = {
     "contact.created": EventKind("A contact was created.", lambda: _contact()),
     "contact.updated": EventKind(
         "Fields of a contact changed; 'changed' names them.", lambda: _contact(changed=["first_name"])
@@ -204,13 +204,15 @@ def represent(workspace_id: str) -> list[dict[str, Any]]:
     """Returns all kinds, each with a complete delivery body as its sample."""
     return [
         {"kind": name, "description": kind.description, "sample": sample(name, workspace_id)}
-        for name, kind in KINDS.items()
+        for name, kind in EVENT_KINDS.items()
     ]
 
 
 def sample(kind: str, workspace_id: str) -> Any:
     """Returns a complete delivery body of that kind, parsed."""
-    return json.loads(events.body("evt_01kaj5bd40fx3s0v9n1d8e2m4t", kind, _AT, workspace_id, KINDS[kind].sample()))
+    return json.loads(
+        events.body("evt_01kaj5bd40fx3s0v9n1d8e2m4t", kind, _AT, workspace_id, EVENT_KINDS[kind].sample())
+    )
 
 
 def _contact(**further: Any) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test(change: Change) -> Effect:
     endpoint_id, kind = change.payload["endpoint_id"], change.payload["kind"]
     if Endpoint.find(change.workspace_id, endpoint_id).state != "active":
         raise Conflict(f"The endpoint {endpoint_id} is stopped. Enable it first, then test it.")
-    delivery_id = change.events.record_for(endpoint_id, kind, catalogue.KINDS[kind].sample())
+    delivery_id = change.events.record_for(endpoint_id, kind, catalogue.EVENT_KINDS[kind].sample())
     audit.record(change, "endpoint", endpoint_id, {"kind": kind, "delivery_id": delivery_id})
     # Not "made": a caller who waits gets 200, as for every action on an endpoint.
     return Effect("changed", "delivery", delivery_id)

@@ -40,7 +40,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class NewEvent:
     """An event that is recorded but not yet written.
 
     `only`: the one endpoint that gets the event, and the id of its delivery; None if the event is for all endpoints.
@@ -73,7 +73,7 @@ class Recorder:
     def __init__(self, workspace_id: str) -> None:
         self.workspace_id = workspace_id
         self.cause = Cause(None, "")
-        self._pending: list[Happening] = []
+        self._pending: list[NewEvent] = []
 
     def record(self, kind: str, data: Mapping[str, Any], contact_id: str | None = None) -> None:
         """Records an event for all endpoints that want its kind.
@@ -97,7 +97,7 @@ class Recorder:
         del self._pending[mark:]
 
     @property
-    def pending(self) -> Sequence[Happening]:
+    def pending(self) -> Sequence[NewEvent]:
         """The events that are recorded but not yet written."""
         return self._pending
 
@@ -105,7 +105,7 @@ class Recorder:
         """Lets the fan-out start the runs that follow from events since the mark, after the commit."""
         self._pending[mark:] = [replace(event, is_left=True) for event in self._pending[mark:]]
 
-    def take(self) -> list[Happening]:
+    def take(self) -> list[NewEvent]:
         """Takes the events that are not yet written. The caller must `insert` them."""
         happened, self._pending = self._pending, []
         return happened
@@ -114,10 +114,10 @@ class Recorder:
         event_id, at = ids.new("evt"), clock.now()
         content = body(event_id, kind, at, self.workspace_id, data)
         tag = data.get("tag")
-        self._pending.append(Happening(event_id, kind, contact_id, self.cause, content, at, only, tag))
+        self._pending.append(NewEvent(event_id, kind, contact_id, self.cause, content, at, only, tag))
 
 
-def insert(workspace_id: str, happened: Sequence[Happening], *, is_mail: bool) -> None:
+def insert(workspace_id: str, happened: Sequence[NewEvent], *, is_mail: bool) -> None:
     """Writes the events. `is_mail`: leaves their deliveries, and runs if `is_left`, to the fan-out."""
     if not happened:
         return
@@ -153,7 +153,7 @@ def insert(workspace_id: str, happened: Sequence[Happening], *, is_mail: bool) -
         database.after_commit(partial(_trace, tracing.spans, happened))
 
 
-def _trace(spans: Spans, happened: Sequence[Happening]) -> None:
+def _trace(spans: Spans, happened: Sequence[NewEvent]) -> None:
     """Adds a span without duration for each event: its deliveries and runs become the children."""
     for event in happened:
         at, cause_id = event.at.timestamp(), event.cause.run_id or event.cause.job_id

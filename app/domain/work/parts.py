@@ -16,7 +16,7 @@ from app.errors import Conflict
 from app.models.jobs import Job
 
 # The kinds of job that call `go_on`.
-KINDS = ("jobs.replay_many", "jobs.discard_many", "deliveries.discard")
+JOBS_IN_PARTS = ("jobs.replay_many", "jobs.discard_many", "deliveries.discard")
 # The most rows that one part settles, and how many it examines to find them.
 PART, LOOKED_AT = 200, 2_000
 # The most unfinished jobs of KINDS that a workspace may ask for by API. On pages it is one.
@@ -89,7 +89,7 @@ def lock_first(table: str, row_ids: Sequence[str]) -> list[str]:
 
 def progress_of(job: Job) -> Progress | None:
     """Returns the progress of a job of KINDS; None for a job of any other kind."""
-    if job.kind not in KINDS:
+    if job.kind not in JOBS_IN_PARTS:
         return None
     kept = job.progress or {}
     return Progress(kept.get("count"), kept.get("done", 0))
@@ -97,6 +97,6 @@ def progress_of(job: Job) -> Progress | None:
 
 def refuse_more(workspace_id: str, most: int = 1) -> None:
     """Raises Conflict if the workspace has `most` unfinished jobs of KINDS already."""
-    of_kind = Job.kind.in_(KINDS) & Job.status.in_(["queued", "running"])
+    of_kind = Job.kind.in_(JOBS_IN_PARTS) & Job.status.in_(["queued", "running"])
     if Job.in_workspace(workspace_id).where(of_kind).count() >= most:
         raise Conflict(_UNDER_WAY)

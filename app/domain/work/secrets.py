@@ -15,7 +15,7 @@ PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SecretColumn:
     """Where secrets are stored.
 
     `page` selects ids and ciphertexts. `locked` locks one row and selects its ciphertexts. `sample` selects the
@@ -28,10 +28,10 @@ class Place:
     sample: str
 
 
-def _in_table(table: str, columns: Sequence[str], current: str, condition: str) -> Place:
+def _in_table(table: str, columns: Sequence[str], current: str, condition: str) -> SecretColumn:
     """`current`: the columns, without secrets that are no longer used. `condition`: which rows the sample is of."""
     first = f"(SELECT id, {current} FROM {table} WHERE {condition} ORDER BY id {{}} LIMIT 1)"
-    return Place(
+    return SecretColumn(
         page=f"SELECT id, {', '.join(columns)} FROM {table} WHERE id > %s ORDER BY id LIMIT %s",
         locked=f"SELECT {', '.join(columns)} FROM {table} WHERE id = %s FOR NO KEY UPDATE",
         store=f"UPDATE {table} SET {', '.join(f'{name} = %s' for name in columns)} WHERE id = %s",
@@ -43,7 +43,7 @@ _IN_JOB = "convert_to(payload ->> 'sealed_secret', 'UTF8')"
 
 # Jobs come first: if a worker applies a job meanwhile, the secret is found in a later place.
 PLACES = (
-    Place(
+    SecretColumn(
         # Materialized, so that the indexes of queued and failed jobs are read, not the whole table.
         page=f"""
             WITH payloads AS MATERIALIZED (
@@ -119,7 +119,7 @@ def unreadable() -> str | None:
     return None
 
 
-def _reencrypt(place: Place, row_id: str, found: Found) -> None:
+def _reencrypt(place: SecretColumn, row_id: str, found: Found) -> None:
     with transaction():
         for columns in rows(place.locked, (row_id,)):
             sealed, renewed = _renewed(columns)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Literal
 
-from app.channels.kinds import KINDS as CHANNELS
+from app.channels.kinds import CHANNEL_KINDS as CHANNELS
 from app.domain.automations import definitions
 from app.domain.automations.definitions.json_schemas import SCHEDULES, SCHEMAS
 from app.domain.automations.editing import previews, step_trees
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.automations.steps.set_field import CUSTOM, field_of
 from app.domain.contacts import contact_names
 from app.domain.triggers.event_kinds import EVENTS
@@ -159,7 +159,7 @@ class Spec:
 @cache
 def of_kind(name: str) -> Spec:
     """Returns the form for a kind of step."""
-    kind = KINDS[name]
+    kind = STEP_KINDS[name]
     inputs = [
         _input(each, schema, each in kind.templates, each in kind.conditions or each == "if", each in kind.required)
         for each, schema in kind.fields.items()

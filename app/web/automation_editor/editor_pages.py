@@ -13,7 +13,7 @@ from flask import Blueprint, flash, jsonify, request
 
 from app.domain.automations.editing import clipboards, editors, edits, previews, step_trees, working_copies
 from app.domain.automations.editing.working_copies import Copy
-from app.domain.automations.steps import GROUPS, KINDS
+from app.domain.automations.steps import GROUPS, STEP_KINDS
 from app.errors import Conflict, Fault, Invalid
 from app.lib import json
 from app.models.automations import Automation
@@ -55,7 +55,7 @@ def insert(copy: Copy) -> Answer:
     at = editor_scenes.place_of(given)
     if given["kind"] == "paste":
         step_id = _paste(copy, at)
-    elif given["kind"] in KINDS:
+    elif given["kind"] in STEP_KINDS:
         step_id = _insert(copy, at, given["kind"])
     else:
         raise Conflict("There is no such kind of step.")
@@ -106,7 +106,7 @@ def ask_delete(copy: Copy) -> Answer:
         step=step,
         inside=sum(1 for _ in step_trees.walk({"steps": [step]})) - 1,
         affected=edits.affected(copy.definition, step["id"]),
-        title=KINDS[step["kind"]].entry.title,
+        title=STEP_KINDS[step["kind"]].entry.title,
         base=step_trees.print_of(step),
     )
 
@@ -247,7 +247,7 @@ def _insert(copy: Copy, at: step_trees.At, kind: str) -> str:
         made.update(edits.begun(kind, definition))
         return edits.insert(definition, at, made)
 
-    edit(copy, f"added a step: {KINDS[kind].entry.title.lower()}", change)
+    edit(copy, f"added a step: {STEP_KINDS[kind].entry.title.lower()}", change)
     return str(made["id"])
 
 

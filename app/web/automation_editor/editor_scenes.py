@@ -15,7 +15,7 @@ from app.domain.automations import warnings
 from app.domain.automations.editing import clipboards, editors, step_trees, working_copies
 from app.domain.automations.editing.step_trees import At
 from app.domain.automations.editing.working_copies import Copy
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.bodies.pointers import refuse_bad_text
 from app.domain.triggers import plain_words
 from app.domain.work import audit
@@ -28,7 +28,7 @@ from app.web.access import viewer, workspace_id
 from app.web.automation_editor import editor_conditions
 from app.web.automations import layouts, mentions, showings, wordings
 from app.web.automations.automation_pages import by_step
-from app.web.automations.showings import Mark, Showing, Trail
+from app.web.automations.showings import Mark, RunPath, Showing
 from app.web.forms import Answer
 from app.web.redirects import to
 
@@ -136,27 +136,27 @@ def render(
     copy: Copy,
     panel: str | None = None,
     *,
-    trail: Trail | None = None,
+    path: RunPath | None = None,
     marks: Mapping[str, Mark] | None = None,
     **given: Any,
 ) -> str:
     """Renders the editor, with the named panel beside the picture. `given` goes to the panel."""
     automation, addresses = copy.automation, Addresses(copy)
-    folding = showings.read_folding(sum(1 for _ in step_trees.walk(copy.definition)))
+    folded = showings.read_folding(sum(1 for _ in step_trees.walk(copy.definition)))
     drawn = layouts.draw(
         copy.definition,
         mentions.names_of(workspace_id(), copy.definition, automation.exits, automation.goal),
         exits=automation.exits,
         goal=automation.goal,
-        is_folded=folding.is_folded,
+        is_folded=folded.is_folded,
     )
     faults, examples = in_sentences(copy), warnings.of_examples(copy.definition)
     showing = Showing(
         problems=by_step((fault.pointer, fault.detail) for fault in faults),
         warnings=by_step((fault.pointer, fault.detail) for fault in examples),
-        folding=folding,
+        folded=folded,
         edit=addresses,
-        trail=trail,
+        path=path,
         marks=marks or {},
     )
     me = actor_id()
@@ -212,7 +212,7 @@ def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Pro
         field = fault.pointer.removeprefix(owner).split("/")[1:2]
         where = "What starts it" if "trigger" in owner else "Steps"
         if step:
-            where = f"{KINDS[step['kind']].entry.title}, “{step['id']}”"
+            where = f"{STEP_KINDS[step['kind']].entry.title}, “{step['id']}”"
         address = addresses.open(owner)
         found.append(Problem(where, field[0] if field else "", fault.detail, address, step["id"] if step else None))
     return found
@@ -225,7 +225,7 @@ def in_sentences(copy: Copy) -> list[Fault]:
     for fault in copy_faults(copy):
         owner = layouts.owner_of(fault.pointer)
         name, step = fault.pointer.removeprefix(f"{owner}/"), steps.get(owner)
-        is_missing = step is not None and name in KINDS[step["kind"]].required and name not in step
+        is_missing = step is not None and name in STEP_KINDS[step["kind"]].required and name not in step
         found.append(Fault(fault.pointer, FILL_IN if is_missing else fault.detail))
     return found
 

@@ -15,7 +15,7 @@ from app.domain.automations import request_tests, simulations
 from app.domain.automations.definitions import programs
 from app.domain.automations.editing import step_trees
 from app.domain.automations.editing.working_copies import Copy
-from app.domain.automations.simulations import Given
+from app.domain.automations.simulations import SimulationInput
 from app.domain.triggers.event_kinds import EVENTS
 from app.domain.webhooks import catalogue
 from app.errors import BellhopError, Conflict, Fault, Invalid, Overloaded
@@ -26,8 +26,8 @@ from app.web.access import page
 from app.web.automation_editor import editor_conditions, editor_pages, editor_scenes
 from app.web.automation_editor.editor_inputs import Choices
 from app.web.automation_editor.editor_scenes import of_copy
-from app.web.automations import trails, wordings
-from app.web.automations.showings import Trail
+from app.web.automations import run_paths, wordings
+from app.web.automations.showings import RunPath
 from app.web.forms import Answer, errors_of, status_of, typed
 
 blueprint = Blueprint("trial_pages", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/edit")
@@ -43,7 +43,7 @@ EXCERPT = 4_000  # the most characters of a response that the page shows
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TrialLine:
     """A line of the chat. `buttons`: the buttons of a message. `notes`: the warnings of its step.
 
     `sort`: `out` (to the contact), `in` (from the contact), `note`, `bad` (a step failed) or `end` (the run is over).
@@ -57,21 +57,21 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class TrialConversation:
     """The content of the chat.
 
     `waits_for`: the next move: `reply`, `response` or `event`; None at the end.
     """
 
-    lines: Sequence[Line]
+    lines: Sequence[TrialLine]
     run: Run
-    trail: Trail
+    path: RunPath
     waits_for: str | None = None
     step: str | None = None
 
 
 @dataclass
-class Told:
+class TrialInput:
     """The input of a trial. `moves`: the moves so far, in order. `variables`: JSON as typed."""
 
     contact_id: str = ""
@@ -86,7 +86,7 @@ class Told:
 def show(copy: Copy) -> Answer:
     """Shows the chat at its start: with an empty contact, and the event that starts the automation."""
     events = [each["event"] for each in copy.definition.get("triggers", []) if each.get("event") in EVENTS]
-    return _answer(copy, Told(event=events[0] if events else ""))
+    return _answer(copy, TrialInput(event=events[0] if events else ""))
 
 
 @blueprint.post("/try")
@@ -95,18 +95,18 @@ def show(copy: Copy) -> Answer:
 def go_on(copy: Copy) -> Answer:
     """Shows the chat after the user's next move, or with the fault of an invalid move."""
     given = typed("do", "contact_id", "variables", "event", "moves", "text", "step", "status", "body")
-    told = Told(given["contact_id"], given["variables"], given["event"], _moves(given["moves"]))
+    given_input = TrialInput(given["contact_id"], given["variables"], given["event"], _moves(given["moves"]))
     if given["do"] == "restart":
-        told.moves = []
+        given_input.moves = []
     elif given["do"] == "back":
-        told.moves = told.moves[:-1]
+        given_input.moves = given_input.moves[:-1]
     else:
         try:
             move = _move(given["do"], given)
         except Invalid as error:
-            return _answer(copy, told, errors_of(error), given)
-        told.moves = [*told.moves, *([move] if move else [])][:MOST_MOVES]
-    return _answer(copy, told)
+            return _answer(copy, given_input, errors_of(error), given)
+        given_input.moves = [*given_input.moves, *([move] if move else [])][:MOST_MOVES]
+    return _answer(copy, given_input)
 
 
 @blueprint.post("/request")
@@ -128,26 +128,26 @@ def send_request(copy: Copy) -> Answer:
 
 
 def _answer(
-    copy: Copy, told: Told, errors: dict[str, str] | None = None, given: dict[str, str] | None = None
+    copy: Copy, given_input: TrialInput, errors: dict[str, str] | None = None, given: dict[str, str] | None = None
 ) -> Answer:
-    status, talk = 200 if not errors else 422, None
+    status, trial = 200 if not errors else 422, None
     choices = Choices(copy.definition)
-    contact = editor_scenes.contact_of(told.contact_id)
+    contact = editor_scenes.contact_of(given_input.contact_id)
     if not editor_scenes.copy_faults(copy):
         try:
-            talk = _talk(copy, contact, told)
+            trial = _play(copy, contact, given_input)
         except Invalid as error:
             errors, status = errors_of(error), status_of(error)
         except Overloaded as error:
             errors = {"": error.detail}
-    shown: dict[str, Any] = {"trail": talk.trail} if talk else {}
+    shown: dict[str, Any] = {"path": trial.path} if trial else {}
     return (
         editor_scenes.render(
             copy,
             "trial",
-            talk=talk,
-            told=told,
-            moves=json.dumps(told.moves).decode(),
+            trial=trial,
+            given_input=given_input,
+            moves=json.dumps(given_input.moves).decode(),
             errors=errors or {},
             given=given or {},
             people=[("", "Somebody without data"), *choices.people()],
@@ -204,21 +204,25 @@ def _move(do: str, given: Mapping[str, str]) -> Move | None:
     return None
 
 
-def _talk(copy: Copy, contact: Contact | None, told: Told) -> Talk:
+def _play(copy: Copy, contact: Contact | None, given_input: TrialInput) -> TrialConversation:
     """Runs the draft, which must have no faults, with the moves so far. Raises Invalid, Overloaded."""
     steps = {placed.step["id"]: placed.step for placed in step_trees.walk(copy.definition)}
-    given = Given(variables=_variables(told.variables), event=_event(copy, told.event), stops=True)
-    given = replace(given, **_given(told.moves, steps, copy.automation.workspace_id))
+    given = SimulationInput(
+        variables=_variables(given_input.variables), event=_event(copy, given_input.event), stops=True
+    )
+    given = replace(given, **_given(given_input.moves, steps, copy.automation.workspace_id))
     automation = copy.automation.altered(definition=copy.definition)
     [way], _ = simulations.simulate(automation, contact, given)
     waits_for = None if way.run.is_finished else way.run.waits_for
     lines = [line for entry in way.log for line in _lines(entry, steps.get(entry.step, {}))]
     if (earlier := len(lines) - MOST_LINES) > 0:
-        lines = [Line("note", f"{earlier:,} earlier lines are left out."), *lines[earlier:]]
+        lines = [TrialLine("note", f"{earlier:,} earlier lines are left out."), *lines[earlier:]]
     if way.run.is_finished:
-        lines.append(Line("end", "The run is completed." if way.run.status == "completed" else "The run has failed."))
-    return Talk(
-        lines, way.run, trails.trail_of(way.run, way.log, programs.compile(copy.definition)), waits_for, way.run.step
+        lines.append(
+            TrialLine("end", "The run is completed." if way.run.status == "completed" else "The run has failed.")
+        )
+    return TrialConversation(
+        lines, way.run, run_paths.path_of(way.run, way.log, programs.compile(copy.definition)), waits_for, way.run.step
     )
 
 
@@ -241,26 +245,26 @@ def _given(moves: Sequence[Move], steps: Mapping[str, Any], workspace_id: str) -
     return {"replies": replies, "responses": responses, "events": events}
 
 
-def _lines(entry: RunStep, step: Mapping[str, Any]) -> list[Line]:
+def _lines(entry: RunStep, step: Mapping[str, Any]) -> list[TrialLine]:
     """Returns the chat's lines for a log entry."""
     given, output, text = entry.detail["input"], entry.detail["output"], entry.detail["text"]
     notes = entry.detail.get("warnings", ())
     if entry.status == "failed":
-        return [Line("bad", text, entry.step, notes=notes)]
+        return [TrialLine("bad", text, entry.step, notes=notes)]
     if entry.kind in _SENDS and isinstance(given, Mapping) and "text" in given:
-        return [Line("out", given["text"], entry.step, given.get("buttons", ()), notes)]
+        return [TrialLine("out", given["text"], entry.step, given.get("buttons", ()), notes)]
     if entry.kind in _ASKS:
         if entry.status == "waiting":
             return []
         if isinstance(output, Mapping) and output.get("text") is not None:
-            return [Line("in", str(output["text"]), entry.step)]
-        return [Line("note", text, entry.step)]
+            return [TrialLine("in", str(output["text"]), entry.step)]
+        return [TrialLine("note", text, entry.step)]
     if entry.status == "waiting" and entry.kind != "wait":
         return []
     said = f"{wordings.step(step, {}).title}; skipped here." if entry.kind == "wait" else text
     if entry.kind == "wait" and entry.status != "waiting":
         return []
-    return [Line("note", said, entry.step, notes=notes)]
+    return [TrialLine("note", said, entry.step, notes=notes)]
 
 
 def _variables(text: str) -> Mapping[str, Any]:
@@ -276,7 +280,7 @@ def _variables(text: str) -> Mapping[str, Any]:
 
 
 def _event(copy: Copy, kind: str) -> Mapping[str, Any] | None:
-    if kind not in catalogue.KINDS:
+    if kind not in catalogue.EVENT_KINDS:
         return None
     sample: Mapping[str, Any] = catalogue.sample(kind, copy.automation.workspace_id)
     return sample

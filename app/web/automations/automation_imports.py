@@ -160,7 +160,7 @@ def _preview(file: File, number: int, adoption: Adoption, name: str, errors: dic
     return render_template(
         "automations/starting/preview.html",
         adoption=adoption,
-        kind=automation_files.KINDS[file.kind],
+        kind=automation_files.FILE_KINDS[file.kind],
         name=name,
         errors=errors,
         flows=[(str(at), each) for at, each in enumerate(file.flows)],

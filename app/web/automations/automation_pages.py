@@ -206,13 +206,13 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
     since = step_figures.since()
     counted = None if version is None else version_counts.read(automation, version.number, since)
     # The page of a refusal has no address of its own, so its links cannot change the folding.
-    folding = None if faults else showings.read_folding(layouts.count(definition.get("steps") or ()))
+    folded = None if faults else showings.read_folding(layouts.count(definition.get("steps") or ()))
     drawn = layouts.draw(
         definition,
         mentions.names_of(workspace_id(), definition),
         exits=automation.exits,
         goal=automation.goal,
-        is_folded=(folding or showings.NOWHERE).is_folded,
+        is_folded=(folded or showings.NOWHERE).is_folded,
         has_figures=counted is not None,
         has_marks=counted is None,
     )
@@ -222,7 +222,7 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
         shares=step_figures.shares_of(counted) if counted else {},
         problems=by_step((fault.pointer, fault.detail) for fault in faults),
         warnings=by_step((each["pointer"], each["detail"]) for each in told),
-        folding=folding,
+        folded=folded,
     )
     return render_template(
         "automations/show.html",

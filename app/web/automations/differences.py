@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.triggers import plain_words
 from app.domain.triggers.plain_words import Given, Names, condition, cut
 from app.lib import json
@@ -144,7 +144,7 @@ def _label(name: str) -> str:
 
 
 def _own(given: Given) -> dict[str, Any]:
-    kind = KINDS.get(str(given.get("kind")))
+    kind = STEP_KINDS.get(str(given.get("kind")))
     own = {name: value for name, value in given.items() if name != "id" and not (kind and name in kind.lists)}
     if kind and kind.arms and isinstance(own.get(kind.arms), list):
         arms = [arm for arm in own[kind.arms] if isinstance(arm, dict)]

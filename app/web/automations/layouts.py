@@ -13,7 +13,7 @@ from typing import Any
 from app.domain.triggers import plain_words
 from app.domain.triggers.plain_words import Given, Names
 from app.web.automations import wordings
-from app.web.automations.wordings import Way
+from app.web.automations.wordings import BranchWords
 
 WIDTH = 264  # pixels of a box
 LABEL, LABEL_WIDTH = 26, 196  # pixels: height and width of a branch's label
@@ -176,10 +176,10 @@ class _Steps:
     """Caches the branches of steps, and the number of steps inside."""
 
     def __init__(self) -> None:
-        self._ways: dict[int, Sequence[Way]] = {}
+        self._ways: dict[int, Sequence[BranchWords]] = {}
         self._inside: dict[int, int] = {}
 
-    def ways(self, step: Given) -> Sequence[Way]:
+    def ways(self, step: Given) -> Sequence[BranchWords]:
         """Returns the branches of the step; see `wordings.ways`."""
         if id(step) not in self._ways:
             self._ways[id(step)] = wordings.ways(step)
@@ -303,7 +303,7 @@ class _Drawing:
             return self._repeated(node, ways[0], x, bottom, level)
         return self._side_by_side(node, ways, x, bottom, level)
 
-    def _repeated(self, node: Node, way: Way, x: float, y: float, level: int) -> _Reached:
+    def _repeated(self, node: Node, way: BranchWords, x: float, y: float, level: int) -> _Reached:
         """Draws the repeated steps in a frame."""
         left = self._left_of(way.steps, level + 1) + _FRAME
         branch, top = node.branches[0], y + 12
@@ -317,7 +317,7 @@ class _Drawing:
         # The next step follows the last round. A run that stops within a round never gets there.
         return _Reached(reached.bottom, right)
 
-    def _side_by_side(self, node: Node, ways: Sequence[Way], x: float, y: float, level: int) -> _Reached:
+    def _side_by_side(self, node: Node, ways: Sequence[BranchWords], x: float, y: float, level: int) -> _Reached:
         """Draws a step's branches side by side; they join again below."""
         columns, right = [], x - WIDTH / 2
         for number, (way, branch) in enumerate(zip(ways, node.branches, strict=True)):

@@ -18,7 +18,7 @@ MANY_STEPS, FIRST_LEVEL = 60, 1
 MOST_TURNED = 60
 _LEVEL = re.compile("all|[0-9]")
 _TURNED = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64})*")
-Way = tuple[str, str | None]  # a step's identifier, and the key of one of its branches
+BranchKey = tuple[str, str | None]  # a step's identifier, and the key of one of its branches
 
 
 class Edit(Protocol):
@@ -59,12 +59,12 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
+class RunPath:
     """The path of a run: the steps that it reached, the steps that it left, and the branches taken."""
 
     reached: frozenset[str]
     left: frozenset[str]
-    ways: frozenset[Way]
+    ways: frozenset[BranchKey]
 
     def has(self, edge: Edge) -> bool:
         """Whether the run followed the line."""
@@ -78,7 +78,7 @@ class Trail:
 
 
 @dataclass(frozen=True, slots=True)
-class Folding:
+class FoldedSteps:
     """Which steps are folded: all from `level` on (None: none), with the exceptions in `turned`."""
 
     level: int | None
@@ -104,7 +104,7 @@ class Folding:
         return address(fold="all", turn=None)
 
 
-NOWHERE = Folding(None, frozenset())
+NOWHERE = FoldedSteps(None, frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +115,20 @@ class Showing:
     """
 
     figures: Mapping[str, Figure] = field(default_factory=dict)
-    shares: Mapping[Way, str] = field(default_factory=dict)
+    shares: Mapping[BranchKey, str] = field(default_factory=dict)
     marks: Mapping[str, Mark] = field(default_factory=dict)
     problems: Mapping[str, Sequence[str]] = field(default_factory=dict)
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    folding: Folding | None = None
+    folded: FoldedSteps | None = None
     edit: Edit | None = None
-    trail: Trail | None = None
+    path: RunPath | None = None
 
     def share(self, branch: Branch) -> str | None:
         """Returns the branch's share of the runs that left its step; None if it is not counted."""
         return self.shares.get((branch.step_id, branch.key))
 
 
-def read_folding(steps: int) -> Folding:
+def read_folding(steps: int) -> FoldedSteps:
     """Reads the folding of a picture with that many steps from the address.
 
     `fold` is a level or `all`; `turn` lists the exceptions.
@@ -136,8 +136,8 @@ def read_folding(steps: int) -> Folding:
     fold, turn = request.args.get("fold", ""), request.args.get("turn", "")
     turned = frozenset(turn.split(".")[:MOST_TURNED]) if _TURNED.fullmatch(turn) else frozenset()
     if not _LEVEL.fullmatch(fold):
-        return Folding(FIRST_LEVEL if steps > MANY_STEPS else None, turned)
-    return Folding(None if fold == "all" else int(fold), turned)
+        return FoldedSteps(FIRST_LEVEL if steps > MANY_STEPS else None, turned)
+    return FoldedSteps(None if fold == "all" else int(fold), turned)
 
 
 def view() -> str:

@@ -13,7 +13,7 @@ from app.lib import clock
 from app.models.automations import Automation
 from app.models.runs import AT_STEP
 from app.web.access import workspace_id
-from app.web.automations.showings import Figure, Way
+from app.web.automations.showings import BranchKey, Figure
 from app.web.lists import address
 
 # Periods by their names in the address: (label, days before today).
@@ -59,9 +59,9 @@ def figures_of(automation: Automation, counted: Mapping[str, Any], begins: datet
     return found
 
 
-def shares_of(counted: Mapping[str, Any]) -> dict[Way, str]:
+def shares_of(counted: Mapping[str, Any]) -> dict[BranchKey, str]:
     """Returns each branch's percentage of the runs that left the step."""
-    found: dict[Way, str] = {}
+    found: dict[BranchKey, str] = {}
     for step_id, of_step in counted["steps"].items():
         if not of_step.get("arms") or not of_step["left"]:
             continue

@@ -52,8 +52,8 @@ def compare(automation_id: str) -> str:
     old, new = _definition(automation, number), _definition(automation, other)
     names = mentions.names_of(workspace_id(), old, new)
     found = differences.between(old, new, names)
-    folding = showings.read_folding(layouts.count(new.get("steps") or ()))
-    drawn = layouts.draw(new, names, is_folded=folding.is_folded, has_marks=True)
+    folded = showings.read_folding(layouts.count(new.get("steps") or ()))
+    drawn = layouts.draw(new, names, is_folded=folded.is_folded, has_marks=True)
     return render_template(
         "automations/comparison.html",
         automation=automation,
@@ -63,7 +63,7 @@ def compare(automation_id: str) -> str:
         differences=found,
         triggers=differences.of_triggers(old, new, names),
         drawn=drawn,
-        showing=Showing(marks=differences.marks_of(found), folding=folding),
+        showing=Showing(marks=differences.marks_of(found), folded=folded),
         view=showings.view(),
         address=lists.address,
     )

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.automations.steps.base import Words
 from app.domain.triggers.plain_words import Given, Names
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class BranchWords:
     """A branch of a step, in a few words and in full.
 
     `key`: its name in counts; None for the path around the nested steps. `place`: the pointer of its list, relative to
@@ -30,25 +30,25 @@ def step(given: Given, names: Names) -> Words:
     """Describes a step. If it has faults or an unknown kind, names at least the kind."""
     kind = given.get("kind")
     try:
-        return KINDS[str(kind)].words(given, names)
+        return STEP_KINDS[str(kind)].words(given, names)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
         return Words(str(kind or "A step without a kind").replace("_", " ").capitalize()[:100])
 
 
 def icon_of(kind: str) -> str:
     """Returns the name of the kind's icon; that of an alert for an unknown kind."""
-    return KINDS[kind].entry.icon if kind in KINDS else "circle-alert"
+    return STEP_KINDS[kind].entry.icon if kind in STEP_KINDS else "circle-alert"
 
 
-def ways(given: Given) -> list[Way]:
+def ways(given: Given) -> list[BranchWords]:
     """Returns the branches of a step; [] if its kind has no steps inside, or the step has faults."""
     try:
-        kind = KINDS[given["kind"]]
+        kind = STEP_KINDS[given["kind"]]
         inside = [(key, place, steps) for key, place, steps in kind.inside(given) if isinstance(steps, list)]
-        found = [Way(key, *kind.way(given, key), place, steps_of(steps)) for key, place, steps in inside]
+        found = [BranchWords(key, *kind.way(given, key), place, steps_of(steps)) for key, place, steps in inside]
     except (KeyError, TypeError, AttributeError):
         return []
-    return [Way(None, *kind.past), *found] if kind.past else found
+    return [BranchWords(None, *kind.past), *found] if kind.past else found
 
 
 def steps_of(given: Sequence[Any]) -> list[Given]:

@@ -175,7 +175,7 @@ def _start(text: str, broadcast: Broadcast | None) -> datetime:
         return own
     try:
         given = datetime.fromisoformat(text)
-        moment = given if given.tzinfo else time_zones.moment(given.date(), given.time(), zone())
+        moment = given if given.tzinfo else time_zones.instant_of(given.date(), given.time(), zone())
         return filters.time(moment.isoformat())
     except (ValueError, OverflowError):
         raise Invalid(Fault("/send_at", "Give a time such as 2026-11-21T10:00.")) from None

@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from app.database import now, replica
 from app.domain.automations import automations
-from app.domain.broadcasts import broadcasts, tallies
+from app.domain.broadcasts import broadcast_counts, broadcasts
 from app.domain.channels import media
 from app.domain.contacts import contact_names
 from app.domain.segments import segments
@@ -107,8 +107,8 @@ def show(broadcast_id: str) -> str | Response:
         creator=audit.names_of(workspace_id(), [broadcast.created_by or ""]).get(broadcast.created_by or ""),
         pace=_pace(broadcast),
         waits_until=_waits_until(broadcast),
-        opted_out=tallies.opted_out_since(broadcast.id),
-        goals=tallies.goals_reached(broadcast.id) if broadcast.automation_id else 0,
+        opted_out=broadcast_counts.opted_out_since(broadcast.id),
+        goals=broadcast_counts.goals_reached(broadcast.id) if broadcast.automation_id else 0,
         page=listed,
         names=contact_names.names_of(workspace_id(), {row.contact_id for row in listed.rows}),
         messages=_messages_of(listed.rows),

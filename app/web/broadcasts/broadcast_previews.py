@@ -9,8 +9,8 @@ from typing import Any
 
 from app import bounds
 from app.domain.automations import definitions
-from app.domain.broadcasts import broadcast_choices, broadcasts, contact_actions, ways
-from app.domain.broadcasts.ways import Rendition
+from app.domain.broadcasts import broadcast_choices, broadcasts, contact_actions, routes
+from app.domain.broadcasts.routes import ChannelPreview
 from app.domain.people import workspaces
 from app.domain.segments import scans
 from app.errors import Overloaded
@@ -48,7 +48,7 @@ class Preview:
     is_due: bool = False
     shown: Contact | None = None
     rendered: Rendered = Rendered()
-    renditions: list[Rendition] = field(default_factory=list)
+    renditions: list[ChannelPreview] = field(default_factory=list)
     lacking: Mapping[str, int] = field(default_factory=dict)
     refusal: str | None = None
 
@@ -100,10 +100,10 @@ def _rendered(body: Mapping[str, Any], contact: Contact | None) -> Rendered:
     return Rendered(text, template, "Nothing is left of the text for this contact." if is_empty else None)
 
 
-def _renditions(body: Mapping[str, Any], contact: Contact | None, rendered: Rendered) -> list[Rendition]:
+def _renditions(body: Mapping[str, Any], contact: Contact | None, rendered: Rendered) -> list[ChannelPreview]:
     if contact is None or "message" not in body or rendered.fault:
         return []
-    return ways.renditions(body["message"], rendered.text, contact, body.get("channel_id"))
+    return routes.renditions(body["message"], rendered.text, contact, body.get("channel_id"))
 
 
 def _lacking(condition: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, int]:

@@ -31,7 +31,7 @@ blueprint = Blueprint("delivery_pages", __name__, url_prefix="/workspaces/<works
 FILTERS = {
     "endpoint_id": Filter("Endpoint", filters.identifier("whe")),
     "status": filters.select("State", "Any state", STATUSES),
-    "kind": filters.select("Kind", "All kinds", catalogue.KINDS),
+    "kind": filters.select("Kind", "All kinds", catalogue.EVENT_KINDS),
     "error_code": filters.select("Cause", "Any cause", ERROR_CODES),
     "status_code": Filter("Status received", filters.status_code),
     **periods.FILTERS,

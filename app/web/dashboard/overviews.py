@@ -10,13 +10,13 @@ from typing import Any
 import redis
 from flask import Blueprint, render_template
 
-from app import presence
+from app import process_registry
 from app.domain.insight import failures, queues, trends
 from app.domain.insight.queues import Queue, Sample
 from app.domain.insight.trends import Window
 from app.lib import clock
 from app.models.endpoints import Endpoint
-from app.presence import Process
+from app.process_registry import Process
 from app.web import charts, periods
 from app.web.access import page, staff, workspace_id
 from app.web.charts import Chart, Series
@@ -52,8 +52,11 @@ class Service:
         A good result becomes bad if no process of its type reports any more.
         """
         checks: Sequence[dict[str, Any]] = self.leader.facts.get("checks", []) if self.leader else []
-        gone = {*presence.TYPES} - {each.type for each in self.processes}
-        silent = {"is_good": False, "text": f"none reported in the last {presence.FORGOTTEN_AFTER_SECONDS} seconds"}
+        gone = {*process_registry.TYPES} - {each.type for each in self.processes}
+        silent = {
+            "is_good": False,
+            "text": f"none reported in the last {process_registry.FORGOTTEN_AFTER_SECONDS} seconds",
+        }
         return [each | silent if each["is_good"] and each["name"] in gone else each for each in checks]
 
 
@@ -131,7 +134,7 @@ def _last(name: str, samples: Sequence[Sample]) -> Queue:
 
 def _service() -> Service:
     try:
-        processes = presence.processes()
+        processes = process_registry.processes()
     except redis.RedisError:
         return Service([], None, is_known=False)
     schedulers = [each for each in processes if each.type == "scheduler"]

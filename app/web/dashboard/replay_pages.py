@@ -34,7 +34,7 @@ from app.web.redirects import to
 blueprint = Blueprint("replay_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/replays")
 
 _CHOICES = {
-    "kind": filters.choices("All kinds", catalogue.KINDS),
+    "kind": filters.choices("All kinds", catalogue.EVENT_KINDS),
     "error_code": filters.choices("Any cause", ERROR_CODES),
     "outcome": filters.choices("All", OUTCOMES),
 }

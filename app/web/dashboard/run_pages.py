@@ -21,7 +21,7 @@ from app.models.contacts import Contact
 from app.models.runs import AT_STEP, FAILURE_CODES, STATUSES, Run, RunStep
 from app.web import filters, periods, writes
 from app.web.access import page, workspace_id
-from app.web.automations import layouts, mentions, showings, trails
+from app.web.automations import layouts, mentions, run_paths, showings
 from app.web.automations.layouts import Picture
 from app.web.automations.showings import Showing
 from app.web.filters import Filter, Filters
@@ -108,7 +108,7 @@ def replay(run_id: str) -> AnyResponse:
     payload = {"run_id": run.id, "contact_id": run.contact_id, "automation_id": run.automation_id}
     if from_step := request.form.get("from_step", ""):
         payload["from_step"] = from_step
-    sent = trails.sent_again(RunStep.latest(run, runs.LONGEST_LOG), from_step or None)
+    sent = run_paths.sent_again(RunStep.latest(run, runs.LONGEST_LOG), from_step or None)
     if sent and "again" not in request.form:
         return Response(_page(run.id, {"again": _SENT.format(_messages(sent))}), 422)
     try:
@@ -151,7 +151,7 @@ def _page(run_id: str, errors: Mapping[str, str]) -> str:
         steps=_steps_to_replay(run, automation, contact),
         errors=errors,
         wanted_step=request.form.get("from_step") or request.args.get("from") or (run.failure or {}).get("step") or "",
-        sent=trails.sent_again(log, None),
+        sent=run_paths.sent_again(log, None),
         drawn=drawn,
         showing=showing,
         words=_words(drawn),
@@ -169,13 +169,13 @@ def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> t
     if version is None:
         return None, Showing()
     # The response to a form has no address of its own, so its links cannot change the folding.
-    folding = showings.read_folding(layouts.count(version.definition["steps"])) if request.method == "GET" else None
+    folded = showings.read_folding(layouts.count(version.definition["steps"])) if request.method == "GET" else None
     names = mentions.names_of(workspace_id(), version.definition)
-    is_folded = (folding or showings.NOWHERE).is_folded
+    is_folded = (folded or showings.NOWHERE).is_folded
     drawn = layouts.draw(version.definition, names, is_folded=is_folded, has_marks=True)
     program = programs.program_of(run.automation_id, run.version)
-    trail = trails.trail_of(run, log, program)
-    return drawn, Showing(marks=trails.marks_of(run, log), trail=trail, folding=folding)
+    path = run_paths.path_of(run, log, program)
+    return drawn, Showing(marks=run_paths.marks_of(run, log), path=path, folded=folded)
 
 
 def _words(drawn: Picture | None) -> dict[str, str]:

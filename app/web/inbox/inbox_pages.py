@@ -9,12 +9,12 @@ from flask import Blueprint, jsonify, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app import config
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.domain.channels import media
 from app.domain.conversations import conversation_changes, conversation_counts, notes, sending_checks
 from app.domain.conversations.messages import MOST_CHARACTERS
 from app.domain.inbox import saved_views
-from app.domain.people import members, message_access, news
+from app.domain.people import conversation_notifications, members, message_access
 from app.lib import clock
 from app.models.channels import Channel
 from app.models.contacts import Contact
@@ -101,7 +101,7 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
 def _looked_at(conversation_id: str) -> Conversation:
     conversation = Conversation.find(workspace_id(), conversation_id)
     if (member_id := viewer().member_id) is not None:
-        news.read(conversation.id, member_id)
+        conversation_notifications.read(conversation.id, member_id)
     return conversation
 
 
@@ -111,14 +111,15 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
     return {
         **side_panes.shown(conversation, contact, **(side or {})),
         "channel": channel,
-        "is_window_closed": KINDS[channel.kind].window is not None and not conversation.is_window_open(clock.now()),
+        "is_window_closed": CHANNEL_KINDS[channel.kind].window is not None
+        and not conversation.is_window_open(clock.now()),
         "may_answer": sending_checks.is_answer({"type": "member"}, conversation.asked_at, clock.now()),
         "thread": threads.read(conversation, request.args.get("before")),
         "snoozes": snooze_times.CHOICES,
         "most_characters": MOST_CHARACTERS,
         "most_note": notes.MOST_CHARACTERS,
         "most_labels": conversation_changes.MOST_LABELS,
-        "most_files": KINDS[channel.kind].most_files,
+        "most_files": CHANNEL_KINDS[channel.kind].most_files,
         "most_bytes": media.MOST_BYTES,
         **composers.shown(conversation),
         "typed": {},

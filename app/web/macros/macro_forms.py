@@ -10,7 +10,7 @@ from typing import Any
 
 from app.domain.conversations import snoozes
 from app.domain.macros import macros
-from app.domain.macros.macro_actions import KINDS, ME
+from app.domain.macros.macro_actions import ACTION_KINDS, ME
 from app.errors import Conflict, Fault, Invalid
 from app.web import forms
 from app.web.forms import typed_all
@@ -48,7 +48,7 @@ class Row:
 def typed_rows() -> list[Row]:
     """Returns the rows of the form. Ignores unknown kinds."""
     fields = zip(typed_all("kind"), typed_all("choice"), typed_all("text"), strict=False)
-    found = [Row(*each) for each in fields if each[0] in KINDS]
+    found = [Row(*each) for each in fields if each[0] in ACTION_KINDS]
     return found[: macros.MOST_ACTIONS + 1]
 
 
@@ -56,7 +56,7 @@ def pressed(rows: Sequence[Row], button: str, kind: str) -> list[Row] | None:
     """Returns the rows with one added, removed or moved by the button; None for other buttons."""
     after = list(rows)
     if button == "add":
-        return [*after, Row(kind)] if kind in KINDS and len(after) < macros.MOST_ACTIONS else after
+        return [*after, Row(kind)] if kind in ACTION_KINDS and len(after) < macros.MOST_ACTIONS else after
     if (found := _PRESSED.fullmatch(button)) is None:
         return None
     place = int(found[2])
@@ -192,5 +192,5 @@ _READ: Mapping[str, Callable[[Row], dict[str, Any]]] = {
     "snooze": _snooze,
     "start_automation": _start,
 }
-assert LABELS.keys() == KINDS.keys()
+assert LABELS.keys() == ACTION_KINDS.keys()
 assert ME != NOBODY

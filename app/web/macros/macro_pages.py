@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 
 from app.domain.bodies.macros import MacroCreate
 from app.domain.macros import macros, saved_replies
-from app.domain.macros.macro_actions import KINDS, ME
+from app.domain.macros.macro_actions import ACTION_KINDS, ME
 from app.errors import Conflict, Invalid
 from app.lib import ids
 from app.models.automations import Automation
@@ -102,7 +102,7 @@ def _form(macro: Macro | None, name: str, rows: Sequence[Row], errors: dict[str,
         name=name,
         rows=rows,
         errors=errors or {},
-        kinds={kind: macro_forms.LABELS[kind] for kind in KINDS},
+        kinds={kind: macro_forms.LABELS[kind] for kind in ACTION_KINDS},
         choices=_choices(),
         units=list(macro_forms.UNITS),
         most=macros.MOST_ACTIONS,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.channels.base import Field, Form
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.domain.assignment import assignments
 from app.domain.people import members
 from app.errors import Conflict, Fault, Invalid
@@ -31,13 +31,13 @@ _REASONS = {
 
 def form_of(kind: str) -> Form:
     """Returns the form of a kind; for kinds without one, a form without fields."""
-    known = KINDS.get(kind)
+    known = CHANNEL_KINDS.get(kind)
     return known.form if known and known.form else Form(kind.replace("_", " ").capitalize())
 
 
 def offered() -> dict[str, Form]:
     """Returns the forms of the kinds that can be connected on a page."""
-    return {name: kind.form for name, kind in KINDS.items() if kind.form}
+    return {name: kind.form for name, kind in CHANNEL_KINDS.items() if kind.form}
 
 
 def given(*fields: Field) -> dict[str, Any]:
@@ -92,12 +92,12 @@ def people() -> list[tuple[str, str]]:
     return [(person.member_id, person.email) for person in members.of_workspace(workspace_id())]
 
 
-def outlook_of(channel: Channel) -> dict[str, Any]:
+def next_assignee_of(channel: Channel) -> dict[str, Any]:
     """Describes the assignment for the template: who is `next`, or the `reason` why nobody is.
 
     `chosen`: the addresses of the members to choose from; None for all. `load`: the open conversations of `next`.
     """
-    found = assignments.outlook_of(channel)
+    found = assignments.next_assignee(channel)
     if found is None:
         return {"is_balanced": False}
     names = dict(people())

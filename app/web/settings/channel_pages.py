@@ -12,7 +12,7 @@ from flask import Blueprint, render_template
 from werkzeug.wrappers import Response
 
 from app.channels.base import Form
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.config import settings
 from app.domain.bodies.channels import ChannelCreate, ChannelPatch
 from app.domain.channels import channels
@@ -66,12 +66,12 @@ def create(kind: str) -> Answer:
         body["credentials"] = secrets
     try:
         fields = checked(ChannelCreate(), body | {"settings": channel_forms.settings_of(form, given)})
-        sealed, shown = channels.fresh_credentials(KINDS[kind], fields.pop("credentials", None))
+        sealed, shown = channels.fresh_credentials(CHANNEL_KINDS[kind], fields.pop("credentials", None))
         payload = {**fields, "sealed_secret": sealed}
         job, was_there = writes.submit_once("channels.create", payload, ids.new("chn"))
     except (Invalid, Conflict) as error:
         return _form(form, given, channel_forms.errors_of(form, error)), status_of(error)
-    if KINDS[kind].has_provider:
+    if CHANNEL_KINDS[kind].has_provider:
         return to("channel_pages.show", _ASKED, channel_id=str(job.resource_id))
     return _secret(str(job.resource_id), None if was_there else shown["secret"])
 
@@ -168,7 +168,7 @@ def _show(channel: Channel, errors: dict[str, str] | None = None) -> str:
         channel=channels.represent(channel),
         form_of_kind=channel_forms.form_of(channel.kind),
         script=f'<script src="{settings().base_url}/chat/{channel.id}.js" async></script>',
-        outlook=channel_forms.outlook_of(channel),
+        assignment=channel_forms.next_assignee_of(channel),
         errors=errors or {},
     )
 

@@ -70,7 +70,7 @@ def show(endpoint_id: str) -> str:
     return render_template(
         "developer_endpoints/show.html",
         endpoint=endpoint,
-        kinds=[(kind, kind) for kind in catalogue.KINDS],
+        kinds=[(kind, kind) for kind in catalogue.EVENT_KINDS],
         both_until=until if until and until > clock.now() else None,
     )
 
@@ -155,7 +155,7 @@ def delete(endpoint_id: str) -> Answer:
 def _given() -> dict[str, Any]:
     given: dict[str, Any] = typed("address", "description", "max_per_second")
     chosen, groups = typed_all("events"), typed_all("group")
-    whole = [kind for kind in catalogue.KINDS if _group(kind) in groups and kind not in chosen]
+    whole = [kind for kind in catalogue.EVENT_KINDS if _group(kind) in groups and kind not in chosen]
     return given | {"events": [*chosen, *whole], "ordered": request.form.get("ordered") == "true"}
 
 

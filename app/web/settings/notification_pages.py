@@ -94,7 +94,7 @@ def show_choices() -> str:
     return render_template(
         "notifications/choices.html",
         member=member,
-        kinds=notifications.KINDS,
+        kinds=notifications.NOTIFICATION_KINDS,
         chosen=notifications.chosen_by(member) if member else frozenset(),
         can_be_sent=emails.can_be_sent(),
         wants_email=accounts.get(viewer().signed.account_id).wants_email,

@@ -8,7 +8,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from structlog.testing import capture_logs
 
-from app import forwarding, presence
+from app import forwarding, process_registry
 from app.api import problems, request_ids
 from app.logs import tracing
 from tests.spans import Kept
@@ -37,13 +37,13 @@ def client() -> FlaskClient:
 
 
 def test_what_proxies_say_of_most_requests_is_told(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "_facts", {})
+    monkeypatch.setattr(process_registry, "_facts", {})
     monkeypatch.setattr(forwarding, "_numbers", [])
 
     for header in ["203.0.113.7, 10.0.0.1"] * 15 + [""] * 5:
         client.get("/things/1", headers={"X-Forwarded-For": header} if header else {})
 
-    assert presence._facts == {"forwarded": 2}
+    assert process_registry._facts == {"forwarded": 2}
 
 
 @pytest.mark.parametrize("given", ["a", "A.b_c-9", "x" * 128])

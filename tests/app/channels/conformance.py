@@ -10,7 +10,7 @@ from typing import Any
 
 from app.channels.base import Account, ChannelKind
 from app.channels.inbound import ReceiptStatus
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from tests.providers import telegram, whatsapp
 from tests.providers.base import Provider, Reply
 from tests.providers.telegram_people import Person
@@ -39,7 +39,7 @@ class Example(ABC):
 
     @property
     def kind(self) -> ChannelKind:
-        return KINDS[self.name]
+        return CHANNEL_KINDS[self.name]
 
     @abstractmethod
     def headers(self, body: bytes) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from app.channels.base import File, Outcome, Outgoing
 from app.channels.inbound import Arrival, BadPayload, Blocked, Echoed, Edited, Receipt, Received
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.domain.channels import buttons
 from app.outbound import Reason, failed
 from tests.app.channels.asking import ask, fetch, send
@@ -48,8 +48,8 @@ def arrivals(example: Example, *bodies: bytes) -> list[Arrival]:
 
 
 def test_every_kind_with_a_provider_is_tested() -> None:
-    ours = {name for name, kind in KINDS.items() if type(kind).__module__.startswith("app.channels.")}
-    assert EXAMPLES.keys() == {name for name in ours if KINDS[name].has_provider}
+    ours = {name for name, kind in CHANNEL_KINDS.items() if type(kind).__module__.startswith("app.channels.")}
+    assert EXAMPLES.keys() == {name for name in ours if CHANNEL_KINDS[name].has_provider}
 
 
 def test_a_channel_can_be_connected_again_and_again(example: Example) -> None:

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Request, Verdict
 from app.channels.inbound import Media
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.lib import json
 from app.outbound import Answer, Reason, answered, failed
 from tests.app.channels.asking import ask
@@ -18,7 +18,7 @@ from tests.providers.base import Reply, Trouble
 from tests.providers.telegram import TOKEN, Telegram, refused, throttled
 from tests.providers.telegram_people import Person
 
-KIND: ChannelKind = KINDS["telegram"]
+KIND: ChannelKind = CHANNEL_KINDS["telegram"]
 HOOK = "https://bellhop.test/hooks/telegram/chn_1"
 PNG = File("shirt.png", "image/png", b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
 

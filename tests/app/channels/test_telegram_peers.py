@@ -15,14 +15,14 @@ from telegram.request import HTTPXRequest
 
 from app.channels.base import Account, ChannelKind, File, Outcome, Outgoing, Request
 from app.channels.inbound import Media
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.outbound import Answer
 from tests.app.channels import asking
 from tests.providers.base import Call, Reply
 from tests.providers.telegram import TOKEN, Telegram, parameters_of, refused, throttled
 from tests.providers.telegram_people import Person
 
-KIND: ChannelKind = KINDS["telegram"]
+KIND: ChannelKind = CHANNEL_KINDS["telegram"]
 CREDENTIALS = {"bot_token": TOKEN, "hook_secret": "a-secret"}
 HOOK = "https://bellhop.test/hooks/telegram/chn_1"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64

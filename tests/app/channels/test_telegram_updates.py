@@ -12,11 +12,11 @@ import pytest
 
 from app.channels.base import Account, ChannelKind
 from app.channels.inbound import BadPayload, Blocked, Edited, Media, Received
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from tests.providers.telegram import TOKEN, Sent
 from tests.providers.telegram_people import Person
 
-KIND: ChannelKind = KINDS["telegram"]
+KIND: ChannelKind = CHANNEL_KINDS["telegram"]
 KEYBOARD = {
     "inline_keyboard": [[{"text": "Yes, please", "callback_data": "yes"}], [{"text": "No", "url": "https://x.example"}]]
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from app import bells, database, logs, presence
+from app import bells, database, logs, process_registry
 from app.commands import main as commands
 from app.commands import members as member_commands
 from app.config import settings
@@ -427,7 +427,7 @@ def test_check_says_a_line_for_each_part_and_fails_while_no_process_runs(run: Ru
         "ok     mail",
         "ok     names",
     ]
-    assert [line.split(":")[0] for line in lines[18:]] == [f"WRONG  {name}" for name in presence.TYPES]
+    assert [line.split(":")[0] for line in lines[18:]] == [f"WRONG  {name}" for name in process_registry.TYPES]
 
 
 def test_check_tells_in_one_line_that_rabbitmq_is_away(empty: None) -> None:
@@ -441,7 +441,7 @@ def test_check_tells_in_one_line_that_rabbitmq_is_away(empty: None) -> None:
 
 def test_check_is_content_when_everything_is_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_address, "ask", lambda **_: None)
-    for name in presence.TYPES:
+    for name in process_registry.TYPES:
         bells.flags().set(f"process:{name}:host:1", b"1")
 
     done = run("check")

@@ -10,7 +10,7 @@ import pytest
 import redis
 from click.testing import CliRunner, Result
 
-from app import logs, presence
+from app import logs, process_registry
 from app.commands import main as commands
 from app.database import rows
 from app.domain import mails
@@ -40,7 +40,7 @@ def shown(done: Result) -> dict[str, Any]:
 
 
 def test_every_kind_of_mail_is_shown_with_what_serves_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "processes", lambda: 2 * [presence.Process("writes", "one", 1)])
+    monkeypatch.setattr(process_registry, "processes", lambda: 2 * [process_registry.Process("writes", "one", 1)])
 
     queues = shown(run())
 
@@ -89,7 +89,7 @@ def test_without_redis_it_is_not_known_who_runs(run: Run, monkeypatch: pytest.Mo
     def away() -> None:
         raise redis.ConnectionError("Connection refused.")
 
-    monkeypatch.setattr(presence, "processes", away)
+    monkeypatch.setattr(process_registry, "processes", away)
 
     done = run()
 
@@ -97,7 +97,7 @@ def test_without_redis_it_is_not_known_who_runs(run: Run, monkeypatch: pytest.Mo
     assert "as Redis does not respond: Connection refused." in done.stderr
 
 
-@pytest.mark.parametrize(("mail", "process_type"), [(kind.mail, kind.served_by) for kind in mails.KINDS])
+@pytest.mark.parametrize(("mail", "process_type"), [(kind.mail, kind.served_by) for kind in mails.MAIL_KINDS])
 def test_a_queue_is_of_the_process_that_serves_it(mail: Any, process_type: str) -> None:
     module = (ROOT / "workers" / f"{process_type.replace('-', '_')}.py").read_text()
 
@@ -112,4 +112,4 @@ def test_every_table_of_mail_is_in_it() -> None:
         """
     )
 
-    assert {kind.mail.table for kind in mails.KINDS} == {table for (table,) in leased}
+    assert {kind.mail.table for kind in mails.MAIL_KINDS} == {table for (table,) in leased}

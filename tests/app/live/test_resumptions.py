@@ -10,7 +10,7 @@ import pytest
 from peewee import OperationalError
 
 from app.domain.insight import updates
-from app.domain.insight.updates import Place
+from app.domain.insight.updates import StreamPosition
 from app.domain.people import notifications
 from app.live import resumptions, streams
 from app.live.listeners import Listener, Pass
@@ -38,7 +38,7 @@ class Told:
         self.ended: list[str] = []
         self.resumptions = Resumptions(cast(Reader, Ready()), self._deliver, self._end)
 
-    def listener(self, workspace_id: str, place: Place, name: str = "mem_1") -> Listener:
+    def listener(self, workspace_id: str, place: StreamPosition, name: str = "mem_1") -> Listener:
         made = Listener(Pass(workspace_id, name), lambda _: None, lambda: None)
         self.resumptions.join(made, place)
         return made
@@ -62,7 +62,7 @@ class Told:
 
 
 @pytest.fixture
-def place(api: Api, others: Api, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(api: Api, others: Api, monkeypatch: pytest.MonkeyPatch) -> StreamPosition:
     """A place that three updates of one workspace follow, and one of another; each is a page."""
     monkeypatch.setattr(resumptions, "PAGE", 1)
     began = updates.present()
@@ -72,7 +72,7 @@ def place(api: Api, others: Api, monkeypatch: pytest.MonkeyPatch) -> Place:
     return began
 
 
-def test_workspaces_take_turns(api: Api, others: Api, place: Place) -> None:
+def test_workspaces_take_turns(api: Api, others: Api, place: StreamPosition) -> None:
     told = Told()
     for workspace_id in (api.workspace_id, others.workspace_id):
         told.listener(workspace_id, place)
@@ -83,7 +83,7 @@ def test_workspaces_take_turns(api: Api, others: Api, place: Place) -> None:
 
 
 def test_only_so_many_workspaces_take_turns_at_once(
-    api: Api, others: Api, place: Place, monkeypatch: pytest.MonkeyPatch
+    api: Api, others: Api, place: StreamPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resumptions, "AT_ONCE", 1)
     told = Told()
@@ -95,7 +95,9 @@ def test_only_so_many_workspaces_take_turns_at_once(
     assert told.sent == [ours, ours, ours, theirs]
 
 
-def test_those_who_go_on_from_one_place_share_the_work(api: Api, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_who_go_on_from_one_place_share_the_work(
+    api: Api, place: StreamPosition, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read, made = updates.read_missed, []
     monkeypatch.setattr(updates, "read_missed", lambda *given: made.append(1) or read(*given))
     told = Told()
@@ -107,7 +109,7 @@ def test_those_who_go_on_from_one_place_share_the_work(api: Api, place: Place, m
 
 
 def test_nothing_is_lost_or_sent_twice_when_the_database_is_away(
-    api: Api, place: Place, monkeypatch: pytest.MonkeyPatch
+    api: Api, place: StreamPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resumptions, "PAUSE_SECONDS", 0.01)
     calls = threading.local()
@@ -132,11 +134,11 @@ def failing_every_other_time(work: Any, calls: Any, name: str) -> Any:
 
 
 def test_a_mistake_of_ours_ends_the_stream_and_no_other(
-    api: Api, others: Api, place: Place, monkeypatch: pytest.MonkeyPatch
+    api: Api, others: Api, place: StreamPosition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = updates.read_missed
 
-    def read_theirs(place: Place, until: Place, workspace_id: str, *more: Any) -> Any:
+    def read_theirs(place: StreamPosition, until: StreamPosition, workspace_id: str, *more: Any) -> Any:
         if workspace_id == api.workspace_id:
             raise ValueError("a mistake")
         return read(place, until, workspace_id, *more)
@@ -150,7 +152,7 @@ def test_a_mistake_of_ours_ends_the_stream_and_no_other(
     assert (told.ended, told.resumed) == ([api.workspace_id], [others.workspace_id])
 
 
-def test_who_has_left_is_sent_nothing(api: Api, others: Api, place: Place) -> None:
+def test_who_has_left_is_sent_nothing(api: Api, others: Api, place: StreamPosition) -> None:
     told = Told()
     told.resumptions.leave(told.listener(api.workspace_id, place))
     told.listener(others.workspace_id, place)

@@ -12,7 +12,7 @@ from app.config import settings
 from app.database import rows
 from app.domain.conversations import messages
 from app.domain.insight import updates
-from app.domain.insight.updates import Place
+from app.domain.insight.updates import StreamPosition
 from app.domain.people import notifications
 from app.lib import ids, json
 from app.live import places, resumptions
@@ -178,7 +178,7 @@ def test_from_every_event_a_listener_hears_exactly_the_rest(api: Api, listen: Li
 
 def test_a_place_that_is_none_of_ours_is_reset(api: Api, listen: Listen) -> None:
     timeline = updates.present().timeline
-    forged = places.seal(Place(timeline, "1:1:"), Pass(api.workspace_id, "mem_1"))
+    forged = places.seal(StreamPosition(timeline, "1:1:"), Pass(api.workspace_id, "mem_1"))
     for number, place in enumerate((f"{timeline};1:1:", "nonsense", f"{timeline};1:1:;1:1:;7", forged)):
         ear = listen(api, f"{number}@shop.example", place)
         ear.until(lambda heard: [each.kind for each in heard] == ["reset"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.domain.automations.steps import KINDS
-from app.domain.automations.steps.base import Kind
+from app.domain.automations.steps import STEP_KINDS
+from app.domain.automations.steps.base import StepKind
 from app.domain.triggers import conditions, event_kinds
 from app.domain.triggers.timed_triggers import ENTRY, WEEKDAYS
 
@@ -32,7 +32,7 @@ def name_of(kind: str) -> str:
     return "".join(word.capitalize() for word in kind.split("_")) + "Step"
 
 
-def _of_kind(name: str, kind: Kind) -> dict[str, Any]:
+def _of_kind(name: str, kind: StepKind) -> dict[str, Any]:
     fields = {field: dict(schema) for field, schema in kind.fields.items()}
     for field in kind.lists:
         fields[field] = _STEPS | fields.get(field, {})
@@ -219,11 +219,11 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     **conditions.SCHEMAS,
     "Step": {
         "description": "A step; its members depend on its kind.",
-        "oneOf": [{"$ref": f"#/components/schemas/{name_of(name)}"} for name in KINDS],
+        "oneOf": [{"$ref": f"#/components/schemas/{name_of(name)}"} for name in STEP_KINDS],
         "discriminator": {
             "propertyName": "kind",
-            "mapping": {name: f"#/components/schemas/{name_of(name)}" for name in KINDS},
+            "mapping": {name: f"#/components/schemas/{name_of(name)}" for name in STEP_KINDS},
         },
     },
-    **{name_of(name): _of_kind(name, kind) for name, kind in KINDS.items()},
+    **{name_of(name): _of_kind(name, kind) for name, kind in STEP_KINDS.items()},
 }

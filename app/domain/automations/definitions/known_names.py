@@ -118,7 +118,7 @@ def _event(kinds: frozenset[str]) -> Names:
     """Returns the members of the events' bodies, with the members of their resources."""
     data: dict[str, Names | None] = {}
     for kind in sorted(kinds):
-        for name, value in catalogue.KINDS[kind].sample().items():
+        for name, value in catalogue.EVENT_KINDS[kind].sample().items():
             data[name] = _merged(data.get(name), value)
     return {**dict.fromkeys(_ENVELOPE), "data": data}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from app.domain.automations.definitions.programs import Program, compile
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.automations.steps.base import Step
 from app.domain.automations.steps.set_field import CUSTOM, field_of
 from app.domain.triggers import timed_triggers
@@ -135,7 +135,7 @@ def _starts(program: Program) -> Iterator[Step]:
         if step.kind == "start_automation":
             yield step
         # A wait of 0 seconds does not count.
-        if step.kind != "stop" and not (KINDS[step.kind].waits and step.fields.get("seconds") != 0):
+        if step.kind != "stop" and not (STEP_KINDS[step.kind].waits and step.fields.get("seconds") != 0):
             pending += [step.next, *step.inside.values()]
 
 
@@ -154,7 +154,7 @@ def _pointers(definition: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
         at, steps = pending.pop()
         for index, step in enumerate(steps):
             yield f"{at}/{index}", step
-            pending += [(f"{at}/{index}{place}", inner) for _, place, inner in KINDS[step["kind"]].inside(step)]
+            pending += [(f"{at}/{index}{place}", inner) for _, place, inner in STEP_KINDS[step["kind"]].inside(step)]
 
 
 class _Among:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.automations.steps.base import Step
 from app.errors import NotFound
 from app.lib import json
@@ -48,7 +48,9 @@ def compile(definition: Mapping[str, Any]) -> Program:
     """Compiles a definition, which must be free of faults."""
     steps: dict[str, Step] = {}
     first = _add(definition["steps"], None, steps)
-    talks = any(KINDS[step.kind].talks for step in steps.values()) or b"conversation" in json.dumps(definition["steps"])
+    talks = any(STEP_KINDS[step.kind].talks for step in steps.values()) or b"conversation" in json.dumps(
+        definition["steps"]
+    )
     return Program(first, steps, definition.get("triggers", []), talks)
 
 
@@ -58,7 +60,7 @@ def _add(listed: Sequence[Mapping[str, Any]], after: str | None, steps: dict[str
     Returns the identifier of the first step. If the list is empty, returns `after`: the step that follows the list.
     """
     for given in reversed(listed):
-        kind = KINDS[given["kind"]]
+        kind = STEP_KINDS[given["kind"]]
         fields = {name: value for name, value in given.items() if name not in ("id", "kind", *kind.lists)}
         behind = given["id"] if kind.loops else after
         inside = {name: _add(listed, behind, steps) for name, _, listed in kind.inside(given)}

@@ -21,8 +21,8 @@ from app.domain.automations.definitions.json_schemas import (
 )
 from app.domain.automations.definitions.known_answers import Answers
 from app.domain.automations.definitions.known_names import Names
-from app.domain.automations.steps import KINDS
-from app.domain.automations.steps.base import Kind
+from app.domain.automations.steps import STEP_KINDS
+from app.domain.automations.steps.base import StepKind
 from app.domain.triggers import conditions, timed_triggers
 from app.domain.triggers.conditions import MOST_MATCHES
 from app.domain.triggers.event_kinds import EVENTS, TAG_EVENTS
@@ -151,7 +151,7 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
 def _results(steps: Any) -> Iterator[tuple[str, Collection[str] | None]]:
     """Yields the names that `steps` will have, from steps at any depth, and the members of each."""
     for each in _all_steps(steps):
-        kind = KINDS.get(each["kind"]) if isinstance(each.get("kind"), str) else None
+        kind = STEP_KINDS.get(each["kind"]) if isinstance(each.get("kind"), str) else None
         if isinstance(each.get("id"), str):
             yield each["id"], None if kind is None else kind.results
         if isinstance(each.get("save_as"), str):
@@ -194,11 +194,11 @@ def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iter
     if wrong_id := id_fault(step, at, seen.pointers):
         yield wrong_id
     name = step.get("kind")
-    if not isinstance(name, str) or name not in KINDS:
+    if not isinstance(name, str) or name not in STEP_KINDS:
         what = f"There is no kind of step '{name[:100]}'" if isinstance(name, str) else "Give the kind of the step"
-        yield Fault(f"{at}/kind", f"{what}.{meant(name, KINDS)} The kinds are {', '.join(KINDS)}.")
+        yield Fault(f"{at}/kind", f"{what}.{meant(name, STEP_KINDS)} The kinds are {', '.join(STEP_KINDS)}.")
         return
-    kind = KINDS[name]
+    kind = STEP_KINDS[name]
     wrong = list(islice(_field_faults(step, name, kind, at), MAX_FAULTS))
     yield from wrong
     for each in kind.templates:
@@ -219,7 +219,7 @@ def _step_faults(step: dict[str, Any], at: str, seen: _Seen, depth: int) -> Iter
         yield from kind.check(step, at)
 
 
-def _field_faults(step: Mapping[str, Any], name: str, kind: Kind, at: str) -> Iterator[Fault]:
+def _field_faults(step: Mapping[str, Any], name: str, kind: StepKind, at: str) -> Iterator[Fault]:
     known = list(dict.fromkeys(("id", "kind", *kind.fields, *kind.lists)))
     for each in sorted(step.keys() - set(known)):
         has = ", ".join(known)

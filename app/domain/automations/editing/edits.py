@@ -12,7 +12,7 @@ from typing import Any
 
 from app.domain.automations.editing import references, step_trees
 from app.domain.automations.editing.step_trees import At
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.errors import Conflict, Fault, Invalid
 
 Definition = Mapping[str, Any]
@@ -24,8 +24,8 @@ def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises KeyError for an unknown kind.
     """
-    entry, taken = KINDS[kind].entry, references.taken(definition)
-    lists: dict[str, list[Any]] = {name: [] for name in KINDS[kind].lists}
+    entry, taken = STEP_KINDS[kind].entry, references.taken(definition)
+    lists: dict[str, list[Any]] = {name: [] for name in STEP_KINDS[kind].lists}
     return {"id": references.fresh(entry.id or kind, taken), "kind": kind, **deepcopy(dict(entry.members)), **lists}
 
 
@@ -44,7 +44,7 @@ def change(definition: Definition, step_id: str, fields: Mapping[str, Any]) -> d
     """
     changed = deepcopy(dict(definition))
     step: Any = step_trees.find(changed, step_id).step
-    kind = KINDS[step["kind"]]
+    kind = STEP_KINDS[step["kind"]]
     kept = {name: step[name] for name in kind.lists if name in step}
     made = deepcopy(dict(fields))
     if kind.arms and kind.arms in made:

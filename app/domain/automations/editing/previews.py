@@ -41,7 +41,7 @@ def sample_event(definition: Mapping[str, Any], workspace_id: str) -> Mapping[st
     """Returns a sample event of the first trigger that is an event; None if there is none."""
     for trigger in definition.get("triggers", []):
         kind = "booking.created" if "before" in trigger else trigger.get("event")
-        if (kind in catalogue.KINDS) and (kind == "booking.created" or not timed_triggers.is_timed(trigger)):
+        if (kind in catalogue.EVENT_KINDS) and (kind == "booking.created" or not timed_triggers.is_timed(trigger)):
             sample: Mapping[str, Any] = catalogue.sample(kind, workspace_id)
             return sample
     return None

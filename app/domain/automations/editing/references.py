@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from app.domain.automations.editing import step_trees
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 
 LONGEST_ID = 64
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
@@ -48,12 +48,12 @@ def uses(definition: Mapping[str, Any], names: Collection[str]) -> Iterator[tupl
 def rename(step: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Renames references in the step. Nested steps do not change."""
     renamed = _replaced(step_trees.own(step), lambda name: names.get(name, name))
-    return {**step, **renamed} if not KINDS[step["kind"]].arms else dict(step)
+    return {**step, **renamed} if not STEP_KINDS[step["kind"]].arms else dict(step)
 
 
 def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, Any]:
     """Returns the step with names replaced in its templates, conditions and paths."""
-    kind = KINDS[step["kind"]]
+    kind = STEP_KINDS[step["kind"]]
 
     def of_path(path: str) -> str:
         return _NAMED.sub(say, path) if path.startswith("steps") else path

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.domain.automations.definitions import validation
 from app.domain.automations.definitions.json_schemas import ID, MOST_STEPS, MOST_TRIGGERS
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.errors import Conflict, Fault, pointer_to
 from app.lib import json
 
@@ -69,7 +69,7 @@ def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Pl
 
 def lists_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
     """Yields (name as in At, relative pointer, steps) for each list of steps inside a step."""
-    kind = KINDS[step["kind"]]
+    kind = STEP_KINDS[step["kind"]]
     for name in kind.lists:
         yield name, pointer_to(name), step.get(name, [])
     if kind.arms:
@@ -96,7 +96,7 @@ def _holder(definition: Any, at: At) -> Any:
     if at.owner is None:
         return definition
     step = find(definition, at.owner).step
-    kind = KINDS[step["kind"]]
+    kind = STEP_KINDS[step["kind"]]
     if at.name in kind.lists:
         return step
     for arm in step.get(kind.arms, []) if kind.arms else ():
@@ -122,7 +122,7 @@ def places(definition: Mapping[str, Any]) -> dict[str, At]:
 
 def own(step: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the step without its nested steps."""
-    kind = KINDS[step["kind"]]
+    kind = STEP_KINDS[step["kind"]]
     found = {name: value for name, value in step.items() if name not in kind.lists}
     if kind.arms and kind.arms in found:
         found[kind.arms] = [{name: value for name, value in arm.items() if name != "steps"} for arm in found[kind.arms]]
@@ -161,10 +161,10 @@ def _step_faults(step: dict[str, Any], at: str, seen: dict[str, str], depth: int
         yield wrong_id
         return
     kind = step.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        yield Fault(f"{at}/kind", f"Give the kind of the step, one of {', '.join(KINDS)}.")
+    if not isinstance(kind, str) or kind not in STEP_KINDS:
+        yield Fault(f"{at}/kind", f"Give the kind of the step, one of {', '.join(STEP_KINDS)}.")
         return
-    if (name := KINDS[kind].arms) and (wrong := _fault_of_arms(step.get(name, []), f"{at}/{name}")):
+    if (name := STEP_KINDS[kind].arms) and (wrong := _fault_of_arms(step.get(name, []), f"{at}/{name}")):
         yield wrong
         return
     for _, place, listed in lists_of(step):

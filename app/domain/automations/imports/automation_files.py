@@ -21,7 +21,7 @@ KIND = "bellhop"
 FORMAT = 1
 MOST_DEFINITION_BYTES = 262_144  # the limit of any request body
 _SHOWN = 5  # how many faults a sentence lists
-KINDS: Mapping[str, str] = {
+FILE_KINDS: Mapping[str, str] = {
     KIND: "This is an automation of Bellhop",
     typebot_flows.KIND: "This is a typebot",
     rapidpro_flows.KIND: "These are flows of RapidPro",

@@ -9,7 +9,7 @@ from app.domain.automations import definitions
 from app.domain.automations.imports.flow_graphs import Graph, Step
 from app.domain.automations.imports.nestings import Nesting, nest
 from app.domain.automations.imports.sources import Imported, Ledger, NameTable, Work
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.errors import Fault
 from app.lib import json
 
@@ -115,7 +115,7 @@ def _remove(definition: dict[str, Any], fault: Fault) -> list[Step]:
 def _all_steps(steps: Iterable[Step]) -> Iterable[Step]:
     for step in steps:
         yield step
-        for _, _, inner in KINDS[step["kind"]].inside(step):
+        for _, _, inner in STEP_KINDS[step["kind"]].inside(step):
             yield from _all_steps(inner)
 
 

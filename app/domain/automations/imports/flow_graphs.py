@@ -14,7 +14,7 @@ SOURCE = "_source"
 
 
 @dataclass(slots=True)
-class Way:
+class Link:
     """A connection from an element. `source`: its identifier in the source; `to`: an element or None.
 
     `condition`: None for the connection taken if no other condition holds. `steps`: taken before the next element.
@@ -42,7 +42,7 @@ class Element:
     where: str
     sources: Sequence[str] = ()
     steps: list[Step] = field(default_factory=list)
-    ways: list[Way] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
     shape: str = "go"
     is_exclusive: bool = False
 
@@ -68,9 +68,9 @@ class Graph:
         self.elements = {each.key: each for each in elements}
         self.first = first if first in self.elements else None
         for each in self.elements.values():
-            for way in each.ways:
-                if way.to not in self.elements:
-                    way.to = None
+            for link in each.links:
+                if link.to not in self.elements:
+                    link.to = None
         self.order: list[str] = []  # reverse postorder: each element precedes the elements it leads to forwards
         self.place: dict[str, int] = {}
         self.jumps: set[tuple[str, str]] = set()  # backward connections, except to the head of a loop
@@ -84,7 +84,7 @@ class Graph:
     def forward(self, key: str) -> list[str]:
         """Returns the elements that `key` leads to, without backward connections."""
         if key not in self._forward:
-            found = dict.fromkeys(way.to for way in self.elements[key].ways if way.to is not None)
+            found = dict.fromkeys(link.to for link in self.elements[key].links if link.to is not None)
             self._forward[key] = [to for to in found if (key, to) not in self.back and (key, to) not in self.jumps]
         return self._forward[key]
 
@@ -96,19 +96,19 @@ class Graph:
             key = pending.pop()
             if key not in seen:
                 seen.add(key)
-                ways = self.forward(key)
-                self.work.spend(1 + len(ways))
-                pending += [to for to in ways if to != without]
+                links = self.forward(key)
+                self.work.spend(1 + len(links))
+                pending += [to for to in links if to != without]
         return seen
 
     def _walk(self, first: str) -> None:
         """Finds the order and the backward connections by depth-first search."""
         state = {first: 1}
-        stack = [(first, iter([way.to for way in self.elements[first].ways]))]
+        stack = [(first, iter([link.to for link in self.elements[first].links]))]
         backwards: set[tuple[str, str]] = set()
         while stack:
-            key, ways = stack[-1]
-            to = next(ways, "")
+            key, links = stack[-1]
+            to = next(links, "")
             if to == "":
                 stack.pop()
                 state[key] = 2
@@ -117,7 +117,7 @@ class Graph:
                 backwards.add((key, to))
             elif to is not None and to not in state:
                 state[to] = 1
-                stack.append((to, iter([way.to for way in self.elements[to].ways])))
+                stack.append((to, iter([link.to for link in self.elements[to].links])))
         self.order.reverse()
         self.place = {key: number for number, key in enumerate(self.order)}
         self.back = backwards
@@ -146,9 +146,9 @@ class Graph:
     def _before(self) -> dict[str, list[str]]:
         before: dict[str, list[str]] = {key: [] for key in self.order}
         for key in self.order:
-            for way in self.elements[key].ways:
-                if way.to is not None and (key, way.to) not in self.jumps:
-                    before[way.to].append(key)
+            for link in self.elements[key].links:
+                if link.to is not None and (key, link.to) not in self.jumps:
+                    before[link.to].append(key)
         return before
 
     def _dominators(self, first: str, before: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 from app.domain.automations import definitions
 from app.domain.automations.imports.conversions import without_faults
 from app.domain.automations.imports.sources import Imported, Lost
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.triggers import timed_triggers
 
 SORTS: Mapping[str, str] = {
@@ -106,7 +106,7 @@ def _is_identifier(value: Any) -> bool:
 
 def _lists(step: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
     """Yields the lists of steps inside a step."""
-    kind = KINDS[step["kind"]]
+    kind = STEP_KINDS[step["kind"]]
     yield from (step[name] for name in kind.lists if isinstance(step.get(name), list))
     if kind.arms:
         yield from (arm["steps"] for arm in step[kind.arms] if isinstance(arm.get("steps"), list))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.domain.automations.definitions.json_schemas import DEEPEST, MOST_STEPS
-from app.domain.automations.imports.flow_graphs import SOURCE, Element, Graph, Loop, Step, Way
+from app.domain.automations.imports.flow_graphs import SOURCE, Element, Graph, Link, Loop, Step
 from app.domain.automations.imports.sources import Ledger, NameTable, Unreadable
 from app.domain.automations.steps.repeat import MOST_ROUNDS
 
@@ -98,17 +98,17 @@ class _Making:
 
     def _on(self, element: Element, place: _Place) -> tuple[list[Step], str | None, bool]:
         """Returns the steps of an element's branches, the next element, and whether any branch continues."""
-        self._graph.work.spend(_LOOK * len(element.ways))
-        ways = [self._followed(element, way) for way in element.ways]
-        if (element.shape == "cases" and len(ways) == 1) or element.shape == "go":
-            return (self._fresh(ways[0].steps, element), ways[0].to, True) if ways else ([], None, True)
+        self._graph.work.spend(_LOOK * len(element.links))
+        links = [self._followed(element, link) for link in element.links]
+        if (element.shape == "cases" and len(links) == 1) or element.shape == "go":
+            return (self._fresh(links[0].steps, element), links[0].to, True) if links else ([], None, True)
         if element.shape == "otherwise":
-            return self._otherwise(element, ways, place)
-        joint = self._joint(ways, place)
+            return self._otherwise(element, links, place)
+        joint = self._joint(links, place)
         inner = place if joint is None else replace(place, falls=joint)
         if element.shape == "split":
-            return self._split(element, ways, inner), joint, joint is not None
-        return self._cases(element, ways, inner), joint, joint is not None
+            return self._split(element, links, inner), joint, joint is not None
+        return self._cases(element, links, inner), joint, joint is not None
 
     def _loop(self, loop: Loop, place: _Place, steps: list[Step]) -> Element:
         """Adds a loop's `repeat` to the steps; returns an element with the connections out of the loop."""
@@ -124,32 +124,34 @@ class _Making:
             self._ledger.lose(head.key, head.where, _TOO_DEEP)
             return Element(head.key, head.where)
         repeat["steps"] = self.sequence(loop.head, inner, is_head=True)
-        ways = [Way(to, condition=_is(variable, str(number))) for to, number in inner.exits.items()]
-        if ways:
-            ways[-1].condition = None
-        return Element(loop.head, head.where, ways=ways, shape="cases" if ways else "go", is_exclusive=True)
+        links = [Link(to, condition=_is(variable, str(number))) for to, number in inner.exits.items()]
+        if links:
+            links[-1].condition = None
+        return Element(loop.head, head.where, links=links, shape="cases" if links else "go", is_exclusive=True)
 
-    def _otherwise(self, element: Element, ways: list[Way], place: _Place) -> tuple[list[Step], str | None, bool]:
-        late, on = ways
+    def _otherwise(self, element: Element, links: list[Link], place: _Place) -> tuple[list[Step], str | None, bool]:
+        late, on = links
         step = self._renamed[element.steps[-1]["id"]]
         if on.steps or not self._is_clean([late], on.to, place):
             condition = {"field": f"steps.{step}.timed_out", "is": "equals", "value": True}
-            parted = Element(element.key, element.where, ways=[replace(late, condition=condition), on], shape="cases")
+            parted = Element(element.key, element.where, links=[replace(late, condition=condition), on], shape="cases")
             return self._on(parted, place)
         arm = self._arm(late, replace(place, falls=on.to), 1, element)
         self._by_id[step]["otherwise"] = arm
         return [], on.to, True
 
-    def _split(self, element: Element, ways: list[Way], place: _Place) -> list[Step]:
-        arms = [{"name": way.name, "percent": way.percent, "steps": self._arm(way, place, 1, element)} for way in ways]
+    def _split(self, element: Element, links: list[Link], place: _Place) -> list[Step]:
+        arms = [
+            {"name": link.name, "percent": link.percent, "steps": self._arm(link, place, 1, element)} for link in links
+        ]
         return [self._step({"kind": "split", "arms": arms}, "split")]
 
-    def _cases(self, element: Element, ways: list[Way], place: _Place) -> list[Step]:
+    def _cases(self, element: Element, links: list[Link], place: _Place) -> list[Step]:
         """Returns branches that make a run take the first connection whose condition holds."""
-        *some, last = ways
-        conditions = [self._renaming(way.condition) for way in some]
+        *some, last = links
+        conditions = [self._renaming(link.condition) for link in some]
         if len(some) <= (_NESTED if place.level <= DEEPEST // 2 else 1):
-            return self._nested(element, ways, conditions, place)
+            return self._nested(element, links, conditions, place)
         decided: list[Step] = []
         if not element.is_exclusive:
             variable = self._names.fresh("way")
@@ -160,45 +162,45 @@ class _Making:
                 decided.append(self._step({"kind": "branch", "if": free, "then": chosen}, "decide"))
             conditions = [_is(variable, str(number)) for number in range(1, len(some) + 1)]
         steps = []
-        for way, condition in zip(some, conditions, strict=True):
-            if arm := self._arm(way, place, 1, element):
+        for link, condition in zip(some, conditions, strict=True):
+            if arm := self._arm(link, place, 1, element):
                 steps.append(self._step({"kind": "branch", "if": condition, "then": arm}, "if"))
         if arm := self._arm(last, place, 1, element):
             steps.append(self._step({"kind": "branch", "if": {"not": {"any": conditions}}, "then": arm}, "else"))
         return [*decided, *steps] if steps else []
 
-    def _nested(self, element: Element, ways: list[Way], conditions: Sequence[Any], place: _Place) -> list[Step]:
-        arms = [self._arm(way, place, min(number, len(ways) - 1), element) for number, way in enumerate(ways, 1)]
+    def _nested(self, element: Element, links: list[Link], conditions: Sequence[Any], place: _Place) -> list[Step]:
+        arms = [self._arm(link, place, min(number, len(links) - 1), element) for number, link in enumerate(links, 1)]
         steps = arms[-1]
         for condition, arm in reversed(list(zip(conditions, arms, strict=False))):
             if arm or steps:
                 steps = [self._step({"kind": "branch", "if": condition, "then": arm, "else": steps}, "if")]
         return steps
 
-    def _arm(self, way: Way, place: _Place, levels: int, element: Element) -> list[Step]:
+    def _arm(self, link: Link, place: _Place, levels: int, element: Element) -> list[Step]:
         """Returns the steps of a connection, `levels` deeper. Below DEEPEST, notes the loss; returns []."""
         level = place.level + levels
         if level > DEEPEST:
-            self._ledger.lose(way.source or element.key, way.where or element.where, _TOO_DEEP)
+            self._ledger.lose(link.source or element.key, link.where or element.where, _TOO_DEEP)
             return []
-        return [*self._fresh(way.steps, element), *self.sequence(way.to, replace(place, level=level))]
+        return [*self._fresh(link.steps, element), *self.sequence(link.to, replace(place, level=level))]
 
-    def _followed(self, element: Element, way: Way) -> Way:
+    def _followed(self, element: Element, link: Link) -> Link:
         """Returns the connection. A jump, for which there is no step, leads nowhere instead."""
-        if way.source is not None:
-            self.nesting.kept.add(way.source)
-        if way.to is None or (element.key, way.to) not in self._graph.jumps:
-            return way
-        to = self._graph.elements[way.to].where
+        if link.source is not None:
+            self.nesting.kept.add(link.source)
+        if link.to is None or (element.key, link.to) not in self._graph.jumps:
+            return link
+        to = self._graph.elements[link.to].where
         why = f"It jumps into the middle of a loop, to {to}. The run ends here instead."
-        self._ledger.lose(way.source or element.key, way.where or element.where, why)
-        return replace(way, to=None)
+        self._ledger.lose(link.source or element.key, link.where or element.where, why)
+        return replace(link, to=None)
 
-    def _joint(self, ways: Sequence[Way], place: _Place) -> str | None:
+    def _joint(self, links: Sequence[Link], place: _Place) -> str | None:
         """Returns where the connections join, or where the longest continues while others end; else None."""
-        reached = {to: self._reach(to, place.falls) for to in dict.fromkeys(way.to for way in ways)}
+        reached = {to: self._reach(to, place.falls) for to in dict.fromkeys(link.to for link in links)}
         times: dict[str, int] = {}
-        for to, number in Counter(way.to for way in ways).items():
+        for to, number in Counter(link.to for link in links).items():
             self._graph.work.spend(len(reached[to]))
             for key in reached[to]:
                 if not place.loop or key in place.loop.body:
@@ -206,13 +208,13 @@ class _Making:
         shared = sorted((key for key in times if times[key] > 1), key=lambda key: (-times[key], self._graph.place[key]))
         longest = max(reached, key=lambda to: len(reached[to]))
         for key in [*shared[:_TRIED], *([longest] if longest in times else [])]:
-            if key != place.falls and self._is_clean(ways, key, place):
+            if key != place.falls and self._is_clean(links, key, place):
                 return key
         return None
 
-    def _is_clean(self, ways: Iterable[Way], joint: str | None, place: _Place) -> bool:
+    def _is_clean(self, links: Iterable[Link], joint: str | None, place: _Place) -> bool:
         """Whether steps may follow below the branches: each leads to `joint`, or to an end."""
-        begins = list(dict.fromkeys(way.to for way in ways if way.to is not None))
+        begins = list(dict.fromkeys(link.to for link in links if link.to is not None))
         region = set[str]()
         for to in begins:
             reached = self._reach(to, joint)
@@ -220,7 +222,7 @@ class _Making:
             region |= reached
         pairs = [("", to) for to in begins]
         for key in region:
-            targets = [way.to for way in self._graph.elements[key].ways if way.to is not None]
+            targets = [link.to for link in self._graph.elements[key].links if link.to is not None]
             self._graph.work.spend(len(targets))
             pairs += [(key, to) for to in targets]
         for key, to in pairs:

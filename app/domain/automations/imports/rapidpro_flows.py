@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.domain.automations.imports import conversions
-from app.domain.automations.imports.flow_graphs import SOURCE, Element, Graph, Step, Way
+from app.domain.automations.imports.flow_graphs import SOURCE, Element, Graph, Link, Step
 from app.domain.automations.imports.rapidpro_actions import Reading, steps_of
 from app.domain.automations.imports.rapidpro_cases import condition_of
 from app.domain.automations.imports.rapidpro_expressions import path_of, result_name
@@ -113,27 +113,27 @@ class _Flow:
         for at, each in enumerate(listed(node.get("exits"), f"'exits' of {where}"), 1):
             exit_key = text(each.get("uuid")) or f"{key}/exit/{at}"
             to = text(each.get("destination_uuid")) or None
-            exits[exit_key] = Way(to, exit_key, f"{where}, exit {at}")
+            exits[exit_key] = Link(to, exit_key, f"{where}, exit {at}")
             self.parts[exit_key] = f"{where}, exit {at}"
         element = Element(key, where, sources, steps)
         router = mapping(node.get("router"))
         if router and not is_over:
             self._route(element, router, exits)
         elif exits:
-            element.ways = list(exits.values())[:1]
+            element.links = list(exits.values())[:1]
         self._elements.append(element)
 
     def _at(self, source: str, where: str) -> None:
         self._reading.source, self._reading.where = source, where
 
-    def _route(self, element: Element, router: Mapping[str, Any], exits: Mapping[str, Way]) -> None:
+    def _route(self, element: Element, router: Mapping[str, Any], exits: Mapping[str, Link]) -> None:
         """Adds an element for the router after `element`, which waits for the reply if one is needed."""
         key, where = element.key, element.where
         self._at(key, f"{where}, router")
         categories = {}
         for each in listed(router.get("categories"), f"'categories' of {where}"):
-            way = exits.get(text(each.get("exit_uuid")))
-            categories[text(each.get("uuid"))] = (text(each.get("name")), way or Way(None, None, where))
+            link = exits.get(text(each.get("exit_uuid")))
+            categories[text(each.get("uuid"))] = (text(each.get("name")), link or Link(None, None, where))
         chosen = Element(f"{key}/router", where, [key])
         if router.get("type") == "random":
             _split(chosen, list(categories.values()), self._reading)
@@ -143,13 +143,13 @@ class _Flow:
         else:
             self._reading.lose(f"There is no router like '{text(router.get('type'))[:40]}'.")
         if element.shape == "go":
-            element.ways = [Way(chosen.key)]
+            element.links = [Link(chosen.key)]
         else:
-            element.ways[1].to = chosen.key
+            element.links[1].to = chosen.key
         self._elements.append(chosen)
 
     def _wait(
-        self, element: Element, router: Mapping[str, Any], categories: Mapping[str, tuple[str, Way]]
+        self, element: Element, router: Mapping[str, Any], categories: Mapping[str, tuple[str, Link]]
     ) -> str | None:
         """Adds the wait for a reply; returns its step, or None if the router does not wait."""
         wait = mapping(router.get("wait"))
@@ -165,17 +165,17 @@ class _Flow:
         seconds = timeout.get("seconds")
         if isinstance(seconds, (int, float)) and 1 <= seconds <= LONGEST_SECONDS:
             step["timeout_seconds"] = int(seconds)
-        _, late = categories.get(text(timeout.get("category_uuid")), ("", Way(None)))
+        _, late = categories.get(text(timeout.get("category_uuid")), ("", Link(None)))
         element.steps.append(step)
         element.shape = "otherwise"
-        element.ways = [Way(late.to, late.source, late.where), Way(None)]
+        element.links = [Link(late.to, late.source, late.where), Link(None)]
         return str(step["id"])
 
     def _switch(
         self,
         chosen: Element,
         router: Mapping[str, Any],
-        categories: Mapping[str, tuple[str, Way]],
+        categories: Mapping[str, tuple[str, Link]],
         reply: str | None,
     ) -> None:
         operand = text(router.get("operand"))
@@ -188,7 +188,7 @@ class _Flow:
             chosen.steps.append(self._reading.set(result_name(result), f"{{{{ {value} }}}}" if value else ""))
         chosen.shape = "cases"
         for number, case in enumerate(listed(router.get("cases"), f"'cases' of {chosen.where}"), 1):
-            name, way = categories.get(text(case.get("category_uuid")), ("", Way(None, None, chosen.where)))
+            name, link = categories.get(text(case.get("category_uuid")), ("", Link(None, None, chosen.where)))
             source = text(case.get("uuid")) or f"{chosen.key}/case/{number}"
             self._at(source, f"{chosen.where}, case {number} ({name[:60] or text(case.get('type'))[:40]})")
             self.parts[source] = self._reading.where
@@ -202,9 +202,9 @@ class _Flow:
                 self._reading.lose(made)
                 continue
             chosen.sources = [*chosen.sources, source]
-            chosen.ways.append(Way(way.to, way.source, way.where, made, steps=self._category(result, name)))
-        name, way = categories.get(text(router.get("default_category_uuid")), ("", Way(None, None, chosen.where)))
-        chosen.ways.append(Way(way.to, way.source, way.where, steps=self._category(result, name)))
+            chosen.links.append(Link(link.to, link.source, link.where, made, steps=self._category(result, name)))
+        name, link = categories.get(text(router.get("default_category_uuid")), ("", Link(None, None, chosen.where)))
+        chosen.links.append(Link(link.to, link.source, link.where, steps=self._category(result, name)))
 
     def _category(self, result: str, name: str) -> list[Step]:
         if not result or not name or not self._reading.uses_categories:
@@ -254,13 +254,13 @@ def _trigger(trigger: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return {"event": "message.received", "if": said[0] if len(said) == 1 else {"any": list(said)}}
 
 
-def _split(chosen: Element, categories: Sequence[tuple[str, Way]], reading: Reading) -> None:
+def _split(chosen: Element, categories: Sequence[tuple[str, Link]], reading: Reading) -> None:
     if not 2 <= len(categories) <= MOST_ARMS:
         reading.lose(f"A split has 2 to {MOST_ARMS} arms; this has {len(categories)}.")
         return
     table, share = NameTable(), round(100 / len(categories), 2)
     chosen.shape = "split"
-    for number, (name, way) in enumerate(categories):
+    for number, (name, link) in enumerate(categories):
         percent = share if number else round(100 - share * (len(categories) - 1), 2)
         arm = table.of(str(number), name, "arm")
-        chosen.ways.append(Way(way.to, way.source, way.where, percent=percent, name=arm))
+        chosen.links.append(Link(link.to, link.source, link.where, percent=percent, name=arm))

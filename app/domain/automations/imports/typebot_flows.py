@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.domain.automations.imports import conversions, typebot_inputs
-from app.domain.automations.imports.flow_graphs import SOURCE, Element, Graph, Way
+from app.domain.automations.imports.flow_graphs import SOURCE, Element, Graph, Link
 from app.domain.automations.imports.sources import (
     MOST_PARTS,
     MOST_WAYS,
@@ -96,11 +96,11 @@ class _Bot:
             if self._targets[key] is None:
                 self._reading.ledger.lose(key, self.parts[key], "It leads nowhere: there is no such block.")
 
-    def _way(self, part: Mapping[str, Any]) -> Way | None:
+    def _way(self, part: Mapping[str, Any]) -> Link | None:
         """Returns the connection from a block, item or event; None if no edge begins there."""
         key = text(part.get("outgoingEdgeId"))
         key = key if key in self._targets else self._by_origin.get(text(part.get("id")), "")
-        return Way(self._targets[key], key, self.parts[key]) if key in self._targets else None
+        return Link(self._targets[key], key, self.parts[key]) if key in self._targets else None
 
     def _start(self) -> str | None:
         """Returns the first block; None if there is none. Notes events other than the start as lost."""
@@ -109,10 +109,10 @@ class _Bot:
             key, kind = text(event.get("id")), text(event.get("type"))
             where = "The start" if kind == _START else f"The event '{kind[:40]}'"
             self._part(key, where)
-            way = self._way(event)
+            link = self._way(event)
             if kind == _START:
-                first = way.to if way else None
-                self._kept |= {key, *([way.source] if way and way.source else [])}
+                first = link.to if link else None
+                self._kept |= {key, *([link.source] if link and link.source else [])}
             else:
                 self._reading.ledger.lose(key, where, "Only the start has an equivalent. Add a trigger instead.")
         if first is None:
@@ -131,11 +131,11 @@ class _Bot:
         aimed = set(self._targets.values())
         before: Element | None = None
         for block, after in zip(blocks, [*blocks[1:], None], strict=True):
-            key, way = text(block.get("id")), self._way(block)
+            key, link = text(block.get("id")), self._way(block)
             reading = self._reading
             reading.source, reading.where, reading.title = key, self.parts[key], text(group.get("title"))
             element = Element(key, self.parts[key], [key])
-            on = way or (Way(text(after.get("id"))) if after else None)
+            on = link or (Link(text(after.get("id"))) if after else None)
             question: Mapping[str, Any] = {}
             if typebot_inputs.is_input(block) and before and key not in aimed and _is_said(before):
                 said = before.steps.pop()
@@ -146,53 +146,53 @@ class _Bot:
                 # Attach the file to the text before it.
                 element.steps = [{**before.steps.pop(), "attachments": element.steps[0]["attachments"]}]
                 element.sources = [*before.sources, key]
-            before = element if way is None else None
+            before = element if link is None else None
 
-    def _add(self, element: Element, block: Block, question: Mapping[str, Any], on: Way | None) -> None:
+    def _add(self, element: Element, block: Block, question: Mapping[str, Any], on: Link | None) -> None:
         kind = text(block.get("type"))
         if typebot_inputs.is_input(block):
             items = listed(block.get("items"), "'items'")
-            ways = {text(each.get("id")): way for each in items if (way := self._way(each))}
-            chosen = typebot_inputs.ask(element, block, question, self._reading, ways | ({"": on} if on else {}))
+            links = {text(each.get("id")): link for each in items if (link := self._way(each))}
+            chosen = typebot_inputs.ask(element, block, question, self._reading, links | ({"": on} if on else {}))
             self._elements.append(chosen)
         elif kind in ("Condition", "AB test"):
             (self._decide if kind == "Condition" else self._split)(element, block, on)
         elif kind == "Jump" or (kind == "Typebot link" and _is_within(block)):
             self._jump(element, block)
         elif kind == _START:
-            element.ways = [on] if on else []
+            element.links = [on] if on else []
         else:
             element.steps = [{**step, SOURCE: element.key} for step in steps_of(block, self._reading)]
             element.sources = element.sources if element.steps else []
-            element.ways = [on] if on else []
+            element.links = [on] if on else []
         self._elements.append(element)
 
-    def _decide(self, element: Element, block: Block, on: Way | None) -> None:
+    def _decide(self, element: Element, block: Block, on: Link | None) -> None:
         element.shape = "cases"
         for item in listed(block.get("items"), "'items'"):
-            key, way = text(item.get("id")), self._way(item) or Way(None)
+            key, link = text(item.get("id")), self._way(item) or Link(None)
             made = self._reading.variables.condition(item.get("content"))
             if isinstance(made, str):
                 self._reading.ledger.lose(key, self.parts[key], made)
                 continue
             element.sources = [*element.sources, key]
-            way.condition = made
-            element.ways.append(way)
-        element.ways.append(on or Way(None))
+            link.condition = made
+            element.links.append(link)
+        element.links.append(on or Link(None))
 
-    def _split(self, element: Element, block: Block, on: Way | None) -> None:
+    def _split(self, element: Element, block: Block, on: Link | None) -> None:
         items = listed(block.get("items"), "'items'")
         share = mapping(block.get("options")).get("aPercent", 50)
         if len(items) != 2 or not isinstance(share, (int, float)) or not 0 <= share <= 100:
             self._reading.lose("It has no two arms with percentages.")
-            element.ways = [on] if on else []
+            element.links = [on] if on else []
             return
         element.shape = "split"
         element.sources = [*element.sources, *(text(each.get("id")) for each in items)]
         for name, item, percent in zip("ab", items, (share, 100 - share), strict=True):
-            way = self._way(item) or Way(None)
-            way.name, way.percent = name, percent
-            element.ways.append(way)
+            link = self._way(item) or Link(None)
+            link.name, link.percent = name, percent
+            element.links.append(link)
 
     def _jump(self, element: Element, block: Block) -> None:
         options = mapping(block.get("options"))
@@ -203,7 +203,7 @@ class _Bot:
             return
         if text(block.get("type")) != "Jump":
             self._reading.lose("The run goes on there and does not come back.")
-        element.ways = [Way(wanted)]
+        element.links = [Link(wanted)]
 
 
 def _is_within(block: Block) -> bool:

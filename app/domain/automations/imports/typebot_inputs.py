@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.domain.automations.imports.buttons_of_messages import buttons_of
-from app.domain.automations.imports.flow_graphs import Element, Step, Way
+from app.domain.automations.imports.flow_graphs import Element, Link, Step
 from app.domain.automations.imports.sources import listed, mapping, text
 from app.domain.automations.imports.typebot_blocks import Block, Reading
 from app.domain.automations.steps.ask import MOST_ATTEMPTS
@@ -33,7 +33,7 @@ def is_input(block: Block) -> bool:
 
 
 def ask(
-    element: Element, block: Block, question: Mapping[str, Any], reading: Reading, ways: Mapping[str, Way]
+    element: Element, block: Block, question: Mapping[str, Any], reading: Reading, links: Mapping[str, Link]
 ) -> Element:
     """Makes the element ask a block's question; returns the element that follows the answer.
 
@@ -63,8 +63,8 @@ def ask(
     element.steps.append(step)
     chosen = Element(f"{element.key}/answer", element.where, [*element.sources, *labels])
     chosen.steps += reading.set(options.get("variableId"), _answer(step, labels))
-    _lead(chosen, step, labels, ways, is_choice=format_ == "choice")
-    element.shape, element.ways = "otherwise", [Way(None), Way(chosen.key)]
+    _lead(chosen, step, labels, links, is_choice=format_ == "choice")
+    element.shape, element.links = "otherwise", [Link(None), Link(chosen.key)]
     return chosen
 
 
@@ -97,28 +97,30 @@ def _answer(step: Step, labels: Mapping[str, str]) -> str:
     return f"{{% case {at}.button_id %}}{cases}{{% else %}}{{{{ {at}.value }}}}{{% endcase %}}"
 
 
-def _lead(chosen: Element, step: Step, labels: Mapping[str, str], ways: Mapping[str, Way], *, is_choice: bool) -> None:
+def _lead(
+    chosen: Element, step: Step, labels: Mapping[str, str], links: Mapping[str, Link], *, is_choice: bool
+) -> None:
     """Adds the answer's connections: one per button, and one for all others."""
-    last = ways.get("", Way(None))
-    if not any(key in ways for key in labels):
-        chosen.ways = [last] if "" in ways else []
+    last = links.get("", Link(None))
+    if not any(key in links for key in labels):
+        chosen.links = [last] if "" in links else []
         return
     chosen.shape, chosen.is_exclusive = "cases", is_choice
     at = f"steps.{step['id']}"
     offered = {_folded(each["id"]): each["id"] for each in step.get("buttons", ())}
     for number, (key, label) in enumerate(labels.items(), 1):
-        if key not in ways:
+        if key not in links:
             continue
-        way = ways[key]
-        way.condition = {"field": f"{at}.text", "is": "contains", "value": label or str(number)}
+        link = links[key]
+        link.condition = {"field": f"{at}.text", "is": "contains", "value": label or str(number)}
         if is_choice:
             known = offered.get(_folded(label)) or f"option_{number}"
-            way.condition = {"field": f"{at}.button_id", "is": "equals", "value": known}
-        chosen.ways.append(way)
-    if is_choice and len(chosen.ways) == len(step["buttons"]):
-        chosen.ways[-1].condition = None  # one of the buttons is always pressed
+            link.condition = {"field": f"{at}.button_id", "is": "equals", "value": known}
+        chosen.links.append(link)
+    if is_choice and len(chosen.links) == len(step["buttons"]):
+        chosen.links[-1].condition = None  # one of the buttons is always pressed
     else:
-        chosen.ways.append(last)
+        chosen.links.append(last)
 
 
 def _folded(label: str) -> str:

@@ -22,10 +22,10 @@ from app.domain.automations.steps import (
     wait_for_event,
     wait_for_reply,
 )
-from app.domain.automations.steps.base import Kind
+from app.domain.automations.steps.base import StepKind
 
 # The editor's menu of kinds, by group.
-GROUPS: Mapping[str, Mapping[str, Kind]] = {
+GROUPS: Mapping[str, Mapping[str, StepKind]] = {
     "Talk to the contact": {"send_message": send_message.KIND, "ask": ask.KIND, "wait_for_reply": wait_for_reply.KIND},
     "Decide and wait": {
         "branch": branch.KIND,
@@ -50,4 +50,6 @@ GROUPS: Mapping[str, Mapping[str, Kind]] = {
     },
     "Connect": {"http_request": http_request.KIND, "start_automation": start_automation.KIND},
 }
-KINDS: Mapping[str, Kind] = dict(sorted((name, kind) for kinds in GROUPS.values() for name, kind in kinds.items()))
+STEP_KINDS: Mapping[str, StepKind] = dict(
+    sorted((name, kind) for kinds in GROUPS.values() for name, kind in kinds.items())
+)

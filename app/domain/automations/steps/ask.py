@@ -7,7 +7,17 @@ from datetime import timedelta
 from typing import Any
 
 from app.domain.automations.steps import send_message, times, wait_for_reply
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Wait, Words, saved
+from app.domain.automations.steps.base import (
+    Done,
+    Entry,
+    Outcome,
+    StepContext,
+    StepFailed,
+    StepKind,
+    Wait,
+    Words,
+    saved,
+)
 from app.domain.channels import buttons
 from app.domain.conversations import conversations, replies
 from app.domain.triggers.plain_words import Given, Names, many
@@ -20,81 +30,83 @@ MOST_ATTEMPTS = 10
 CHOICE = "choice"
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Sends the question, and waits for the reply.
 
     If the message must wait first, returns that wait. If it is skipped or has expired, continues with `otherwise`.
     """
-    sent = send_message.begin(moment)
+    sent = send_message.begin(context)
     if not isinstance(sent, Done):
         return sent
     if sent.code is not None:
-        return _unanswered(moment, sent.text, 0, code=sent.code)
-    return _wait(moment, sent, 1)
+        return _unanswered(context, sent.text, 0, code=sent.code)
+    return _wait(context, sent, 1)
 
 
-def resume(moment: Moment) -> Outcome:
+def resume(context: StepContext) -> Outcome:
     """Continues with a reply of the right format; otherwise asks again while attempts are left."""
-    answer = moment.answer
-    attempts = moment.run.saved[moment.step.id]["attempts"]
+    answer = context.answer
+    attempts = context.run.saved[context.step.id]["attempts"]
     if answer is None:
-        return _unanswered(moment, "No reply came in time.", attempts, timed_out=True)
+        return _unanswered(context, "No reply came in time.", attempts, timed_out=True)
     if "taken_over_by" in answer:
-        return _unanswered(moment, f"The run {answer['taken_over_by']} waits for the reply instead.", attempts)
+        return _unanswered(context, f"The run {answer['taken_over_by']} waits for the reply instead.", attempts)
     try:
-        result = {**answer, **_read(moment, answer), "attempts": attempts, "timed_out": False}
+        result = {**answer, **_read(context, answer), "attempts": attempts, "timed_out": False}
     except typed_answers.Ambiguous as error:
-        return _ask_again(moment, attempts, error.readings)
+        return _ask_again(context, attempts, error.readings)
     except ValueError:
-        return _ask_again(moment, attempts)
-    return Done("The contact replied.", output=result, saved=saved(moment, result, result["value"]))
+        return _ask_again(context, attempts)
+    return Done("The contact replied.", output=result, saved=saved(context, result, result["value"]))
 
 
-def _ask_again(moment: Moment, attempts: int, readings: Sequence[str] = ()) -> Outcome:
+def _ask_again(context: StepContext, attempts: int, readings: Sequence[str] = ()) -> Outcome:
     """Sends the question again, or ends the wait after the last attempt.
 
     `readings`: the possible meanings of an ambiguous answer, which the text then lists.
     """
-    fields = moment.step.fields
+    fields = context.step.fields
     text = fields.get("retry_text", fields["text"]) + (f"\n({' / '.join(readings)}?)" if readings else "")
     if attempts >= fields.get("attempts", ATTEMPTS):
-        wrong = "none of the buttons" if _format(moment) == CHOICE else f"no {_format(moment)}"
-        return _unanswered(moment, f"The reply was {wrong}, {attempts} times.", attempts)
-    if moment.is_simulated:
-        again = send_message.rehearsed(moment, text)
-        return _wait(moment, Done("The question would be sent again.", input=again), attempts + 1)
-    conversation = conversations.of_run(moment.unit, moment.run)
+        wrong = "none of the buttons" if _format(context) == CHOICE else f"no {_format(context)}"
+        return _unanswered(context, f"The reply was {wrong}, {attempts} times.", attempts)
+    if context.is_simulated:
+        again = send_message.rehearsed(context, text)
+        return _wait(context, Done("The question would be sent again.", input=again), attempts + 1)
+    conversation = conversations.of_run(context.unit, context.run)
     if conversation is None:
-        return _unanswered(moment, "The conversation is gone.", attempts)
-    if moment.contact.opted_out:
+        return _unanswered(context, "The conversation is gone.", attempts)
+    if context.contact.opted_out:
         raise StepFailed("opted_out", "The contact has opted out of messages.")
-    if (held := send_message.held(moment, conversation)) is not None:
+    if (held := send_message.held(context, conversation)) is not None:
         return held
     # Ignores quiet hours, because the contact is writing.
-    sent = send_message.send(moment, conversation, text)
-    return _wait(moment, sent, attempts + 1)
+    sent = send_message.send(context, conversation, text)
+    return _wait(context, sent, attempts + 1)
 
 
-def _wait(moment: Moment, sent: Done, attempts: int) -> Wait:
-    until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
+def _wait(context: StepContext, sent: Done, attempts: int) -> Wait:
+    until = context.now + timedelta(seconds=context.step.fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
     text = f"The run has asked, and waits for a reply until {timestamp(until)}."
     asked: dict[str, Any] = {"attempts": attempts}
-    if _format(moment) == CHOICE:
+    if _format(context) == CHOICE:
         # A reply is compared with the labels that the contact sees, even if the templates would render differently by
         # then.
         asked["buttons"] = sent.input["buttons"]
-    run_fields = {**sent.run_fields, "saved": {**moment.run.saved, moment.step.id: asked}}
-    if not moment.is_simulated:
-        moment.run.conversation_id = sent.run_fields["conversation_id"]
-        conversation = conversations.of_run(moment.unit, moment.run)
+    run_fields = {**sent.run_fields, "saved": {**context.run.saved, context.step.id: asked}}
+    if not context.is_simulated:
+        context.run.conversation_id = sent.run_fields["conversation_id"]
+        conversation = conversations.of_run(context.unit, context.run)
         assert conversation is not None  # the question was just sent in this conversation
-        replies.expect(moment.unit, conversation, moment.run)
+        replies.expect(context.unit, conversation, context.run)
     return Wait("reply", text, until, input=sent.input, run_fields=run_fields)
 
 
-def _unanswered(moment: Moment, text: str, attempts: int, *, timed_out: bool = False, code: str | None = None) -> Done:
+def _unanswered(
+    context: StepContext, text: str, attempts: int, *, timed_out: bool = False, code: str | None = None
+) -> Done:
     result = {"attempts": attempts, "timed_out": timed_out}
-    return Done(text, output=result, saved=saved(moment, result, None), to="otherwise", code=code)
+    return Done(text, output=result, saved=saved(context, result, None), to="otherwise", code=code)
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
@@ -105,19 +117,19 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
         yield Fault(f"{pointer}/buttons", "Give the buttons to choose from.")
 
 
-def _format(moment: Moment) -> str:
-    return str(moment.step.fields.get("format", "text"))
+def _format(context: StepContext) -> str:
+    return str(context.step.fields.get("format", "text"))
 
 
-def _read(moment: Moment, answer: Mapping[str, Any]) -> dict[str, Any]:
+def _read(context: StepContext, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Reads the reply's `value` and, for a choice, the `button_id`, pressed or typed.
 
     Raises ValueError if the reply is not of the question's format.
     """
     text = (answer["text"] or "").strip()
-    if _format(moment) != CHOICE:
-        return {"value": READERS[_format(moment)](text, moment.contact.locale)}
-    chosen = _chosen(moment.run.saved[moment.step.id]["buttons"], answer.get("button_id"), text)
+    if _format(context) != CHOICE:
+        return {"value": READERS[_format(context)](text, context.contact.locale)}
+    chosen = _chosen(context.run.saved[context.step.id]["buttons"], answer.get("button_id"), text)
     return {"value": chosen["label"], "button_id": chosen["id"]}
 
 
@@ -174,7 +186,7 @@ def _way(step: Given, key: str) -> tuple[str, str]:
     return "No answer that fits", f"If no reply comes{wait_for_reply.within(step)}, or none that fits"
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry(
         "Ask a question",
         "message-circle-question-mark",

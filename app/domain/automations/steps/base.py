@@ -57,7 +57,7 @@ class Step:
     inside: Mapping[str, str | None] = field(default_factory=dict)
 
 
-class Moment:
+class StepContext:
     """A run at a step: what the step may read, and how it makes changes.
 
     Reads include the transaction's changes. Steps make all changes through `unit`, with verbs that take a `Change`, so
@@ -188,11 +188,11 @@ NAME: dict[str, Any] = {
 }
 
 
-def saved(moment: Moment, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
+def saved(context: StepContext, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
     """Returns additions to `steps`: the result under the step's `id`, the value under `save_as`."""
-    fields = moment.step.fields
+    fields = context.step.fields
     named = {fields["save_as"]: value} if "save_as" in fields else {}
-    return {**named, moment.step.id: result}
+    return {**named, context.step.id: result}
 
 
 def _with_times_as_text(resource: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -200,7 +200,7 @@ def _with_times_as_text(resource: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: timestamp(value) if isinstance(value, datetime) else value for name, value in resource.items()}
 
 
-def _resume_by_going_on(moment: Moment) -> Outcome:
+def _resume_by_going_on(context: StepContext) -> Outcome:
     return Done("The wait is over.")
 
 
@@ -237,7 +237,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class StepKind:
     """A kind of step, for the tables in `app/domain/automations/steps/__init__.py`.
 
     `words(step, names)` describes a step; both it and `way` raise KeyError or similar for a step with faults.
@@ -253,7 +253,7 @@ class Kind:
 
     description: str
     fields: Mapping[str, Mapping[str, Any]]
-    begin: Callable[[Moment], Outcome]
+    begin: Callable[[StepContext], Outcome]
     entry: Entry
     words: Callable[[Given, Names], Words]
     way: Callable[[Given, str], tuple[str, str]] = lambda step, key: (key, key)
@@ -269,7 +269,7 @@ class Kind:
     waits: bool = False
     talks: bool = False
     results: tuple[str, ...] = ()
-    resume: Callable[[Moment], Outcome] = _resume_by_going_on
+    resume: Callable[[StepContext], Outcome] = _resume_by_going_on
     check: Callable[[Mapping[str, Any], str], Iterator[Fault]] = _nothing
     example: Mapping[str, Any] = field(default_factory=dict)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Words
 from app.domain.triggers.plain_words import LONGEST_TEXT, Given, condition, cut
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Continues with `then` if the condition holds, otherwise with `else`."""
-    condition = moment.step.fields["if"]
-    if moment.holds(condition):
+    condition = context.step.fields["if"]
+    if context.holds(condition):
         return Done("The condition holds.", condition, True, to="then")
     return Done("The condition does not hold.", condition, False, to="else")
 
@@ -18,7 +18,7 @@ def _way(step: Given, key: str) -> tuple[str, str]:
     return ("Yes", f"If {condition(step['if'])}") if key == "then" else ("Otherwise", "Otherwise")
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Decide by a condition", "split"),
     words=lambda step, names: Words("Decide", cut(f"If {condition(step['if'])}", 2 * LONGEST_TEXT)),
     way=_way,

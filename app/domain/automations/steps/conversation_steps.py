@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from app.domain.automations.steps import templated_values, times
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepFailed, StepKind, Words
 from app.domain.conversations import conversation_changes, conversations, snoozes
 from app.domain.triggers.plain_words import Given, Names, named, quoted
 from app.errors import Invalid
@@ -19,25 +19,25 @@ from app.models.conversations import Conversation
 Obstacle = tuple[str, str | None] | None
 
 
-def _assign(moment: Moment) -> Outcome:
+def _assign(context: StepContext) -> Outcome:
     """Assigns the conversation. Raises StepFailed `gone` if the workspace has no such member."""
-    given = {"assignee_id": moment.step.fields["assignee_id"]}
+    given = {"assignee_id": context.step.fields["assignee_id"]}
     member = given["assignee_id"]
     done = f"The conversation was assigned to {member}." if member else "The assignee was removed."
     try:
-        return _change(moment, {"do": "assign", **given}, given, done)
+        return _change(context, {"do": "assign", **given}, given, done)
     except Invalid as error:
         raise StepFailed("gone", f"The workspace has no member {member}.") from error
 
 
-def _close(moment: Moment) -> Outcome:
+def _close(context: StepContext) -> Outcome:
     """Closes the conversation. This releases runs that a member's message holds."""
-    return _change(moment, {"do": "close"}, None, "The conversation was closed.")
+    return _change(context, {"do": "close"}, None, "The conversation was closed.")
 
 
-def _label(moment: Moment) -> Outcome:
+def _label(context: StepContext) -> Outcome:
     """Adds the label. Raises StepFailed for an invalid one."""
-    label = templated_values.read(moment, "label", normalization.label)
+    label = templated_values.read(context, "label", normalization.label)
 
     def obstacle(conversation: Conversation) -> Obstacle:
         if conversation_changes.has_label(conversation, label):
@@ -47,27 +47,27 @@ def _label(moment: Moment) -> Outcome:
         return None
 
     done = f"The conversation was labelled '{label}'."
-    return _change(moment, {"do": "label", "label": label}, {"label": label}, done, obstacle)
+    return _change(context, {"do": "label", "label": label}, {"label": label}, done, obstacle)
 
 
-def _snooze(moment: Moment) -> Outcome:
+def _snooze(context: StepContext) -> Outcome:
     """Snoozes the conversation if it is open. Raises StepFailed for an invalid or too distant time."""
-    until = times.until(moment)
+    until = times.until(context)
     given = {"until": timestamp(until)}
-    if until <= moment.now:
+    if until <= context.now:
         return Done(f"The time to wake, {given['until']}, had passed.", given)
-    if not snoozes.is_possible(until, moment.now):
+    if not snoozes.is_possible(until, context.now):
         raise StepFailed("error", f"{given['until']} is more than {snoozes.MOST_DAYS} days away.")
 
     def obstacle(conversation: Conversation) -> Obstacle:
         return None if conversation.status == "open" else ("The conversation is closed.", "closed")
 
     action = {"do": "snooze", "until": until.isoformat()}
-    return _change(moment, action, given, f"The conversation is snoozed until {given['until']}.", obstacle)
+    return _change(context, action, given, f"The conversation is snoozed until {given['until']}.", obstacle)
 
 
 def _change(
-    moment: Moment,
+    context: StepContext,
     action: Mapping[str, Any],
     given: Any,
     done: str,
@@ -77,17 +77,17 @@ def _change(
 
     Raises Invalid if the action names an unknown member.
     """
-    if moment.is_simulated:
+    if context.is_simulated:
         return Done(done, given)
-    conversation = conversations.of_run(moment.unit, moment.run)
+    conversation = conversations.of_run(context.unit, context.run)
     if conversation is None:
         return Done("The contact has no conversation.", given, code="no_channel")
     output = {"conversation_id": conversation.id}
     if (found := obstacle(conversation)) is not None:
         return Done(found[0], given, output, run_fields=output, code=found[1])
     wanted = conversation_changes.ACTIONS[action["do"]](conversation, action)
-    by = {"type": "automation", "id": moment.run.automation_id}
-    conversation_changes.apply(moment.change({}), moment.contact, conversation, wanted, by)
+    by = {"type": "automation", "id": context.run.automation_id}
+    conversation_changes.apply(context.change({}), context.contact, conversation, wanted, by)
     return Done(done, given, output, run_fields=output)
 
 
@@ -97,7 +97,7 @@ def _assign_words(step: Given, names: Names) -> Words:
     return Words(f"Assign to {named(names, step['assignee_id'], 'a member who is gone')}")
 
 
-ASSIGN = Kind(
+ASSIGN = StepKind(
     entry=Entry("Assign the conversation", "user-check", "assign", {"assignee_id": None}),
     words=_assign_words,
     description="Assigns the conversation to a member, or removes its assignee. Does nothing if there is none.",
@@ -114,7 +114,7 @@ ASSIGN = Kind(
     begin=_assign,
     example={"assignee_id": None},
 )
-CLOSE = Kind(
+CLOSE = StepKind(
     entry=Entry("Close the conversation", "circle-check", "close"),
     words=lambda step, names: Words("Close the conversation"),
     description="Closes the conversation. Does nothing if it is closed, or if there is none.",
@@ -123,7 +123,7 @@ CLOSE = Kind(
     begin=_close,
     example={},
 )
-LABEL = Kind(
+LABEL = StepKind(
     entry=Entry("Label the conversation", "bookmark", "label"),
     words=lambda step, names: Words(f"Add the label {quoted(step['label'])}"),
     description=(
@@ -137,7 +137,7 @@ LABEL = Kind(
     begin=_label,
     example={"label": "refund"},
 )
-SNOOZE = Kind(
+SNOOZE = StepKind(
     entry=Entry("Snooze the conversation", "alarm-clock", "snooze", {"seconds": times.DAY_SECONDS}),
     words=lambda step, names: Words(f"Snooze the conversation {times.in_words(step, 'for ')}"),
     description=(

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.config import settings
 from app.domain.automations.steps.base import NAME as STEP_NAME
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Wait, Words, saved
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Wait, Words, saved
 from app.domain.triggers.plain_words import LONGEST_TEXT, Given, Names, cut
 from app.errors import Fault, pointer_to
 from app.lib import foreign_json, json, templates
@@ -39,58 +39,58 @@ class _Unsendable(Exception):
         self.text = text
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Renders the request, and lets the run wait for its response.
 
     If the request cannot be sent, continues with the error.
     """
-    fields = moment.step.fields
+    fields = context.step.fields
     request = {
         "method": fields["method"],
-        "address": moment.render(fields["address"]),
-        "headers": {name: moment.render(value) for name, value in fields.get("headers", {}).items()},
+        "address": context.render(fields["address"]),
+        "headers": {name: context.render(value) for name, value in fields.get("headers", {}).items()},
         "body": None,
     }
     shown = {**request, "headers": _without_secrets(request["headers"])}
     try:
         if fields.get("body") is not None:
-            request["body"] = _rendered_body(moment, request["headers"])
+            request["body"] = _rendered_body(context, request["headers"])
             shown["body"] = request["body"][:EXCERPT]
         _check(request)
     except _Unsendable as refusal:
-        return _failed(moment, {"code": refusal.code, "detail": refusal.text}, input=shown)
-    if moment.is_simulated:
+        return _failed(context, {"code": refusal.code, "detail": refusal.text}, input=shown)
+    if context.is_simulated:
         return Wait("response", "A simulation sends no request.", input=shown)
     text = f"Waiting for the response to {request['method']} {request['address']}."
     return Wait("response", text, input=shown, request=request)
 
 
-def resume(moment: Moment) -> Outcome:
+def resume(context: StepContext) -> Outcome:
     """Saves the response (see `http_requests.py`). The run continues even if there is none."""
-    answer = moment.answer
+    answer = context.answer
     if answer is None:  # a simulation without input for this step
-        return Done(_NO_RESPONSE.format(moment.step.id), saved=_saved(moment, None, None, None))
+        return Done(_NO_RESPONSE.format(context.step.id), saved=_saved(context, None, None, None))
     output = {name: answer[name] for name in ("status", "duration_ms", "attempts")}
     output["body"] = answer["body"][:EXCERPT]
     body = _read(answer["body"])
     if answer["error"] is not None:
-        return _failed(moment, answer["error"], answer["status"], body, output=output)
+        return _failed(context, answer["error"], answer["status"], body, output=output)
     text = f"The server answered {answer['status']}."
     if not answer["is_whole"]:
         text += " Only the beginning of its response was kept."
-    return Done(text, output=output, saved=_saved(moment, answer["status"], body, None))
+    return Done(text, output=output, saved=_saved(context, answer["status"], body, None))
 
 
 def _without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value if name.lower() in _SHOWN else _HIDDEN for name, value in headers.items()}
 
 
-def _rendered_body(moment: Moment, headers: dict[str, str]) -> str:
+def _rendered_body(context: StepContext, headers: dict[str, str]) -> str:
     """Renders the body. Adds a Content-Type to the headers if they have none."""
-    template = moment.step.fields["body"]
+    template = context.step.fields["body"]
     is_text = isinstance(template, str)
     try:
-        rendered = templates.fill(template, moment.render, MOST_BODY_BYTES)
+        rendered = templates.fill(template, context.render, MOST_BODY_BYTES)
     except TooLong as error:
         raise _Unsendable("not_sent", _TOO_LONG) from error
     if not any(name.lower() == "content-type" for name in headers):
@@ -115,14 +115,14 @@ def _check(request: Mapping[str, Any]) -> None:
 
 
 def _failed(
-    moment: Moment, error: Mapping[str, Any], status: int | None = None, body: Any = None, **logged: Any
+    context: StepContext, error: Mapping[str, Any], status: int | None = None, body: Any = None, **logged: Any
 ) -> Done:
-    return Done(error["detail"], **logged, saved=_saved(moment, status, body, error), code=error["code"])
+    return Done(error["detail"], **logged, saved=_saved(context, status, body, error), code=error["code"])
 
 
-def _saved(moment: Moment, status: int | None, body: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
+def _saved(context: StepContext, status: int | None, body: Any, error: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns additions to `steps`. The body of a successful response is saved under `save_as`."""
-    return saved(moment, {"status": status, "body": body, "error": error}, None if error else body)
+    return saved(context, {"status": status, "body": body, "error": error}, None if error else body)
 
 
 def _read(text: str) -> Any:
@@ -154,7 +154,7 @@ def _words(step: Given, names: Names) -> Words:
     return Words(f"Send a {step['method']} request", cut(str(step["address"]), LONGEST_TEXT))
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Send a request", "globe", "request", {"method": "GET"}),
     words=_words,
     description=(

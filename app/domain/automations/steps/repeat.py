@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Words
 from app.domain.triggers import conditions
 from app.domain.triggers.plain_words import LONGEST_TEXT, Given, Names, condition, cut, many, value_of
 from app.errors import Fault
@@ -13,14 +13,14 @@ from app.errors import Fault
 MOST_ROUNDS = 100
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Starts the next round, which leads back here. After the last round, continues."""
-    step = moment.step
-    former = moment.run.saved.get(step.id, {})
+    step = context.step
+    former = context.run.saved.get(step.id, {})
     rounds = former["index"] + 1 if former.get("is_under_way") else 0
-    items = _items(moment)
+    items = _items(context)
     most = min(step.fields.get("times", MOST_ROUNDS), MOST_ROUNDS if items is None else len(items))
-    if rounds >= most or ("while" in step.fields and not moment.holds(step.fields["while"])):
+    if rounds >= most or ("while" in step.fields and not context.holds(step.fields["while"])):
         return Done(f"The steps were taken {_times(rounds)}.", output=rounds, saved={step.id: {"rounds": rounds}})
     state = {"index": rounds, "item": None if items is None else items[rounds], "is_under_way": True}
     return Done(f"Round {rounds + 1} begins.", output=state["item"], saved={step.id: state}, to="steps")
@@ -32,12 +32,12 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
         yield Fault(pointer, "Give 'times', 'while' or 'over'.")
 
 
-def _items(moment: Moment) -> list[Any] | None:
+def _items(context: StepContext) -> list[Any] | None:
     """Returns the elements of `over`, [] if it is not a list; None if the step has no `over`."""
-    over = moment.step.fields.get("over")
+    over = context.step.fields.get("over")
     if over is None:
         return None
-    found = conditions.value_at(over, moment.variables) if isinstance(over, str) else over
+    found = conditions.value_at(over, context.variables) if isinstance(over, str) else over
     return found[:MOST_ROUNDS] if isinstance(found, list) else []
 
 
@@ -57,7 +57,7 @@ def _words(step: Given, names: Names) -> Words:
     return Words("Repeat", cut(", ".join(how), 2 * LONGEST_TEXT))
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Repeat steps", "repeat", members={"times": 2}),
     words=_words,
     way=lambda step, key: ("Each round", "In each round"),

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from app.channels.kinds import KINDS as CHANNELS
+from app.channels.kinds import CHANNEL_KINDS as CHANNELS
 from app.domain.automations.steps import fetched_files, templated_values, times
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Wait, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepFailed, StepKind, Wait, Words
 from app.domain.channels import buttons
 from app.domain.channels.buttons import MOST_LABEL
 from app.domain.conversations import conversations, messages, recipients, sending_checks
@@ -43,36 +43,36 @@ _BUTTONS: Mapping[str, Any] = {
 _GAP = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Queues the message. If it has expired, continues without it.
 
     Waits first while a member's message holds the run, during quiet hours, and for the step's files. Raises StepFailed
     if the contact has opted out or no channel reaches the contact.
     """
-    if moment.contact.opted_out:
+    if context.contact.opted_out:
         raise StepFailed("opted_out", "The contact has opted out of messages.")
-    expires_at = _expires_at(moment)
-    if expires_at is not None and expires_at <= moment.now:
+    expires_at = _expires_at(context)
+    if expires_at is not None and expires_at <= context.now:
         given = {"expires_at": timestamp(expires_at)}
         return Done("The message expired before it could be sent.", given, code="expired")
-    if moment.is_simulated:
-        return Done("The message would be sent.", input=rehearsed(moment, moment.step.fields["text"]))
-    chosen = {"channel_id": moment.step.fields.get("channel_id"), "kind": moment.step.fields.get("channel_kind")}
-    conversation = _latest(moment, chosen)
-    if conversation is not None and (waits := held(moment, conversation)) is not None:
+    if context.is_simulated:
+        return Done("The message would be sent.", input=rehearsed(context, context.step.fields["text"]))
+    chosen = {"channel_id": context.step.fields.get("channel_id"), "kind": context.step.fields.get("channel_kind")}
+    conversation = _latest(context, chosen)
+    if conversation is not None and (waits := held(context, conversation)) is not None:
         return waits
-    if (ends := _quiet_until(moment)) is not None:
-        return _kept_quiet(moment, min(ends, expires_at or ends))
-    conversation = conversation or recipients.open_first(moment.change({}), moment.contact, **chosen)
+    if (ends := _quiet_until(context)) is not None:
+        return _kept_quiet(context, min(ends, expires_at or ends))
+    conversation = conversation or recipients.open_first(context.change({}), context.contact, **chosen)
     if conversation is None:
         raise StepFailed("no_channel", _NOWHERE)
-    if (waits := fetched_files.awaited(moment, conversation)) is not None:
+    if (waits := fetched_files.awaited(context, conversation)) is not None:
         return waits
-    return send(moment, conversation, moment.step.fields["text"], expires_at, has_files=True)
+    return send(context, conversation, context.step.fields["text"], expires_at, has_files=True)
 
 
 def send(
-    moment: Moment,
+    context: StepContext,
     conversation: Conversation,
     template: str,
     expires_at: datetime | None = None,
@@ -80,22 +80,22 @@ def send(
     has_files: bool = False,
 ) -> Done:
     """Queues the rendered text, with the step's buttons and optionally its files. Raises StepFailed."""
-    text, buttons, run = _text(moment, template), _buttons(moment), moment.run
+    text, buttons, run = _text(context, template), _buttons(context), context.run
     most = sending_checks.MOST_IDENTICAL
     message_id = ids.new("msg")
-    if sending_checks.count_recent(moment.unit, run.contact_id, text) >= most:
+    if sending_checks.count_recent(context.unit, run.contact_id, text) >= most:
         raise StepFailed("limit", f"The contact was sent this text {most} times within five minutes.")
     try:
         message = messages.queue(
-            moment.change({}),
-            moment.contact,
+            context.change({}),
+            context.contact,
             conversation,
             text,
             author={"type": "automation", "id": run.automation_id},
-            template=_template(moment),
+            template=_template(context),
             run_id=run.id,
             message_id=message_id,
-            attachments=fetched_files.attached(moment, message_id) if has_files else (),
+            attachments=fetched_files.attached(context, message_id) if has_files else (),
             buttons=buttons,
             expires_at=expires_at,
         )
@@ -106,21 +106,21 @@ def send(
         "The message was queued.",
         input=_given(text, buttons),
         output={"message_id": message.id, "conversation_id": conversation.id},
-        saved={moment.step.id: {}} if message.attachments else {},
+        saved={context.step.id: {}} if message.attachments else {},
         run_fields={"conversation_id": conversation.id, "prompted": message.id},
     )
 
 
-def rehearsed(moment: Moment, template: str) -> dict[str, Any]:
+def rehearsed(context: StepContext, template: str) -> dict[str, Any]:
     """Returns what a simulation shows of the message. Raises StepFailed."""
-    files = [{"address": address} for address in fetched_files.rendered(moment)]
-    given = _given(_text(moment, template), _buttons(moment))
+    files = [{"address": address} for address in fetched_files.rendered(context)]
+    given = _given(_text(context, template), _buttons(context))
     return given | ({"attachments": files} if files else {})
 
 
-def held(moment: Moment, conversation: Conversation) -> Wait | None:
+def held(context: StepContext, conversation: Conversation) -> Wait | None:
     """Returns the wait for a member who has written in the conversation; None if no wait is needed."""
-    if conversation.held_at is None or moment.run.is_released:
+    if conversation.held_at is None or context.run.is_released:
         return None
     text = "A member has written in the conversation. The run goes on when it is closed or the run is resumed."
     return Wait("member", text, run_fields={"conversation_id": conversation.id})
@@ -166,10 +166,10 @@ def _button_faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator
         yield Fault(pointer + fault.pointer, fault.detail)
 
 
-def _buttons(moment: Moment) -> list[dict[str, str]]:
+def _buttons(context: StepContext) -> list[dict[str, str]]:
     """Returns the step's buttons with one-line labels, cut to MOST_LABEL. Raises StepFailed."""
-    given = moment.step.fields.get("buttons", ())
-    made = [{"id": each["id"], "label": _in_a_line(moment.render(each["label"]))} for each in given]
+    given = context.step.fields.get("buttons", ())
+    made = [{"id": each["id"], "label": _in_a_line(context.render(each["label"]))} for each in given]
     for each in made:
         if not each["label"]:
             raise StepFailed("template", f"The label of the button '{each['id']}' is empty.")
@@ -185,33 +185,33 @@ def _given(text: str, buttons: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     return {"text": text} | ({"buttons": buttons} if buttons else {})
 
 
-def _expires_at(moment: Moment) -> datetime | None:
-    return templated_values.read(moment, "expires_at", times.read) if "expires_at" in moment.step.fields else None
+def _expires_at(context: StepContext) -> datetime | None:
+    return templated_values.read(context, "expires_at", times.read) if "expires_at" in context.step.fields else None
 
 
-def _quiet_until(moment: Moment) -> datetime | None:
-    fields = moment.step.fields
+def _quiet_until(context: StepContext) -> datetime | None:
+    fields = context.step.fields
     if "quiet_hours" in fields or fields.get("on_quiet") == "send":
         return None
-    return sending_checks.quiet_until(moment.unit, moment.contact)
+    return sending_checks.quiet_until(context.unit, context.contact)
 
 
-def _kept_quiet(moment: Moment, until: datetime) -> Outcome:
+def _kept_quiet(context: StepContext, until: datetime) -> Outcome:
     """Returns the outcome during quiet hours. `until`: when they end, or the message expires."""
-    if moment.step.fields.get("on_quiet") == "skip":
+    if context.step.fields.get("on_quiet") == "skip":
         return Done("The message was left out because of quiet hours.", code="quiet_hours")
     return Wait("quiet_hours", f"The message waits until {timestamp(until)} because of quiet hours.", until=until)
 
 
-def _latest(moment: Moment, chosen: Mapping[str, str | None]) -> Conversation | None:
+def _latest(context: StepContext, chosen: Mapping[str, str | None]) -> Conversation | None:
     """Returns the message's conversation; None if there is none yet."""
     if any(chosen.values()):
-        return recipients.latest(moment.unit, moment.contact, **chosen)
-    return conversations.of_run(moment.unit, moment.run)
+        return recipients.latest(context.unit, context.contact, **chosen)
+    return conversations.of_run(context.unit, context.run)
 
 
-def _text(moment: Moment, template: str) -> str:
-    text = moment.render(template)
+def _text(context: StepContext, template: str) -> str:
+    text = context.render(template)
     try:
         messages.check(text)
     except Invalid as error:
@@ -219,10 +219,10 @@ def _text(moment: Moment, template: str) -> str:
     return text
 
 
-def _template(moment: Moment) -> Any:
+def _template(context: StepContext) -> Any:
     """Renders the texts in the channel's template, at any depth."""
     try:
-        return templates.fill(moment.step.fields.get("template"), moment.render, messages.MOST_TEMPLATE_BYTES)
+        return templates.fill(context.step.fields.get("template"), context.render, messages.MOST_TEMPLATE_BYTES)
     except TooLong as error:
         raise StepFailed("template", messages.TEMPLATE_TOO_LONG) from error
 
@@ -267,7 +267,7 @@ def _words(step: Given, names: Names) -> Words:
     return words("Send a message" + (f" with {many(len(files), 'file')}" if files else ""), step, names)
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Send a message", "message-square", "message"),
     words=_words,
     description="Sends a message in the contact's most recent conversation.",

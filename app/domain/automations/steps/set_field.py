@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, StepFailed, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepFailed, StepKind, Words
 from app.domain.contacts import contacts
 from app.domain.triggers import conditions
 from app.domain.triggers.plain_words import Given, Names, quoted, shown
@@ -36,16 +36,16 @@ _OWN = (*_FORMATS, *_TEXTS, "opted_out")
 _KEPT = ("id", "tags", "custom_fields", "identities", "suggested_merges", "created_at", "updated_at")
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Sets the field. Raises StepFailed for an invalid value, and Conflict if another contact has it."""
-    field, value = field_of(moment.step.fields["field"]), moment.step.fields["value"]
+    field, value = field_of(context.step.fields["field"]), context.step.fields["value"]
     if isinstance(value, str):
-        value = moment.render(value)
+        value = context.render(value)
     try:
         payload = _payload(field, value)
     except ValueError as error:
         raise StepFailed("error", f"{field}: {error}") from error
-    contacts.update(moment.change(payload, moment.contact.id))
+    contacts.update(context.change(payload, context.contact.id))
     return Done(f"The field '{field}' was set.", {"field": field, "value": value})
 
 
@@ -124,7 +124,7 @@ def _words(step: Given, names: Names) -> Words:
     return Words(f"Set {quoted(name)}", f"to {shown(step['value'])}")
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Set a field", "user-pen"),
     words=_words,
     description="Sets a field of the contact: `email`, `phone`, `external_id`, `first_name`, `last_name`, `locale`, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import NAME, Done, Entry, Kind, Moment, Outcome, StepFailed, Words
+from app.domain.automations.steps.base import NAME, Done, Entry, Outcome, StepContext, StepFailed, StepKind, Words
 from app.domain.triggers.plain_words import quoted, shown
 from app.lib import json
 
@@ -13,14 +13,14 @@ _TOO_LONG = f"The variables of the run are longer than {MOST_BYTES // 1024} KiB.
 _TOO_MANY = f"A run has at most {MOST_VARIABLES} variables of its own."
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Sets the variable.
 
     Raises StepFailed `limit` if the run's variables become too many or too long.
     """
-    name = moment.step.fields["name"]
-    value = templated_values.kept(moment, moment.step.fields["value"], MOST_BYTES, _TOO_LONG)
-    own = {**moment.run.own_variables, name: value}
+    name = context.step.fields["name"]
+    value = templated_values.kept(context, context.step.fields["value"], MOST_BYTES, _TOO_LONG)
+    own = {**context.run.own_variables, name: value}
     if len(own) > MOST_VARIABLES:
         raise StepFailed("limit", _TOO_MANY)
     if len(json.dumps(own)) > MOST_BYTES:
@@ -28,7 +28,7 @@ def begin(moment: Moment) -> Outcome:
     return Done(f"The variable '{name}' was set.", {"name": name, "value": value}, run_fields={"own_variables": own})
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Set a variable", "variable"),
     words=lambda step, names: Words(f"Set the variable {quoted(step['name'])}", f"to {shown(step['value'])}"),
     description="Sets a variable of the run, which `run.variables.<name>` reads; until then it has the value that the"

@@ -6,17 +6,17 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Words
 from app.domain.triggers.plain_words import Given, Names, cut
 from app.errors import Fault
 
 MOST_ARMS = 20
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Continues with the contact's arm."""
-    run, step = moment.run, moment.step
-    name = arm_of(f"{run.automation_id}/{step.id}/{moment.contact.id}", step.fields["arms"])
+    run, step = context.run, context.step
+    name = arm_of(f"{run.automation_id}/{step.id}/{context.contact.id}", step.fields["arms"])
     return Done(f"The contact gets the arm '{name}'.", output=name, saved={step.id: {"arm": name}}, to=name)
 
 
@@ -59,7 +59,7 @@ def _way(step: Given, key: str) -> tuple[str, str]:
 
 
 _HALVES = [{"name": name, "percent": 50, "steps": []} for name in "ab"]
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Split at random", "shuffle", members={"arms": _HALVES}),
     words=_words,
     way=_way,

@@ -7,7 +7,18 @@ from typing import Any, cast
 
 from app import bounds
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import NAME, Done, Entry, Kind, Moment, Outcome, StepFailed, Wait, Words, saved
+from app.domain.automations.steps.base import (
+    NAME,
+    Done,
+    Entry,
+    Outcome,
+    StepContext,
+    StepFailed,
+    StepKind,
+    Wait,
+    Words,
+    saved,
+)
 from app.domain.triggers import run_states
 from app.domain.triggers.plain_words import Given, Names, named
 from app.domain.triggers.run_states import MOST_DEPTH, Reentry, Start
@@ -18,57 +29,57 @@ MOST_VARIABLES = 64
 MOST_BYTES = 32 * 1024
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Starts the run. With `wait`, waits until it has ended.
 
     If `reentry` keeps the contact out, continues without it. Raises StepFailed if the automation is not published, or
     the chain is too long.
     """
-    automation_id = moment.step.fields["automation_id"]
-    automation = _find(moment, automation_id)
+    automation_id = context.step.fields["automation_id"]
+    automation = _find(context, automation_id)
     if automation is None:
         raise StepFailed("gone", f"There is no automation {automation_id} in this workspace.")
     if automation.version is None:
         raise StepFailed("gone", f"The automation '{automation.name}' is not published.")
-    variables = templated_values.kept(moment, moment.step.fields.get("variables", {}), MOST_BYTES, _TOO_LONG)
+    variables = templated_values.kept(context, context.step.fields.get("variables", {}), MOST_BYTES, _TOO_LONG)
     given = {"automation_id": automation_id, "variables": variables}
-    if moment.run.depth >= MOST_DEPTH:
+    if context.run.depth >= MOST_DEPTH:
         raise StepFailed("limit", f"Automations have started each other {MOST_DEPTH} times in a row.")
-    if moment.is_simulated:
+    if context.is_simulated:
         return Done(f"A simulation does not start '{automation.name}'.", given)
     start = Start(
-        workspace_id=moment.run.workspace_id,
+        workspace_id=context.run.workspace_id,
         automation_id=automation_id,
         version=automation.version,
-        contact_id=moment.contact.id,
-        trace_id=moment.run.trace_id,
+        contact_id=context.contact.id,
+        trace_id=context.run.trace_id,
         variables=given["variables"],
-        parent_id=moment.run.id,
-        is_awaited=moment.step.fields.get("wait", False),
-        depth=moment.run.depth + 1,
+        parent_id=context.run.id,
+        is_awaited=context.step.fields.get("wait", False),
+        depth=context.run.depth + 1,
         goal=automation.goal,
     )
-    if run_states.is_overgrown(moment.unit, start):
+    if run_states.is_overgrown(context.unit, start):
         raise StepFailed("limit", _OVERGROWN.format(bounds.RUNS_OF_CHAIN.most))
-    if other_id := run_states.keeps_out(moment.unit, start, cast(Reentry, automation.reentry or "every")):
-        run_states.count_refused(moment.unit, start, "reentry")
+    if other_id := run_states.keeps_out(context.unit, start, cast(Reentry, automation.reentry or "every")):
+        run_states.count_refused(context.unit, start, "reentry")
         text = f"The contact has entered '{automation.name}' already, with run {other_id}."
         return Done(text, given, code="reentry")
-    started: dict[str, Any] = {"run_id": run_states.begin(moment.unit, start).id}
+    started: dict[str, Any] = {"run_id": run_states.begin(context.unit, start).id}
     if start.is_awaited:
-        started["cancel_together"] = moment.step.fields.get("cancel_together", False)
+        started["cancel_together"] = context.step.fields.get("cancel_together", False)
         text = f"The run waits until '{automation.name}' has ended."
-        return Wait("run", text, input=given, run_fields={"saved": {**moment.run.saved, moment.step.id: started}})
-    return Done(f"'{automation.name}' was started.", given, started, saved={moment.step.id: started})
+        return Wait("run", text, input=given, run_fields={"saved": {**context.run.saved, context.step.id: started}})
+    return Done(f"'{automation.name}' was started.", given, started, saved={context.step.id: started})
 
 
-def resume(moment: Moment) -> Outcome:
+def resume(context: StepContext) -> Outcome:
     """Continues with the other run's result."""
-    ended = moment.answer
+    ended = context.answer
     assert ended is not None
     code = None if ended["status"] == "completed" else ended["status"]
     text = f"The other run has {_ENDED[ended['status']]}."
-    return Done(text, output=ended, saved=saved(moment, ended, ended["result"]), code=code)
+    return Done(text, output=ended, saved=saved(context, ended, ended["result"]), code=code)
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
@@ -81,10 +92,10 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
         yield Fault(f"{pointer}/cancel_together", "Only a run that waits can take the other along. Give 'wait': true.")
 
 
-def _find(moment: Moment, automation_id: str) -> Automation | None:
-    of_id = Automation.in_workspace(moment.run.workspace_id).where(Automation.id == automation_id)
-    note = ("started automation", moment.run.workspace_id, automation_id)
-    found: Automation | None = moment.unit.noted(note, of_id.first)
+def _find(context: StepContext, automation_id: str) -> Automation | None:
+    of_id = Automation.in_workspace(context.run.workspace_id).where(Automation.id == automation_id)
+    note = ("started automation", context.run.workspace_id, automation_id)
+    found: Automation | None = context.unit.noted(note, of_id.first)
     return found
 
 
@@ -98,7 +109,7 @@ def _words(step: Given, names: Names) -> Words:
     return Words(f"Start {what}", "and wait until it has ended" if step.get("wait") else "")
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Start an automation", "workflow", "start"),
     words=_words,
     description=(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Entry, Kind, Moment, Outcome, Stop, Words
+from app.domain.automations.steps.base import Entry, Outcome, StepContext, StepKind, Stop, Words
 from app.domain.triggers.plain_words import LONGEST_TEXT, Given, Names, cut
 
 MOST_MEMBERS = 64
@@ -11,9 +11,9 @@ MOST_BYTES = 32 * 1024
 _TOO_LONG = f"The result is longer than {MOST_BYTES // 1024} KiB."
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Completes the run. Raises StepFailed `limit` if the result is too long."""
-    result = templated_values.kept(moment, moment.step.fields.get("result"), MOST_BYTES, _TOO_LONG)
+    result = templated_values.kept(context, context.step.fields.get("result"), MOST_BYTES, _TOO_LONG)
     return Stop("The run was stopped.", result)
 
 
@@ -22,7 +22,7 @@ def _words(step: Given, names: Names) -> Words:
     return Words("Stop", cut(f"with the result {result}", LONGEST_TEXT) if result else "")
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Stop", "octagon-x"),
     words=_words,
     description="Ends the run, as completed, wherever in the definition it stands.",

@@ -6,32 +6,32 @@ from collections.abc import Callable
 from functools import partial
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Words
 from app.domain.contacts import contacts
 from app.domain.triggers.plain_words import quoted
 from app.lib import normalization
 
 
-def add(moment: Moment) -> Outcome:
+def add(context: StepContext) -> Outcome:
     """Adds the tag. Raises StepFailed if it is invalid, or the contact is gone."""
-    tag, contact = templated_values.read(moment, "tag", normalization.tag), moment.contact
+    tag, contact = templated_values.read(context, "tag", normalization.tag), context.contact
     if tag in contact.tags:
         return Done(f"The contact had the tag '{tag}' already.", {"tag": tag})
-    contacts.add_tag(moment.change({"name": tag}, contact.id))
+    contacts.add_tag(context.change({"name": tag}, contact.id))
     return Done(f"The tag '{tag}' was added.", {"tag": tag})
 
 
-def remove(moment: Moment) -> Outcome:
+def remove(context: StepContext) -> Outcome:
     """Removes the tag. Raises StepFailed if it is invalid, or the contact is gone."""
-    tag, contact = templated_values.read(moment, "tag", normalization.tag), moment.contact
+    tag, contact = templated_values.read(context, "tag", normalization.tag), context.contact
     if tag not in contact.tags:
         return Done(f"The contact did not have the tag '{tag}'.", {"tag": tag})
-    contacts.remove_tag(moment.change({"name": tag}, contact.id))
+    contacts.remove_tag(context.change({"name": tag}, contact.id))
     return Done(f"The tag '{tag}' was removed.", {"tag": tag})
 
 
-def _kind(verb: str, icon: str, description: str, begin: Callable[[Moment], Outcome], example: str) -> Kind:
-    return Kind(
+def _kind(verb: str, icon: str, description: str, begin: Callable[[StepContext], Outcome], example: str) -> StepKind:
+    return StepKind(
         entry=Entry(f"{verb} a tag", icon),
         words=lambda step, names: Words(f"{verb} the tag {quoted(step['tag'])}"),
         description=description,

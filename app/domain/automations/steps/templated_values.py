@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from app.domain.automations.steps.base import Moment, StepFailed
+from app.domain.automations.steps.base import StepContext, StepFailed
 from app.errors import Fault, pointer_to
 from app.lib import json, templates
 from app.lib.templates import TooLong
@@ -13,10 +13,10 @@ from app.lib.templates import TooLong
 T = TypeVar("T")
 
 
-def kept(moment: Moment, value: Any, most_bytes: int, too_long: str) -> Any:
+def kept(context: StepContext, value: Any, most_bytes: int, too_long: str) -> Any:
     """Returns the rendered value for storing. Raises StepFailed `limit` if its JSON is too long."""
     try:
-        found = templates.fill(value, moment.render, most_bytes)
+        found = templates.fill(value, context.render, most_bytes)
     except TooLong as error:
         raise StepFailed("limit", too_long) from error
     if len(json.dumps(found)) > most_bytes:
@@ -24,10 +24,10 @@ def kept(moment: Moment, value: Any, most_bytes: int, too_long: str) -> Any:
     return found
 
 
-def read(moment: Moment, name: str, reader: Callable[[str], T]) -> T:
+def read(context: StepContext, name: str, reader: Callable[[str], T]) -> T:
     """Renders the field, and returns what `reader` makes of it. Raises StepFailed if it is invalid."""
     try:
-        return reader(moment.render(moment.step.fields[name]))
+        return reader(context.render(context.step.fields[name]))
     except ValueError as error:
         raise StepFailed("error", str(error)) from error
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import Moment
+from app.domain.automations.steps.base import StepContext
 from app.domain.triggers.plain_words import Given, cut, duration
 from app.errors import Fault
 
@@ -17,11 +17,11 @@ FIELD = {"type": "string", "minLength": 1, "maxLength": 4096}
 UNTIL = FIELD | {"description": "A time (RFC 3339), or a template that gives one."}
 
 
-def until(moment: Moment) -> datetime:
+def until(context: StepContext) -> datetime:
     """Returns when `seconds` have passed, or the time of `until`, in UTC. Raises StepFailed `error`."""
-    if "seconds" in moment.step.fields:
-        return moment.now + timedelta(seconds=moment.step.fields["seconds"])
-    return templated_values.read(moment, "until", read)
+    if "seconds" in context.step.fields:
+        return context.now + timedelta(seconds=context.step.fields["seconds"])
+    return templated_values.read(context, "until", read)
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import times
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Wait, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Wait, Words
 from app.lib.json import timestamp
 
 LONGEST_SECONDS = 90 * 24 * 60 * 60
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Waits until the time; continues at once if it has passed.
 
     Raises StepFailed for an invalid time.
     """
-    until = times.until(moment)
+    until = times.until(context)
     given = {"until": timestamp(until)}
-    if until <= moment.now:
+    if until <= context.now:
         return Done(f"The time to wait for, {given['until']}, had passed.", given)
     return Wait("time", f"The run waits until {given['until']}.", until, given)
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Wait", "clock", members={"seconds": times.DAY_SECONDS}),
     words=lambda step, names: Words(f"Wait {times.in_words(step)}"),
     description="Waits for some seconds, or until a time; continues at once if the time has passed.",

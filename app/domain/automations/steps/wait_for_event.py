@@ -7,46 +7,46 @@ from datetime import timedelta
 from typing import Any
 
 from app.domain.automations.steps import times, wait_for_reply
-from app.domain.automations.steps.base import Done, Entry, Kind, Moment, Outcome, Wait, Words, saved
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Wait, Words, saved
 from app.domain.triggers import awaited_events, event_kinds
 from app.domain.triggers.plain_words import Given, Names, condition, event
 from app.lib.json import timestamp
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Waits for the event.
 
     As the first step of a run, continues at once if the event has happened since the run was triggered or started.
     """
-    fields = moment.step.fields
+    fields = context.step.fields
     awaited = {name: fields[name] for name in KIND.trigger if name in fields}
-    is_first = moment.run.logged == 0 and not moment.is_simulated
-    if is_first and (event := awaited_events.missed(moment.unit, moment.run, awaited)) is not None:
-        return _occurred(moment, event)
-    until = moment.now + timedelta(seconds=fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
-    waiting = {**moment.run.saved, moment.step.id: awaited_events.expect(moment.unit, moment.run, awaited)}
+    is_first = context.run.logged == 0 and not context.is_simulated
+    if is_first and (event := awaited_events.missed(context.unit, context.run, awaited)) is not None:
+        return _occurred(context, event)
+    until = context.now + timedelta(seconds=fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
+    waiting = {**context.run.saved, context.step.id: awaited_events.expect(context.unit, context.run, awaited)}
     text = f"The run waits for '{fields['event']}' until {timestamp(until)}."
     return Wait("event", text, until, run_fields={"saved": waiting})
 
 
-def resume(moment: Moment) -> Outcome:
+def resume(context: StepContext) -> Outcome:
     """Continues with the event, or with `otherwise` after a timeout."""
-    if moment.answer is not None:
-        return _occurred(moment, moment.answer["event"])
+    if context.answer is not None:
+        return _occurred(context, context.answer["event"])
     result = {"event": None, "timed_out": True}
-    return Done("No such event happened in time.", output=result, saved=saved(moment, result, None), to="otherwise")
+    return Done("No such event happened in time.", output=result, saved=saved(context, result, None), to="otherwise")
 
 
-def _occurred(moment: Moment, event: Mapping[str, Any]) -> Done:
+def _occurred(context: StepContext, event: Mapping[str, Any]) -> Done:
     result = {"event": event, "timed_out": False}
-    return Done(f"'{moment.step.fields['event']}' happened.", output=result, saved=saved(moment, result, event))
+    return Done(f"'{context.step.fields['event']}' happened.", output=result, saved=saved(context, result, event))
 
 
 def _words(step: Given, names: Names) -> Words:
     return Words("Wait for an event", event(step) + (f", if {condition(step['if'])}" if "if" in step else ""))
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry(
         "Wait for an event", "hourglass", "event", {"event": "message.received", "timeout_seconds": times.DAY_SECONDS}
     ),

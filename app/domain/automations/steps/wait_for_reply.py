@@ -7,7 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 from app.domain.automations.steps import times
-from app.domain.automations.steps.base import NAME, Done, Entry, Kind, Moment, Outcome, StepFailed, Wait, Words, saved
+from app.domain.automations.steps.base import (
+    NAME,
+    Done,
+    Entry,
+    Outcome,
+    StepContext,
+    StepFailed,
+    StepKind,
+    Wait,
+    Words,
+    saved,
+)
 from app.domain.conversations import conversations, replies
 from app.domain.triggers.plain_words import Given, Names, duration
 from app.lib.json import timestamp
@@ -15,42 +26,42 @@ from app.lib.json import timestamp
 LONGEST_SECONDS = 90 * 24 * 60 * 60
 
 
-def begin(moment: Moment) -> Outcome:
+def begin(context: StepContext) -> Outcome:
     """Continues at once with a reply that has already arrived; otherwise waits for one."""
-    until = moment.now + timedelta(seconds=moment.step.fields.get("timeout_seconds", LONGEST_SECONDS))
+    until = context.now + timedelta(seconds=context.step.fields.get("timeout_seconds", LONGEST_SECONDS))
     waiting = f"The run waits for a reply until {timestamp(until)}."
-    if moment.is_simulated:
+    if context.is_simulated:
         return Wait("reply", waiting, until)
-    conversation = conversations.of_run(moment.unit, moment.run)
+    conversation = conversations.of_run(context.unit, context.run)
     if conversation is None:
         raise StepFailed("no_channel", "The contact has no conversation in which to reply.")
     run_fields = {"conversation_id": conversation.id}
-    if (message := replies.arrived(moment.unit, conversation, moment.run)) is not None:
-        return _answered(moment, replies.answer_of(message), run_fields)
-    replies.expect(moment.unit, conversation, moment.run)
+    if (message := replies.arrived(context.unit, conversation, context.run)) is not None:
+        return _answered(context, replies.answer_of(message), run_fields)
+    replies.expect(context.unit, conversation, context.run)
     return Wait("reply", waiting, until, run_fields=run_fields)
 
 
-def resume(moment: Moment) -> Outcome:
+def resume(context: StepContext) -> Outcome:
     """Continues with the reply; with `otherwise` after a timeout, or if a newer run waits for it."""
-    answer = moment.answer
+    answer = context.answer
     if answer is None:
-        return _unanswered(moment, "No reply came in time.", {"timed_out": True})
+        return _unanswered(context, "No reply came in time.", {"timed_out": True})
     if "taken_over_by" in answer:
         newer = answer["taken_over_by"]
         text = f"The run {newer} waits for the reply instead."
-        return _unanswered(moment, text, {"timed_out": False, "taken_over_by": newer})
-    return _answered(moment, answer, {})
+        return _unanswered(context, text, {"timed_out": False, "taken_over_by": newer})
+    return _answered(context, answer, {})
 
 
-def _answered(moment: Moment, answer: Mapping[str, Any], run_fields: Mapping[str, Any]) -> Done:
+def _answered(context: StepContext, answer: Mapping[str, Any], run_fields: Mapping[str, Any]) -> Done:
     result = {**answer, "timed_out": False}
-    kept = saved(moment, result, answer["text"])
+    kept = saved(context, result, answer["text"])
     return Done("The contact replied.", output=result, saved=kept, run_fields=run_fields)
 
 
-def _unanswered(moment: Moment, text: str, result: Mapping[str, Any]) -> Done:
-    return Done(text, output=result, saved=saved(moment, result, None), to="otherwise")
+def _unanswered(context: StepContext, text: str, result: Mapping[str, Any]) -> Done:
+    return Done(text, output=result, saved=saved(context, result, None), to="otherwise")
 
 
 def within(step: Given) -> str:
@@ -63,7 +74,7 @@ def _words(step: Given, names: Names) -> Words:
     return Words("Wait for a reply", most)
 
 
-KIND = Kind(
+KIND = StepKind(
     entry=Entry("Wait for a reply", "message-circle-reply", "reply", {"timeout_seconds": times.DAY_SECONDS}),
     words=_words,
     way=lambda step, key: ("No reply", f"If no reply comes{within(step)}"),

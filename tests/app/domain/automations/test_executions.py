@@ -12,8 +12,8 @@ from app import bells, database, mailbox
 from app.database import rows
 from app.domain import writes
 from app.domain.automations import controls, executions
-from app.domain.automations.steps import KINDS
-from app.domain.automations.steps.base import Kind, Moment, Outcome, StepFailed
+from app.domain.automations.steps import STEP_KINDS
+from app.domain.automations.steps.base import Outcome, StepContext, StepFailed, StepKind
 from app.domain.contacts import contacts
 from app.domain.people import workspaces
 from app.domain.triggers import run_states
@@ -291,11 +291,11 @@ def test_a_mark_cancels_only_what_its_filters_choose(
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind of step that adds a tag, then breaks."""
 
-    def begin(moment: Moment) -> Outcome:
-        KINDS["add_tag"].begin(moment)
+    def begin(context: StepContext) -> Outcome:
+        STEP_KINDS["add_tag"].begin(context)
         raise RuntimeError("broken")
 
-    monkeypatch.setitem(KINDS, "broken", Kind("", {}, begin))  # type: ignore[arg-type]
+    monkeypatch.setitem(STEP_KINDS, "broken", StepKind("", {}, begin))  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("broken")
@@ -315,10 +315,10 @@ def test_a_run_that_raises_is_undone_alone_and_fails(workspace_id: str, contact_
 def test_a_run_whose_changes_cannot_be_written_fails_and_the_others_go_on(
     workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def begin(moment: Moment) -> Outcome:
-        return contacts.update(moment.change({"first_name": "a\0"}, moment.contact.id))  # type: ignore[return-value]
+    def begin(context: StepContext) -> Outcome:
+        return contacts.update(context.change({"first_name": "a\0"}, context.contact.id))  # type: ignore[return-value]
 
-    monkeypatch.setitem(KINDS, "broken", Kind("", {}, begin))  # type: ignore[arg-type]
+    monkeypatch.setitem(STEP_KINDS, "broken", StepKind("", {}, begin))  # type: ignore[arg-type]
     other_id = make_contact(workspace_id, "bob@example.com")
     run = started(workspace_id, contact_id, TAG, {"id": "bad", "kind": "broken"})
     other = started(workspace_id, other_id, TAG)
@@ -334,10 +334,10 @@ def test_a_run_whose_changes_cannot_be_written_fails_and_the_others_go_on(
 def test_a_step_that_cannot_be_done_fails_its_run_and_keeps_what_went_before(
     workspace_id: str, contact_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def begin(moment: Moment) -> Outcome:
+    def begin(context: StepContext) -> Outcome:
         raise StepFailed("gone", "The channel is gone.")
 
-    monkeypatch.setitem(KINDS, "failing", Kind("", {}, begin))  # type: ignore[arg-type]
+    monkeypatch.setitem(STEP_KINDS, "failing", StepKind("", {}, begin))  # type: ignore[arg-type]
     run = started(workspace_id, contact_id, TAG, {"id": "bad", "kind": "failing"}, NAME)
 
     carry_on(workspace_id)

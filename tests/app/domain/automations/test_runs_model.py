@@ -22,7 +22,7 @@ from app.channels.base import Verdict
 from app.config import settings
 from app.database import rows
 from app.domain.automations import controls, counts, executions, http_requests, interpreter, version_counts
-from app.domain.automations.steps import KINDS, start_automation
+from app.domain.automations.steps import STEP_KINDS, start_automation
 from app.domain.channels import fetches
 from app.domain.channels.fetches import Fetched
 from app.domain.conversations import sending_checks
@@ -566,4 +566,4 @@ def test_runs_do_what_the_interpreter_says(empty: None, client: FlaskClient, mon
 
 
 def test_every_kind_of_step_is_drawn() -> None:
-    assert set(DRAWN) == KINDS.keys()
+    assert set(DRAWN) == STEP_KINDS.keys()

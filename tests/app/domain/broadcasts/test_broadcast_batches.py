@@ -10,9 +10,9 @@ from app.database import count, rows
 from app.domain.broadcasts import (
     broadcast_batches,
     broadcast_choices,
+    broadcast_counts,
     broadcasts,
     contact_actions,
-    tallies,
 )
 from tests.broadcasting import begin, later, move, outcomes, people, settle, shown, texts, work
 from tests.cast import Api, one
@@ -142,7 +142,9 @@ def test_a_batch_that_dies_leaves_nothing_behind(api: Api, monkeypatch: pytest.M
         raise Interrupted
 
     with monkeypatch.context() as patched:
-        target = {"write_down": broadcast_choices.add, "reach": tallies.add, "save": broadcast_batches._save}[dies]
+        target = {"write_down": broadcast_choices.add, "reach": broadcast_counts.add, "save": broadcast_batches._save}[
+            dies
+        ]
         patched.setattr(f"{target.__module__}.{target.__name__}", lambda *_, **__: die())
         with pytest.raises(Interrupted):
             work(broadcast_id)
@@ -200,7 +202,7 @@ def test_what_is_counted_is_folded_without_a_difference(api: Api) -> None:
     )
     before = broadcasts.represent(shown(broadcast_id))
 
-    assert tallies.fold() > 0
+    assert broadcast_counts.fold() > 0
 
     assert (before["sent"], before["delivered"], before["read"]) == (2, 1, 1)
     assert (before["failed"], before["failures"]) == (1, {"blocked": 1})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.channels.inbound import BadPayload
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import rows
 from app.domain.channels import arrivals, channels
 from app.domain.retention import delete_old
@@ -25,7 +25,7 @@ from tests.providers.telegram_people import Person
 from tests.talks import make_channel
 
 SECRETS = {
-    "telegram": KINDS["telegram"].fresh_credentials({"bot_token": telegram.TOKEN}),
+    "telegram": CHANNEL_KINDS["telegram"].fresh_credentials({"bot_token": telegram.TOKEN}),
     "whatsapp": whatsapp.CREDENTIALS,
 }
 

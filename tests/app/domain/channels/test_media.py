@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app import metrics, presence
+from app import metrics, process_registry
 from app.channels.base import File
 from app.channels.inbound import Media
 from app.config import settings
@@ -115,11 +115,11 @@ def test_a_full_disk_is_reported(api: Api, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_process_that_keeps_a_file_says_where(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "_facts", {})
+    monkeypatch.setattr(process_registry, "_facts", {})
 
     media.store(api.workspace_id, "me.jpg", PNG)
 
-    assert presence._facts == {"files": media.mark()}
+    assert process_registry._facts == {"files": media.mark()}
 
 
 def test_an_upload_that_no_directory_takes_is_refused_and_counted(api: Api, nowhere_for_files: Path) -> None:

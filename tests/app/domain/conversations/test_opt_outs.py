@@ -15,7 +15,7 @@ WORDS = [(language, word) for language, words in STOP.items() for word in words]
 
 
 def wish(workspace_id: str, text: str | None, *, is_answer: bool = False) -> Any:
-    return opt_outs.wish_of(Unit(), workspace_id, text, is_answer=is_answer)
+    return opt_outs.opt_wish(Unit(), workspace_id, text, is_answer=is_answer)
 
 
 @pytest.mark.parametrize(("language", "word"), WORDS)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from psycopg2 import errors
 
-from app import bells, database, forwarding, migrations, presence
+from app import bells, database, forwarding, migrations, process_registry
 from app.config import settings
 from app.domain.channels import media
 from app.domain.insight import checks
@@ -259,9 +259,9 @@ def test_nothing_stays_of_the_file_that_a_check_writes() -> None:
 
 
 def test_machines_that_keep_files_in_directories_of_their_own_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "_facts", {})
+    monkeypatch.setattr(process_registry, "_facts", {})
     media.tell_mark()
-    presence._say("web", {})
+    process_registry._say("web", {})
     bells.flags().set("process:writes:old:1", json.dumps({"facts": {}}))
     assert checks.look("sharing") == Result("sharing", True, "no process keeps files elsewhere")
 
@@ -316,12 +316,12 @@ def test_a_proxy_that_trusted_proxies_does_not_count_is_told(
 ) -> None:
     configured = replace(settings(), trusted_proxies=proxies)
     monkeypatch.setattr(checks, "settings", lambda: configured)
-    monkeypatch.setattr(presence, "_facts", {})
+    monkeypatch.setattr(process_registry, "_facts", {})
     monkeypatch.setattr(forwarding, "_numbers", [])
     for number in range(forwarding.LOOKED_AT):
         assert checks.look("forwarded").text == "no process has had enough requests yet to tell"
         forwarding.note(headers[number % len(headers)])
-    presence._say("web", {})
+    process_registry._say("web", {})
 
     result = checks.look("forwarded")
 

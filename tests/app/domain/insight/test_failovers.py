@@ -14,7 +14,7 @@ from app import database
 from app.config import settings
 from app.database import rows
 from app.domain.insight import updates
-from app.domain.insight.updates import Forgotten, Place
+from app.domain.insight.updates import Forgotten, StreamPosition
 from tests.conftest import Servers
 from tests.stack.standby import Standby
 
@@ -54,7 +54,7 @@ def test_a_place_that_a_standby_never_reached_is_forgotten_when_its_numbers_come
     for number in range(50):
         note(f"new {number}")
 
-    for place in (kept, found[0].place, lost, everything, Place.parse(str(everything))):
+    for place in (kept, found[0].place, lost, everything, StreamPosition.parse(str(everything))):
         with pytest.raises(Forgotten):
             updates.read(place, 100)
         with pytest.raises(Forgotten):

@@ -13,7 +13,7 @@ from app import metrics
 from app.config import settings
 from app.database import rows
 from app.domain.insight import updates
-from app.domain.insight.updates import Forgotten, MissedTooMuch, Place, Update
+from app.domain.insight.updates import Forgotten, MissedTooMuch, StreamPosition, Update
 from app.domain.people import notifications
 from tests import talks
 from tests.cast import Api, accept, apply, one
@@ -38,11 +38,11 @@ def note(connection: Any, subject_id: str, workspace_id: str = "ws_1") -> None:
     )
 
 
-def after(place: Place) -> list[str]:
+def after(place: StreamPosition) -> list[str]:
     return [update.subject_id for update in updates.read(place, MANY)[0]]
 
 
-def kinds(place: Place) -> list[tuple[str, str]]:
+def kinds(place: StreamPosition) -> list[tuple[str, str]]:
     return [(update.kind, update.subject_id) for update in updates.read(place, MANY)[0]]
 
 
@@ -119,7 +119,7 @@ def test_what_commits_late_is_found_after_what_committed_before_it(connections: 
     note(late, "late")
     note(early, "early")
     early.commit()
-    found, place = updates.read(Place(updates.present().timeline, "1:1:"), MANY)
+    found, place = updates.read(StreamPosition(updates.present().timeline, "1:1:"), MANY)
     late.commit()
 
     assert [update.subject_id for update in found] == ["early"]
@@ -161,7 +161,7 @@ def test_an_update_follows_those_that_had_committed_when_it_was_noted(connection
     assert after(place) == ["first", "second"]
 
 
-def missed(place: Place, workspace_id: str = "ws_1", subject_ids: list[str] | None = None) -> list[str]:
+def missed(place: StreamPosition, workspace_id: str = "ws_1", subject_ids: list[str] | None = None) -> list[str]:
     found = updates.read_missed(place, updates.present(), workspace_id, MANY, subject_ids)
     return [update.subject_id for update in found]
 
@@ -189,7 +189,7 @@ def test_who_has_missed_more_than_is_read_is_told_so(connections: list[Any]) -> 
         updates.read_missed(place, updates.present(), "ws_1", 3)
 
 
-def walk(place: Place, limit: int) -> tuple[list[Update], Place]:
+def walk(place: StreamPosition, limit: int) -> tuple[list[Update], StreamPosition]:
     """All updates after the place, a few at a time."""
     found: list[Update] = []
     while True:
@@ -219,7 +219,7 @@ def test_from_every_place_exactly_what_was_not_delivered_is_found(connections: l
     everything = [update.subject_id for update in delivered]
     assert sorted(everything) == sorted(row[0] for row in rows("SELECT subject_id FROM updates"))
     for position, update in enumerate(delivered):
-        rest = [each.subject_id for each in walk(Place.parse(str(update.place)), 2)[0]]
+        rest = [each.subject_id for each in walk(StreamPosition.parse(str(update.place)), 2)[0]]
         assert sorted(rest) == sorted(everything[position + 1 :])
         assert sorted(missed(update.place)) == sorted(everything[position + 1 :])
 
@@ -366,15 +366,19 @@ def test_places_are_good_in_a_cluster_into_which_a_dump_of_another_was_restored(
 )
 def test_what_is_no_place_of_ours_is_forgotten(empty: None, numbers: str) -> None:
     with pytest.raises(Forgotten):
-        updates.read(Place.parse(f"{updates.present().timeline};{numbers}"), MANY)
+        updates.read(StreamPosition.parse(f"{updates.present().timeline};{numbers}"), MANY)
 
 
 @pytest.mark.parametrize("text", ["", "1:1:", ";1:1:", "6f;1:1:", "6g/1;1:1:", "6f/1;1:1:", "6f/;1:1:"])
 def test_a_place_without_our_timeline_is_forgotten(empty: None, text: str) -> None:
     with pytest.raises(Forgotten):
-        updates.read(Place.parse(text), MANY)
+        updates.read(StreamPosition.parse(text), MANY)
 
 
 def test_a_place_is_what_its_text_says() -> None:
-    for place in (Place("", "1:1:"), Place("6f/1", "7:9:7"), Place("6f/1A", "7:9:7,8", "8:9:", 17)):
-        assert Place.parse(str(place)) == place
+    for place in (
+        StreamPosition("", "1:1:"),
+        StreamPosition("6f/1", "7:9:7"),
+        StreamPosition("6f/1A", "7:9:7,8", "8:9:", 17),
+    ):
+        assert StreamPosition.parse(str(place)) == place

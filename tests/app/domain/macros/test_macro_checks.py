@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from app.domain.macros import macro_actions
-from app.domain.macros.macro_actions import KINDS
+from app.domain.macros.macro_actions import ACTION_KINDS
 
 OF_KINDS = [schema for name, schema in macro_actions.SCHEMAS.items() if name != "Action"]
 REPLY_ID = "srp_01kaj5bd40e6rr3f5y2kq0w9xz"
@@ -18,9 +18,9 @@ def is_described(action: dict[str, Any]) -> bool:
     return any(Draft202012Validator(schema).is_valid(action) for schema in OF_KINDS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ACTION_KINDS)
 def test_the_example_of_a_kind_is_valid(kind: str) -> None:
-    example = {"kind": kind, **KINDS[kind].example}
+    example = {"kind": kind, **ACTION_KINDS[kind].example}
 
     assert list(macro_actions.faults([example], "")) == []
     assert is_described(example)

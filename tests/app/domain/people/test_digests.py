@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.database import rows
-from app.domain.people import emails, news, notifications, roles, sessions
+from app.domain.people import conversation_notifications, emails, notifications, roles, sessions
 from app.lib import clock
 from tests.cast import Api, one
 from tests.mail_server import MailServer
@@ -111,7 +111,7 @@ def test_what_needs_nobody_any_more_when_it_is_sent_is_left_out(
     notifications.announce()
     assert one("SELECT count(*) FROM emails") == 1
     {
-        "read": lambda: news.read(conversation_id, agent),
+        "read": lambda: conversation_notifications.read(conversation_id, agent),
         "read in the list": lambda: notifications.mark_read(agent, one("SELECT max(id) FROM notifications")),
         "closed": lambda: close(api.workspace_id, contact_id),
         "reassigned": lambda: assign(api.workspace_id, contact_id, None),
@@ -130,7 +130,7 @@ def test_what_needs_nobody_any_more_when_it_is_sent_is_left_out(
 def test_a_mention_in_a_conversation_that_was_closed_is_not_sent(
     mail_server: MailServer, api: Api, agent: str, contact_id: str, conversation_id: str
 ) -> None:
-    news.read(conversation_id, agent)
+    conversation_notifications.read(conversation_id, agent)
     add_note(api, conversation_id, mentions=[agent])
     close(api.workspace_id, contact_id)
 

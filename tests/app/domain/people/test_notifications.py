@@ -8,7 +8,7 @@ from app.config import settings
 from app.database import rows, transaction
 from app.domain.billing import usage_warnings
 from app.domain.billing.months import Month
-from app.domain.people import members, news, notifications, workspaces
+from app.domain.people import conversation_notifications, members, notifications, workspaces
 from app.domain.retention import delete_old
 from app.domain.work.units import Unit
 from app.lib import clock, ids
@@ -87,7 +87,7 @@ def mention(member: Member, number: int = 1) -> None:
     with transaction():
         unit = Unit()
         unit.read([sets.key(Note, member.workspace_id, "id", note.id)])
-        news.mentioned(unit, note, member.id)
+        conversation_notifications.mentioned(unit, note, member.id)
         unit.write()
 
 

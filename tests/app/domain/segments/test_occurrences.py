@@ -78,7 +78,7 @@ def test_each_day_of_a_schedule_comes_once(
         wanted = [
             day
             for day in (local.date() - timedelta(days=1), local.date())
-            if time_zones.moment(day, datetime(2026, 1, 1, hours, minutes).time(), zone) == moment
+            if time_zones.instant_of(day, datetime(2026, 1, 1, hours, minutes).time(), zone) == moment
         ]
         assert wanted
         days.update(wanted)

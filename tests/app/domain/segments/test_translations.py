@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import database, rows, transaction
 from app.domain.segments import scans
 from app.domain.segments.translations import TURNING_ASCII, Translation
@@ -104,7 +104,7 @@ FURTHER = st.fixed_dictionaries(
     {
         "last_received_at": st.none() | TIME,
         "last_sent_at": st.none() | TIME,
-        "channel_kinds": st.lists(st.sampled_from(sorted(KINDS)), max_size=3, unique=True).map(sorted),
+        "channel_kinds": st.lists(st.sampled_from(sorted(CHANNEL_KINDS)), max_size=3, unique=True).map(sorted),
     }
 )
 FIELDS = st.sampled_from(
@@ -139,7 +139,7 @@ def comparisons(draw: Any) -> dict[str, Any]:
         return found | {"days_ago": draw(st.integers(0, 2))}
     if draw(st.integers(0, 9)) == 0:
         return found | {"other": draw(FIELDS)}
-    return found | {"value": draw(SCALAR | ISO | st.sampled_from(sorted(KINDS)))}
+    return found | {"value": draw(SCALAR | ISO | st.sampled_from(sorted(CHANNEL_KINDS)))}
 
 
 CONDITIONS = st.recursive(

@@ -22,7 +22,7 @@ def with_patterns(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_text_of_the_wrong_form_is_refused_in_words() -> None:
-    telegram = kinds.KINDS["telegram"].credentials_schema
+    telegram = kinds.CHANNEL_KINDS["telegram"].credentials_schema
 
     [fault] = schema_checks.faults({"bot_token": "secret"}, telegram, "/credentials")
 
@@ -30,8 +30,10 @@ def test_text_of_the_wrong_form_is_refused_in_words() -> None:
 
 
 def test_every_pattern_that_is_checked_has_words() -> None:
-    of_channels = [each for kind in kinds.KINDS.values() for each in (kind.settings_schema, kind.credentials_schema)]
-    of_steps = [dict(kind.fields) for kind in steps.KINDS.values()]
+    of_channels = [
+        each for kind in kinds.CHANNEL_KINDS.values() for each in (kind.settings_schema, kind.credentials_schema)
+    ]
+    of_steps = [dict(kind.fields) for kind in steps.STEP_KINDS.values()]
 
     found = list(with_patterns([*of_channels, *of_steps]))
 

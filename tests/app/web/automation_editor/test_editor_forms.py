@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from app.domain.automations.definitions.json_schemas import SCHEMAS
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.web.automation_editor import editor_conditions, editor_forms, editor_inputs
 from app.web.automation_editor.editor_inputs import Spec
 
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
-    name: {"id": "step", "kind": name, **kind.example} for name, kind in KINDS.items()
+    name: {"id": "step", "kind": name, **kind.example} for name, kind in STEP_KINDS.items()
 }
 TRIGGERS = [name for name, _ in editor_inputs.sorts_of_triggers()]
 ANYTHING = some.recursive(
@@ -36,10 +36,10 @@ def written_anew(spec: Spec, step: Mapping[str, Any]) -> editor_forms.Read:
     return editor_forms.read(spec, editor_forms.fields_of(spec, step), empty)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STEP_KINDS)
 def test_an_example_of_every_kind_is_written_in_its_form(kind: str) -> None:
     spec = editor_inputs.of_kind(kind)
-    own = {name: value for name, value in EXAMPLES[kind].items() if name not in KINDS[kind].lists}
+    own = {name: value for name, value in EXAMPLES[kind].items() if name not in STEP_KINDS[kind].lists}
     if "arms" in own:
         own["arms"] = [{"name": arm["name"], "percent": arm["percent"], "was": arm["name"]} for arm in own["arms"]]
 
@@ -56,14 +56,14 @@ def test_an_example_of_every_trigger_is_written_in_its_form(name: str) -> None:
     assert read == editor_forms.Read(SCHEMAS[name]["example"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STEP_KINDS)
 @settings(max_examples=25)
 @given(data=some.data())
 def test_a_form_that_is_saved_as_it_is_changes_nothing(kind: str, data: some.DataObject) -> None:
     fields = {
-        name: some.one_of(ANYTHING, some.just(example) if (example := KINDS[kind].example.get(name)) else ANYTHING)
-        for name in (*KINDS[kind].fields, "surprise")
-        if name not in KINDS[kind].lists
+        name: some.one_of(ANYTHING, some.just(example) if (example := STEP_KINDS[kind].example.get(name)) else ANYTHING)
+        for name in (*STEP_KINDS[kind].fields, "surprise")
+        if name not in STEP_KINDS[kind].lists
     }
     given = data.draw(some.fixed_dictionaries({}, optional=fields))
     step = {"id": "step", "kind": kind, **given}

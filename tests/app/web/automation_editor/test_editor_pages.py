@@ -10,7 +10,7 @@ import pytest
 from flask import Flask, url_for
 
 from app.domain.automations.editing import step_trees, working_copies
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.models.automations import Automation
 from tests import pages
 from tests.automations import make_automation
@@ -115,7 +115,7 @@ def test_an_example_address_is_said_before_the_draft_is_published(owner: Person,
     assert owner.post(f"automations/{automation_id}/publish").status_code == 303
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STEP_KINDS)
 def test_a_step_of_every_kind_is_added_and_its_form_changes_nothing(
     owner: Person, edit: str, automation_id: str, kind: str
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.web.automations import layouts
 from app.web.automations.layouts import Picture
 
@@ -34,7 +34,11 @@ def nested(depth: int) -> list[dict[str, Any]]:
 
 
 def of_every_kind() -> dict[str, Any]:
-    return {"steps": [{"id": f"k{n}", "kind": kind, **KINDS[kind].example} for n, kind in enumerate(sorted(KINDS))]}
+    return {
+        "steps": [
+            {"id": f"k{n}", "kind": kind, **STEP_KINDS[kind].example} for n, kind in enumerate(sorted(STEP_KINDS))
+        ]
+    }
 
 
 def drawn(definition: dict[str, Any], **options: Any) -> Picture:

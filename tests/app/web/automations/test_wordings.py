@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.channels.kinds import KINDS as CHANNELS
+from app.channels.kinds import STEP_KINDS as CHANNELS
 from app.domain.automations.definitions.json_schemas import SCHEMAS
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.automations.steps.ask import CHOICE, FORMATS, READERS
 from app.domain.triggers import comparisons, plain_words
 from app.web import navigation
@@ -27,18 +27,18 @@ def words(kind: str, **fields: Any) -> str:
     return wordings.step({"id": "s", "kind": kind, **fields}, NAMES).sentence
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(STEP_KINDS))
 def test_every_kind_has_words_and_an_icon(kind: str) -> None:
-    given = {"id": "step", "kind": kind, **KINDS[kind].example}
+    given = {"id": "step", "kind": kind, **STEP_KINDS[kind].example}
 
-    assert KINDS[kind].words(given, NAMES).title
+    assert STEP_KINDS[kind].words(given, NAMES).title
     assert navigation._icon(wordings.icon_of(kind))
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(STEP_KINDS))
 def test_every_way_on_from_a_step_has_words(kind: str) -> None:
-    given = {"id": "step", "kind": kind, **KINDS[kind].example}
-    inside = [key for key, _, _ in KINDS[kind].inside(given)]
+    given = {"id": "step", "kind": kind, **STEP_KINDS[kind].example}
+    inside = [key for key, _, _ in STEP_KINDS[kind].inside(given)]
 
     found = wordings.ways(given)
 
@@ -46,7 +46,7 @@ def test_every_way_on_from_a_step_has_words(kind: str) -> None:
     assert all(way.label and way.words for way in found)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(STEP_KINDS))
 def test_a_step_without_any_field_is_named_all_the_same(kind: str) -> None:
     assert wordings.step({"kind": kind}, {}).title
     assert isinstance(wordings.ways({"kind": kind}), list)

@@ -319,7 +319,7 @@ def test_pages_take_few_statements_however_many_rows(
 def test_every_kind_of_event_can_be_chosen(owner: Person) -> None:
     shown = owner.page(LIST)
 
-    assert all(f'value="{kind}"' in shown for kind in catalogue.KINDS)
+    assert all(f'value="{kind}"' in shown for kind in catalogue.EVENT_KINDS)
 
 
 def explanation(owner: Person, delivery_id: str) -> str:

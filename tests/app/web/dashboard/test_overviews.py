@@ -8,7 +8,7 @@ import re
 import pytest
 from flask import Flask
 
-from app import bells, database, presence
+from app import bells, database, process_registry
 from app.domain.insight import figures, queues
 from app.domain.insight.queues import Queue
 from app.domain.insight.trends import WINDOWS
@@ -122,7 +122,7 @@ def test_a_check_is_wrong_as_soon_as_its_process_has_ceased_to_report(support: P
     page = support.page("/dashboard")
 
     assert page.count(">wrong</span>") == 1
-    assert f"none reported in the last {presence.FORGOTTEN_AFTER_SECONDS} seconds" in page
+    assert f"none reported in the last {process_registry.FORGOTTEN_AFTER_SECONDS} seconds" in page
 
 
 def test_staff_see_all_workspaces_and_the_service(support: Person, others: Api, history: str) -> None:

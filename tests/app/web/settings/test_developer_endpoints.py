@@ -129,7 +129,7 @@ def test_a_workspace_that_is_full_says_so(owner: Person, monkeypatch: pytest.Mon
 def test_the_form_shows_a_sample_of_every_kind(owner: Person) -> None:
     text = owner.page(f"{ENDPOINTS}/new")
 
-    for kind in catalogue.KINDS:
+    for kind in catalogue.EVENT_KINDS:
         assert f'"kind": "{kind}"' in text
 
 
@@ -267,7 +267,7 @@ def test_a_group_stands_for_its_kinds(owner: Person) -> None:
     endpoint_id, _ = made(owner, events=["contact.created"], group=["contact", "nothing-like-this"])
 
     subscribed = one("SELECT events FROM endpoints WHERE id = %s", endpoint_id)
-    assert sorted(subscribed) == sorted(kind for kind in catalogue.KINDS if kind.startswith("contact."))
+    assert sorted(subscribed) == sorted(kind for kind in catalogue.EVENT_KINDS if kind.startswith("contact."))
 
 
 def test_agents_look_but_change_nothing(agent: Person, api: Api) -> None:

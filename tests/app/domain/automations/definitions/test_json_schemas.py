@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from app.domain.automations import definitions
 from app.domain.automations.definitions.json_schemas import name_of
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 
 
 def validator(name: str) -> Draft202012Validator:
@@ -24,7 +24,7 @@ def test_each_schema_is_one(name: str) -> None:
     Draft202012Validator.check_schema(definitions.SCHEMAS[name])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STEP_KINDS)
 def test_each_kind_has_a_schema_that_its_example_fits(kind: str) -> None:
     schema = definitions.SCHEMAS[name_of(kind)]
 

@@ -10,7 +10,7 @@ import pytest
 from app.domain.automations import definitions
 from app.domain.automations.definitions.json_schemas import DEEPEST, MOST_STEPS, MOST_TRIGGERS
 from app.domain.automations.definitions.known_names import CONTACT_FIELDS
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.contacts.contacts import represent
 from app.domain.triggers.conditions import MOST_MATCHES
 from app.domain.triggers.event_kinds import EVENTS
@@ -40,9 +40,9 @@ def nested(depth: int) -> dict[str, Any]:
     return step
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STEP_KINDS)
 def test_the_example_of_each_kind_is_valid(kind: str) -> None:
-    assert faults_of({"id": "step", "kind": kind, **KINDS[kind].example}) == {}
+    assert faults_of({"id": "step", "kind": kind, **STEP_KINDS[kind].example}) == {}
 
 
 def test_a_definition_without_faults() -> None:
@@ -350,9 +350,9 @@ def test_what_a_trigger_by_time_brings_along_can_be_named() -> None:
 
 
 def test_triggers_listen_to_events_that_happen_to_contacts() -> None:
-    listed = [kind for kind in EVENTS if kind in catalogue.KINDS]
+    listed = [kind for kind in EVENTS if kind in catalogue.EVENT_KINDS]
 
-    assert all("contact" in catalogue.KINDS[kind].sample() for kind in listed)
+    assert all("contact" in catalogue.EVENT_KINDS[kind].sample() for kind in listed)
     assert not {"message.sent", "message.delivered", "message.read", "message.failed"} & set(EVENTS)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from app.domain.automations import definitions
 from app.domain.automations.editing import edits, references, step_trees
 from app.domain.automations.editing.step_trees import At
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.errors import Conflict, Invalid
 
 HELLO: dict[str, Any] = {"id": "hello", "kind": "send_message", "text": "Hello"}
@@ -56,7 +56,7 @@ def test_there_is_a_place_before_and_after_every_step() -> None:
     assert len(step_trees.places(definition())) == 4 + 1 + 2 + 1 + 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STEP_KINDS)
 def test_a_new_step_of_every_kind_stands_at_its_place(kind: str) -> None:
     step = edits.begun(kind, definition())
 
@@ -149,7 +149,7 @@ def test_an_edit_leaves_a_definition_that_can_be_edited(data: some.DataObject) -
         at = placed.at if data.draw(some.booleans()) else At(after=placed.step["id"])
         match data.draw(some.sampled_from(("insert", "remove", "paste", "move"))):
             case "insert":
-                kind = data.draw(some.sampled_from(list(KINDS)))
+                kind = data.draw(some.sampled_from(list(STEP_KINDS)))
                 changed = edits.insert(changed, at, edits.begun(kind, changed))
             case "remove":
                 changed = edits.remove(changed, placed.step["id"])

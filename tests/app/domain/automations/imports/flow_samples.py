@@ -316,7 +316,7 @@ def parts_of_flow(flow: Document) -> Iterator[str]:
     for each in flow["nodes"]:
         yield each["uuid"]
         yield from (action["uuid"] for action in each["actions"])
-        yield from (way["uuid"] for way in each["exits"])
+        yield from (link["uuid"] for link in each["exits"])
         yield from (case["uuid"] for case in each.get("router", {}).get("cases", ()))
 
 

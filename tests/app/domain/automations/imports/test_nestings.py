@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.domain.automations.definitions.json_schemas import DEEPEST
-from app.domain.automations.imports.flow_graphs import Element, Graph, Way
+from app.domain.automations.imports.flow_graphs import Element, Graph, Link
 from app.domain.automations.imports.nestings import nest
 from app.domain.automations.imports.sources import Ledger, NameTable, Unreadable
 from app.domain.triggers import conditions
@@ -25,9 +25,9 @@ class Choices:
     def __init__(self, seed: int) -> None:
         self._seed, self._times = seed, Counter[str]()
 
-    def next(self, key: str, ways: int) -> int:
+    def next(self, key: str, links: int) -> int:
         self._times[key] += 1
-        return random.Random(f"{self._seed} {key} {self._times[key]}").randrange(ways)
+        return random.Random(f"{self._seed} {key} {self._times[key]}").randrange(links)
 
 
 def element(key: str, targets: Sequence[str | None], *, is_exclusive: bool = True) -> Element:
@@ -35,12 +35,12 @@ def element(key: str, targets: Sequence[str | None], *, is_exclusive: bool = Tru
     made = Element(
         key, f"The part {key}", [key], [{"id": key, "kind": "send_message", "text": f"{key}/{len(targets)}"}]
     )
-    made.ways = [
-        Way(to, f"{key}>{number}", condition={"field": f"steps.{key}.choice", "is": "equals", "value": number})
+    made.links = [
+        Link(to, f"{key}>{number}", condition={"field": f"steps.{key}.choice", "is": "equals", "value": number})
         for number, to in enumerate(targets)
     ]
-    if made.ways:
-        made.ways[-1].condition = None
+    if made.links:
+        made.links[-1].condition = None
     made.shape, made.is_exclusive = "cases" if len(targets) > 1 else "go", is_exclusive
     return made
 
@@ -55,8 +55,8 @@ def walk(graph: Graph, choices: Choices) -> list[str]:
     key = graph.first
     while key is not None and len(said) < MOST_SAID:
         said.append(key)
-        ways = graph.elements[key].ways
-        to = ways[choices.next(key, len(ways))].to if ways else None
+        links = graph.elements[key].links
+        to = links[choices.next(key, len(links))].to if links else None
         key = None if to is not None and (key, to) in graph.jumps else to
     return said
 
@@ -69,11 +69,11 @@ def play(steps: Sequence[Mapping[str, Any]], choices: Choices, said: list[str], 
     """Takes the steps as a run does, as far as these kinds go."""
     for step in steps:
         if step["kind"] == "send_message":
-            key, ways = step["text"].split("/")
+            key, links = step["text"].split("/")
             said.append(key)
             if len(said) == MOST_SAID:
                 raise Ended
-            known["steps"][step["id"]] = {"choice": choices.next(key, int(ways)) if ways != "0" else None}
+            known["steps"][step["id"]] = {"choice": choices.next(key, int(links)) if links != "0" else None}
         elif step["kind"] == "set_variable":
             known["run"]["variables"][step["name"]] = step["value"]
         elif step["kind"] == "branch":

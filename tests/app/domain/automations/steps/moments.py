@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.automations.steps.base import Done, Outcome, Step, Wait
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
@@ -45,7 +45,7 @@ def begin(run_id: str, kind: str, fields: Mapping[str, Any] | None = None, **opt
 
     def task(unit: Unit, contact: Contact) -> Outcome:
         own = unit.get(Run, run.workspace_id, "id", run_id)
-        outcome = KINDS[kind].begin(Moment(own, step, unit, contact, **options))
+        outcome = STEP_KINDS[kind].begin(Moment(own, step, unit, contact, **options))
         if isinstance(outcome, Done | Wait):
             unit.put(Run(**{**own.__data__, **outcome.run_fields}))
         return outcome
@@ -56,4 +56,4 @@ def begin(run_id: str, kind: str, fields: Mapping[str, Any] | None = None, **opt
 def resume(kind: str, fields: Mapping[str, Any], answer: Mapping[str, Any] | None) -> Outcome:
     """Resumes a step that looks at nothing but its answer."""
     moment: Any = Moment(Run(), Step("step", kind, fields, None), Unit(), Contact(), answer=answer)
-    return KINDS[kind].resume(moment)
+    return STEP_KINDS[kind].resume(moment)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.database import rows
-from app.domain.automations.steps import KINDS
+from app.domain.automations.steps import STEP_KINDS
 from app.domain.automations.steps.base import Done, StepFailed
 from app.errors import Fault
 from tests.app.domain.automations.steps.moments import begin
@@ -67,10 +67,10 @@ def test_a_text_that_is_no_label_fails_the_run(
 def test_a_label_without_a_template_is_checked_at_once() -> None:
     detail = "A label has 1 to 100 characters, no control characters, and more than spaces."
 
-    assert list(KINDS["label_conversation"].check({"label": "x" * 101}, "/steps/0")) == [
+    assert list(STEP_KINDS["label_conversation"].check({"label": "x" * 101}, "/steps/0")) == [
         Fault("/steps/0/label", detail)
     ]
-    assert list(KINDS["label_conversation"].check({"label": "{{ contact.email }}"}, "/steps/0")) == []
+    assert list(STEP_KINDS["label_conversation"].check({"label": "{{ contact.email }}"}, "/steps/0")) == []
 
 
 def test_without_a_conversation_the_run_goes_on(channel_id: str, run_id: str) -> None:

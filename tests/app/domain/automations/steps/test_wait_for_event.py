@@ -170,7 +170,7 @@ def test_runs_that_wait_are_found_by_an_index(workspace_id: str, contact_id: str
     """
     rows(more, (run.id,))
     rows("ANALYZE runs")
-    looks = [triggers.Look(0, contact_id, run.automation_id, None, run.created_at)]
+    looks = [triggers.Lookup(0, contact_id, run.automation_id, None, run.created_at)]
     parameters = {**triggers._parameters(looks, 200), "most": triggers.MOST_COMPARED}
     query = triggers._LATEST.format(condition="runs.waits_for = 'event'")
 

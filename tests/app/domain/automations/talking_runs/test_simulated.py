@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.domain.automations.simulations import Given, simulate
+from app.domain.automations.simulations import SimulationInput, simulate
 from app.models.automations import Automation
 from app.models.contacts import Contact
 from tests.app.domain.automations.talking_runs.steps import ASK, REPLY, THANK
@@ -14,7 +14,7 @@ def texts(workspace_id: str, contact_id: str | None, *replies: str) -> list[str]
     """The texts that a run of the automation would send."""
     automation = Automation.get_by_id(make_automation(workspace_id, {"steps": [ASK, REPLY, THANK]}))
     contact = Contact.get_by_id(contact_id) if contact_id else None
-    [way], _ = simulate(automation, contact, Given(replies=replies))
+    [way], _ = simulate(automation, contact, SimulationInput(replies=replies))
     assert way.run.status == "completed"
     return [entry.detail["input"]["text"] for entry in way.log if entry.kind == "send_message"]
 

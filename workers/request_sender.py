@@ -1,4 +1,4 @@
-"""The requester of a worker process: sends mail whose rows ask for one request each.
+"""The request sender of a worker process: sends mail whose rows ask for one request each.
 
 It serves many owners at once.
 """
@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from app.domain.work.request_attempts import Dispatch, Outcome
 from app.outbound import Answer, Reason, failed
-from workers.fair_desk import FairDesk
+from workers.fair_dispatcher import FairDispatcher
 
 
-class Requester(FairDesk[Dispatch, Outcome]):
-    """A fair desk that sends the request of each row. The outcome is the answer, or the lack of one."""
+class RequestSender(FairDispatcher[Dispatch, Outcome]):
+    """A fair dispatcher that sends the request of each row. The outcome is the answer, or the lack of one."""
 
     def send(self, dispatch: Dispatch) -> None:
         """Starts sending the request once."""

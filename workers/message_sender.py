@@ -1,4 +1,4 @@
-"""The courier of a worker process: sends the messages of many channels, each at its pace."""
+"""The message sender of a worker process: sends the messages of many channels, each at its pace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.domain.conversations.message_statuses import UNRECORDED
 from app.domain.conversations.sendings import Dispatch, Sending
 from app.mailbox import Claimed, Found, Pause
 from workers.concurrency import Windows
-from workers.desk import Desk
+from workers.dispatcher import Dispatcher
 from workers.message_requests import MessageRequests
 
 # The most messages that the process works on at once, not counting messages of providers that hang.
@@ -22,14 +22,14 @@ CAPACITY = 400
 MOST_BYTES = 65_536
 
 
-class Courier(Desk[Dispatch, Sending]):
-    """A desk whose owners are channels. The message of a worker that dies is not sent again."""
+class MessageSender(Dispatcher[Dispatch, Sending]):
+    """A dispatcher whose owners are channels. The message of a worker that dies is not sent again."""
 
     asks_providers = True
 
     def __init__(self) -> None:
         super().__init__(outboxes.MAIL, sendings.TIMEOUT_SECONDS)
-        self._windows = Windows(slow_lane=True)
+        self._windows = Windows(tolerates_slow=True)
         asked = partial(self.ask, most_bytes=MOST_BYTES, timeout_seconds=sendings.TIMEOUT_SECONDS)
         self._requests = MessageRequests(asked, self.is_stopping)
 

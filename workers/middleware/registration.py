@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dramatiq import Broker, Worker
 from dramatiq.middleware import Middleware
 
-from app import presence
+from app import process_registry
 from workers.middleware.beside import Beside
 
 # A queue belongs to the process type of the same name, except for these.
@@ -19,19 +19,19 @@ _TYPE_OF = {
 }
 
 
-class Presence(Middleware):
+class Registration(Middleware):
     """Announces the types of a worker, by its queues and by what runs beside them."""
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
         for process_type in process_types(broker):
-            presence.announce(process_type)
+            process_registry.announce(process_type)
 
 
 def process_types(broker: Broker) -> set[str]:
     """Returns the process types of the Procfile that a worker with this broker runs."""
     beside = {each.process_type for each in broker.middleware if isinstance(each, Beside)}
     types = {_TYPE_OF.get(queue, queue) for queue in broker.get_declared_queues()} | beside
-    return types & set(presence.TYPES)
+    return types & set(process_registry.TYPES)
 
 
 def process_name(arguments: Sequence[str]) -> str:

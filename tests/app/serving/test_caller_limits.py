@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.serving.turns import Turns
+from app.serving.caller_limits import CallerLimits
 
 
 def test_a_caller_has_so_many_turns_and_others_have_theirs() -> None:
-    turns = Turns(2)
+    turns = CallerLimits(2)
 
     assert [turns.take(conn, "ada") for conn in (1, 2, 3)] == [True, True, False]
     assert [turns.take(conn, "bob") for conn in (4, 5, 6)] == [True, True, False]
@@ -15,7 +15,7 @@ def test_a_caller_has_so_many_turns_and_others_have_theirs() -> None:
 
 
 def test_a_turn_that_ends_is_the_next_ones() -> None:
-    turns = Turns(1)
+    turns = CallerLimits(1)
     turns.take(1, "ada")
 
     assert [turns.wait(2, "ada"), turns.wait(3, "ada")] == [False, False]
@@ -26,7 +26,7 @@ def test_a_turn_that_ends_is_the_next_ones() -> None:
 
 
 def test_a_turn_that_became_free_in_between_is_taken_at_once() -> None:
-    turns = Turns(1)
+    turns = CallerLimits(1)
     turns.take(1, "ada")
     assert not turns.take(2, "ada")
     turns.end(1)

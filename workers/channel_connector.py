@@ -1,4 +1,4 @@
-"""The connector of a worker process: sends providers the due requests about channels.
+"""The channel connector of a worker process: sends providers the due requests about channels.
 
 It serves many workspaces at once.
 """
@@ -12,15 +12,15 @@ import structlog
 from app.channels.base import Outcome, Verdict
 from app.domain.channels import channel_connections
 from app.domain.channels.channel_connections import Dispatch, Result
-from workers.fair_desk import FairDesk
+from workers.fair_dispatcher import FairDispatcher
 
 log = structlog.get_logger(__name__)
 
 _BROKEN = Verdict(Outcome.LATER)
 
 
-class Connector(FairDesk[Dispatch, Result]):
-    """A fair desk whose owners are workspaces."""
+class ChannelConnector(FairDispatcher[Dispatch, Result]):
+    """A fair dispatcher whose owners are workspaces."""
 
     asks_providers = True
 

@@ -1,4 +1,4 @@
-"""Presences: which members have a page of a workspace open, by the streams of this process."""
+"""Online members: which members have a page of a workspace open, by the streams of this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.live.listeners import Pass
 from app.realtime import Sign
 
 
-class Presences:
+class OnlineMembers:
     """Counts the streams of each member. Visitors, and staff on a visit, are not counted."""
 
     def __init__(self) -> None:

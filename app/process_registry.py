@@ -1,4 +1,4 @@
-"""Process presence: each process renews a key in Redis, which expires after it stops."""
+"""The registry of processes: each process renews a key in Redis, which expires after it stops."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOST_BYTES = 2**53
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Said:
+class ProviderData:
     """Base of frozen dataclasses with data from a provider. Makes every field storable."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""The fetcher of a worker process: downloads files, for many channels at once."""
+"""The file fetcher of a worker process: downloads files, for many channels at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.channels.base import Outcome, Request, Verdict
 from app.domain.channels import fetches, media
 from app.domain.channels.fetches import Dispatch, Fetched
 from app.outbound import Answer
-from workers.fair_desk import FairDesk
+from workers.fair_dispatcher import FairDispatcher
 
 log = structlog.get_logger(__name__)
 
@@ -16,8 +16,8 @@ _BROKEN = Verdict(Outcome.FAILED, code="error", detail="Bellhop could not make t
 _CUT = Verdict(Outcome.LATER, code="cut", detail="The file did not arrive completely.")
 
 
-class Fetcher(FairDesk[Dispatch, Fetched]):
-    """A fair desk whose owners are channels."""
+class FileFetcher(FairDispatcher[Dispatch, Fetched]):
+    """A fair dispatcher whose owners are channels."""
 
     asks_providers = True
 

@@ -1,4 +1,4 @@
-"""Turns: limit how many requests of one caller the threads of `web` serve at once.
+"""Caller limits: limit how many requests of one caller the threads of `web` serve at once.
 
 Further requests of the caller queue.
 """
@@ -10,7 +10,7 @@ from collections import Counter, defaultdict, deque
 from typing import Any
 
 
-class Turns:
+class CallerLimits:
     """The turns of callers. A turn that ends goes to the caller's connection that has waited longest."""
 
     def __init__(self, most: int) -> None:

@@ -22,14 +22,14 @@ from app.outbound import Answer, Reason, failed
 from workers import pacing
 from workers.backoff import Faults
 from workers.concurrency import Windows
-from workers.desk import Desk
+from workers.dispatcher import Dispatcher
 from workers.pacing import Pace
 
 log = structlog.get_logger(__name__)
 
 
-class Sender(Desk[Dispatch, Outcome]):
-    """A desk whose owners are endpoints. It never waits for a row lock.
+class DeliverySender(Dispatcher[Dispatch, Outcome]):
+    """A dispatcher whose owners are endpoints. It never waits for a row lock.
 
     If a worker dies, another one sends its deliveries again when the lease ends.
     """
@@ -37,7 +37,7 @@ class Sender(Desk[Dispatch, Outcome]):
     def __init__(self, lane: Mail) -> None:
         super().__init__(lane, settings().webhook_timeout_seconds)
         self._lane = lane
-        self._windows = Windows(slow_lane=lane is lanes.SLOW)
+        self._windows = Windows(tolerates_slow=lane is lanes.SLOW)
         self._filled: Counter[str] = Counter()  # in how many cycles in a row an unrestrained endpoint filled its window
         self._faults = Faults()  # used by the loop's thread
         self._pace = Pace()
@@ -53,7 +53,7 @@ class Sender(Desk[Dispatch, Outcome]):
         return self._pace.capacity // 2
 
     def gather(self, cycle_seconds: float) -> None:
-        """Waits as every desk does. In the slow lane, also leaves the processors to others."""
+        """Waits as every dispatcher does. In the slow lane, also leaves the processors to others."""
         super().gather(cycle_seconds)
         if self._lane is lanes.SLOW:
             self.is_stopping.wait(pacing.GIVING_WAY * cycle_seconds)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app import bells, presence
+from app import bells, process_registry
 from app.lib import versions
 
 pytestmark = pytest.mark.usefixtures("empty")
@@ -18,16 +18,16 @@ pytestmark = pytest.mark.usefixtures("empty")
 
 @pytest.fixture(autouse=True)
 def without_facts() -> Iterator[None]:
-    presence._facts.clear()
+    process_registry._facts.clear()
     yield
-    presence._facts.clear()
+    process_registry._facts.clear()
 
 
 def test_a_process_says_what_it_is() -> None:
-    presence.tell("leads", True)
-    presence._say("writes", {"version": "v1", "started_at": "2026-11-23T06:00:00+00:00"})
+    process_registry.tell("leads", True)
+    process_registry._say("writes", {"version": "v1", "started_at": "2026-11-23T06:00:00+00:00"})
 
-    [process] = presence.processes()
+    [process] = process_registry.processes()
 
     assert (process.type, process.host, process.pid) == ("writes", socket.gethostname(), os.getpid())
     assert process.version == "v1"
@@ -42,7 +42,7 @@ def test_a_process_of_an_older_version_is_there_all_the_same() -> None:
     bells.flags().set("process:web:host:8", b"1")
     bells.flags().set("process:unheard-of:host:9", b'{"version": "v9"}')
 
-    found = presence.processes()
+    found = process_registry.processes()
 
     assert [(each.type, each.pid, each.version) for each in found] == [
         ("web", 8, None),
@@ -52,7 +52,7 @@ def test_a_process_of_an_older_version_is_there_all_the_same() -> None:
 
 
 def test_nobody_is_there_at_first() -> None:
-    assert presence.processes() == []
+    assert process_registry.processes() == []
 
 
 def test_the_version_is_that_of_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:

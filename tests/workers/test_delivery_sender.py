@@ -18,7 +18,7 @@ from tests.cast import Api, all_of, make_endpoint, one, rung_on, until
 from tests.stack.receiver import Answer, Receiver
 from tests.stack.signatures import is_genuine
 from workers import pacing
-from workers.sender import Sender
+from workers.delivery_sender import DeliverySender
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +34,9 @@ def patience(empty: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def sender(patience: None, receiver: Receiver) -> Iterator[Sender]:
+def sender(patience: None, receiver: Receiver) -> Iterator[DeliverySender]:
     # It ends before the receiver forgets what it got.
-    made = Sender(lanes.FAST)
+    made = DeliverySender(lanes.FAST)
     yield made
     made.stop()
     database.database.close()
@@ -52,7 +52,7 @@ def statuses() -> list[str]:
     return all_of("SELECT DISTINCT status FROM deliveries")
 
 
-def test_what_is_due_is_delivered_signed_and_whole(api: Api, sender: Sender, receiver: Receiver) -> None:
+def test_what_is_due_is_delivered_signed_and_whole(api: Api, sender: DeliverySender, receiver: Receiver) -> None:
     endpoint_id, secret = make_endpoint(api.workspace_id, receiver.url())
     happen(api)
 
@@ -66,7 +66,7 @@ def test_what_is_due_is_delivered_signed_and_whole(api: Api, sender: Sender, rec
     assert is_genuine(secret, received.signature, received.body)
 
 
-def test_a_mailbox_is_emptied_with_one_bell(api: Api, sender: Sender, receiver: Receiver) -> None:
+def test_a_mailbox_is_emptied_with_one_bell(api: Api, sender: DeliverySender, receiver: Receiver) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url())
     happen(api, 150)
 
@@ -77,7 +77,7 @@ def test_a_mailbox_is_emptied_with_one_bell(api: Api, sender: Sender, receiver: 
 
 
 def test_for_a_mailbox_that_goes_on_having_more_other_processes_are_called(
-    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, sender: DeliverySender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full, _ = make_endpoint(api.workspace_id, receiver.url("/full"))
     happen(api, 100)
@@ -95,7 +95,7 @@ def test_for_a_mailbox_that_goes_on_having_more_other_processes_are_called(
 
 
 def test_endpoints_that_wait_for_capacity_take_turns(
-    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, sender: DeliverySender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = ("/first", "/second", "/third")
     endpoint_ids = [make_endpoint(api.workspace_id, receiver.url(path))[0] for path in paths]
@@ -112,7 +112,7 @@ def test_endpoints_that_wait_for_capacity_take_turns(
     assert min(arrived[:90].count(path) for path in paths) >= 15
 
 
-def test_a_failure_is_recorded_with_what_was_answered(api: Api, sender: Sender, receiver: Receiver) -> None:
+def test_a_failure_is_recorded_with_what_was_answered(api: Api, sender: DeliverySender, receiver: Receiver) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
     receiver.answers["/broken"] = Answer(500, b"oops")
     happen(api)
@@ -127,7 +127,7 @@ def test_a_failure_is_recorded_with_what_was_answered(api: Api, sender: Sender, 
 
 
 def test_an_endpoint_that_is_probed_gets_one_request_at_a_time_until_it_answers(
-    api: Api, sender: Sender, receiver: Receiver, released: threading.Event
+    api: Api, sender: DeliverySender, receiver: Receiver, released: threading.Event
 ) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/probed"))
     receiver.answers["/probed"] = Answer(200, released=released)
@@ -136,7 +136,7 @@ def test_an_endpoint_that_is_probed_gets_one_request_at_a_time_until_it_answers(
 
     sender.wake(endpoint_id)
     until(lambda: receiver.counts["/probed"] == 1)
-    another = Sender(lanes.FAST)
+    another = DeliverySender(lanes.FAST)
     another.wake(endpoint_id)
     until(lambda: not another.owners.awake and not another.owners._bells)
     another.stop()
@@ -149,7 +149,7 @@ def test_an_endpoint_that_is_probed_gets_one_request_at_a_time_until_it_answers(
 
 
 def test_an_exception_of_ours_is_no_failure_of_the_endpoint(
-    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, sender: DeliverySender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url())
     happen(api)
@@ -166,7 +166,7 @@ def test_an_exception_of_ours_is_no_failure_of_the_endpoint(
 
 
 def test_an_outcome_that_cannot_be_recorded_yet_is_recorded_in_a_later_round(
-    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, sender: DeliverySender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url())
     happen(api, 3)
@@ -185,7 +185,7 @@ def test_an_outcome_that_cannot_be_recorded_yet_is_recorded_in_a_later_round(
 
 
 def test_an_outcome_that_cannot_be_recorded_keeps_no_other_and_counts_as_our_fault(
-    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, sender: DeliverySender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
     good, _ = make_endpoint(api.workspace_id, receiver.url("/good"))
@@ -207,7 +207,7 @@ def test_an_outcome_that_cannot_be_recorded_keeps_no_other_and_counts_as_our_fau
     assert one("SELECT min(next_attempt_at) > now() + interval '20 seconds' FROM deliveries")
 
 
-def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: Sender, receiver: Receiver) -> None:
+def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: DeliverySender, receiver: Receiver) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/broken"))
     receiver.answers["/broken"] = 503
     happen(api)
@@ -225,7 +225,7 @@ def test_a_retry_carries_the_same_identifier_and_bytes(api: Api, sender: Sender,
 
 
 def test_a_backlog_is_left_to_the_slow_lane_beside_fresh_mail_of_others(
-    api: Api, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, sender: DeliverySender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pacing, "FRESH_SECONDS", 30.0)  # however busy the machine is
     behind, _ = make_endpoint(api.workspace_id, receiver.url("/behind"))
@@ -238,7 +238,7 @@ def test_a_backlog_is_left_to_the_slow_lane_beside_fresh_mail_of_others(
     sender.wake(behind, other)
 
     until(lambda: all_of("SELECT id FROM endpoints WHERE slow_until > now()") == [behind])
-    slow = Sender(lanes.SLOW)
+    slow = DeliverySender(lanes.SLOW)
     slow.wake(behind)
     until(lambda: statuses() == ["delivered"])
     slow.stop()
@@ -246,7 +246,7 @@ def test_a_backlog_is_left_to_the_slow_lane_beside_fresh_mail_of_others(
 
 
 def test_an_endpoint_that_hangs_does_not_hold_up_another(
-    api: Api, sender: Sender, receiver: Receiver, released: threading.Event
+    api: Api, sender: DeliverySender, receiver: Receiver, released: threading.Event
 ) -> None:
     slow, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     good, _ = make_endpoint(api.workspace_id, receiver.url("/good"))
@@ -262,7 +262,7 @@ def test_an_endpoint_that_hangs_does_not_hold_up_another(
 
 
 def test_no_more_than_a_window_is_under_way_for_one_endpoint(
-    api: Api, sender: Sender, receiver: Receiver, released: threading.Event
+    api: Api, sender: DeliverySender, receiver: Receiver, released: threading.Event
 ) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     receiver.answers["/slow"] = Answer(200, released=released)
@@ -286,7 +286,7 @@ def test_the_bell_of_an_endpoint_without_room_stays_rung_in_the_slow_lane(
     other, _ = make_endpoint(api.workspace_id, receiver.url("/other"))
     if lane is lanes.SLOW:
         lanes.slow_down([full, other])
-    sender = Sender(lane)
+    sender = DeliverySender(lane)
     sender.wake(full)
     until(lambda: receiver.counts["/slow"] == 1)
     api.post("contacts", {"external_id": "another"})
@@ -311,7 +311,7 @@ def test_stopping_waits_for_what_is_under_way_and_claims_nothing_more(api: Api, 
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     receiver.answers["/slow"] = Answer(200, delay_seconds=0.5)
     happen(api, 21)
-    sender = Sender(lanes.FAST)
+    sender = DeliverySender(lanes.FAST)
     sender.wake(endpoint_id)
     until(lambda: receiver.counts["/slow"] >= 1)
 
@@ -326,7 +326,7 @@ def test_stopping_rings_for_those_that_had_no_room(api: Api, receiver: Receiver,
     receiver.answers["/slow"] = Answer(200, released=released)
     happen(api)
     lanes.slow_down([endpoint_id])
-    sender = Sender(lanes.SLOW)
+    sender = DeliverySender(lanes.SLOW)
     sender.wake(endpoint_id)
     until(lambda: receiver.counts["/slow"] == 1)
     bells.flush(30)  # so that none rings later
@@ -344,13 +344,13 @@ def test_stopping_rings_for_those_that_had_no_room(api: Api, receiver: Receiver,
 
 
 def test_stopping_a_sender_that_never_woke_returns(empty: None) -> None:
-    Sender(lanes.FAST).stop()
+    DeliverySender(lanes.FAST).stop()
 
 
 def test_the_slow_lane_waits_by_how_long_a_cycle_took_until_it_is_stopped() -> None:
-    slow, fast = Sender(lanes.SLOW), Sender(lanes.FAST)
+    slow, fast = DeliverySender(lanes.SLOW), DeliverySender(lanes.FAST)
 
-    def waits(sender: Sender, took: float) -> float:
+    def waits(sender: DeliverySender, took: float) -> float:
         began = time.monotonic()
         sender.gather(took)
         return time.monotonic() - began
@@ -365,7 +365,7 @@ def test_the_slow_lane_waits_by_how_long_a_cycle_took_until_it_is_stopped() -> N
 
 
 def test_no_log_line_of_a_whole_story_shows_a_secret_or_personal_data(
-    api: Api, sender: Sender, receiver: Receiver
+    api: Api, sender: DeliverySender, receiver: Receiver
 ) -> None:
     receiver.answers["/broken"] = Answer(500, b"no thanks ada@example.com")
     with capture_logs(processors=[merge_contextvars]) as lines:
@@ -399,7 +399,9 @@ def test_no_log_line_of_a_whole_story_shows_a_secret_or_personal_data(
     assert {"request", "job.finished", "delivery.attempt"} <= {line["event"] for line in lines}
 
 
-def test_no_log_line_of_a_rotation_or_a_test_shows_a_secret(api: Api, sender: Sender, receiver: Receiver) -> None:
+def test_no_log_line_of_a_rotation_or_a_test_shows_a_secret(
+    api: Api, sender: DeliverySender, receiver: Receiver
+) -> None:
     endpoint_id, first = make_endpoint(api.workspace_id, receiver.url())
     with capture_logs(processors=[merge_contextvars]) as lines:
         rotated = [api.post(f"webhooks/endpoints/{endpoint_id}/rotate-secret") for _ in range(2)]
@@ -419,7 +421,7 @@ def test_no_log_line_of_a_rotation_or_a_test_shows_a_secret(api: Api, sender: Se
 
 
 def test_the_request_identifier_is_in_every_line_about_its_job_and_its_deliveries(
-    api: Api, sender: Sender, receiver: Receiver
+    api: Api, sender: DeliverySender, receiver: Receiver
 ) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url())
     with capture_logs(processors=[merge_contextvars]) as lines:
@@ -436,7 +438,7 @@ def test_the_request_identifier_is_in_every_line_about_its_job_and_its_deliverie
 
 
 def test_capacity_that_hanging_endpoints_take_holds_up_nobody_for_long(
-    api: Api, sender: Sender, receiver: Receiver, released: threading.Event
+    api: Api, sender: DeliverySender, receiver: Receiver, released: threading.Event
 ) -> None:
     hanging, _ = make_endpoint(api.workspace_id, receiver.url("/slow"))
     receiver.answers["/slow"] = Answer(200, released=released)
@@ -454,7 +456,7 @@ def test_capacity_that_hanging_endpoints_take_holds_up_nobody_for_long(
     assert one("SELECT count(*) FROM attempts") == receiver.counts["/quick"] == 1
 
 
-def test_capacity_given_to_one_that_has_nothing_passes_on(api: Api, sender: Sender, receiver: Receiver) -> None:
+def test_capacity_given_to_one_that_has_nothing_passes_on(api: Api, sender: DeliverySender, receiver: Receiver) -> None:
     endpoint_id, _ = make_endpoint(api.workspace_id, receiver.url())
     happen(api)
     without_mail, _ = make_endpoint(api.workspace_id, receiver.url("/nothing"))

@@ -1,4 +1,4 @@
-"""Trails: reconstructs the path of a run through its version's picture from its log."""
+"""Run paths: reconstructs the path of a run through its version's picture from its log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from app.domain.automations.definitions.programs import Program
 from app.models.runs import Run, RunStep
-from app.web.automations.showings import Mark, Trail, Way
+from app.web.automations.showings import BranchKey, Mark, RunPath
 
 # The status of log entries that a step writes before it is finished.
 _UNDER_WAY = "waiting"
@@ -16,14 +16,14 @@ _SAYS = ("branch", "split")
 _SENDS = ("send_message", "ask")
 
 
-def trail_of(run: Run, log: Sequence[RunStep], program: Program) -> Trail:
+def path_of(run: Run, log: Sequence[RunStep], program: Program) -> RunPath:
     """Returns the run's steps (reached, and left) and branches, as far as the log shows them."""
     reached = {entry.step for entry in log} | ({run.step} if run.step and run.started_at else set())
     left = {entry.step for entry in log if entry.status != _UNDER_WAY} - ({run.step} if not run.is_finished else set())
     if run.failure:
         left.discard(str(run.failure.get("step")))
     ways = {way for number, entry in enumerate(log) if (way := _way(entry, _next(run, log, number), program))}
-    return Trail(frozenset(reached), frozenset(left), frozenset(ways))
+    return RunPath(frozenset(reached), frozenset(left), frozenset(ways))
 
 
 def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
@@ -63,7 +63,7 @@ def _next(run: Run, log: Sequence[RunStep], number: int) -> str | None:
     return None if run.status == "completed" else run.step
 
 
-def _way(entry: RunStep, following: str | None, program: Program) -> Way | None:
+def _way(entry: RunStep, following: str | None, program: Program) -> BranchKey | None:
     """Returns the branch taken after the entry; None if the log shows none."""
     step = program.steps.get(entry.step)
     if step is None or not step.inside or entry.status == _UNDER_WAY:

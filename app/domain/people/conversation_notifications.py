@@ -1,4 +1,4 @@
-"""News of conversations: the notifications that a change to a conversation creates.
+"""Notifications about conversations: the notifications that a change to a conversation creates.
 
 A mention creates a notification for each note. Of the other kinds, each member has at most one notification for a
 conversation, however often its event happens; an unassigned conversation has one for all members. A database trigger

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.database import count
-from app.domain.broadcasts import ways
-from app.domain.broadcasts.ways import Rendition
+from app.domain.broadcasts import routes
+from app.domain.broadcasts.routes import ChannelPreview
 from app.models.contacts import Contact
 from tests.broadcasting import begin, outcomes, work
 from tests.cast import Api
@@ -35,9 +35,9 @@ def talk(api: Api, contact_id: str, channel_id: str, **fields: Any) -> None:
     )
 
 
-def of(contact_id: str, channel_id: str | None = None, **message: Any) -> dict[str, Rendition]:
+def of(contact_id: str, channel_id: str | None = None, **message: Any) -> dict[str, ChannelPreview]:
     """The message by the kinds of channels."""
-    found = ways.renditions(message, message.get("text"), Contact.get_by_id(contact_id), channel_id)
+    found = routes.renditions(message, message.get("text"), Contact.get_by_id(contact_id), channel_id)
     return {each.kind.name: each for each in found}
 
 

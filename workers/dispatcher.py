@@ -1,8 +1,8 @@
-"""The desk of a worker process: a thread that does the database work for many requests.
+"""The dispatcher of a worker process: a thread that does the database work for many requests.
 
-An event loop in another thread makes the requests, and never waits for the database. The desk works in cycles. Each
-cycle records everything that has come back, then claims more for all owners whose bells rang, so that many requests
-share few statements.
+An event loop in another thread makes the requests, and never waits for the database. The dispatcher works in cycles.
+Each cycle records everything that has come back, then claims more for all owners whose bells rang, so that many
+requests share few statements.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ D = TypeVar("D", bound=Held)
 T = TypeVar("T", bound=Held)
 
 
-class Desk(ABC, Generic[D, T]):
+class Dispatcher(ABC, Generic[D, T]):
     """The threads that claim a kind of mail, send it, and record the outcomes.
 
     Call `wake` when an owner has mail, and `stop` before the process ends. The threads start with the first `wake`. D
@@ -51,7 +51,7 @@ class Desk(ABC, Generic[D, T]):
     `send` and `ask` only there.
     """
 
-    # Whether the desk may dial `plain_addresses`.
+    # Whether the dispatcher may dial `plain_addresses`.
     asks_providers = False
 
     def __init__(self, mail: Mail, timeout_seconds: float) -> None:
@@ -113,7 +113,7 @@ class Desk(ABC, Generic[D, T]):
         return MOST_NEW
 
     def wake(self, *owners: str) -> None:
-        """Has the desk send the owners' mail soon, until none is left.
+        """Has the dispatcher send the owners' mail soon, until none is left.
 
         Waits briefly first if more than `most_new` owners wait already.
         """
@@ -136,7 +136,7 @@ class Desk(ABC, Generic[D, T]):
             self._thread.join()
 
     def note(self, *outcomes: T) -> None:
-        """Queues outcomes for the desk to record."""
+        """Queues outcomes for the dispatcher to record."""
         self._outcomes.extend(outcomes)
         self.look_again()
 
@@ -155,7 +155,7 @@ class Desk(ABC, Generic[D, T]):
         )
 
     def look_again(self) -> None:
-        """Has the desk make another cycle at once."""
+        """Has the dispatcher make another cycle at once."""
         if not self._news.is_set():
             self._news.set()
 
@@ -170,7 +170,7 @@ class Desk(ABC, Generic[D, T]):
                     plain_addresses=configured.plain_addresses if self.asks_providers else (),
                 )
                 vitals.start_loop(self.loop, "requests")
-                self._thread = vitals.start(self._work, "desk")
+                self._thread = vitals.start(self._work, "dispatcher")
 
     def _work(self) -> None:
         while not self.is_stopping.is_set() or self._under_way or self._outcomes:
@@ -181,10 +181,10 @@ class Desk(ABC, Generic[D, T]):
                 if not self.is_stopping.is_set():
                     self._fill_rooms()
             except DatabaseAway as error:
-                log.warning("desk.waits_for_database", desk=type(self).__name__, error=str(error).strip())
+                log.warning("dispatcher.waits_for_database", dispatcher=type(self).__name__, error=str(error).strip())
                 self._try_again()
             except Exception:
-                log.exception("desk.broke", desk=type(self).__name__)
+                log.exception("dispatcher.broke", dispatcher=type(self).__name__)
                 self._try_again()
             else:
                 self.gather(time.monotonic() - began)
@@ -251,7 +251,7 @@ class Desk(ABC, Generic[D, T]):
             raise
         except Exception:
             # One of the outcomes cannot be recorded. Recording them one by one saves the others.
-            log.exception("desk.batch_not_recorded", desk=type(self).__name__, outcomes=len(outcomes))
+            log.exception("dispatcher.batch_not_recorded", dispatcher=type(self).__name__, outcomes=len(outcomes))
         later: list[T] = []
         for outcome in outcomes:
             try:
@@ -259,7 +259,7 @@ class Desk(ABC, Generic[D, T]):
             except DatabaseAway:
                 raise
             except Exception:
-                log.exception("desk.outcome_not_recorded", desk=type(self).__name__, outcome=repr(outcome))
+                log.exception("dispatcher.outcome_not_recorded", dispatcher=type(self).__name__, outcome=repr(outcome))
                 self._record_broken(self.broken(outcome))
         return later
 
@@ -273,4 +273,4 @@ class Desk(ABC, Generic[D, T]):
             except Exception:
                 break
             time.sleep(BUSY_SECONDS)
-        log.error("desk.outcome_lost", desk=type(self).__name__)  # the row's lease expires on its own
+        log.error("dispatcher.outcome_lost", dispatcher=type(self).__name__)  # the row's lease expires on its own

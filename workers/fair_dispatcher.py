@@ -1,4 +1,4 @@
-"""A desk that divides its room fairly: an owner whose server hangs delays no other owner."""
+"""A dispatcher that divides its room fairly: an owner whose server hangs delays no other owner."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from app.channels.base import Request
 from app.mailbox import Claimed, Found, Held, Mail
 from app.outbound import Answer, Reason, failed
 from workers.backoff import Faults
-from workers.desk import Desk
+from workers.dispatcher import Dispatcher
 
 D = TypeVar("D", bound=Held)
 D_co = TypeVar("D_co", bound=Held, covariant=True)
 T = TypeVar("T", bound=Held)
 
 
-class Kind(Protocol[D_co, T]):
+class Mailboxes(Protocol[D_co, T]):
     """The module of a kind of mail.
 
     A process has at most `MOST_UNDER_WAY` rows in flight, and at most `MOST_EACH` of one owner. It reads at most
@@ -38,13 +38,13 @@ class Kind(Protocol[D_co, T]):
         """Records the outcomes. Returns the outcomes to record later."""
 
 
-class FairDesk(Desk[D, T]):
+class FairDispatcher(Dispatcher[D, T]):
     """Sends the rows that a kind of mail claims, and has the kind record the outcomes.
 
     If a worker dies, another one sends its rows again when the lease ends.
     """
 
-    def __init__(self, kind: Kind[D, T]) -> None:
+    def __init__(self, kind: Mailboxes[D, T]) -> None:
         super().__init__(kind.MAIL, kind.TIMEOUT_SECONDS)
         self.faults = Faults()  # used by the loop's thread
         self._kind = kind

@@ -6,7 +6,7 @@ import pytest
 
 from app.bounds import Bound
 from app.database import rows
-from app.domain.channels import allowances
+from app.domain.channels import stored_bytes
 from app.domain.retention import delete_old
 from app.errors import TooMuchStored
 from tests.cast import all_of, in_threads, one
@@ -17,22 +17,22 @@ TEN, HUNDRED = Bound("ten", 10, "bytes an hour"), Bound("hundred", 100, "bytes a
 
 
 def test_what_goes_beyond_one_allowance_is_taken_from_none() -> None:
-    allowances.take(8, {"visitor": TEN, "channel": HUNDRED})
+    stored_bytes.take(8, {"visitor": TEN, "channel": HUNDRED})
 
     with pytest.raises(TooMuchStored) as refused:
-        allowances.take(3, {"visitor": TEN, "channel": HUNDRED})
+        stored_bytes.take(3, {"visitor": TEN, "channel": HUNDRED})
 
     assert 3_500 < refused.value.retry_after_seconds <= 3_600
     assert all_of("SELECT bytes FROM stored_bytes") == [8, 8]
-    allowances.take(2, {"visitor": TEN, "channel": HUNDRED})
+    stored_bytes.take(2, {"visitor": TEN, "channel": HUNDRED})
 
 
 def test_what_was_not_stored_is_given_back() -> None:
-    allowances.take(4, {"channel": HUNDRED})
+    stored_bytes.take(4, {"channel": HUNDRED})
 
-    with pytest.raises(OSError, match="full"), allowances.taken(6, {"visitor": TEN, "channel": HUNDRED}):
+    with pytest.raises(OSError, match="full"), stored_bytes.taken(6, {"visitor": TEN, "channel": HUNDRED}):
         raise OSError("The disk is full.")
-    with allowances.taken(5, {"visitor": TEN, "channel": HUNDRED}):
+    with stored_bytes.taken(5, {"visitor": TEN, "channel": HUNDRED}):
         pass
 
     assert sorted(all_of("SELECT bytes FROM stored_bytes")) == [5, 9]
@@ -40,7 +40,7 @@ def test_what_was_not_stored_is_given_back() -> None:
 
 def test_each_name_has_an_allowance_of_its_own() -> None:
     for name in "abc":
-        allowances.take(10, {name: TEN})
+        stored_bytes.take(10, {name: TEN})
 
     assert all_of("SELECT bytes FROM stored_bytes") == [10, 10, 10]
 
@@ -48,7 +48,7 @@ def test_each_name_has_an_allowance_of_its_own() -> None:
 def test_two_files_cannot_both_take_the_last_bytes() -> None:
     def take() -> bool:
         try:
-            allowances.take(4, {"visitor": TEN, "channel": HUNDRED})
+            stored_bytes.take(4, {"visitor": TEN, "channel": HUNDRED})
         except TooMuchStored:
             return False
         return True
@@ -58,10 +58,10 @@ def test_two_files_cannot_both_take_the_last_bytes() -> None:
 
 
 def test_an_hour_later_the_allowance_is_whole_again_and_forgotten() -> None:
-    allowances.take(10, {"a": TEN})
+    stored_bytes.take(10, {"a": TEN})
     rows("UPDATE stored_bytes SET ends_at = now() - interval '1 second'")
-    allowances.take(9, {"a": TEN})
-    allowances.take(10, {"b": TEN})
+    stored_bytes.take(9, {"a": TEN})
+    stored_bytes.take(10, {"b": TEN})
     rows("UPDATE stored_bytes SET ends_at = now() - interval '1 second' WHERE bytes = 10")
 
     assert delete_old("old_stored_bytes") == 1

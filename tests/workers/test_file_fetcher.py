@@ -26,7 +26,7 @@ from tests.cast import Api, everything_stored, one, rung_on, until
 from tests.conftest import Servers
 from tests.providers.base import Call, Provider, Reply, Trouble
 from tests.talks import locked, make_run
-from workers.fetcher import Fetcher
+from workers.file_fetcher import FileFetcher
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
@@ -63,12 +63,12 @@ def shelf(served: Shelf) -> Iterator[Shelf]:
 
 
 @pytest.fixture
-def fetcher(empty: None, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fetcher]:
+def fetcher(empty: None, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FileFetcher]:
     # It ends before the shelf forgets what it got.
     monkeypatch.setenv("MEDIA_DIR", str(tmp_path))
     monkeypatch.setattr(fetches, "PAUSES_SECONDS", (0.05, 0.05))
     settings.cache_clear()
-    made = Fetcher(fetches)
+    made = FileFetcher(fetches)
     yield made
     made.stop()
     database.database.close()
@@ -77,7 +77,7 @@ def fetcher(empty: None, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.fixture
-def channel(api: Api, shelf: Shelf, fetcher: Fetcher) -> Channel:
+def channel(api: Api, shelf: Shelf, fetcher: FileFetcher) -> Channel:
     return make_post(api.workspace_id, files=shelf.url)
 
 
@@ -85,7 +85,7 @@ def send(channel: Channel, *wanted: Media, key: str = "1") -> None:
     arrive(channel, received("Look", key, media=wanted or (Media("a", "image/gif", "cat.gif", 108),)))
 
 
-def fetched(fetcher: Fetcher, channel: Channel) -> Any:
+def fetched(fetcher: FileFetcher, channel: Channel) -> Any:
     """The file, once it is here or given up."""
 
     def found() -> Any:
@@ -96,7 +96,7 @@ def fetched(fetcher: Fetcher, channel: Channel) -> Any:
     return until(found)
 
 
-def test_a_file_is_rung_for_and_fetched_and_completes_its_message(fetcher: Fetcher, channel: Channel) -> None:
+def test_a_file_is_rung_for_and_fetched_and_completes_its_message(fetcher: FileFetcher, channel: Channel) -> None:
     send(channel)
     assert rung_on("fetches") == [channel.id]
     assert one("SELECT text FROM messages") == "Look"
@@ -108,7 +108,7 @@ def test_a_file_is_rung_for_and_fetched_and_completes_its_message(fetcher: Fetch
     assert attachment == {"id": upload.id, "name": "cat.gif", "content_type": "image/png", "bytes": len(PNG)}
 
 
-def test_several_files_of_a_message_are_all_fetched(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+def test_several_files_of_a_message_are_all_fetched(fetcher: FileFetcher, channel: Channel, shelf: Shelf) -> None:
     shelf.files |= {str(number): b"GIF89a" + bytes([number]) for number in range(10)}
 
     send(channel, *(Media(str(number)) for number in range(10)))
@@ -120,7 +120,7 @@ def test_several_files_of_a_message_are_all_fetched(fetcher: Fetcher, channel: C
 @pytest.mark.parametrize("path", ["/where/a", "/files/a"])
 @pytest.mark.parametrize("trouble", [Reply(500), Reply(429), Trouble.CUT_AFTER])
 def test_after_a_trouble_it_asks_again_where_the_file_is(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, path: str, trouble: Reply | Trouble
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf, path: str, trouble: Reply | Trouble
 ) -> None:
     shelf.happens(trouble, path=path)
 
@@ -130,7 +130,7 @@ def test_after_a_trouble_it_asks_again_where_the_file_is(
     assert len(shelf.called("/where/a", is_taken=False)) == 2
 
 
-def test_a_file_that_never_comes_is_given_up(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+def test_a_file_that_never_comes_is_given_up(fetcher: FileFetcher, channel: Channel, shelf: Shelf) -> None:
     shelf.always(Reply(500), "/files/a")
 
     send(channel)
@@ -141,7 +141,7 @@ def test_a_file_that_never_comes_is_given_up(fetcher: Fetcher, channel: Channel,
     assert Message.get().attachments[0]["bytes"] is None
 
 
-def test_a_file_that_the_provider_does_not_have_is_given_up_at_once(fetcher: Fetcher, channel: Channel) -> None:
+def test_a_file_that_the_provider_does_not_have_is_given_up_at_once(fetcher: FileFetcher, channel: Channel) -> None:
     send(channel, Media("gone"))
 
     upload = fetched(fetcher, channel)
@@ -150,7 +150,7 @@ def test_a_file_that_the_provider_does_not_have_is_given_up_at_once(fetcher: Fet
 
 @pytest.mark.parametrize("most", [len(PNG) - 1, len(PNG) // 2])
 def test_a_file_that_is_too_large_is_not_kept(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, most: int
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(media, "MOST_BYTES", most)
 
@@ -160,7 +160,9 @@ def test_a_file_that_is_too_large_is_not_kept(
     assert len(shelf.called("/files/a")) == 1
 
 
-def test_a_file_that_is_said_to_be_too_large_is_not_asked_for(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+def test_a_file_that_is_said_to_be_too_large_is_not_asked_for(
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf
+) -> None:
     send(channel, Media("a", bytes=media.MOST_BYTES + 1))
 
     assert fetched(fetcher, channel).problem == "The file has more than 16 MiB."
@@ -168,7 +170,7 @@ def test_a_file_that_is_said_to_be_too_large_is_not_asked_for(fetcher: Fetcher, 
 
 
 def test_a_private_address_is_not_dialled(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Shelf, "url", "https://10.0.0.1")
 
@@ -179,7 +181,7 @@ def test_a_private_address_is_not_dialled(
 
 
 def test_a_name_that_leads_to_a_private_address_by_now_is_not_dialled(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Shelf, "url", f"https://files.example:{shelf.port}")
     asked: list[bytes] = []
@@ -199,7 +201,7 @@ def test_a_name_that_leads_to_a_private_address_by_now_is_not_dialled(
 @pytest.mark.parametrize("path", ["/where/a", "/files/a"])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed_and_its_token_is_not_kept(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, path: str, status: int
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf, path: str, status: int
 ) -> None:
     shelf.files["inside"] = b"what only we can reach"
     shelf.always(Reply(status, headers={"Location": f"{shelf.url}/files/inside?token=s3cret"}), path)
@@ -213,7 +215,7 @@ def test_a_redirect_is_not_followed_and_its_token_is_not_kept(
 
 
 def test_without_room_on_the_disk_it_is_fetched_later(
-    fetcher: Fetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch
+    fetcher: FileFetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, full = files.write, [True]
 
@@ -233,7 +235,7 @@ def test_without_room_on_the_disk_it_is_fetched_later(
 
 @pytest.mark.parametrize("bound", ["STORED_PER_CHANNEL", "STORED_BY_CONTACTS"])
 def test_beyond_the_allowance_it_is_fetched_when_the_hour_is_over(
-    fetcher: Fetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch, bound: str
+    fetcher: FileFetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     set_bound(monkeypatch, bound, 1)
     send(channel)
@@ -247,7 +249,7 @@ def test_beyond_the_allowance_it_is_fetched_when_the_hour_is_over(
 
 
 def test_while_the_disk_is_nearly_full_nothing_is_asked_for(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_bound(monkeypatch, "LEAST_FREE", 2**60)
     send(channel)
@@ -257,7 +259,9 @@ def test_while_the_disk_is_nearly_full_nothing_is_asked_for(
     assert (Upload.get().problem, shelf.calls) == ("There was no room for the file.", [])
 
 
-def test_the_files_of_a_channel_that_was_deleted_are_given_up(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+def test_the_files_of_a_channel_that_was_deleted_are_given_up(
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf
+) -> None:
     send(channel)
     rows("UPDATE channels SET deleted_at = now()")
 
@@ -266,7 +270,7 @@ def test_the_files_of_a_channel_that_was_deleted_are_given_up(fetcher: Fetcher, 
 
 
 def test_a_channel_whose_provider_hangs_delays_no_other(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, api: Api
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf, api: Api
 ) -> None:
     shelf.always(Trouble.HANG, "/where/a")
     other = make_post(api.workspace_id, files=shelf.url)
@@ -283,7 +287,7 @@ def test_a_channel_whose_provider_hangs_delays_no_other(
     shelf.start()
 
 
-def test_the_file_of_a_worker_that_died_is_fetched_by_another(fetcher: Fetcher, channel: Channel) -> None:
+def test_the_file_of_a_worker_that_died_is_fetched_by_another(fetcher: FileFetcher, channel: Channel) -> None:
     send(channel)
     fetches.claim({channel.id: 1})
     rows("UPDATE uploads SET leased_until = now() - interval '1 second'")
@@ -331,7 +335,7 @@ def is_hurried(run_id: str) -> bool:
 
 
 def test_a_file_for_a_run_is_fetched_from_its_address_and_the_run_goes_on(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf
 ) -> None:
     run_id = ask(channel, f"{shelf.url}/files/a")
 
@@ -344,7 +348,7 @@ def test_a_file_for_a_run_is_fetched_from_its_address_and_the_run_goes_on(
 
 
 def test_a_file_for_a_run_is_given_up_after_three_attempts(
-    fetcher: Fetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch, shelf: Shelf
+    fetcher: FileFetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch, shelf: Shelf
 ) -> None:
     monkeypatch.setattr(fetches, "PAUSES_SECONDS", (0.05,) * 6)
     run_id = ask(channel, f"{shelf.url}/files/none")
@@ -357,7 +361,7 @@ def test_a_file_for_a_run_is_given_up_after_three_attempts(
 
 
 def test_a_private_address_of_a_run_is_not_dialled(
-    fetcher: Fetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch
+    fetcher: FileFetcher, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 443))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
@@ -370,7 +374,7 @@ def test_a_private_address_of_a_run_is_not_dialled(
     until(lambda: is_hurried(run_id))
 
 
-def test_a_redirect_of_a_run_is_not_followed(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+def test_a_redirect_of_a_run_is_not_followed(fetcher: FileFetcher, channel: Channel, shelf: Shelf) -> None:
     shelf.always(Reply(302, headers={"Location": f"{shelf.url}/files/inside?token=s3cret"}), "/files/a")
     ask(channel, f"{shelf.url}/files/a")
 
@@ -379,7 +383,7 @@ def test_a_redirect_of_a_run_is_not_followed(fetcher: Fetcher, channel: Channel,
 
 
 def test_a_file_that_is_too_large_for_a_run_is_not_kept(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(media, "MOST_BYTES", len(PNG) - 1)
     ask(channel, f"{shelf.url}/files/a")
@@ -388,7 +392,7 @@ def test_a_file_that_is_too_large_for_a_run_is_not_kept(
     assert (upload.problem, upload.tries) == ("The file has more than 16 MiB.", 1)
 
 
-def test_a_file_that_no_run_waits_for_is_not_fetched(fetcher: Fetcher, channel: Channel, shelf: Shelf) -> None:
+def test_a_file_that_no_run_waits_for_is_not_fetched(fetcher: FileFetcher, channel: Channel, shelf: Shelf) -> None:
     run_id = ask(channel, f"{shelf.url}/files/a")
     rows("UPDATE runs SET waits_for = NULL, status = 'cancelled', finished_at = now() WHERE id = %s", (run_id,))
 
@@ -397,7 +401,7 @@ def test_a_file_that_no_run_waits_for_is_not_fetched(fetcher: Fetcher, channel: 
 
 
 def test_files_of_runs_have_the_allowance_of_the_workspace(
-    fetcher: Fetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+    fetcher: FileFetcher, channel: Channel, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_bound(monkeypatch, "STORED_PER_WORKSPACE", 1)
     ask(channel, f"{shelf.url}/files/a")

@@ -19,7 +19,7 @@ from gunicorn.workers.gthread import _DEFER
 from app.config import settings
 from app.lib.addresses import network_of
 from app.lib.files import raise_open_limit
-from app.serving.turns import Turns
+from app.serving.caller_limits import CallerLimits
 from app.serving.unreadable import RefusingWorker
 from app.serving.unreader import Arrived, Unreader
 
@@ -32,7 +32,7 @@ _LINGER_SECONDS = 2
 _READS, _QUEUES, _LINGERS = object(), object(), object()
 
 
-class PatientWorker(RefusingWorker):
+class BufferingWorker(RefusingWorker):
     """gunicorn's threaded worker, with bounds on what slow clients can hold of it.
 
     The main thread keeps track of connections. `handle` runs in one of the other threads.
@@ -58,7 +58,7 @@ class PatientWorker(RefusingWorker):
         self._by_address = settings().trusted_proxies == 0
         self.worker_connections = bounds.WEB_CONNECTIONS.most
         self.max_keepalived = self.worker_connections - self.cfg.threads
-        self._turns = Turns(min(bounds.WEB_PER_CALLER.most, self.cfg.threads * 3 // 4))
+        self._callers = CallerLimits(min(bounds.WEB_PER_CALLER.most, self.cfg.threads * 3 // 4))
         self._most_readers = min(bounds.WEB_BODIES.most, self.cfg.threads // 2)
         raise_open_limit(sys.maxsize)  # accepting without a free descriptor ends a worker
         super().init_process()
@@ -84,7 +84,7 @@ class PatientWorker(RefusingWorker):
             state = unreader.gather()
             if state is not Arrived.ALL:
                 return _DEFER if state is Arrived.PART else _READS
-            if not self._turns.take(conn, unreader.caller()):
+            if not self._callers.take(conn, unreader.caller()):
                 return _QUEUES
         self._begun[conn] = time.monotonic()
         try:
@@ -103,14 +103,14 @@ class PatientWorker(RefusingWorker):
     def finish_request(self, conn: Any, fs: Any) -> None:
         """Keeps, queues or closes a connection after `handle`."""
         self._leave(conn)
-        if (following := self._turns.end(conn)) is not None:
+        if (following := self._callers.end(conn)) is not None:
             self.enqueue_req(following)
         result = None if fs.cancelled() or fs.exception() else fs.result()
         if result is _READS:
             self._wait_for_place(conn)
         elif result is _QUEUES:
             self._bounds.WEB_PER_CALLER.reached()
-            if self._turns.wait(conn, conn.parser.unreader.caller()):
+            if self._callers.wait(conn, conn.parser.unreader.caller()):
                 self.enqueue_req(conn)
         elif result is _LINGERS:
             self._lingering[conn] = time.monotonic() + _LINGER_SECONDS

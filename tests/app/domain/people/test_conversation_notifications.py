@@ -10,7 +10,7 @@ import pytest
 from app import database
 from app.database import rows
 from app.domain.conversations import conversations, messages, snoozes
-from app.domain.people import members, news, notifications
+from app.domain.people import conversation_notifications, members, notifications
 from app.domain.work.units import Unit
 from app.models.contacts import Contact
 from app.models.conversations import Conversation
@@ -123,8 +123,8 @@ def test_messages_of_one_conversation_are_one_notification_with_their_number(
     assert told() == [("contact_wrote", ada, 2)]
     assert notifications.bell(ada).unread == 1
 
-    news.read(conversation_id, ada)
-    news.read(conversation_id, ada)
+    conversation_notifications.read(conversation_id, ada)
+    conversation_notifications.read(conversation_id, ada)
     assert told() == []
 
 
@@ -204,13 +204,13 @@ def test_a_conversation_that_wakes_is_told_unless_its_assignee_wakes_it(
     assert snoozes.wake_some() == 1
     assert told() == [("woken", ada, 1)]
 
-    news.read(conversation_id, ada)
+    conversation_notifications.read(conversation_id, ada)
     rows("UPDATE conversations SET snoozed_until = now() + interval '1 hour'")
     api.done(api.patch(f"conversations/{conversation_id}", {"snoozed_until": None}))
     api.done(api.patch(f"conversations/{conversation_id}", {"snoozed_until": None}))
     assert told() == [("woken", ada, 1)]
 
-    news.read(conversation_id, ada)
+    conversation_notifications.read(conversation_id, ada)
     rows("UPDATE conversations SET snoozed_until = now() + interval '1 hour'")
     write(contact_id)
     assert told() == [("contact_wrote", ada, 1)]

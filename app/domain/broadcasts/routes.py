@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.channels.base import ChannelKind, Verdict
-from app.channels.kinds import KINDS
+from app.channels.kinds import CHANNEL_KINDS
 from app.database import now
 from app.domain.channels import channels
 from app.domain.conversations import messages, recipients, sending_checks
@@ -29,7 +29,7 @@ class Address(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Route:
     """A channel and address that reach a contact. `conversation`: None if one has to be opened."""
 
     channel: Channel
@@ -42,15 +42,15 @@ class Way:
         return Address(self.channel.kind, self.peer)
 
 
-def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Channel]) -> Way | None:
+def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Channel]) -> Route | None:
     """Returns the way to the contact; None if there is none.
 
     `latest`: the contact's latest conversation on the `offered` channels, which are by id, newest first.
     """
     if latest is not None:
-        return None if latest.peer is None else Way(offered[latest.channel_id], latest.peer, latest)
+        return None if latest.peer is None else Route(offered[latest.channel_id], latest.peer, latest)
     opening = recipients.opening(contact, offered.values())
-    return Way(*opening) if opening else None
+    return Route(*opening) if opening else None
 
 
 def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
@@ -58,7 +58,7 @@ def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
     return not (text or files or kind.sends_templates)
 
 
-def refusal(way: Way, *, has_template: bool, opted_out: bool, at: datetime) -> Verdict | None:
+def refusal(way: Route, *, has_template: bool, opted_out: bool, at: datetime) -> Verdict | None:
     """Returns why nothing may be sent to the contact this way at `at`; None if sending is allowed."""
     return sending_checks.refusal(
         channels.kind_of(way.channel),
@@ -70,7 +70,7 @@ def refusal(way: Way, *, has_template: bool, opted_out: bool, at: datetime) -> V
 
 
 @dataclass(frozen=True, slots=True)
-class Rendition:
+class ChannelPreview:
     """The message on one kind of channel.
 
     `fault`: why the contact would not get it there; None if they would. `is_chosen`: whether the broadcast uses this
@@ -88,7 +88,7 @@ class Rendition:
 
 def renditions(
     message: Mapping[str, Any], text: str | None, contact: Contact, channel_id: str | None
-) -> list[Rendition]:
+) -> list[ChannelPreview]:
     """Returns the message on each kind of connected channel, or on `channel_id` only.
 
     The chosen kind comes first. `text`: already rendered. Takes three statements, however many channels there are.
@@ -100,18 +100,18 @@ def renditions(
     latest, at = Conversation.latest_on_each(contact.id, offered), now()
     chosen = _chosen(contact, latest, offered)
     found = []
-    for name in sorted({each.kind for each in offered.values()}, key=list(KINDS).index):
+    for name in sorted({each.kind for each in offered.values()}, key=list(CHANNEL_KINDS).index):
         some = {each.id: each for each in offered.values() if each.kind == name}
         way = find(contact, next((each for each in latest if each.channel_id in some), None), some)
-        conversation = way.conversation if way and KINDS[name].window else None
+        conversation = way.conversation if way and CHANNEL_KINDS[name].window else None
         found.append(
-            Rendition(
-                KINDS[name],
+            ChannelPreview(
+                CHANNEL_KINDS[name],
                 way.channel if way else next(iter(some.values())),
                 is_chosen=chosen is not None and chosen.kind == name,
-                is_template=KINDS[name].sends_templates and bool(message.get("template")),
+                is_template=CHANNEL_KINDS[name].sends_templates and bool(message.get("template")),
                 open_until=conversation.window_ends_at if conversation and conversation.is_window_open(at) else None,
-                fault=_fault(KINDS[name], way, contact, message, text, at),
+                fault=_fault(CHANNEL_KINDS[name], way, contact, message, text, at),
             )
         )
     return sorted(found, key=lambda each: not each.is_chosen)
@@ -126,7 +126,7 @@ def _chosen(contact: Contact, latest: list[Conversation], offered: Mapping[str, 
 
 
 def _fault(
-    kind: ChannelKind, way: Way | None, contact: Contact, message: Mapping[str, Any], text: str | None, at: datetime
+    kind: ChannelKind, way: Route | None, contact: Contact, message: Mapping[str, Any], text: str | None, at: datetime
 ) -> str | None:
     has_template = bool(message.get("template"))
     files, buttons = len(message.get("attachments", ())), len(message.get("buttons", ()))

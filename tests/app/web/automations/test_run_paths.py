@@ -6,7 +6,7 @@ from typing import Any
 
 from app.domain.automations.definitions import programs
 from app.models.runs import Run, RunStep
-from app.web.automations import layouts, trails
+from app.web.automations import layouts, run_paths
 from tests.definitions import IS_VIP
 
 MARK = {"id": "mark", "kind": "add_tag", "tag": "vip"}
@@ -21,11 +21,11 @@ def entry(number: int, step: dict[str, Any], status: str = "succeeded", **detail
     return RunStep(number=number, step=step["id"], kind=step["kind"], status=status, detail=shown)
 
 
-def trail(run: Run, *log: RunStep) -> trails.Trail:
-    return trails.trail_of(run, log, programs.compile({"steps": STEPS}))
+def trail(run: Run, *log: RunStep) -> run_paths.Trail:
+    return run_paths.path_of(run, log, programs.compile({"steps": STEPS}))
 
 
-def gone(found: trails.Trail) -> set[tuple[str | None, str | None]]:
+def gone(found: run_paths.Trail) -> set[tuple[str | None, str | None]]:
     """The lines that the run has gone along, as pairs of steps."""
     return {(edge.after, edge.into) for edge in layouts.draw({"steps": STEPS}, {}).edges if found.has(edge)}
 
@@ -42,7 +42,7 @@ def test_a_run_that_waits_has_reached_its_step_and_not_left_it() -> None:
     assert ("fork", "later") in gone(found) or (None, "later") in gone(found)
     assert (None, "mark") in gone(found)
     assert ("fork", "send") not in gone(found)
-    assert trails.marks_of(run, log)["later"].word == "Here now"
+    assert run_paths.marks_of(run, log)["later"].word == "Here now"
 
 
 def test_a_way_without_steps_is_told_by_the_log() -> None:
@@ -54,7 +54,7 @@ def test_a_way_without_steps_is_told_by_the_log() -> None:
     assert found.ways == {("fork", "else")}
     assert "send" in found.reached
     assert "send" not in found.left
-    marks = trails.marks_of(run, log)
+    marks = run_paths.marks_of(run, log)
     assert (marks["send"].word, marks["send"].tone, marks["send"].at) == ("Failed", "bad", "#entry-3")
     assert (marks["mark"].word, marks["mark"].at) == ("", "#entry-1")
 
@@ -62,7 +62,7 @@ def test_a_way_without_steps_is_told_by_the_log() -> None:
 def test_steps_taken_several_times_say_so() -> None:
     log = [entry(1, MARK), entry(2, MARK)]
 
-    assert trails.marks_of(Run(status="completed", step=None), log)["mark"].word == "2 times"
+    assert run_paths.marks_of(Run(status="completed", step=None), log)["mark"].word == "2 times"
 
 
 def test_messages_that_would_be_sent_again_are_counted() -> None:
@@ -76,7 +76,7 @@ def test_messages_that_would_be_sent_again_are_counted() -> None:
         entry(5, SEND, "failed"),
     ]
 
-    assert trails.sent_again(log, None) == 2
-    assert trails.sent_again(log, "mark") == 1
-    assert trails.sent_again(log, "unknown") == 2
-    assert trails.sent_again(log[4:], "send") == 0
+    assert run_paths.sent_again(log, None) == 2
+    assert run_paths.sent_again(log, "mark") == 1
+    assert run_paths.sent_again(log, "unknown") == 2
+    assert run_paths.sent_again(log[4:], "send") == 0

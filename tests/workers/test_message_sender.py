@@ -21,14 +21,14 @@ from tests.conftest import Servers
 from tests.posts import AUTOMATION, make_post, open_talk, post, status_of
 from tests.stack.receiver import Answer, Received, Receiver
 from tests.wires import WIRE
-from workers import desk
-from workers.courier import Courier
+from workers import dispatcher
+from workers.message_sender import MessageSender
 
 
 @pytest.fixture
-def courier(empty: None, provider: Receiver) -> Iterator[Courier]:
+def courier(empty: None, provider: Receiver) -> Iterator[MessageSender]:
     # It ends before the provider forgets what it got.
-    made = Courier()
+    made = MessageSender()
     yield made
     made.stop()
     database.database.close()
@@ -57,7 +57,7 @@ def answering(**by_text: Answer | int) -> Callable[[str, bytes], Answer | int]:
 
 
 def test_a_message_reaches_the_provider_and_is_sent(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str
 ) -> None:
     provider.answers["/send"] = Answer(200, b"wamid.1")
     [message_id] = post(open_talk(api, channel_id), "Hello")
@@ -78,7 +78,7 @@ def test_a_message_reaches_the_provider_and_is_sent(
 
 
 def test_every_conversation_gets_its_messages_in_order_and_once(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str
 ) -> None:
     talks = [open_talk(api, channel_id, str(number)) for number in range(10)]
     for number in range(5):
@@ -94,7 +94,9 @@ def test_every_conversation_gets_its_messages_in_order_and_once(
     assert got == {str(number): ["0", "1", "2", "3", "4"] for number in range(10)}
 
 
-def test_a_refusal_is_final_and_does_not_block(api: Api, courier: Courier, provider: Receiver, channel_id: str) -> None:
+def test_a_refusal_is_final_and_does_not_block(
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str
+) -> None:
     provider.behaviour = answering(bad=Answer(400, b"No such chat\0."))
     bad, good = post(open_talk(api, channel_id), "bad", "good")
 
@@ -108,7 +110,7 @@ def test_a_refusal_is_final_and_does_not_block(api: Api, courier: Courier, provi
 
 @pytest.mark.parametrize("external_id", ["ada", "DE.42"], ids=["known by the address", "known by another identifier"])
 def test_a_contact_that_has_blocked_us_is_opted_out_and_gets_nothing_more(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str, external_id: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str, external_id: str
 ) -> None:
     provider.answers["/send"] = 403
     talk = open_talk(api, channel_id)
@@ -135,7 +137,7 @@ def test_a_contact_that_has_blocked_us_is_opted_out_and_gets_nothing_more(
 
 @pytest.mark.parametrize("answer", [Answer(close=True), Answer(500)], ids=["cut", "500"])
 def test_what_may_have_arrived_is_unknown_and_never_sent_again(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str, answer: Answer
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str, answer: Answer
 ) -> None:
     provider.behaviour = answering(lost=answer)
     lost, good = post(open_talk(api, channel_id), "lost", "good")
@@ -150,7 +152,7 @@ def test_what_may_have_arrived_is_unknown_and_never_sent_again(
 
 def test_a_provider_that_hangs_makes_its_messages_unknown_and_delays_no_other_channel(
     api: Api,
-    courier: Courier,
+    courier: MessageSender,
     provider: Receiver,
     channel_id: str,
     released: threading.Event,
@@ -171,7 +173,7 @@ def test_a_provider_that_hangs_makes_its_messages_unknown_and_delays_no_other_ch
 
 
 def test_a_provider_that_is_away_gets_its_messages_when_it_is_back(
-    api: Api, courier: Courier, servers: Servers
+    api: Api, courier: MessageSender, servers: Servers
 ) -> None:
     away = Receiver(Path(servers.certificates.ca_file).parent)
     channel_id = make_post(api.workspace_id, away.url("/send"))
@@ -187,7 +189,7 @@ def test_a_provider_that_is_away_gets_its_messages_when_it_is_back(
 
 
 def test_a_throttle_pauses_the_channel_or_the_conversation(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str
 ) -> None:
     throttle = {"seconds": 60, "of": "conversation"}
     provider.behaviour = answering(slow=Answer(429, json.dumps(throttle).encode()))
@@ -209,7 +211,7 @@ def test_a_throttle_pauses_the_channel_or_the_conversation(
 
 
 def test_refused_credentials_stop_the_channel_and_new_ones_let_everything_out(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str
 ) -> None:
     provider.answers["/send"] = 401
     talk = open_talk(api, channel_id)
@@ -229,10 +231,10 @@ def test_refused_credentials_stop_the_channel_and_new_ones_let_everything_out(
 
 
 def test_rates_hold_over_processes(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(WIRE), "channel_rate", Rate(50))
-    others = [Courier() for _ in range(3)]
+    others = [MessageSender() for _ in range(3)]
     for number in range(60):
         post(open_talk(api, channel_id, str(number)), "Hello")
 
@@ -249,7 +251,7 @@ def test_rates_hold_over_processes(
 
 
 def test_people_are_answered_before_a_campaign_goes_on(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(WIRE), "channel_rate", Rate(20))
     for number in range(40):
@@ -264,7 +266,7 @@ def test_people_are_answered_before_a_campaign_goes_on(
 
 
 def test_before_it_ends_everything_under_way_is_recorded_and_the_rest_is_left_to_others(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str, released: threading.Event
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str, released: threading.Event
 ) -> None:
     provider.answers["/send"] = Answer(released=released)
     for number in range(20):
@@ -284,7 +286,7 @@ def test_before_it_ends_everything_under_way_is_recorded_and_the_rest_is_left_to
 
 
 def test_what_was_claimed_and_not_begun_is_queued_again(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim = sendings.claim
 
@@ -305,13 +307,13 @@ def test_what_was_claimed_and_not_begun_is_queued_again(
 
 def test_what_does_not_end_in_time_before_it_ends_is_unknown(
     api: Api,
-    courier: Courier,
+    courier: MessageSender,
     provider: Receiver,
     channel_id: str,
     released: threading.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(desk, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(dispatcher, "GRACE_SECONDS", 0.1)
     provider.answers["/send"] = Answer(released=released)
     [message_id] = post(open_talk(api, channel_id), "Hello")
     courier.wake(channel_id)
@@ -323,9 +325,9 @@ def test_what_does_not_end_in_time_before_it_ends_is_unknown(
 
 
 def test_while_the_database_is_away_it_tries_again_to_record_and_sends_once(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "AWAY_SECONDS", 0.01)
+    monkeypatch.setattr(dispatcher, "AWAY_SECONDS", 0.01)
     record = sending_outcomes.record
     tries: list[int] = []
 
@@ -345,7 +347,7 @@ def test_while_the_database_is_away_it_tries_again_to_record_and_sends_once(
 
 
 def test_an_outcome_whose_conversation_is_locked_is_recorded_when_it_is_free(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str
 ) -> None:
     first, _ = post(open_talk(api, channel_id), "one", "two")
 
@@ -360,7 +362,7 @@ def test_an_outcome_whose_conversation_is_locked_is_recorded_when_it_is_free(
 
 
 def test_the_same_identifier_for_two_messages_loses_neither(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str
 ) -> None:
     provider.answers["/send"] = Answer(200, b"same")
     for name in ("ada", "bob"):
@@ -376,7 +378,7 @@ def test_the_same_identifier_for_two_messages_loses_neither(
 
 @pytest.mark.parametrize("asked", ["1e9", "1e12", "1e18", "Infinity", "NaN", "-1e12"])
 def test_a_pause_that_no_calendar_has_delays_only_its_channel_and_for_an_hour(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str, asked: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str, asked: str
 ) -> None:
     body = f'{{"seconds": {asked}, "of": "channel"}}'.encode()
     provider.behaviour = answering(first=Answer(429, body))
@@ -393,7 +395,7 @@ def test_a_pause_that_no_calendar_has_delays_only_its_channel_and_for_an_hour(
 
 
 def test_a_pause_of_years_that_is_stored_already_holds_nothing_up(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str
 ) -> None:
     rows("UPDATE channels SET paused_until = '33000-01-01'")
     [message_id] = post(open_talk(api, channel_id), "Hello")
@@ -404,7 +406,7 @@ def test_a_pause_of_years_that_is_stored_already_holds_nothing_up(
 
 
 def test_a_message_whose_identifier_cannot_be_stored_is_sent_all_the_same(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str
 ) -> None:
     provider.answers["/send"] = Answer(200, b"wamid\0.1")
     [message_id] = post(open_talk(api, channel_id), "Hello")
@@ -415,7 +417,7 @@ def test_a_message_whose_identifier_cannot_be_stored_is_sent_all_the_same(
 
 
 def test_a_message_whose_outcome_cannot_be_recorded_is_unknown(
-    api: Api, courier: Courier, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
+    api: Api, courier: MessageSender, provider: Receiver, channel_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded = sending_outcomes.record
 

@@ -14,14 +14,14 @@ from app.models.runs import RunRequest
 from tests.cast import Api, all_of, one, rung_on, until
 from tests.requesting import answer_of, make_request
 from tests.stack.receiver import Answer, Receiver
-from workers import desk
-from workers.requester import Requester
+from workers import dispatcher
+from workers.request_sender import RequestSender
 
 
 @pytest.fixture
-def requester(empty: None, receiver: Receiver) -> Iterator[Requester]:
+def requester(empty: None, receiver: Receiver) -> Iterator[RequestSender]:
     # It ends before the receiver forgets what it got.
-    made = Requester(http_requests)
+    made = RequestSender(http_requests)
     yield made
     made.stop()
     database.database.close()
@@ -31,7 +31,7 @@ def answered() -> int:
     return int(one("SELECT count(*) FROM runs WHERE answer IS NOT NULL"))
 
 
-def test_the_response_reaches_the_run(api: Api, requester: Requester, receiver: Receiver) -> None:
+def test_the_response_reaches_the_run(api: Api, requester: RequestSender, receiver: Receiver) -> None:
     receiver.answers["/x"] = Answer(201, b'{"a": 1}')
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"), headers={"X-Shop": "Wool"}, body="Hello")
     key = one("SELECT key::text FROM run_requests")
@@ -48,7 +48,7 @@ def test_the_response_reaches_the_run(api: Api, requester: Requester, receiver: 
 
 
 def test_a_workspace_that_was_just_rung_for_is_served_beside_a_backlog(
-    requester: Requester, monkeypatch: pytest.MonkeyPatch
+    requester: RequestSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_requests, "MOST_UNDER_WAY", 41)
     requester.owners.awake = dict.fromkeys(["ws_1", "ws_2", "ws_3", "ws_new"])
@@ -59,7 +59,7 @@ def test_a_workspace_that_was_just_rung_for_is_served_beside_a_backlog(
     assert requester.rooms() == {"ws_new": 20}
 
 
-def test_at_most_64_kib_of_a_response_are_kept(api: Api, requester: Requester, receiver: Receiver) -> None:
+def test_at_most_64_kib_of_a_response_are_kept(api: Api, requester: RequestSender, receiver: Receiver) -> None:
     receiver.answers["/x"] = Answer(200, b"x" * 100_000)
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
 
@@ -69,7 +69,7 @@ def test_at_most_64_kib_of_a_response_are_kept(api: Api, requester: Requester, r
     assert (len(answer["body"]), answer["is_whole"]) == (65_536, False)
 
 
-def test_a_private_address_is_not_called(api: Api, requester: Requester) -> None:
+def test_a_private_address_is_not_called(api: Api, requester: RequestSender) -> None:
     run_id, _ = make_request(api.workspace_id, "https://10.0.0.1/")
 
     requester.wake(api.workspace_id)
@@ -78,7 +78,7 @@ def test_a_private_address_is_not_called(api: Api, requester: Requester) -> None
 
 
 def test_a_mailbox_is_emptied_with_one_bell_a_few_at_a_time(
-    api: Api, requester: Requester, receiver: Receiver, released: threading.Event
+    api: Api, requester: RequestSender, receiver: Receiver, released: threading.Event
 ) -> None:
     receiver.answers["/x"] = Answer(released=released)
     for _ in range(50):
@@ -93,7 +93,7 @@ def test_a_mailbox_is_emptied_with_one_bell_a_few_at_a_time(
 
 
 def test_a_server_that_hangs_delays_no_other_workspace(
-    api: Api, others: Api, requester: Requester, receiver: Receiver, released: threading.Event
+    api: Api, others: Api, requester: RequestSender, receiver: Receiver, released: threading.Event
 ) -> None:
     receiver.answers["/hangs"] = Answer(released=released)
     for _ in range(50):
@@ -109,7 +109,7 @@ def test_a_server_that_hangs_delays_no_other_workspace(
 
 
 def test_room_given_to_a_workspace_that_has_nothing_passes_on(
-    api: Api, others: Api, requester: Requester, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, others: Api, requester: RequestSender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_requests, "MOST_UNDER_WAY", 1)
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
@@ -120,7 +120,7 @@ def test_room_given_to_a_workspace_that_has_nothing_passes_on(
 
 
 def test_behind_requests_that_nobody_waits_for_any_more_it_finds_the_others(
-    api: Api, requester: Requester, receiver: Receiver
+    api: Api, requester: RequestSender, receiver: Receiver
 ) -> None:
     for _ in range(http_requests.MOST_EACH):
         make_request(api.workspace_id)
@@ -133,7 +133,7 @@ def test_behind_requests_that_nobody_waits_for_any_more_it_finds_the_others(
     assert RunRequest.select().count() == 0
 
 
-def test_a_failure_is_tried_again_later(api: Api, requester: Requester, receiver: Receiver) -> None:
+def test_a_failure_is_tried_again_later(api: Api, requester: RequestSender, receiver: Receiver) -> None:
     receiver.answers["/x"] = 503
     make_request(api.workspace_id, receiver.url("/x"))
 
@@ -144,7 +144,7 @@ def test_a_failure_is_tried_again_later(api: Api, requester: Requester, receiver
 
 
 def test_it_stops_when_all_under_way_is_recorded_and_leaves_the_rest_to_others(
-    api: Api, requester: Requester, receiver: Receiver, released: threading.Event
+    api: Api, requester: RequestSender, receiver: Receiver, released: threading.Event
 ) -> None:
     receiver.answers["/x"] = Answer(released=released)
     for _ in range(30):
@@ -165,12 +165,12 @@ def test_it_stops_when_all_under_way_is_recorded_and_leaves_the_rest_to_others(
 
 def test_what_does_not_end_in_time_is_left_to_others_and_spends_no_attempt(
     api: Api,
-    requester: Requester,
+    requester: RequestSender,
     receiver: Receiver,
     released: threading.Event,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(desk, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(dispatcher, "GRACE_SECONDS", 0.1)
     receiver.answers["/x"] = Answer(released=released)
     make_request(api.workspace_id, receiver.url("/x"))
     requester.wake(api.workspace_id)
@@ -183,9 +183,9 @@ def test_what_does_not_end_in_time_is_left_to_others_and_spends_no_attempt(
 
 
 def test_while_the_database_is_away_it_tries_again(
-    api: Api, requester: Requester, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, requester: RequestSender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "AWAY_SECONDS", 0.01)
+    monkeypatch.setattr(dispatcher, "AWAY_SECONDS", 0.01)
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
     record, claim = http_requests.record, http_requests.claim
     calls: list[str] = []
@@ -209,7 +209,7 @@ def test_while_the_database_is_away_it_tries_again(
 
 
 def test_a_response_whose_run_is_locked_is_recorded_when_it_is_free(
-    api: Api, requester: Requester, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    api: Api, requester: RequestSender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id, _ = make_request(api.workspace_id, receiver.url("/x"))
     tries: list[float] = []

@@ -1,6 +1,6 @@
-"""Allowances: how many bytes of files may be stored in an hour.
+"""Stored bytes: how many bytes of files may be stored in an hour.
 
-Allowances apply per address, visitor, channel and workspace. Because they are counted in PostgreSQL, they hold while
+The bounds apply per address, visitor, channel and workspace. Because they are counted in PostgreSQL, they hold while
 Redis is away, and two files cannot both take the last bytes.
 """
 

@@ -6,9 +6,9 @@ import threading
 
 from dramatiq.brokers.stub import StubBroker
 
-from app import presence
+from app import process_registry
 from workers.middleware.beside import Beside
-from workers.middleware.presence import process_types
+from workers.middleware.registration import process_types
 
 QUEUES = {
     "writes": {"writes", "fan-outs"},
@@ -38,4 +38,4 @@ def test_a_worker_of_all_queues_stands_for_all_types_that_run_in_it() -> None:
     for kind in ("scheduler", "realtime"):
         everything.add_middleware(Beside(kind, threading.Event.wait))
 
-    assert process_types(everything) == set(presence.TYPES) - {"web"}
+    assert process_types(everything) == set(process_registry.TYPES) - {"web"}
