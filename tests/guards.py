@@ -375,7 +375,7 @@ GUARDS = [
     Guard(
         "snooze by automations",
         "app/domain/automations/steps/conversation_steps.py",
-        "    if not snoozes.is_possible(until, moment.now):",
+        "    if not snoozes.is_possible(until, context.now):",
         "    if False:",
         "tests/app/domain/automations/steps/test_snooze_conversation.py",
     ),
