@@ -17,7 +17,7 @@ class Window:
     """
 
     __slots__ = (
-        *("_awaited", "_full", "_quick", "_shrunk_at", "_size", "_slow", "_slow_lane"),
+        *("_awaited", "_full", "_quick", "_shrunk_at", "_size", "_slow", "_tolerates_slow"),
         *("answering", "started", "waited"),
     )
 

@@ -17,7 +17,7 @@ REMEMBERED_SECONDS = 10
 # How long to wait for the resolver if an old answer is known, and for how long such an answer still counts.
 LATE_SECONDS, OLD_SECONDS = 1, 300
 
-# Errors of getaddrinfo that mean "no address". All others mean trouble with the resolver.
+# Errors of getaddrinfo that always mean "no address". Others may mean trouble with the resolver.
 DEFINITE = {socket.EAI_NONAME, socket.EAI_NODATA, socket.EAI_ADDRFAMILY, socket.EAI_FAIL}
 
 Ends = Sequence[tuple[int, str]]  # address family and IP address

@@ -34,10 +34,10 @@ PATIENCE_SECONDS, THREADS, QUOTA = 4, 4, 60
 
 # The service's own configuration, with less patience and fewer threads to keep busy.
 CONFIGURATION = f"""
-from app.serving import patience
+from app.serving import buffering
 from app.gunicorn import *
 
-patience.PATIENCE_SECONDS = {PATIENCE_SECONDS}
+buffering.PATIENCE_SECONDS = {PATIENCE_SECONDS}
 threads = {THREADS}
 """
 

@@ -23,6 +23,8 @@ AFTER = {"id": "after", "kind": "add_tag", "tag": "moved"}
 MOVE = """
 import sys
 from app import bells, database
+from app.domain import writes
+from app.domain.work.changes import Write
 
 database.connect()
 workspace_id, automation_id = sys.argv[1:]

@@ -73,7 +73,7 @@ def test_in_the_slow_lane_it_starts_with_one_and_grows_for_slow_successes_to_a_s
     assert window.room(2000) == pacing.MOST_IN_SLOW_LANE
 
 
-@pytest.mark.parametrize(("slow_lane", "room"), [(False, 0), (True, 3)])
+@pytest.mark.parametrize(("tolerates_slow", "room"), [(False, 0), (True, 3)])
 def test_while_an_answer_is_awaited_for_long_nothing_more_begins_in_the_fast_lane(
     tolerates_slow: bool, room: int
 ) -> None:

@@ -229,7 +229,11 @@ def _step(claimed: Sequence[Claimed]) -> None:
 
 
 def _next(replay: Replay, room: int) -> list[_Row]:
-    """Locks the next deliveries, up to the first one that is locked or exceeds `room`."""
+    """Locks and returns the next rows of the replay, in order.
+
+    Stops before the first delivery that another transaction has locked, and once `room` deliveries can be sent.
+    Deliveries that are skipped take no room.
+    """
     part, place = divmod(replay.sent + replay.skipped, PART)
     look_at = max(room, LEAST_LOOKED_AT)
     [(ids, claims)] = rows(

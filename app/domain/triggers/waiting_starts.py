@@ -110,7 +110,8 @@ def _for_booking(
 ) -> WaitingStart:
     """Returns the row with its new time.
 
-    A row that has fired stays until the booking begins, so that it fires only once.
+    A row that has fired keeps the day that it fired for until the booking begins, so that it does not fire twice for
+    one time of the booking.
     """
     if not is_ahead(unit, booking):
         return known if known.fired_for else known.altered(at=None)

@@ -19,7 +19,7 @@ from app.models.jobs import Job
 JOBS_IN_PARTS = ("jobs.replay_many", "jobs.discard_many", "deliveries.discard")
 # The most rows that one part settles, and how many it examines to find them.
 PART, LOOKED_AT = 200, 2_000
-# The most unfinished jobs of KINDS that a workspace may ask for by API. On pages it is one.
+# The most unfinished jobs in parts that a workspace may ask for by API. On pages it is one.
 MOST_UNFINISHED = 5
 _UNDER_WAY = (
     "Many failed jobs or deliveries of this workspace are being replayed or discarded already. Wait until that has "
@@ -44,7 +44,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a job of KINDS. `count`: the rows when the job began; None before that."""
+    """The progress of a job in parts. `count`: the rows when the job began; None before that."""
 
     count: int | None
     done: int
@@ -88,7 +88,7 @@ def lock_first(table: str, row_ids: Sequence[str]) -> list[str]:
 
 
 def progress_of(job: Job) -> Progress | None:
-    """Returns the progress of a job of KINDS; None for a job of any other kind."""
+    """Returns the progress of a job of JOBS_IN_PARTS; None for a job of any other kind."""
     if job.kind not in JOBS_IN_PARTS:
         return None
     kept = job.progress or {}
@@ -96,7 +96,7 @@ def progress_of(job: Job) -> Progress | None:
 
 
 def refuse_more(workspace_id: str, most: int = 1) -> None:
-    """Raises Conflict if the workspace has `most` unfinished jobs of KINDS already."""
+    """Raises Conflict if the workspace has `most` unfinished jobs in parts already."""
     of_kind = Job.kind.in_(JOBS_IN_PARTS) & Job.status.in_(["queued", "running"])
     if Job.in_workspace(workspace_id).where(of_kind).count() >= most:
         raise Conflict(_UNDER_WAY)
