@@ -43,7 +43,7 @@ def record(dispatches: list[Dispatch], answer: Answer) -> list[Outcome]:
 
 
 def record_all(outcomes: list[Outcome]) -> None:
-    """Records them as the desk does: those that somebody else has locked in a later round."""
+    """Records them as the dispatcher does: those that somebody else has locked in a later round."""
     while outcomes:
         outcomes = attempts.record(outcomes)
 

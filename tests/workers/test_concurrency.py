@@ -70,7 +70,7 @@ def test_in_the_slow_lane_it_starts_with_one_and_grows_for_slow_successes_to_a_s
     for number in range(100):
         full(window, number * 10, seconds=3)
 
-    assert window.room(2000) == pacing.MOST_IN_SLOW_LANE
+    assert window.room(2000) == pacing.MOST_WHILE_SLOW
 
 
 @pytest.mark.parametrize(("tolerates_slow", "room"), [(False, 0), (True, 3)])

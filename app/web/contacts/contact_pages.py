@@ -224,7 +224,7 @@ def _show(contact: Contact, tag: str = "", errors: dict[str, str] | None = None)
         tag=tag,
         unreadable=dates.unreadable_of_contact(contact.id),
         errors=errors or {},
-        talks=_talks_with(contact),
+        recent=_talks_with(contact),
         happened=happened[:MOST_HAPPENED],
         labels=timelines.labels(workspace_id(), happened),
     )

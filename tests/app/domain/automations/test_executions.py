@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from app.database import rows
 from app.domain import writes
 from app.domain.automations import controls, executions
 from app.domain.automations.steps import STEP_KINDS
-from app.domain.automations.steps.base import Outcome, StepContext, StepFailed, StepKind
+from app.domain.automations.steps.base import Outcome, StepContext, StepFailed
 from app.domain.contacts import contacts
 from app.domain.people import workspaces
 from app.domain.triggers import run_states
@@ -295,7 +296,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
         STEP_KINDS["add_tag"].begin(context)
         raise RuntimeError("broken")
 
-    monkeypatch.setitem(STEP_KINDS, "broken", StepKind("", {}, begin))  # type: ignore[arg-type]
+    monkeypatch.setitem(STEP_KINDS, "broken", replace(STEP_KINDS["stop"], begin=begin))
 
 
 @pytest.mark.usefixtures("broken")
@@ -318,7 +319,7 @@ def test_a_run_whose_changes_cannot_be_written_fails_and_the_others_go_on(
     def begin(context: StepContext) -> Outcome:
         return contacts.update(context.change({"first_name": "a\0"}, context.contact.id))  # type: ignore[return-value]
 
-    monkeypatch.setitem(STEP_KINDS, "broken", StepKind("", {}, begin))  # type: ignore[arg-type]
+    monkeypatch.setitem(STEP_KINDS, "broken", replace(STEP_KINDS["stop"], begin=begin))
     other_id = make_contact(workspace_id, "bob@example.com")
     run = started(workspace_id, contact_id, TAG, {"id": "bad", "kind": "broken"})
     other = started(workspace_id, other_id, TAG)
@@ -337,7 +338,7 @@ def test_a_step_that_cannot_be_done_fails_its_run_and_keeps_what_went_before(
     def begin(context: StepContext) -> Outcome:
         raise StepFailed("gone", "The channel is gone.")
 
-    monkeypatch.setitem(STEP_KINDS, "failing", StepKind("", {}, begin))  # type: ignore[arg-type]
+    monkeypatch.setitem(STEP_KINDS, "failing", replace(STEP_KINDS["stop"], begin=begin))
     run = started(workspace_id, contact_id, TAG, {"id": "bad", "kind": "failing"}, NAME)
 
     carry_on(workspace_id)

@@ -226,7 +226,7 @@ def test_a_channel_of_a_kind_that_this_version_does_not_know_waits(
     api: Api, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel_id = create(api.workspace_id)
-    monkeypatch.setattr(channel_connections, "KINDS", {})
+    monkeypatch.setattr(channel_connections, "CHANNEL_KINDS", {})
 
     ask_providers(api.workspace_id, provider)
 

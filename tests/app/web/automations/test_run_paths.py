@@ -7,6 +7,7 @@ from typing import Any
 from app.domain.automations.definitions import programs
 from app.models.runs import Run, RunStep
 from app.web.automations import layouts, run_paths
+from app.web.automations.showings import RunPath
 from tests.definitions import IS_VIP
 
 MARK = {"id": "mark", "kind": "add_tag", "tag": "vip"}
@@ -21,11 +22,11 @@ def entry(number: int, step: dict[str, Any], status: str = "succeeded", **detail
     return RunStep(number=number, step=step["id"], kind=step["kind"], status=status, detail=shown)
 
 
-def trail(run: Run, *log: RunStep) -> run_paths.Trail:
+def trail(run: Run, *log: RunStep) -> RunPath:
     return run_paths.path_of(run, log, programs.compile({"steps": STEPS}))
 
 
-def gone(found: run_paths.Trail) -> set[tuple[str | None, str | None]]:
+def gone(found: RunPath) -> set[tuple[str | None, str | None]]:
     """The lines that the run has gone along, as pairs of steps."""
     return {(edge.after, edge.into) for edge in layouts.draw({"steps": STEPS}, {}).edges if found.has(edge)}
 

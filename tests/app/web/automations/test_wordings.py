@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.channels.kinds import STEP_KINDS as CHANNELS
+from app.channels.kinds import CHANNEL_KINDS as CHANNELS
 from app.domain.automations.definitions.json_schemas import SCHEMAS
 from app.domain.automations.steps import STEP_KINDS
 from app.domain.automations.steps.ask import CHOICE, FORMATS, READERS
