@@ -26,7 +26,7 @@ class Unreadable(BellhopError):
 
 
 class Work(Budget):
-    """The work of importing one file: elements and characters visited. A small file can need a lot."""
+    """The work of importing one file: the elements and characters visited. A small file can need a lot."""
 
     def __init__(self) -> None:
         super().__init__(bounds.COMPUTING_PER_IMPORT.most)
@@ -98,7 +98,10 @@ def load(raw: bytes | str) -> Mapping[str, Any]:
 
 
 def listed(value: Any, where: str) -> list[Mapping[str, Any]]:
-    """Returns the objects in a list; [] for None. Raises Unreadable for anything else."""
+    """Returns `value`, a list of objects; [] for None. `where` names it in the error.
+
+    Raises Unreadable for anything else, or for more than MOST_WAYS objects.
+    """
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
