@@ -1,4 +1,4 @@
-"""Checks which webhook addresses a customer may enter, and which IP addresses may be dialled."""
+"""Addresses: checks those that we send to, and finds out where requests come from."""
 
 from __future__ import annotations
 
