@@ -119,7 +119,7 @@ def record(fetched: Sequence[Fetched]) -> list[Fetched]:
 
 
 def _unfinished(run_ids: Sequence[str]) -> set[str]:
-    """Returns the unfinished runs among these. A run held by a member counts: it will still send its files."""
+    """Returns the unfinished runs. Runs held by a member count, as they will still send their files."""
     found = rows("SELECT id FROM runs WHERE id = ANY(%s) AND finished_at IS NULL", (list(run_ids),)) if run_ids else ()
     return {id for (id,) in found}
 

@@ -1,4 +1,4 @@
-"""How runs end (completed, failed, cancelled), and how a contact's deletion or merge affects runs.
+"""Ends of runs (completed, failed, cancelled), and the runs of deleted or merged contacts.
 
 The unfinished runs of a deleted contact are cancelled as `erased`, in parts (`cancel_erased`). Until then, a due run
 fails with `gone` at the first step that needs the contact. No event begins another run.

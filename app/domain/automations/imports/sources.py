@@ -26,7 +26,7 @@ class Unreadable(BellhopError):
 
 
 class Work(Budget):
-    """The work of importing one file: the elements and characters visited. A small file can need a lot."""
+    """The work of importing one file: elements and characters visited. A small file can need a lot."""
 
     def __init__(self) -> None:
         super().__init__(bounds.COMPUTING_PER_IMPORT.most)

@@ -253,7 +253,7 @@ def _cut(label: str, mark: str = "") -> str:
 
 
 def words(what: str, step: Given, names: Names) -> Words:
-    """Describes a step that sends a message: `what` it does, on which channel, with which text and buttons."""
+    """Describes a step that sends a message. `what`: the words for what it does."""
     where = ""
     if kind := step.get("channel_kind"):
         where = f" on {CHANNELS[kind].in_words if kind in CHANNELS else kind}"
