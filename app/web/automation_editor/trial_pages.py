@@ -1,6 +1,6 @@
 """Trials: a chat beside the picture that runs the draft, and tests of a single HTTP request.
 
-Each request repeats the chat so far, and simulates the draft with all its moves.
+Each request contains all moves so far, and simulates the draft with them from the start.
 """
 
 from __future__ import annotations

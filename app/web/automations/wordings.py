@@ -1,4 +1,4 @@
-"""Wordings: describes the steps of definitions, even with faults, and their branches in plain words."""
+"""Wordings: describes a definition's steps and branches in plain words, even if it has faults."""
 
 from __future__ import annotations
 

@@ -39,9 +39,10 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a broadcast would do, to the contacts `found`. `lacking`: how many contacts lack a name that the text uses.
+    """What a broadcast would do, to the contacts `found`.
 
-    `refusal`: why there is no preview. `is_due`: the broadcast would start at once, without a time or with a past one.
+    `lacking`: how many contacts have no value, by placeholder. `refusal`: why there is no preview. `is_due`: the
+    broadcast would start at once, without a time or with a past one.
     """
 
     found: broadcast_choices.Preview = _NOBODY
