@@ -1,4 +1,4 @@
-"""Sends all requests to others' servers. Enforces deadlines, limits and address checks."""
+"""Sends all requests to third-party servers. Enforces deadlines, limits and address checks."""
 
 from __future__ import annotations
 

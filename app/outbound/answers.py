@@ -1,4 +1,4 @@
-"""Outcomes of requests to others' servers: error codes and sentences."""
+"""Outcomes of requests to third-party servers: error codes and sentences."""
 
 from __future__ import annotations
 
