@@ -58,7 +58,7 @@ class Owners:
                 self.new.setdefault(owner)
 
     def wake(self, owner: str) -> None:
-        """Marks an owner that may have mail now. An owner that is closed stays asleep."""
+        """Marks an owner that may have mail now. A closed owner stays asleep."""
         if owner not in self._closed:
             self.awake.setdefault(owner)
 
