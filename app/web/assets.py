@@ -63,7 +63,7 @@ def install(pages: Flask) -> None:
 
     @cache
     def scripts(*names: str) -> Markup:
-        """Returns the tags of scripts. The browser fetches their imports at once, not only when it reads a script."""
+        """Returns the tags of scripts, and tags that make the browser fetch their imports at once."""
         preloaded = sorted({each for name in names for each in imported(name)}.difference(names))
         tags = [f'<link rel="modulepreload" href="{asset(each)}">' for each in preloaded]
         tags += [f'<script type="module" src="{asset(each)}"></script>' for each in names]
