@@ -34,7 +34,7 @@ class Asset:
 
 
 def install(pages: Flask) -> None:
-    """Serves the assets, and gives templates `asset(name)` and `scripts(*names)`: an address, and scripts' tags."""
+    """Serves the assets. Gives templates `asset(name)`, an address, and `scripts(*names)`, tags."""
     found = {path.name: Asset(path) for path in (Path(__file__).parent / "static").iterdir() if path.suffix in _TYPES}
     # All have one version: scripts import each other by relative addresses, and must not get a script of another one.
     current = hashlib.sha256(b"".join(found[name].content for name in sorted(found))).hexdigest()[:12]
