@@ -52,7 +52,7 @@ class Pass:
     """A task that the scheduler repeats. If a pass fails, the next one still runs.
 
     `condition`: SQL that holds while there may be something to do. Otherwise, `rest` is called instead of `make`.
-    `pause`: the least wait before the next pass, in multiples of the time that this one took.
+    `pause`: the least wait before the next pass, as a multiple of the last pass's duration.
     """
 
     name: str

@@ -125,7 +125,7 @@ def labels_without(conversation: Conversation, removed: Collection[str]) -> list
 def set_labels(change: Change, contact: Contact, conversation: Conversation, labels: Collection[str]) -> Conversation:
     """Replaces the conversation's labels, and returns the conversation. A change records an event.
 
-    Labels that the conversation has already keep their spelling. Raises Invalid for more than MOST_LABELS, and Busy.
+    Labels that the conversation has already keep their spelling. Raises Invalid for more than MOST_LABELS.
     """
     spelled = {folded(each): each for each in [*conversation.labels, *labels][::-1]}
     before, after = set(conversation.labels), {spelled[folded(each)] for each in labels}

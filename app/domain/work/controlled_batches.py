@@ -65,7 +65,7 @@ def refuse_ended(batch: ControlledBatch, wanted: str) -> None:
 def set_state(batch: ControlledBatch, state: str, **columns: Any) -> None:
     """Sets the state and `columns`. A batch that continues waits until its rate allows more rows.
 
-    Deletes the parts that an aborted batch has not reached.
+    Deletes the remaining parts of an aborted batch.
     """
     also = "".join(f", {name} = %({name})s" for name in columns)
     count(_SET_STATE.format(noun=batch.NOUN, also=also), {**columns, "state": state, "id": batch.id})

@@ -246,7 +246,7 @@ def _given(moves: Sequence[Move], steps: Mapping[str, Any], workspace_id: str) -
 
 
 def _lines(entry: RunStep, step: Mapping[str, Any]) -> list[TrialLine]:
-    """Returns the lines that the chat shows for a log entry; [] while its step waits for a move."""
+    """Returns the lines that the chat shows for a log entry; [] if none, as for a waiting question."""
     given, output, text = entry.detail["input"], entry.detail["output"], entry.detail["text"]
     notes = entry.detail.get("warnings", ())
     if entry.status == "failed":

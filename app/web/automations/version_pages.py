@@ -96,7 +96,7 @@ def ask_to_move(automation_id: str) -> str:
 @blueprint.post("/move")
 @page("automations.manage")
 def move(automation_id: str) -> Response:
-    """Moves those runs of a version whose current step the published version has, too.
+    """Moves a version's runs that wait in a step which the published version has, too.
 
     Redirects to the versions.
     """
