@@ -1,8 +1,8 @@
 """Bounds on what an actor, address, workspace or process may use: none may starve the others.
 
 An actor is a token, a member or a visitor. An IPv6 /64 counts as one address. Two kinds of limits are elsewhere: how
-many resources a workspace may have (next to each resource, such as `MOST_ENDPOINTS` in `endpoints.py`), and how many
-requests a token may make (the setting `RATE_LIMIT`). `docs/limits.md` lists all of them.
+many resources a workspace may have (next to each resource, such as `QUOTA` in `endpoints.py`), and how many requests a
+token may make (the setting `RATE_LIMIT`). `docs/limits.md` lists all of them.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ _ALONE = threading.Lock()
 def waiting(workspace_id: str) -> Iterator[bool]:
     """Takes a place for a request that keeps a thread of `web` for long. Yields whether it got one.
 
-    It gets none if the workspace or the process has as many such requests as it may have.
+    It gets none if the workspace or the process is at its limit of such requests.
     """
     with _both(_WAITING_OF_WORKSPACES, _WAITING, workspace_id) as has_place:
         yield has_place

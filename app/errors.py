@@ -108,7 +108,7 @@ class RateLimited(Throttled):
 
 
 class TooManyPages(Throttled):
-    """A session has opened as many pages as it may in a minute."""
+    """A session has reached its limit of pages in a minute."""
 
     def __init__(self, per_minute: int, retry_after_seconds: int) -> None:
         super().__init__(f"You may open {per_minute:,} pages a minute.", retry_after_seconds)
@@ -123,11 +123,11 @@ class TooMuchStored(Throttled):
 
 
 class TooManyStreams(Throttled):
-    """The caller has as many live streams as it may have, or opens them too fast."""
+    """The caller is at its limit of live streams, or opens them too fast."""
 
 
 class Overloaded(BellhopError):
-    """The workspace, or the process, already serves as many slow requests as it may."""
+    """The workspace, or the process, is at its limit of concurrent slow requests."""
 
     slug = "rate-limited"
     detail = "Too many requests that take long are under way at this moment. Try again in a second."

@@ -52,7 +52,7 @@ class Pass:
     """A task that the scheduler repeats. If a pass fails, the next one still runs.
 
     `condition`: SQL that holds while there may be something to do. Otherwise, `rest` is called instead of `make`.
-    `pause`: how many times as long as the pass took, the scheduler waits at least before the next one.
+    `pause`: the least wait before the next pass, as a multiple of the last pass's duration.
     """
 
     name: str
@@ -203,6 +203,6 @@ class Timetable:
 
 
 def _check() -> int:
-    """Has the pages show the results of `python -m app check`. Returns 0: a check does no work."""
+    """Stores the results of `python -m app check` for the pages. Returns 0: a check does no work."""
     process_registry.tell("checks", [asdict(result) for result in checks.look_at_all()])
     return 0

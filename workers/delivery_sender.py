@@ -49,7 +49,7 @@ class DeliverySender(Dispatcher[Dispatch, Outcome]):
 
     @property
     def most_new(self) -> int:
-        """As many owners as can get a request in one cycle."""
+        """The number of owners that can get a request in one cycle."""
         return self._pace.capacity // 2
 
     def gather(self, cycle_seconds: float) -> None:

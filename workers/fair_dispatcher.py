@@ -39,7 +39,7 @@ class Mailboxes(Protocol[D_co, T]):
 
 
 class FairDispatcher(Dispatcher[D, T]):
-    """Sends the rows that a kind of mail claims, and has the kind record the outcomes.
+    """Dispatches one kind of mail: `kind` claims the rows and records the outcomes.
 
     If a worker dies, another one sends its rows again when the lease ends.
     """

@@ -38,7 +38,7 @@ def serve_together(mail: Mail, work: Callable[..., None]) -> None:
 
 
 def serve_by(dispatcher: Dispatcher[Any, Any]) -> None:
-    """Declares the actor of the dispatcher's mail. The process then ends only after the dispatcher has stopped."""
+    """Declares the actor of the dispatcher's mail. The process ends only after the dispatcher."""
     serve_together(dispatcher.mail, dispatcher.wake)
     add(Closing(dispatcher))
 

@@ -25,7 +25,7 @@ class Owners:
         self.new: dict[str, None] = {}  # awake owners whose bell rang since their mailbox was last looked into
         self._mail = mail
         self._bells: deque[str] = deque()  # owners whose bells rang since `listen`
-        self._rung: set[str] = set()  # owners whose bells are not heard yet
+        self._rung: set[str] = set()  # owners whose bells `listen` noted, not yet passed to `mailbox.hear`
         self._later: dict[str, float] = {}  # when to look again, on the monotonic clock
         self._closed: set[str] = set()  # owners in `_later` that are not served before their time
 
@@ -58,7 +58,7 @@ class Owners:
                 self.new.setdefault(owner)
 
     def wake(self, owner: str) -> None:
-        """Marks an owner that may have mail now. An owner that is closed stays asleep."""
+        """Marks an owner that may have mail now. A closed owner stays asleep."""
         if owner not in self._closed:
             self.awake.setdefault(owner)
 

@@ -20,8 +20,8 @@ CALL_EVERY = 8
 
 # Bounds of an endpoint.
 
-# How many requests an endpoint may have in flight if it has the process to itself. If not, it gets a share of these, at
-# least a quarter. Larger shares would make the cycles longer, and every endpoint waits for the end of a cycle.
+# How many requests an endpoint may have in flight if it has the process to itself. Otherwise, it gets a share, at least
+# a quarter. Larger shares would make the cycles longer, and every endpoint waits for the end of a cycle.
 MOST = 256
 # How many requests an endpoint in the slow lane may have in flight while it answers slowly.
 MOST_WHILE_SLOW = 16

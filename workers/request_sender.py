@@ -13,7 +13,7 @@ from workers.fair_dispatcher import FairDispatcher
 
 
 class RequestSender(FairDispatcher[Dispatch, Outcome]):
-    """A fair dispatcher that sends the request of each row. The outcome is the answer, or the lack of one."""
+    """A fair dispatcher that sends the request of each row. The outcome has the answer."""
 
     def send(self, dispatch: Dispatch) -> None:
         """Starts sending the request once."""

@@ -101,7 +101,7 @@ def _trace(
     parent_id, linked = None, None
     if parent is not None and parent.trace_id == trace_id:
         parent_id = parent.span_id
-    elif parent is not None:  # the request's own identifier names its trace
+    elif parent is not None:  # our trace is named after the request's identifier, so this one is only linked
         linked = parent
     spans.add(
         f"{method} {route or ''}".rstrip(),

@@ -19,7 +19,7 @@ from app.lib.schemas import Query, RequestBody, ResponseBody
 
 Document = dict[str, Any]
 View = Callable[..., Any]
-# The argument of `authorize`, or a tuple of several.
+# The arguments of `authorize`: a single one, or a tuple.
 Needs = str | tuple[str, ...] | None
 
 _WAITED = "With `Prefer: wait=N`, if the write ended in time."
@@ -84,10 +84,10 @@ def accepts(
 ) -> Callable[[View], View]:
     """Declares a write below the workspace's address, such as `POST /sales`.
 
-    The view responds with the job (202), or with `result` if the caller waits; None is for a deletion. `made`: the
-    write may create a resource. The view gets the loaded `body` as its last positional argument; unless it is
-    `required`, a missing body counts as `{}`. `secret`: the field of a secret beside `data`. `options` are those of
-    `blueprint.route`.
+    The view responds with the job (202), or with `result` if the caller waits. `result` is None for a deletion (204).
+    `made`: the write may create a resource (201). The view gets the loaded `body` as its last positional argument;
+    unless it is `required`, a missing body counts as `{}`. `secret`: the schema of the field `secret` beside `data`.
+    `options` are those of `blueprint.route`.
     """
     beside: dict[str, Any] = {} if secret is None else {"secret": secret}
 

@@ -202,7 +202,7 @@ def _ring_on(queue_name: str, turn: Turn, bells: Sequence[Bell]) -> Sequence[Bel
             _send(queue_name, turn, together, rung_at)
         metrics.BELLS.labels("rung").inc(len(silent))
         return silent
-    except Exception as error:  # whatever a broker raises: the scheduler will ring
+    except Exception as error:  # any error of a broker: the bells are lost, and the scheduler rings instead
         metrics.REDIS_AWAY.inc()
         metrics.BELLS.labels("lost").inc(len(bells))
         log.warning("bells.lost", queue=queue_name, bells=len(bells), error=str(error))

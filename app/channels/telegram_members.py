@@ -18,7 +18,8 @@ SERVICE = frozenset(
         *("paid_message_price_changed", "direct_message_price_changed"),
     }
 )
-# Members that say who sent a message, when, and how it looks; also the text and the caption, which `_text` reads.
+# Members that say who sent a message, when, and how it looks. Also the text and the caption, which `telegram_updates`
+# reads.
 ENVELOPE = frozenset(
     {
         *("message_id", "message_thread_id", "from", "sender_chat", "sender_boost_count", "sender_business_bot"),

@@ -72,7 +72,7 @@ class Age(click.ParamType[timedelta]):
     _UNITS: Mapping[str, str] = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Parses the length of time."""
+        """Returns the length of time. Fails the command if the value is none."""
         found = re.fullmatch(r"(\d{1,6})([smhd])", value, re.ASCII)
         if found is None:
             self.fail(f"'{value}' is no age such as 90s, 15m, 1h or 2d.", param, ctx)
@@ -85,7 +85,7 @@ class Time(click.ParamType[datetime]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Parses the time, and converts it to UTC."""
+        """Returns the time in UTC. Fails the command if the value is no time."""
         try:
             at = datetime.fromisoformat(value)
             return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)

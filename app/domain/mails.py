@@ -18,11 +18,11 @@ Ring = Callable[[Collection[str]], int | None]
 
 
 class MailKind(NamedTuple):
-    """A kind of mail. `name`: in the names of its passes. `served_by`: a type of process.
+    """A kind of mail. `name`: as in the names of its passes. `served_by`: the type of process.
 
-    Mail whose bell was lost is found within about `overdue_seconds`, and `ring` is called with its owners; if None, its
-    bell rings for each. Usually workers wake rows that wait. If none runs, the scheduler does so every
-    `waking_seconds`, so that the rows wait as due mail.
+    Mail whose bell was lost is found within about `overdue_seconds`. Then `ring` is called with its owners; if `ring`
+    is None, the bell rings for each. Usually workers wake rows that wait. If no worker runs, the scheduler does so
+    every `waking_seconds`, so that the rows wait as due mail.
     """
 
     mail: Mail
@@ -32,7 +32,7 @@ class MailKind(NamedTuple):
     waiting: Waiting | None = None
     waking_seconds: float = 0.5
     ring: Ring | None = None
-    scheduled: str | None = None  # the column of a time at which another pass wakes rows
+    scheduled: str | None = None  # the column with the time at which another pass wakes a row
 
     @property
     def later(self) -> str | None:

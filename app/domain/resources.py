@@ -51,7 +51,7 @@ Represented = dict[str, Any]
 class ResourceType:
     """A type of resource that a job can name.
 
-    `path`: of its collection, below the workspace's address; None for the workspace itself. `find` takes the
+    `path`: where its collection is below the workspace's address; None for the workspace itself. `find` takes the
     identifiers of the workspace and the resource, returns the row, and raises NotFound.
     """
 

@@ -31,7 +31,7 @@ _BILLED = "(SELECT date_trunc('month', counted_until)::date FROM usage_progress 
 class Old:
     """The rows of `table` whose column `at` is less than `before`, and for which `also` holds.
 
-    `name`: of the pass that deletes them. `before` and `also` are SQL with the parameters of `_values`. `most`: how
+    `name`: the pass that deletes the rows. `before` and `also` are SQL with the parameters of `_values`. `most`: how
     many rows one statement deletes.
     """
 
@@ -74,9 +74,9 @@ PASSES = list(dict.fromkeys(each.name for each in OLD))
 
 
 def delete_old(name: str, most: int | None = None) -> int:
-    """Deletes what the pass `name` is for, up to `most` rows of each table; None: as many as OLD says.
+    """Deletes the old rows of the pass `name`, up to `most` of each table; returns how many.
 
-    Returns how many it deleted. Safe to run concurrently.
+    If `most` is None, the numbers in OLD apply. Safe to run concurrently.
     """
     values = _values()
     return sum(

@@ -46,8 +46,8 @@ class Verb:
     called with the resource's identifier when the job has succeeded or failed.
 
     `check` raises an error to refuse a write before it is accepted, unless a queued write may make it possible. It gets
-    the identifier of the workspace, the payload, and the identifiers of the resource and the actor. `quota`: the most
-    rows that the verb may make, checked as well.
+    the identifier of the workspace, the payload, and the identifiers of the resource and the actor. `quota`, which is
+    checked as well, limits the rows that the verb may make.
 
     `is_audited`: the verb records the change in the audit log. `gives_way`: the next part of the job comes after
     waiting writes, and up to MOST_PASSING that are accepted later. `comes_first`: the write stops other work, so it

@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 # A transaction with more than 64 savepoints makes everyone's snapshots slower: PostgreSQL caches only that many.
 BATCH = 50
-# The pause before retrying a job that needs a row which another transaction holds.
+# The pause before retrying a job that needs a row that another transaction holds.
 BUSY_SECONDS = 0.005
 # A job fails after this many workers have died while working on this job alone.
 MOST_DEATHS = 3
@@ -50,9 +50,9 @@ def submit(
     check: Callable[[], object] | None = None,
     store: Callable[[str], None] | None = None,
 ) -> tuple[Job, bool]:
-    """Accepts the write like `accept`, unless `check` or the check of its verb raises an error, such as NotFound.
+    """Accepts the write like `accept`, after `check`, and the check and quota of its verb.
 
-    An equal request that was accepted before still gets its job.
+    If they raise an error, such as NotFound, an equal request that was accepted before still gets its job.
     """
     verb = VERBS[write.kind]
     try:
@@ -182,7 +182,7 @@ def _apply_singly(batch: Sequence[Claimed]) -> bool:
 def _apply(batch: Sequence[Claimed]) -> bool:
     """Applies the batch in one transaction.
 
-    Returns False if it stopped early, at a job that needs a row which another transaction holds.
+    Returns False if it stopped early, at a job that needs a row that another transaction holds.
     """
     began = time.time()
     with transaction():

@@ -1,4 +1,4 @@
-"""Checks which webhook addresses a customer may enter, and which IP addresses may be dialled."""
+"""Addresses: checks those that we send to, and finds out where requests come from."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
 def is_public(ip: IP, allowed: Sequence[Network] = ()) -> bool:
-    """Whether `ip` may be dialled: it is in an `allowed` network, or in no network of NEVER_DIALLED."""
+    """Whether `ip` may be dialled: it is in an `allowed` network, or in none that is never dialled."""
     if any(ip in network for network in allowed):
         return True
     if isinstance(ip, IPv4Address):

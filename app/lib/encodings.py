@@ -11,7 +11,7 @@ from werkzeug.http import parse_options_header
 UTF_8 = "utf-8"
 WINDOWS = "cp1252"
 _PIECE_BYTES = 1024 * 1024
-# The mark of UTF-32 begins with that of UTF-16.
+# The mark of UTF-32 begins with the mark of UTF-16.
 _MARKS = (
     *((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32")),
     *((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")),

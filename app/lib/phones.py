@@ -14,7 +14,7 @@ _WAYS = (
     # Argentina: calls from abroad put a 9 after the country code of a mobile number.
     (re.compile(r"(\+54)9([0-9]{10})"), r"\1\2"),
     (re.compile(r"(\+54)([1-8][0-9]{9})"), r"\g<1>9\2"),
-    # Mexico: until 2019, a 1 followed the country code.
+    # Mexico: until 2019, calls from abroad put a 1 after the country code of a mobile number.
     (re.compile(r"(\+52)1([0-9]{10})"), r"\1\2"),
     (re.compile(r"(\+52)([2-9][0-9]{9})"), r"\g<1>1\2"),
     # Ivory Coast: in 2021, mobile numbers got a prefix of two digits for their carrier. The second digit of the old

@@ -1,4 +1,4 @@
-"""Time zones: converts people's days and clock times to moments in UTC."""
+"""Time zones: converts people's days and clock times to times in UTC."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def first_known(*names: str | None) -> ZoneInfo:
 
 
 def instant_of(day: date, clock: time, zone: ZoneInfo) -> datetime:
-    """Returns the moment, in UTC, at which the zone's clock shows this day and time.
+    """Returns the time, in UTC, at which the zone's clock shows this day and time.
 
     The result is in UTC, because Python compares two times of one zone by what the clock shows, whatever their offsets.
     A time that the clock skips counts as in RFC 5545 (3.3.5). Of a time that it shows twice, the first counts, or the

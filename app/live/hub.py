@@ -118,7 +118,7 @@ class Hub:
         self._show(self._presences.come(listener.admitted))
 
     def _make_room(self, actor_id: str) -> None:
-        """Ends the actor's oldest stream if the actor has as many streams as it may have."""
+        """Ends the actor's oldest stream if the actor is at the limit of streams."""
         theirs = self._of_actors[actor_id]
         if len(theirs) < bounds.LIVE_STREAMS_PER_ACTOR.most:
             return

@@ -37,8 +37,8 @@ def claim_exclusive(
 ) -> tuple[list[str], list[Claimed]]:
     """Like `claim`, for exclusive mail. Also returns the owners whose mailboxes it looked into.
 
-    Leaves out the mailboxes that another worker has locked. `starts`: the marks from which to read, taken after a query
-    for the heads of the mailboxes; if None, reads from the beginning.
+    Leaves out the mailboxes that another worker has locked. `starts`: the mark to read each mailbox from, looked up
+    after querying the heads of the mailboxes; if None, reads from the beginning.
     """
     with transaction():
         # Locks in a statement of its own, so that the next one sees everything that earlier workers have committed.

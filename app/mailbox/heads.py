@@ -45,7 +45,10 @@ def first_rows(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
 
 
 def starts(mail: Mail, owners: Iterable[str]) -> Mapping[str, int]:
-    """Returns the marks from which to claim by time. Call it before each claim: now and then it moves them."""
+    """Returns the mark of each mailbox, to claim by time from there; now and then, moves marks first.
+
+    Call it before each claim.
+    """
     kept = marks.of(mail)
     if behind := kept.behind(owners):
         first_rows(mail, behind)

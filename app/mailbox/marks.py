@@ -56,9 +56,10 @@ class Mark(NamedTuple):
 
 
 class Marks:
-    """The marks of this process for one kind of mail. `slack`: by how much the last place drawn may go back.
+    """The marks of this process for one kind of mail.
 
-    Threads share it without a lock. A race can lower a mark, or lose a negative one; the next query finds that row.
+    `slack`: by how much the last place drawn may go back. Threads share the marks without a lock. A race can lower a
+    mark, or lose a negative one; the next query finds that row.
     """
 
     def __init__(self, slack: int = 0) -> None:

@@ -90,7 +90,7 @@ def _sought(words: Iterable[str], contact_ids: Sequence[str] = ()) -> str:
 
 
 def _times(first_id: str, last_id: str) -> list[str]:
-    """Returns the steps of time between two messages as prefixes of keys, the latest first."""
+    """Returns the key prefixes of all time steps from `last_id` back to `first_id`, both included."""
     numbers = range(_number(last_id), _number(first_id) - 1, -1)
     return ["".join(_DIGITS[each >> shift & 31] for shift in (13, 8, 3)) + str(each & 7) for each in numbers]
 
@@ -153,8 +153,8 @@ def _among_newest(filters: Mapping[str, Any]) -> str:
 def _bounds(filters: Mapping[str, Any]) -> str:
     """Returns SQL for the first message of the range, and for the contacts of all messages in it.
 
-    Where these can be any contacts of the workspace, the SQL yields NULL for them.
-    Soon after a merge, a conversation's messages may still have another contact than the conversation.
+    The SQL yields NULL for the contacts if they can be any in the workspace. Soon after a merge, a conversation's
+    messages may still have another contact than the conversation.
     """
     owner, contact_ids = _owner(filters), "NULL::text[]"
     if "conversation_id" in filters:

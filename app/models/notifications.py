@@ -42,7 +42,7 @@ class Notification(OwnedModel):
     ) -> list[Notification]:
         """Returns the first `limit` notifications after `last_id`, newest first.
 
-        Includes notifications for all members; those of the kind NEW only if `kinds` has it. If `member_id` is given,
+        Includes notifications for all members, but with the kind NEW only if `kinds` has it. If `member_id` is given,
         also includes this member's own notifications of `kinds`. `since`: only notifications with a higher identifier.
         """
         of_all = cls.in_workspace(workspace_id).where(cls.id > since)

@@ -1,4 +1,4 @@
-"""The only way to other people's servers, by HTTP or SMTP: deadlines, limits, address checks."""
+"""Sends all requests to third-party servers. Enforces deadlines, limits and address checks."""
 
 from __future__ import annotations
 

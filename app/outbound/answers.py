@@ -1,4 +1,4 @@
-"""Outcomes of requests to other people's servers: error codes and sentences."""
+"""Outcomes of requests to third-party servers: error codes and sentences."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether the status is a 2xx."""
+        """Whether the server accepted the request (2xx); False without an answer."""
         return self.status is not None and 200 <= self.status < 300
 
     @property

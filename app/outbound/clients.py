@@ -1,4 +1,4 @@
-"""Sends requests to other people's servers, with deadlines, size limits and address checks."""
+"""Sends requests to third-party servers, with deadlines, size limits and address checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOG_SECONDS = 10  # the least time between two log lines about the same fault of
 
 
 class Outbound:
-    """Sends requests to other people's servers. Belongs to the event loop of its first request.
+    """Sends requests to third-party servers. Belongs to the event loop of its first request.
 
     Addresses in `allowed_networks` are never refused as private. `plain_addresses`: base addresses with http://; they
     are dialled without TLS, and only in these networks. `ca_file`: certificates trusted besides the system's.

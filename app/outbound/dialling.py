@@ -1,4 +1,4 @@
-"""Opens connections to other people's servers, only to permitted addresses."""
+"""Opens connections to third-party servers, only to permitted addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections to other people's servers: kept for later requests, and opened a few at a time."""
+"""Connections to third-party servers: kept for later requests, and opened a few at a time."""
 
 from __future__ import annotations
 

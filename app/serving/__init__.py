@@ -1,1 +1,1 @@
-"""How `web` reads requests: slow clients, limits for each caller, unreadable requests, session cookies."""
+"""How `web` reads requests: slow clients, limits by caller, unreadable requests, session cookies."""

@@ -27,13 +27,13 @@ from app.serving.unreader import Arrived, Unreader
 PATIENCE_SECONDS = 70
 # Seconds that a client has to close its connection, as in gunicorn.
 _LINGER_SECONDS = 2
-# Results of `handle`, besides gunicorn's own. _READS: a thread has to read the request. _QUEUES: the caller has as many
-# requests under way as it may. _LINGERS: the connection is being closed.
+# Results of `handle`, besides gunicorn's own. _READS: a thread has to read the request. _QUEUES: the caller is at its
+# limit of concurrent requests. _LINGERS: the connection is being closed.
 _READS, _QUEUES, _LINGERS = object(), object(), object()
 
 
 class BufferingWorker(RefusingWorker):
-    """gunicorn's threaded worker, with bounds on what slow clients can hold of it.
+    """gunicorn's threaded worker. Limits the threads and connections that slow clients can occupy.
 
     The main thread keeps track of connections. `handle` runs in one of the other threads.
     """

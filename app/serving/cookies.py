@@ -18,7 +18,7 @@ LIFE = timedelta(days=30)
 
 
 def configuration() -> dict[str, Any]:
-    """Returns Flask's configuration of the cookie."""
+    """Returns Flask's settings for the cookie. Cookies signed with older keys are still accepted."""
     is_https = settings().base_url.startswith("https://")
     newest, *older = (keys.derived(key, "sessions") for key in settings().secret_keys)
     return {

@@ -34,7 +34,7 @@ class Asset:
 
 
 def install(pages: Flask) -> None:
-    """Serves the assets, and gives templates `asset(name)` and `scripts(*names)`: an address, and scripts' tags."""
+    """Serves the assets. Gives templates `asset(name)`, an address, and `scripts(*names)`, tags."""
     found = {path.name: Asset(path) for path in (Path(__file__).parent / "static").iterdir() if path.suffix in _TYPES}
     # All have one version: scripts import each other by relative addresses, and must not get a script of another one.
     current = hashlib.sha256(b"".join(found[name].content for name in sorted(found))).hexdigest()[:12]
@@ -63,7 +63,7 @@ def install(pages: Flask) -> None:
 
     @cache
     def scripts(*names: str) -> Markup:
-        """Returns the tags of scripts. The browser fetches their imports at once, not only when it reads a script."""
+        """Returns the tags of scripts, and tags that make the browser fetch their imports at once."""
         preloaded = sorted({each for name in names for each in imported(name)}.difference(names))
         tags = [f'<link rel="modulepreload" href="{asset(each)}">' for each in preloaded]
         tags += [f'<script type="module" src="{asset(each)}"></script>' for each in names]

@@ -121,7 +121,10 @@ def words(value: Any) -> str:
 
 
 def parted(address: str) -> tuple[str, str, str]:
-    """Splits an endpoint's address into host, path, and last segment, which distinguishes it best."""
+    """Splits an endpoint's address into host, path and last segment, which distinguishes it best.
+
+    Without a path, the host is the last segment, and the others are "".
+    """
     host, slash, path = address.removeprefix("https://").partition("/")
     folders, last_slash, end = (slash + path).rstrip("/").rpartition("/")
     return (host, folders, last_slash + end) if end else ("", "", host)

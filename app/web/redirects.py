@@ -12,7 +12,7 @@ from app.web.access import workspace_id
 
 
 def to(endpoint: str, said: str | None = None, tone: str = "good", **path: Any) -> Response:
-    """Redirects to that page of the workspace, which shows the message `said`; a refusal in the tone "error"."""
+    """Redirects to a page of the workspace, which shows `said`. For a refusal, `tone` is "error"."""
     if said:
         flash(said, tone)
     return redirect(url_for(endpoint, workspace=workspace_id(), **path), 303)

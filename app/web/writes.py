@@ -64,9 +64,9 @@ def submit_once(
 def tell(
     done: str, kind: str, payload: Mapping[str, Any], resource_id: str, check: Callable[[], object] | None = None
 ) -> bool:
-    """Submits a write and flashes the result: the Conflict, or `done` once it has taken effect.
+    """Submits a write. Flashes the Conflict, or `done` once the write has taken effect.
 
-    Returns whether it was accepted. Raises like `submit`, except Conflict.
+    Returns whether the write was accepted. Raises like `submit`, except Conflict.
     """
     try:
         job = submit(kind, payload, resource_id, check)

@@ -185,9 +185,9 @@ def start(change: Change) -> Effect:
 
 
 def check_start(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
-    """Refuses a start of `automation_id` for `contact_id` that would be impossible even after the queued writes.
+    """Refuses a start that would be impossible even after the queued writes.
 
-    Raises NotFound, Invalid, AutomationNotPublished.
+    Raises NotFound and AutomationNotPublished for the automation, and Invalid if there is no such contact.
     """
     values = {"workspace_id": workspace_id, **{name: payload[name] for name in ("automation_id", "contact_id")}}
     [(is_there, is_published, has_contact, pending)] = rows(sql.prepared("check_start"), values)

@@ -120,8 +120,8 @@ def _bound(at: str | datetime | None) -> str | None:
 
 _MARKED = ("statuses", "contact_id", "first_id", "last_id")
 
-# Goes from one automation with held runs to the next, because paused automations may have many. Takes one automation of
-# each workspace, so that no workspace delays others, and only some workspaces, so that the statement stays short.
+# Skips from one automation with held runs to the next, because a paused automation may hold many. Takes one automation
+# in each workspace, so that no workspace delays others, and at most ten in all, so that the statement ends soon.
 _RELEASE = """
     WITH RECURSIVE holding AS (
         SELECT min(automation_id) AS id FROM runs WHERE reason = 'pause' AND due_at IS NULL

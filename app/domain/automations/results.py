@@ -33,7 +33,7 @@ class Arm:
 class Verdict:
     """Whether shares differ. `kind`: `too_few`, `different` or `open`.
 
-    `better`, `worse`, and the interval of their difference (0 to 1) are of the clearest pair.
+    `better`, `worse` and the interval of their difference (0 to 1) describe the clearest pair.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Counts of a broadcast: its numbers of messages by status, of skipped contacts by reason, and so on.
+"""Counts of a broadcast: its messages by status, its skipped contacts by reason, and so on.
 
 Database triggers note what each transaction changes, and the scheduler adds the changes up. A read is exact, because it
 includes changes not yet added up, and costs the same for any number of contacts.

@@ -1,4 +1,4 @@
-"""Contact actions: how a broadcast reaches contacts. It sends each a message, or starts an automation for each.
+"""Contact actions: how a broadcast reaches a contact, by a message or by starting an automation.
 
 A message goes to the contact's latest conversation on a connected channel.
 """
@@ -79,9 +79,9 @@ class SendMessage:
         [(self._quiet_hours, self._timezone)] = rows(_WORKSPACE, (broadcast.workspace_id,))
 
     def problem(self) -> str | None:
-        """Returns a sentence if a channel was deleted or must be reconnected, or none is connected.
+        """Returns a sentence if no message can be sent because of a channel; None if sending can proceed.
 
-        None if sending can proceed.
+        Its channel was deleted, a channel has to be connected again, or none is connected.
         """
         found = rows(_CHANNELS, (self._broadcast.workspace_id, self._broadcast.channel_id))
         if not found and self._broadcast.channel_id is not None:
@@ -106,7 +106,7 @@ class SendMessage:
         return [sets.key(Contact, self._broadcast.workspace_id, "id", each) for each in contact_ids]
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
-        """Reads the latest conversations and recent texts of locked contacts, and the addresses already reached."""
+        """Reads locked contacts' latest conversations and recent texts, and the addresses reached before."""
         free = [key.value for key in self.needs(contact_ids) if unit.is_free(key)]
         messages.prefetch_for(unit, self._broadcast.workspace_id, free)
         addresses = set()
@@ -244,7 +244,7 @@ Action = SendMessage | StartAutomation
 
 
 def of(broadcast: Broadcast) -> Action:
-    """Returns how the broadcast reaches its contacts."""
+    """Returns the broadcast's action: SendMessage or StartAutomation."""
     return StartAutomation(broadcast) if broadcast.message is None else SendMessage(broadcast)
 
 

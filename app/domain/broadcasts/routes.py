@@ -1,4 +1,4 @@
-"""Ways: the channel on which a message reaches a contact, whether it may be sent now, and what would arrive there.
+"""Routes: on which channel a message reaches a contact, whether it may go, and how it arrives.
 
 Everything here is computed without locking any rows.
 """
@@ -43,9 +43,9 @@ class Route:
 
 
 def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Channel]) -> Route | None:
-    """Returns the way to the contact; None if there is none.
+    """Returns the route to the contact; None if there is none.
 
-    `latest`: the contact's latest conversation on the `offered` channels, which are by id, newest first.
+    `latest`: the contact's latest conversation on `offered`, which has the channels by id, newest first.
     """
     if latest is not None:
         return None if latest.peer is None else Route(offered[latest.channel_id], latest.peer, latest)
@@ -54,12 +54,12 @@ def find(contact: Contact, latest: Conversation | None, offered: Mapping[str, Ch
 
 
 def is_empty(kind: ChannelKind, text: str | None, files: int) -> bool:
-    """Returns whether nothing would arrive: only a template is given, and the kind has no templates."""
+    """Returns whether nothing would arrive: there is no text or file, and the kind has no templates."""
     return not (text or files or kind.sends_templates)
 
 
 def refusal(way: Route, *, has_template: bool, opted_out: bool, at: datetime) -> Verdict | None:
-    """Returns why nothing may be sent to the contact this way at `at`; None if sending is allowed."""
+    """Returns why nothing may be sent to the contact by this route at `at`; None if it may."""
     return sending_checks.refusal(
         channels.kind_of(way.channel),
         has_template=has_template,

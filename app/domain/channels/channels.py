@@ -105,7 +105,7 @@ def check_members(workspace_id: str, payload: Mapping[str, Any], *_: object) -> 
 
 
 def check_change(workspace_id: str, payload: Mapping[str, Any], channel_id: str, *_: object) -> None:
-    """Raises NotFound, and Invalid for unknown members and for settings that the channel's kind does not have."""
+    """Raises NotFound, and Invalid for unknown members or settings that the kind does not have."""
     kind = kind_to_be(workspace_id, channel_id)
     if faults := settings_faults(kind, payload.get("settings", {}), is_patch=True):
         raise Invalid(*faults)
@@ -284,5 +284,5 @@ def _set(channel: Channel, **fields: Any) -> None:
 
 
 def _api_url(kind: str) -> str:
-    """Returns the address of the provider's API, from the setting that is named after the kind; "" if it has none."""
+    """Returns the address of the provider's API, from the kind's setting; "" if there is none."""
     return str(getattr(settings(), f"{kind}_api_url", ""))

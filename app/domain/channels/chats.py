@@ -101,7 +101,7 @@ def message_ids(channel_id: str, peer: str | None, limit: int) -> list[str]:
 
 
 def read(channel: Channel, visitor: Visitor, message_id: str) -> None:
-    """Records that the visitor has seen the message and those before it. Safe to repeat."""
+    """Records that the visitor has seen the message and all before it. Safe to repeat."""
     seen = rows(
         f"""
         SELECT messages.id FROM conversations JOIN messages ON messages.conversation_id = conversations.id

@@ -36,7 +36,7 @@ class Carried(NamedTuple):
 MAIL = Mail(table="uploads", owner="channel_id", queue="fetches", carries=Carried)
 WAITING = Waiting(MAIL, "next_attempt_at")
 
-# The most bytes of the answer that says where a file is.
+# The most bytes of a response with a file's address. The file itself may have `media.MOST_BYTES`.
 MOST_BYTES = 65_536
 # The most fetches of a process, and of a channel in a process: each file is in memory as a whole.
 MOST_UNDER_WAY, MOST_EACH = 12, 4
@@ -119,7 +119,7 @@ def record(fetched: Sequence[Fetched]) -> list[Fetched]:
 
 
 def _unfinished(run_ids: Sequence[str]) -> set[str]:
-    """Returns the unfinished runs. A run held by a member counts too: it will still send its files."""
+    """Returns the unfinished runs. Runs held by a member count, as they will still send their files."""
     found = rows("SELECT id FROM runs WHERE id = ANY(%s) AND finished_at IS NULL", (list(run_ids),)) if run_ids else ()
     return {id for (id,) in found}
 

@@ -111,9 +111,9 @@ def claim_uploads(
 
 
 def give(unit: Unit, workspace_id: str, upload_ids: Sequence[str], keeper_id: str) -> list[dict[str, Any]]:
-    """Gives the files to a saved reply or broadcast, which may have them already; returns its `attachments`.
+    """Gives the files to a saved reply or broadcast; returns its `attachments`.
 
-    Raises Invalid if a file is missing, expired or attached already, and Busy.
+    It may have some of the files already. Raises Invalid if a file is missing, expired or attached elsewhere, and Busy.
     """
     attachments = []
     for index, upload_id in enumerate(upload_ids):

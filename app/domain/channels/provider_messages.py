@@ -35,7 +35,7 @@ class MessageIds(NamedTuple):
 def look_up(unit: Unit, names: Sequence[Name]) -> list[MessageIds]:
     """Looks up the messages with one statement, and notes the results in the unit. Locks nothing.
 
-    Returns the places of the messages that exist.
+    Returns the ids of the messages that exist.
     """
     if not names:
         return []

@@ -1,7 +1,7 @@
 """Changes to conversations: status, assignee, labels, snoozes, reading.
 
-The API, pages, macros, selections of the inbox and automations all make them here. Labels that a reader takes for
-equal, such as "Refund" and "refund", are one label, in the spelling that came first.
+The API, pages, macros, selections of the inbox and automations all make them here. Spellings that a reader takes for
+equal, such as "Refund" and "refund", are one label, written as it came first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOO_MANY = f"A conversation has at most {MOST_LABELS} labels."
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> list[Key]:
-    """Returns the keys that `update` reads from its unit: the conversation, and the payload's contact."""
+    """Returns the keys that `update` reads from its unit: the conversation and the payload's contact."""
     contact = sets.key(Contact, workspace_id, "id", payload["contact_id"])
     return [contact, sets.key(Conversation, workspace_id, "id", str(conversation_id))]
 
@@ -50,9 +50,9 @@ def apply(
 ) -> Conversation:
     """Makes the changes in `wanted`, which has fields of PATCH; returns the conversation.
 
-    Returns the same object if nothing changed. The caller has locked the contact. `by`: the author of an assignment, if
-    it is not the change's. Raises Invalid for an unknown member or too many labels, Conflict for a snooze of a closed
-    conversation, and Busy.
+    Returns the same object if nothing changed. The caller has locked the contact. `by`: the author of an assignment;
+    None for the change's author. Raises Invalid for an unknown member or too many labels, Conflict for a snooze of a
+    closed conversation, and Busy.
     """
     if "assignee_id" in wanted:
         conversation = conversations.assign(change, contact, conversation, wanted["assignee_id"], by)
@@ -78,10 +78,10 @@ def apply(
 def change_some(
     change: Change, found: Sequence[tuple[str, str]], verb: Callable[[Change, Contact, Conversation], object]
 ) -> str | None:
-    """Applies `verb` to the conversations in `found`, up to the first locked by another transaction.
+    """Applies `verb` to the conversations in `found`, up to one that another transaction has locked.
 
-    `found`: identifiers of conversations and their contacts. For verbs without `needs`. Returns the last conversation
-    that was handled; None if `found` is empty. Raises Busy if the first one is locked.
+    `found`: pairs of a conversation's and its contact's identifiers. Only verbs without `needs` may call this. Returns
+    the last conversation that was handled; None if `found` is empty. Raises Busy if the first one is locked.
     """
     unit, workspace_id = change.unit, change.workspace_id
     unit.read(sets.key(Contact, workspace_id, "id", contact_id) for _, contact_id in found)
@@ -117,15 +117,15 @@ def has_label(conversation: Conversation, label: str) -> bool:
 
 
 def labels_without(conversation: Conversation, removed: Collection[str]) -> list[str]:
-    """Returns the conversation's labels but for the removed ones, in any spelling."""
+    """Returns the conversation's labels without those in `removed`, in any spelling."""
     gone = set(map(folded, removed))
     return [each for each in conversation.labels if folded(each) not in gone]
 
 
 def set_labels(change: Change, contact: Contact, conversation: Conversation, labels: Collection[str]) -> Conversation:
-    """Replaces the conversation's labels, and records an event if they change.
+    """Replaces the conversation's labels, and returns the conversation. A change records an event.
 
-    Labels that it has already keep their spelling. Raises Invalid for more than MOST_LABELS.
+    Labels that the conversation has already keep their spelling. Raises Invalid for more than MOST_LABELS.
     """
     spelled = {folded(each): each for each in [*conversation.labels, *labels][::-1]}
     before, after = set(conversation.labels), {spelled[folded(each)] for each in labels}
@@ -139,7 +139,7 @@ def set_labels(change: Change, contact: Contact, conversation: Conversation, lab
     return labelled
 
 
-# What buttons of the inbox do to a conversation, by the `do` of the action: the fields of PATCH that it stands for.
+# Buttons of the inbox: for the `do` of an action, a function that returns the fields of PATCH that it stands for.
 ACTIONS: Mapping[str, Callable[[Conversation, Mapping[str, Any]], dict[str, Any]]] = {
     "assign": lambda conversation, action: {"assignee_id": action["assignee_id"]},
     "label": lambda conversation, action: {"labels": [*conversation.labels, action["label"]]},

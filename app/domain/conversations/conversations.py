@@ -147,8 +147,8 @@ def assign(
 ) -> Conversation:
     """Assigns the conversation to the member; None removes the assignee.
 
-    Records the event and notifies the member. Raises Invalid for an unknown member. `by`: the author (`type`, `id`),
-    if it is not the change's.
+    Records the event and notifies the member. Raises Invalid for an unknown member. `by`: the author (`type`, `id`);
+    None for the change's author.
     """
     if assignee_id is not None:
         member = (conversation.workspace_id, assignee_id)

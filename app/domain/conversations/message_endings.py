@@ -1,4 +1,4 @@
-"""Ends waiting messages, for an operator or because their channel was deleted, and settles abandoned ones."""
+"""Ends waiting messages for an operator or a deleted channel, and settles abandoned messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SETTLED = 200
 
 
 def cancel(message_ids: Sequence[str]) -> set[str]:
-    """Fails the queued ones among the messages; returns their identifiers.
+    """Fails the queued messages among `message_ids`; returns their identifiers.
 
     Skips messages that a worker is sending, and messages whose conversation is locked. Their channel need not be
     connected.

@@ -60,7 +60,7 @@ _RANKS = ("queued", "sending", "unknown", "sent", "failed", "delivered", "read")
 
 
 def may_rise(message: Message, status: str) -> bool:
-    """Whether a receipt with that status says more than is known about the message."""
+    """Whether a receipt's `status` says more about the message than is known."""
     is_on_its_way = message.direction == "out" and message.status != "scheduled"
     return is_on_its_way and _RANKS.index(status) > _RANKS.index(message.status)
 

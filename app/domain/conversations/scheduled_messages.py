@@ -1,4 +1,4 @@
-"""Scheduled messages: queued at their time, each exactly once, unless deleted or cancelled by a reply before.
+"""Scheduled messages: each is queued once at its time, unless deleted or cancelled by a reply.
 
 A conversation counts its scheduled messages, so the lock on its contact covers them.
 """
@@ -85,7 +85,7 @@ def create(change: Change) -> Effect:
     contact, conversation = recipients.find(change)
     draft = messages.drafted(change, conversation)
     if channels.seen_by(unit, conversation.channel_id).deleted_at is not None:
-        messages.queue_draft(change, contact, conversation, draft)  # fails at once
+        messages.queue_draft(change, contact, conversation, draft)  # the message fails at once
         return Effect("made", "message", draft.id)
     _take_room(unit, conversation)
     send_at, cancel_on_reply = _time(change.payload), change.payload.get("cancel_on_reply", True)
@@ -115,7 +115,7 @@ def delete(change: Change) -> Effect:
 
 
 def check_new(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
-    """Raises Invalid for a time out of range, and like `recipients.check`."""
+    """Raises Invalid for a time out of range, and what `recipients.check` raises."""
     check(payload["send_at"])
     recipients.check(workspace_id, payload)
 
@@ -158,7 +158,7 @@ def cancel(change: Change, conversation_id: str) -> None:
 def end_some(change: Change, channel_id: str, failure: Mapping[str, Any], limit: int) -> int:
     """Fails up to `limit` scheduled messages of the channel; returns how many.
 
-    Raises Busy if others have locked all of them.
+    Raises Busy if other transactions have locked all of them.
     """
     unit = change.unit
     found = rows(_OF_CHANNEL, (change.workspace_id, channel_id, limit))

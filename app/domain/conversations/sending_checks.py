@@ -28,7 +28,7 @@ _QUIET_HOURS = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
 _QUIET_HOURS_LOCKED = f"{_QUIET_HOURS} FOR SHARE SKIP LOCKED"
 # How long a sent text counts as recent.
 RECENT = timedelta(minutes=5)
-# The most identical texts that automations and broadcasts send to a contact within that time.
+# The most identical texts that automations and broadcasts send to a contact within RECENT.
 MOST_IDENTICAL = 20
 
 

@@ -30,7 +30,7 @@ TIMEOUT_SECONDS = 15.0
 LEASE_SECONDS = 2 * TIMEOUT_SECONDS + 10
 # How much delay is caught up, in seconds, so that late clocks and busy processes do not lower a rate.
 CHANNEL_SLACK_SECONDS, CONVERSATION_SLACK_SECONDS = 0.1, 0.02
-# A channel that has reached its rate is checked no more often than this; missed slots are claimed together.
+# The shortest pause of a channel that has reached its rate. Messages that fall due meanwhile are claimed together.
 CLOSED_SECONDS = 0.05
 # The pause after a fault that only the operator can fix.
 MEND_SECONDS = 60.0
@@ -56,8 +56,8 @@ class Dispatch:
 class Sending:
     """The outcome of a claimed message.
 
-    `at`: the Unix time of the claim; None if no request was made. `rate`: the conversation's. `to`, `credentials`: as
-    used for the request.
+    `at`: the Unix time of the claim; None if no request was made. `rate`: the conversation's rate. `to`, `credentials`:
+    as used for the request.
     """
 
     claimed: Claimed

@@ -241,7 +241,7 @@ def _record(outcomes: Sequence[Outcome], states: Mapping[str, str]) -> tuple[Cla
 
 
 def _still_held(claims: Claims) -> Claims:
-    """The claims that are still ours, so that their outcomes have to be recorded later."""
+    """Returns the claims that are still ours, so that their outcomes have to be recorded later."""
     if not claims:
         return set()
     query = """

@@ -94,7 +94,7 @@ def _count(happened: Sequence[NewEvent], subscribers: Sequence[Subscriber]) -> i
 
 
 def _would_overtake(workspace_id: str, happened: Sequence[NewEvent], subscribers: Sequence[Subscriber]) -> bool:
-    """Whether deliveries made now would overtake those of earlier events to an ordered endpoint."""
+    """Whether deliveries made now would overtake deliveries of earlier events to an ordered endpoint."""
     if not any(
         subscriber.is_ordered and subscriber.wants(event.kind) for subscriber in subscribers for event in happened
     ):

@@ -229,10 +229,10 @@ def _step(claimed: Sequence[Claimed]) -> None:
 
 
 def _next(replay: Replay, room: int) -> list[_Row]:
-    """Locks and returns the next rows of the replay, in order.
+    """Returns the outcomes for the replay's next deliveries, in order, with these locked.
 
-    Stops before the first delivery that another transaction has locked, and once `room` deliveries can be sent.
-    Deliveries that are skipped take no room.
+    Stops before the first delivery that another transaction has locked, or that would be sent beyond `room`. Skipped
+    deliveries take no room. May lock more deliveries than it returns.
     """
     part, place = divmod(replay.sent + replay.skipped, PART)
     look_at = max(room, LEAST_LOOKED_AT)

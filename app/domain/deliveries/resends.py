@@ -12,7 +12,7 @@ from app.lib import ids
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """A delivery that the current transaction has locked, and whether it is due or an attempt is under way."""
+    """A delivery that this transaction has locked. `is_in_progress`: it is due or being attempted."""
 
     status: str
     claim: int
@@ -22,7 +22,7 @@ class Locked:
 
 
 def lock(delivery_ids: Sequence[str], condition: str = "true", parameters: Sequence[Any] = ()) -> dict[str, Locked]:
-    """Locks the deliveries that are free and meet the condition; returns them by identifier, oldest first.
+    """Locks the free deliveries that meet the condition; returns them by identifier, oldest first.
 
     Never waits for a lock: senders lock several deliveries in another order, so waiting could deadlock.
     """
@@ -38,7 +38,7 @@ def lock(delivery_ids: Sequence[str], condition: str = "true", parameters: Seque
 
 
 def send_again(statuses: Mapping[str, str]) -> dict[str, str]:
-    """Makes the deliveries due, in this order. Returns the identifiers under which they are sent, each by its own.
+    """Makes the deliveries due, in this order. Maps each identifier to the one that is sent for it.
 
     `statuses`: their statuses by identifier. The current transaction has locked the deliveries, and none is in
     progress. A failed or held delivery restarts its retry schedule, but the numbers of its attempts continue. A
@@ -54,7 +54,7 @@ def send_again(statuses: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_bodies(event_ids: Collection[str]) -> set[str]:
-    """The events that still exist, body included: only their deliveries can be sent."""
+    """Returns the events that still exist, body included: only their deliveries can be sent."""
     return {id for (id,) in rows("SELECT id FROM events WHERE id = ANY(%s)", (list(event_ids),))}
 
 

@@ -196,7 +196,7 @@ def _is_wanted(sweep: Sweep) -> bool:
 
 
 def _next(sweep: Sweep) -> _Found:
-    """Locks the next deliveries, up to the first one that another transaction has locked."""
+    """Locks and returns the next deliveries, up to one that another transaction has locked."""
     looked_at = _look(sweep)
     able, parameters = _choice(sweep.action, sweep.statuses)
     locked = resends.lock([id for id, matches in looked_at if matches], able, parameters)

@@ -12,7 +12,7 @@ from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 
 LONGEST = message_searches.LONGEST_SEARCH
-# How many of the newest matching contacts are examined, and how many of these are shown.
+# How many of the newest matching contacts are examined, and how many of them are shown.
 CONTACTS_LOOKED_AT, MOST_CONTACTS = 200, 20
 # How many characters of a text are shown before the first match, and in all.
 _BEFORE, _LONGEST_LINE = 30, 160

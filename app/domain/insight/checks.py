@@ -170,7 +170,10 @@ def check_sharing() -> str:
 
 
 def check_proxy() -> str:
-    """Checks that `web` and `realtime` are reached only through a proxy."""
+    """Checks that `web` and `realtime` listen only locally or behind a proxy, and that BASE_URL fits.
+
+    Checks only settings. Raises SettingsError.
+    """
     host, proxies = settings().listen_host, settings().trusted_proxies
     _check_base()
     if ip_address(host).is_loopback:

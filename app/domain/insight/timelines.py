@@ -19,7 +19,7 @@ from app.models.runs import Run, RunStep
 
 # Writes are included with the events they caused, and steps with their runs.
 SOURCES = ("events", "deliveries", "runs")
-# A timeline includes the steps of this many unfinished runs, and of as many that began last.
+# A timeline includes the steps of at most this many unfinished runs, and of this many latest runs.
 MOST_RUNS = 50
 _PLACE = re.compile(r"[0-7][0-9a-z]{25}[01]")
 # The columns of events that a timeline needs. The body is left out, as it may be long.

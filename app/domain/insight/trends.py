@@ -72,7 +72,7 @@ def between(since: datetime, until: datetime) -> tuple[Window, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The attempts in one step of time. `final`: the attempts after which the delivery had failed.
+    """The attempts in one step of time. `final`: how many were the last attempt of a failed delivery.
 
     `buckets`: how many attempts got an answer, by duration.
     """

@@ -44,7 +44,7 @@ MOST_PASSING = 10_000
 def follow(write: Write, resource_type: str) -> None:
     """Stores a write that follows from the current transaction, and rings for it after the commit.
 
-    `resource_type`: the type of its resource.
+    `resource_type`: the type of the write's resource.
     """
     columns = {name: getattr(write, name) for name in ("workspace_id", "actor_id", "kind", "resource_id", "trace_id")}
     columns |= {"id": ids.new("job"), "resource_type": resource_type}

@@ -89,10 +89,10 @@ def preview(workspace_id: str, chosen: Mapping[str, str], known: Sequence[str]) 
 
 
 def replay_many(change: Change, known: Sequence[str]) -> Effect | None:
-    """Replays the next part of the failures that `filter` selects, up to the job `until`, if their kind is `known`.
+    """Replays the next part of the failures that `filter` selects, up to the job `until`.
 
-    Returns None while there are more. Each new job belongs to the actor of the failed one. Raises Busy if another
-    transaction has locked the next one.
+    Leaves out jobs whose kind is not `known`. Returns None while there are more. Each new job belongs to the actor of
+    the failed one. Raises Busy if another transaction has locked the next one.
     """
     chosen = _rows(change, "AND " + _IS_REPLAYABLE, known)
     is_last = parts.go_on(change, chosen, lambda found: _replay(change, found, known))

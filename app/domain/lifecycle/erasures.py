@@ -172,7 +172,7 @@ def _identifiers(contact: Contact) -> list[str]:
 
 
 def _erase_in_channels(contact: Contact) -> None:
-    """Ends unsent messages, and erases arrivals, visitors, identities and suggested merges. Raises Busy.
+    """Ends unsent messages; erases arrivals, visitors, identities and suggested merges. Raises Busy.
 
     The caller has locked the contact.
     """

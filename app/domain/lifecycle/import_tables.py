@@ -33,7 +33,7 @@ def read(file: IO[bytes], mapping: import_columns.Mapping | None = None, country
 
     Columns: those in PLAIN, `opted_out`, `tags` (separated by semicolons or commas) and `custom_fields.<name>`; with a
     mapping, any columns that it maps. An empty cell counts as not given. A row of several lines has the number of its
-    first line. Raises Invalid if the file is not text, if columns are unknown or not those of the mapping, and if there
+    first line. Raises Invalid if the file is not text, if columns are unknown or differ from the mapping, and if there
     are no rows or too many.
     """
     with opened(file) as text:

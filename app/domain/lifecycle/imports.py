@@ -62,7 +62,7 @@ def store(workspace_id: str, import_id: str, job_id: str, lines: Lines) -> None:
 
 
 def go_on(change: Change) -> Effect | None:
-    """Upserts the next lines; returns None while there are more. Records an error for each bad line.
+    """Upserts the next lines, and records an error for each bad one. None while there are more.
 
     If the worker dies midway, none of these lines has taken effect and none is lost. Raises Busy if another transaction
     has locked the contact of the next line.

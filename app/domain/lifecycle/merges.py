@@ -30,8 +30,8 @@ from app.models.runs import Run
 KIND = "contacts.merge"
 # The most rows that one transaction moves and locks.
 PART = 2_000
-# The most unfinished runs that are moved with the contact at once, and the most conversations. Conversations of these
-# runs come on top.
+# The most unfinished runs that are moved with the contact at once, and the most conversations. The conversations of
+# such runs come on top.
 AT_ONCE = 500
 # The tables that name a contact, in the order in which rows are moved after the merge. A contact can have a million
 # rows in each.
@@ -146,7 +146,7 @@ def _merge(change: Change, kept: Contact, other: Contact) -> Contact:
 
 
 def _united(unit: Unit, kept: Contact, other: Contact) -> Contact:
-    """Returns `kept` with the fields that it lacks, and as many tags and custom fields as allowed.
+    """Returns `kept` with the fields that it lacks, and with tags and custom fields up to the limits.
 
     Where both contacts have a value, `kept` keeps its own; but it is opted out if either was.
     """

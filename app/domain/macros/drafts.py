@@ -19,7 +19,7 @@ DRAFT_KINDS = ("reply", "note")
 MOST_CHARACTERS = notes.MOST_CHARACTERS
 # The most drafts of a member that are kept. The oldest are deleted.
 MOST_OF_MEMBER = 200
-# How many sent forms a draft remembers, so that a text that arrives after its message was sent is not kept.
+# How many sent forms a draft remembers. If a form's draft arrives only after the form was sent, it is ignored.
 _SENT_KEYS = 8
 
 

@@ -1,4 +1,4 @@
-"""Actions of macros: their fields, their faults, and how each is carried out by the verb of a write."""
+"""Actions of macros: their fields, their faults, and how the verb of a write carries each out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Actions = Sequence[Mapping[str, Any]]
 class Use:
     """One application of a macro, by the write `change`.
 
-    `member_id`: the member on whose behalf; None if a token applies the macro for no member.
+    `member_id`: on behalf of this member; None if a token applies the macro for no member.
     """
 
     change: Change

@@ -104,7 +104,7 @@ def check(workspace_id: str, body: Mapping[str, Any], *_: object) -> None:
 
 
 def check_use(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
-    """Raises Invalid if the macro is to be applied for somebody who is no member of the workspace."""
+    """Raises Invalid if the payload names somebody who is no member of the workspace."""
     if "member_id" in payload and not members.exists(workspace_id, payload["member_id"]):
         raise Invalid(Fault("/member_id", "There is no such member in this workspace."))
 

@@ -34,7 +34,7 @@ RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
 MOST_RESETS, RESETS_SPAN = 3, timedelta(hours=1)
 # A reset e-mail that could not be sent for this long is dropped.
 LINK_EXPECTED = timedelta(days=1)
-# Somebody is away if no page of theirs has been in view for this long. Only then are conversations e-mailed.
+# An account is away if none of its pages was in view for this long. Only then is it e-mailed about conversations.
 AWAY_AFTER = timedelta(minutes=5)
 # Older notifications are not e-mailed, so that a new owner is not sent the past.
 _TOLD_FOR = timedelta(days=1)

@@ -165,9 +165,9 @@ def invitations(workspace_id: str) -> list[Invitation]:
 
 
 def renew(invitation_id: str) -> Made | None:
-    """Gives an open invitation a new token and a new expiry; None if it cannot be used any more.
+    """Gives an open invitation a new token and expiry, and returns it. Voids its old address.
 
-    Voids its old address.
+    Returns None if the invitation cannot be used any more.
     """
     token, now = secrets.token_urlsafe(32), clock.now()
     is_it = (PasswordLink.id == invitation_id) & (PasswordLink.purpose == "invitation") & _is_open()
@@ -178,7 +178,7 @@ def renew(invitation_id: str) -> Made | None:
 
 
 def replace(workspace_id: str, link_id: str, actor_id: str | None) -> Made:
-    """Renews an invitation for a member, like `renew`.
+    """Renews an invitation like `renew`, on behalf of `actor_id`, and audits it.
 
     Raises NotFound if the workspace has no such open invitation.
     """

@@ -1,4 +1,4 @@
-"""Notifications to a workspace's members, all or one, on pages and by e-mail."""
+"""Notifications to all members of a workspace, or to one, on pages and by e-mail."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def mark_read(member_id: str, until: str) -> None:
 
 
 def unsubscribe_token(account_id: str) -> str:
-    """Returns the account's token in unsubscribe links. It allows nothing else, and does not expire."""
+    """Returns the account's token for unsubscribe links. It only unsubscribes, and does not expire."""
     return f"{account_id}.{_signature(settings().secret_keys[0], account_id)}"
 
 
@@ -184,7 +184,7 @@ def announce(limit: int = 5_000) -> int:
     """Queues e-mail about up to `limit` new notifications; returns how many.
 
     Safe to run concurrently. Owners are e-mailed the notifications of the workspace. Members are e-mailed personal
-    notifications and new conversations if their choices include it. Without SMTP_URL, queues nothing: notifications of
+    notifications and new conversations if they have chosen this. Without SMTP_URL, queues nothing: notifications of
     that time are never e-mailed.
     """
     now = clock.now()

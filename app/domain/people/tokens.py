@@ -59,8 +59,8 @@ def issue(
 ) -> tuple[str, str]:
     """Creates a token; returns its id and the token, which cannot be shown again. Raises Invalid.
 
-    `token_id`: given by a form that may be sent twice; raises Conflict if it has created its token already. `actor_id`:
-    who created it, for the audit log; None to note nothing.
+    `token_id`: given by a form that may be sent twice; raises Conflict if that token exists already. `actor_id`: who
+    created the token, for the audit log; None to note nothing.
     """
     _check(name, restrictions)
     token, token_id = token_format.new(), token_id or ids.new("tok")

@@ -1,4 +1,4 @@
-"""Effects of arrivals: what a message, an edit, an echo, a receipt, a block or a new number changes.
+"""Effects of arrivals: what messages, edits, echoes, receipts, blocks and new numbers change.
 
 Each effect locks the contact first, and may raise Busy. `prefetch` reads the rows that many arrivals need.
 """

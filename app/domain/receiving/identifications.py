@@ -82,7 +82,7 @@ def _join(change: Change, visitor: Visitor, user_id: str) -> None:
 
 
 def _share(visitor: Visitor, user_id: str) -> None:
-    """Lets all visitors of the user see the same conversation.
+    """Gives the visitor the conversation that the user has in other browsers.
 
     The contact's lock serializes visitors who join at once, so that all of them get the first one's `peer`.
     """

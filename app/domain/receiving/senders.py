@@ -26,7 +26,7 @@ def key(channel: Channel, external_id: str) -> Key:
 
 
 def phone_keys(workspace_id: str, phone: str | None) -> list[Key]:
-    """Returns the keys of contacts with the number, in all its forms; none if it is not a number."""
+    """Returns the keys of contacts with the number, in all its forms; [] if it is not a number."""
     is_number = phone is not None and phones.E164.fullmatch(phone)
     return contacts.ways_to_find(workspace_id, "phone", str(phone)) if is_number else []
 

@@ -97,7 +97,7 @@ def _add(amounts: Counter[Figure]) -> None:
 
 
 def _with_few_values(amounts: Counter[Figure]) -> Counter[Figure]:
-    """Returns the amounts, with values beyond MOST_VALUES of a month and dimension added under ""."""
+    """Returns the amounts. Adds up values beyond MOST_VALUES of a month and dimension under ""."""
     wanted = sorted({_listed(figure) for figure in amounts if figure.dimension in DIMENSIONS})
     if not wanted:
         return amounts

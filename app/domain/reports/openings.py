@@ -19,7 +19,7 @@ COUNTS_OF = {
     "member": ("sent", "answered", "closed"),
     "label": ("received", "sent", "sent_by_programs", "answered", "closed"),
 }
-# The author types of answers by people.
+# The author types that count as people. `provider`: somebody wrote in the provider's own app.
 _PEOPLE = ("member", "provider")
 # The order in which events at the same time are counted.
 _ORDER = {kind: place for place, kind in enumerate(("began", "reopened", "received", "sent", "closed", "erased"))}

@@ -41,7 +41,7 @@ SLICE_SECONDS = 0.25
 # The pause between two looks for entries: REST_TIMES the duration of the first look, within the limits.
 REST_TIMES, LEAST_REST, MOST_REST = 20, timedelta(seconds=30), timedelta(minutes=5)
 IS_ANY_DUE = "EXISTS (SELECT FROM schedules WHERE next_at <= now())"
-# One more than the most days between two occurrences, which are 31.
+# One more than the most days between two occurrences (31).
 _MOST_DAYS = 32
 # The most contacts that one transaction removes from a roll.
 ROLL_PART = 5_000

@@ -176,7 +176,8 @@ class Translation:
             return _UNKNOWN
         values = _values(comparison, value)
         numbers = _numbers(values)
-        # Text such as 1e+30 is not read as a number, but it equals a number that Python writes in this way.
+        # Text such as 1e+30 is no number here, but equals a stored number that Python writes like that: the answer is
+        # unknown.
         is_exact = all(map(_is_exact, numbers)) and not any(
             text(each)[:1] in "-0123456789" for each in values if number(each) is None
         )

@@ -1,4 +1,4 @@
-"""Dates of contacts: when a date is due next, once or yearly, and which values cannot be read as a date."""
+"""Dates of contacts: when each is due next, once or yearly, and which values cannot be read."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Endings of runs: completed, failed or cancelled; also when their contact is deleted or merged.
+"""Ends of runs (completed, failed, cancelled), and the runs of deleted or merged contacts.
 
-The unfinished runs of a deleted contact are cancelled as `erased`, in parts (`cancel_erased`). A run that is due before
-that fails with `gone` at the first step that needs the contact, and no event begins another run.
+The unfinished runs of a deleted contact are cancelled as `erased`, in parts (`cancel_erased`). Until then, a due run
+fails with `gone` at the first step that needs the contact. No event begins another run.
 
 The unfinished runs of a merged contact go on as runs of the kept contact. Some move in the merge's transaction
-(`move`), the others in parts (`move_next`). A run that is due or ends before its part moves at that moment (`adopted`).
+(`move`), the others in parts (`move_next`). If a run is due or ends before its part, it moves then (`adopted`).
 """
 
 from __future__ import annotations

@@ -51,11 +51,12 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What an event does to a listener's runs. `run_id`: the run to end, wake or bring to its goal.
+    """What an event does to a listener's runs.
 
-    The last consequence of an event and a listener has no `run_id`: it concerns the runs that were begun in this
-    transaction, and begins one if `starts`. `exits_all`: it ends all of the contact's runs, without looking at each.
-    `plans`: the event may set the time of a timed trigger of the listener.
+    `run_id`: the run that the event ends, wakes or brings to its goal. The last consequence for an event and a listener
+    has no `run_id`. It concerns the runs that were begun in this transaction, and begins one if `starts`. `exits_all`:
+    the event ends all of the contact's runs of this automation, so none has to be compared. `plans`: the event may set
+    the time of a timed trigger of the listener.
     """
 
     observed: ObservedEvent
@@ -209,11 +210,10 @@ def _would_overtake(consequences: Sequence[Consequence]) -> bool:
 
 
 def _with_runs(last: Sequence[Consequence], rest: Position | None) -> tuple[Sequence[Consequence], Position | None]:
-    """Adds the consequences for known runs before each of `last`, goals first.
+    """Adds the consequences for known runs, up to MOST_RUNS, before each of `last`. Goals come first.
 
-    Caps them at MOST_RUNS. Goals, exits and waits of runs that have to be compared with the event are capped
-    separately, at MOST_RUNS each: such runs may stay unchanged, and a shared cap would plan the same part again and
-    again.
+    Goals, exits and waits of runs that have to be compared with the event are capped separately, at MOST_RUNS each.
+    Such runs may stay unchanged, so with a shared cap, the same part would be planned again and again.
     """
     before: dict[Position, list[tuple[object, Consequence]]] = {}
     for condition, of, is_about in _LOOKS:
@@ -272,9 +272,9 @@ def _contact_of(consequence: Consequence) -> str:
 
 
 def _find(condition: str | None, looks: Sequence[Lookup], limit: int) -> list[tuple[int, str]]:
-    """Returns up to `limit` runs that meet the condition, as (number of the look, run id), in that order.
+    """Returns up to `limit` runs that meet the condition, as (number of the look, run id), sorted.
 
-    Of each look, only the latest MOST_COMPARED runs. If the condition is None, all unfinished runs.
+    Examines only the latest MOST_COMPARED runs of each look. Without a condition, all unfinished runs count.
     """
     statement = _UNFINISHED if condition is None else _LATEST.format(condition=condition)
     return list(rows(statement, {**_parameters(looks, limit), "most": MOST_COMPARED}))

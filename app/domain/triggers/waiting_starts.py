@@ -101,17 +101,17 @@ def due_day(unit: Unit, waiting: WaitingStart, about: Booking | Contact) -> date
 
 
 def is_ahead(unit: Unit, booking: Booking) -> bool:
-    """Returns whether the booking is booked and has not begun."""
+    """Returns whether the booking is still to come: neither cancelled nor begun."""
     return bool(booking.status == "booked" and booking.starts_at > unit.now)
 
 
 def _for_booking(
     unit: Unit, trigger: Trigger, booking: Booking, known: WaitingStart, published_at: datetime | None
 ) -> WaitingStart:
-    """Returns the row with its new time.
+    """Returns the row with its next time, or as it is if it has fired and the booking is not ahead.
 
-    A row that has fired keeps the day that it fired for until the booking begins, so that it does not fire twice for
-    one time of the booking.
+    A row that has fired and whose time has passed is kept until the booking begins, so that it does not fire twice for
+    one time. If the booking moves to a later time, the row fires again.
     """
     if not is_ahead(unit, booking):
         return known if known.fired_for else known.altered(at=None)

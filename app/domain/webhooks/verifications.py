@@ -31,7 +31,7 @@ _YOUR_SECRET = "the secret that you pasted"
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A received webhook, as pasted. `endpoints`: the endpoints it may have been sent to."""
+    """A received webhook, as pasted. `endpoints`: those that it may have been sent to."""
 
     workspace_id: str
     signature: str
@@ -64,7 +64,7 @@ class _Key:
 
 @dataclass(slots=True)
 class _Sent:
-    """The delivery that was sent.
+    """What is known of the delivery. `endpoints`: whose secrets may have signed it.
 
     `body`: None if the delivery is unknown or its body is no longer kept.
     """

@@ -1,7 +1,7 @@
-"""Controlled batches: how replays and broadcasts are paced, and how people pause, continue and abort them.
+"""Controlled batches: the pace of replays and broadcasts, and how people pause or abort them.
 
-Each goes through many rows, a step in each transaction. One with a canary handles a single row and then waits until
-somebody continues it.
+A batch goes through many rows in steps, each in its own transaction. With a canary, it handles a single row and then
+waits until somebody continues it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Batch = TypeVar("Batch", bound=ControlledBatch)
 
 
 def lock(change: Change, model: type[Batch]) -> Batch:
-    """Returns the change's target, locked: waits until a step in progress has committed. Raises NotFound."""
+    """Locks and returns the change's target. Waits for a step in progress. Raises NotFound."""
     locked = f"SELECT id FROM {model.NOUN}s WHERE id = %s AND workspace_id = %s FOR NO KEY UPDATE"
     if not rows(locked, (change.target, change.workspace_id)):
         raise NotFound()
@@ -42,9 +42,9 @@ def lock(change: Change, model: type[Batch]) -> Batch:
 def move(
     change: Change, model: type[Batch], mail: Mail, state: str, enter: Callable[[Batch], object] | None = None
 ) -> Effect:
-    """Moves the change's target to `state`, or calls `enter` to do that. Does nothing if it is there already.
+    """Moves the change's target to `state`, or calls `enter` to do that; rings after the commit.
 
-    Raises NotFound, and Conflict if the state cannot be reached.
+    Does nothing if the target is in that state. Raises NotFound, and Conflict if the state cannot be reached.
     """
     batch = lock(change, model)
     if batch.state != state:
@@ -63,9 +63,9 @@ def refuse_ended(batch: ControlledBatch, wanted: str) -> None:
 
 
 def set_state(batch: ControlledBatch, state: str, **columns: Any) -> None:
-    """Sets the state, and further columns. A batch that continues waits until its rate allows more.
+    """Sets the state and `columns`. A batch that continues waits until its rate allows more rows.
 
-    An aborted batch forgets the rows that it has not reached.
+    Deletes the remaining parts of an aborted batch.
     """
     also = "".join(f", {name} = %({name})s" for name in columns)
     count(_SET_STATE.format(noun=batch.NOUN, also=also), {**columns, "state": state, "id": batch.id})
@@ -74,7 +74,7 @@ def set_state(batch: ControlledBatch, state: str, **columns: Any) -> None:
 
 
 def allowed(batch: ControlledBatch, most: int) -> int:
-    """Returns how many rows the batch may handle now, up to `most`; 1 if that is its canary."""
+    """Returns how many rows the batch may handle now, up to `most`; 1 for its canary."""
     if batch.state == "canary":
         return 1
     if batch.per_second is None:
@@ -87,10 +87,10 @@ def allowed(batch: ControlledBatch, most: int) -> int:
 
 
 def save(batch: ControlledBatch, paced: int, *, seconds: float = 0.0, **added: int) -> None:
-    """Records a step: adds `added` to the columns of these names. `paced`: the rows that count towards the rate.
+    """Records a step, and adds `added` to the columns of these names.
 
-    The batch continues in `seconds`, or when its rate allows more if that is later. After its canary, it waits until
-    somebody continues it.
+    `paced`: how many rows count towards the rate. The batch continues in `seconds`, or later, when its rate allows more
+    rows. After its canary, it waits until somebody continues it.
     """
     adding = "".join(f"{name} = {name} + %({name})s, " for name in added)
     waits = batch.state == "canary" and paced > 0
@@ -99,9 +99,10 @@ def save(batch: ControlledBatch, paced: int, *, seconds: float = 0.0, **added: i
 
 
 def forget_old(model: type[ControlledBatch], kept: Sequence[str], limit: int, *further: str) -> int:
-    """Deletes up to `limit` rows of the oldest batch past the history retention, unless its state is `kept`.
+    """Deletes up to `limit` rows of the oldest batch past the history retention; returns how many.
 
-    Returns how many. Deletes a batch without rows left, after the statements `further`, which take its identifier.
+    Passes over batches in `kept` states. Once a batch has no rows left, also deletes it, after the statements
+    `further`, which get its identifier.
     """
     noun = model.NOUN
     oldest = rows(_OLDEST.format(noun=noun), (settings().history_retention_days, list(kept)))

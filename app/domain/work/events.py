@@ -118,7 +118,7 @@ class Recorder:
 
 
 def insert(workspace_id: str, happened: Sequence[NewEvent], *, is_mail: bool) -> None:
-    """Writes the events. `is_mail`: leaves their deliveries, and runs if `is_left`, to the fan-out."""
+    """Writes the events. `is_mail`: the fan-out makes their deliveries and, if `is_left`, runs."""
     if not happened:
         return
     rows(

@@ -31,8 +31,9 @@ _UNDER_WAY = (
 class Rows:
     """The rows of `table` that a job settles, and the `refusal` if counting them takes too long.
 
-    `total` counts them. `following` finds the next ones after the identifier `after`: it examines `looked_at` rows and
-    returns the last one of these, their number, and the identifiers of the first `most` chosen ones, in order.
+    `total`: the query that counts the rows. `following`: the query that examines the `looked_at` rows after the
+    identifier `after`. It returns the last row examined, how many were examined, and the identifiers of the first
+    `most` chosen rows, in order.
     """
 
     table: str

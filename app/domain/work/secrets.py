@@ -29,7 +29,10 @@ class SecretColumn:
 
 
 def _in_table(table: str, columns: Sequence[str], current: str, condition: str) -> SecretColumn:
-    """`current`: the columns, without secrets that are no longer used. `condition`: which rows the sample is of."""
+    """Returns the SecretColumn for the `columns` of a table.
+
+    `current`: the columns, without secrets that are no longer used. `condition`: which rows the sample is of.
+    """
     first = f"(SELECT id, {current} FROM {table} WHERE {condition} ORDER BY id {{}} LIMIT 1)"
     return SecretColumn(
         page=f"SELECT id, {', '.join(columns)} FROM {table} WHERE id > %s ORDER BY id LIMIT %s",

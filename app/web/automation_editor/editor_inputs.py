@@ -1,4 +1,4 @@
-"""Inputs of the editor's forms, derived from the JSON Schemas of steps and triggers, and their choices."""
+"""Inputs of the editor's forms, made from the JSON Schemas of steps and triggers; their choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of the editor: the picture of the draft, the forms of its steps and of its JSON, and who is editing.
+"""Pages of the editor: the draft's picture, the forms of its steps and JSON, and who edits it.
 
 A change is stored in the working copy at once. Most requests redirect to a page of the editor.
 """
@@ -303,7 +303,7 @@ def _move(copy: Copy, step: Mapping[str, Any], do: str) -> Answer:
 def _save(
     copy: Copy, step: Mapping[str, Any], value: Mapping[str, Any], shown: dict[str, Any], *, is_typing: bool
 ) -> Answer:
-    """Saves the step, and redirects to the picture; shows the form again if it is refused, or while typing.
+    """Saves the step, and redirects to the picture. If refused or typing, shows the form again.
 
     `shown`: what the form showed.
     """
@@ -327,7 +327,7 @@ def _save(
 
 
 def _changed_by(copy: Copy, step_id: str, base: str) -> dict[str, Any]:
-    """Returns who changed the step since its fingerprint was `base`, when, and both values."""
+    """Returns who changed the step since its fingerprint was `base`, when, and the differences."""
     last = working_copies.last_change(copy.automation, step_id)
     before = working_copies.step_with(copy.automation, step_id, base)
     placed = next((each for each in step_trees.walk(copy.definition) if each.step["id"] == step_id), None)
@@ -358,7 +358,7 @@ def _before(copy: Copy, step: Mapping[str, Any], base: str) -> Mapping[str, Any]
 
 
 def _previewed(copy: Copy, step: Mapping[str, Any]) -> dict[str, Any]:
-    """Renders the step's text for the chosen contact."""
+    """Returns the step's text rendered for the chosen contact, or an `error`."""
     contact = editor_scenes.contact_of(typed("contact_id")["contact_id"])
     text = step.get("text")
     if contact is None or not isinstance(text, str):

@@ -52,7 +52,7 @@ class Problem:
 
 
 class Addresses:
-    """Returns addresses of the editor's forms, by pointers into the definition."""
+    """The addresses of the editor's forms, by pointers into the definition."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy

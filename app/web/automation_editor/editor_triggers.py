@@ -169,7 +169,7 @@ def _listed(rules: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any],
 
 
 def _form(copy: Copy, panel: str, schema: str, rule: Mapping[str, Any], base: str, **given: Any) -> str:
-    """Renders the form of a trigger, an exit or the goal. `schema`: its name."""
+    """Renders the form of a trigger, an exit or the goal. `schema`: the name of its schema."""
     spec = editor_inputs.of_trigger(schema)
     given = {"fields": editor_forms.fields_of(spec, rule), "errors": {}, **given}
     return with_form(copy, panel, spec, rule, base=base, **given)

@@ -1,6 +1,6 @@
 """Trials: a chat beside the picture that runs the draft, and tests of a single HTTP request.
 
-Each request repeats the chat so far, and simulates the draft with all its moves.
+Each request contains all moves so far, and simulates the draft with them from the start.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _given(moves: Sequence[Move], steps: Mapping[str, Any], workspace_id: str) -
 
 
 def _lines(entry: RunStep, step: Mapping[str, Any]) -> list[TrialLine]:
-    """Returns the chat's lines for a log entry."""
+    """Returns the lines that the chat shows for a log entry; [] if none, as for a waiting question."""
     given, output, text = entry.detail["input"], entry.detail["output"], entry.detail["text"]
     notes = entry.detail.get("warnings", ())
     if entry.status == "failed":

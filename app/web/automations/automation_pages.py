@@ -205,7 +205,7 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
     definition = automation.definition if version is None else version.definition
     since = step_figures.since()
     counted = None if version is None else version_counts.read(automation, version.number, since)
-    # The page of a refusal has no address of its own, so its links cannot change the folding.
+    # The page of a refusal has no address of its own, so its links cannot fold or unfold steps.
     folded = None if faults else showings.read_folding(layouts.count(definition.get("steps") or ()))
     drawn = layouts.draw(
         definition,

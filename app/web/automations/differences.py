@@ -113,7 +113,8 @@ def _moved(before: Mapping[str, _Place], after: Mapping[str, _Place]) -> set[str
 
 def _rising(places: Sequence[int]) -> set[int]:
     """Returns the members of a longest rising subsequence of the places, in n log n steps."""
-    # For each length, the lowest place that ends a rising subsequence; for each place, its predecessor in one.
+    # `ends`: for each length, the lowest place that ends a rising subsequence of that length. `before`: for each place,
+    # its predecessor in such a subsequence.
     ends: list[int] = []
     before: dict[int, int] = {}
     for place in places:

@@ -1,4 +1,4 @@
-"""Showings: the counts, marks, problems, folding and links to forms that a picture shows."""
+"""Showings: the counts, marks, problems, folded steps and links to forms that a picture shows."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Edit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The counts of a step. `waiting_at`, `failed_at`: links to the runs that wait, or failed, there.
+    """The counts of a step. `waiting_at`, `failed_at`: links to the runs that wait or failed there.
 
-    None if there are no such runs.
+    A link is None if there are no such runs.
     """
 
     entered: int
@@ -89,7 +89,7 @@ class FoldedSteps:
         return (self.level is not None and level >= self.level) != (step_id in self.turned)
 
     def turn(self, step_id: str) -> str:
-        """Returns the address of this page with the folding of the step toggled."""
+        """Returns the address of this page with the step folded, or unfolded if it is folded now."""
         turned = sorted(self.turned ^ {step_id})[:MOST_TURNED]
         return address(turn=".".join(turned) or None) + f"#step-{step_id}"
 
@@ -129,7 +129,7 @@ class Showing:
 
 
 def read_folding(steps: int) -> FoldedSteps:
-    """Reads the folding of a picture with that many steps from the address.
+    """Reads which steps of a picture with `steps` steps are folded, from the address.
 
     `fold` is a level or `all`; `turn` lists the exceptions.
     """

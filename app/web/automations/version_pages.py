@@ -96,7 +96,7 @@ def ask_to_move(automation_id: str) -> str:
 @blueprint.post("/move")
 @page("automations.manage")
 def move(automation_id: str) -> Response:
-    """Moves the runs of a version that wait in steps which the published version also has.
+    """Moves a version's runs that wait in a step which the published version has, too.
 
     Redirects to the versions.
     """

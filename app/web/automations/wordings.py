@@ -1,4 +1,4 @@
-"""Wordings: describes the steps of definitions, even with faults, and their branches in plain words."""
+"""Wordings: describes a definition's steps and branches in plain words, even if it has faults."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from app.domain.triggers.plain_words import Given, Names
 
 @dataclass(frozen=True, slots=True)
 class BranchWords:
-    """A branch of a step, in a few words and in full.
+    """A branch of a step. `label` describes it in a few words, `words` in full.
 
-    `key`: its name in counts; None for the path around the nested steps. `place`: the pointer of its list, relative to
-    the step.
+    `key`: its key in counts; None for the path around the nested steps. `place`: the JSON pointer of its list of steps,
+    relative to the step.
     """
 
     key: str | None

@@ -19,9 +19,9 @@ from app.lib.templates import TemplateError
 from app.models.contacts import Contact
 from app.web.access import workspace_id
 
-# For how many names in the text the preview counts the contacts that lack them. Each count scans contacts.
+# The most placeholders for which the preview counts the contacts without a value. Each count scans contacts.
 MOST_NAMES = 3
-# An output with a default for contacts that lack the name.
+# A placeholder with a default for contacts that have no value for it.
 _WITH_DEFAULT = re.compile(r"\{\{[^{}|]*\|\s*default\s*:[^{}]*\}\}")
 
 
@@ -39,9 +39,10 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a broadcast would do, to the contacts `found`. `lacking`: how many contacts lack a name that the text uses.
+    """What a broadcast would do, to the contacts `found`.
 
-    `refusal`: why there is no preview. `is_due`: the broadcast would start at once, without a time or with a past one.
+    `lacking`: how many contacts have no value, by placeholder. `refusal`: why there is no preview. `is_due`: the
+    broadcast would start at once, without a time or with a past one.
     """
 
     found: broadcast_choices.Preview = _NOBODY
@@ -107,7 +108,10 @@ def _renditions(body: Mapping[str, Any], contact: Contact | None, rendered: Rend
 
 
 def _lacking(condition: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, int]:
-    """Counts contacts that lack names in the text, for the first MOST_NAMES names without a default."""
+    """Counts, for each of the text's placeholders, the matching contacts that have no value for it.
+
+    Leaves out placeholders with a default or no such contact, and those after the first MOST_NAMES.
+    """
     text = _WITH_DEFAULT.sub("", (body.get("message") or {}).get("text") or "")
     named = [".".join(path) for path in templates.named(text) if path[0] == "contact" and len(path) > 1]
     counted = {}

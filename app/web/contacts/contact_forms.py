@@ -42,7 +42,7 @@ def blank() -> dict[str, Any]:
 
 
 def of_contact(contact: Contact, most_fields: int = MOST_FIELDS, blank_rows: int = BLANK_ROWS) -> dict[str, Any]:
-    """Returns the form of a contact, with its first custom fields."""
+    """Returns a contact's form: up to `most_fields` custom fields, then `blank_rows` empty rows."""
     custom = list(contact.custom_fields.items())[:most_fields]
     rows = [Row(name, *_as_text(value), is_new=False) for name, value in custom]
     plain = {name: getattr(contact, name) or "" for name in PLAIN}
@@ -80,7 +80,10 @@ def refuse_stale(given: Mapping[str, Any], contact: Contact) -> None:
 
 
 def creation(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the body that creates the contact. Raises Invalid for a value that is not of its kind."""
+    """Returns the body that creates the contact.
+
+    Raises Invalid for a custom field without a name, or with a value that does not match its chosen type.
+    """
     plain = {name: given[name].strip() for name in PLAIN if given[name].strip()}
     tags = [tag for tag in given["tags"].split("\n") if tag.strip()]
     fields = _custom_fields({}, given["rows"])

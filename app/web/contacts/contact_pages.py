@@ -255,7 +255,7 @@ class _Talks:
 
 
 def _talks_with(contact: Contact) -> _Talks:
-    """Returns the talks with the contact; none for viewers who may not read messages."""
+    """Returns the conversations with the contact; none for viewers who may not read messages."""
     if not viewer().may(message_access.SEE):
         return _Talks([], [], {}, {})
     found = Conversation.of_contact(workspace_id(), contact.id, MOST_CONVERSATIONS)

@@ -168,7 +168,7 @@ def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> t
     version = automations.find_version(automation, run.version) if automation and run.version else None
     if version is None:
         return None, Showing()
-    # The response to a form has no address of its own, so its links cannot change the folding.
+    # The response to a form has no address of its own, so its links cannot fold or unfold steps.
     folded = showings.read_folding(layouts.count(version.definition["steps"])) if request.method == "GET" else None
     names = mentions.names_of(workspace_id(), version.definition)
     is_folded = (folded or showings.NOWHERE).is_folded

@@ -97,7 +97,7 @@ def upload_ids() -> list[str]:
 
 
 def _empty_draft(conversation: Conversation, _: str) -> None:
-    """Empties the viewer's draft when its text is accepted, so that sent text never comes back as a draft."""
+    """Empties the viewer's draft when its text is accepted, so that sent text never comes back."""
     member_id = viewer().member_id
     if member_id is None:
         return

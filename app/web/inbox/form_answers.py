@@ -1,4 +1,4 @@
-"""Forms of conversations: reads the pressed button, and responds with a page to browsers, with JSON to scripts."""
+"""Forms of conversations: reads the pressed button, and responds to browsers and to scripts."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SHARE = "views.share"
 @blueprint.post("")
 @page("conversations.answer")
 def create() -> Response:
-    """Saves the list in the address, for the viewer or for the workspace (`shared`).
+    """Saves the view and filters of the query string, for the viewer or for the workspace (`shared`).
 
     Safe to repeat. Redirects to the list. If the view is refused, the list shows the reason.
     """

@@ -80,7 +80,7 @@ def show_tags(conversation_id: str) -> Response:
 @blueprint.post("/merge")
 @page(EDIT)
 def merge(conversation_id: str) -> Answer:
-    """Merges another contact into this one."""
+    """Merges the contact `contact_id` into the conversation's. If refused, the pane shows the reason."""
     conversation, contact = _found(conversation_id)
     try:
         body = checked(MergeBody(), typed("contact_id"))

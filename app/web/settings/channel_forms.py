@@ -41,7 +41,7 @@ def offered() -> dict[str, Form]:
 
 
 def given(*fields: Field) -> dict[str, Any]:
-    """Reads the submitted form, with these fields of its kind."""
+    """Reads the submitted form. `fields`: the fields of the channel's kind."""
     names = ("name", "reopen", "assignment", *(field.name for field in fields))
     return {**typed(*names), "member_ids": typed_all("member_ids")}
 

@@ -35,7 +35,7 @@ class Cause(NamedTuple):
 class Chain:
     """Automations that start each other, ending with the first.
 
-    `pointer`: the cause in the definition.
+    `pointer`: where the cause is in the definition.
     """
 
     pointer: str

@@ -1,4 +1,4 @@
-"""References: the names by which steps refer to each other, `steps.<id>`; finds, renames and makes them."""
+"""References: finds, renames and makes the names by which steps refer to others, `steps.<id>`."""
 
 from __future__ import annotations
 

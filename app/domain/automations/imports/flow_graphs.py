@@ -33,9 +33,10 @@ class Link:
 class Element:
     """A piece of a flow: consecutive steps, and the connections from them.
 
-    `shape`: `go`: at most one connection; `cases`: the first connection whose condition holds, the last has none;
-    `split`; `otherwise`: the first connection is the last step's `otherwise`, the second continues. `sources`: the
-    source parts that the element stands for. `is_exclusive`: at most one condition can hold.
+    `shape`: how a run takes a connection. With `go`, the only one, if any. With `cases`, the first whose condition
+    holds; the last one has no condition. With `split`, one at random, by `percent`. With `otherwise`, the first one is
+    the last step's `otherwise`, and the second continues. `sources`: the source parts that the element stands for.
+    `is_exclusive`: at most one condition can hold.
     """
 
     key: str

@@ -60,7 +60,7 @@ def path_of(expression: str, reply: str | None = None) -> str | None:
 
 
 def template_of(text: str, lose: Callable[[str], None]) -> str:
-    """Converts the text to a template. Reports expressions without an equivalent to `lose`."""
+    """Converts the text to a template. Calls `lose` for each expression that has no equivalent."""
     made, end = [], 0
     for found in _EXPRESSION.finditer(text):
         made.append(escaped(text[end : found.start()]))

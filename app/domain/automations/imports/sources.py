@@ -98,7 +98,10 @@ def load(raw: bytes | str) -> Mapping[str, Any]:
 
 
 def listed(value: Any, where: str) -> list[Mapping[str, Any]]:
-    """Returns the objects in a list; [] for None. Raises Unreadable for anything else."""
+    """Returns `value`, a list of objects; [] for None. `where` names it in the error.
+
+    Raises Unreadable for anything else, or for more than MOST_WAYS objects.
+    """
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):

@@ -37,7 +37,7 @@ def ask(
 ) -> Element:
     """Makes the element ask a block's question; returns the element that follows the answer.
 
-    `question`: text and files of the message before it. `ways`: connections from the block, by button; "" for the
+    `question`: text and files of the message before it. `links`: connections from the block, by button; "" for the
     block's own.
     """
     kind, options = text(block.get("type")), mapping(block.get("options"))

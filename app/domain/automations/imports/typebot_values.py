@@ -49,7 +49,7 @@ class Variables:
         return None if label is None else self.of_label(label)
 
     def template(self, value: Any, lose: Callable[[str], None]) -> str:
-        """Converts the text to a template. Reports code in it to `lose`, and leaves it out."""
+        """Converts the text to a template. Leaves out code, and calls `lose` for it."""
         said, made, end = text(value), [], 0
         for found in _NAMED.finditer(said):
             made.append(escaped(said[end : found.start()]))

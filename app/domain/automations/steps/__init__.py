@@ -1,4 +1,4 @@
-"""Kinds of steps, one per file; those about tags share a file, and so do those that change a conversation."""
+"""Kinds of steps, one per file. Steps about tags share a file, as do steps about conversations."""
 
 from __future__ import annotations
 

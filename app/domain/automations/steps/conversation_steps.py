@@ -1,4 +1,4 @@
-"""Steps that change the run's conversation: assign, close, label and snooze it. They go on if there is none."""
+"""Steps that assign, close, label or snooze the run's conversation. Without one, they do nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.lib import normalization
 from app.lib.json import timestamp
 from app.models.conversations import Conversation
 
-# Why a conversation is left as it is, and the code; None if the step may change it.
+# Why the step leaves the conversation unchanged, in words and as a code; None if it may change it.
 Obstacle = tuple[str, str | None] | None
 
 
@@ -75,7 +75,8 @@ def _change(
 ) -> Outcome:
     """Takes the action, one of `conversation_changes.ACTIONS`, in the run's conversation.
 
-    Raises Invalid if the action names an unknown member.
+    Changes nothing in a simulation, without a conversation, or if `obstacle` returns a reason. `done`: the text of the
+    log entry, `given`: its input. Raises what `conversation_changes.apply` raises.
     """
     if context.is_simulated:
         return Done(done, given)

@@ -40,7 +40,7 @@ FIELD: Mapping[str, Any] = {
 
 
 def faults(given: Sequence[Mapping[str, str]], pointer: str) -> Iterator[Fault]:
-    """Yields faults of addresses that are not templates."""
+    """Yields the faults of the files' addresses. Skips templates, which `rendered` checks."""
     for index, each in enumerate(given):
         if "{" not in each["address"] and (refusal := _refusal(each["address"])):
             yield Fault(f"{pointer}/{index}/address", refusal)

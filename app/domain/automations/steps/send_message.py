@@ -119,7 +119,10 @@ def rehearsed(context: StepContext, template: str) -> dict[str, Any]:
 
 
 def held(context: StepContext, conversation: Conversation) -> Wait | None:
-    """Returns the wait for a member who has written in the conversation; None if no wait is needed."""
+    """Returns the wait that holds the run because a member has written in the conversation.
+
+    None if no member has, or if the run was resumed in spite of it.
+    """
     if conversation.held_at is None or context.run.is_released:
         return None
     text = "A member has written in the conversation. The run goes on when it is closed or the run is resumed."
@@ -250,7 +253,7 @@ def _cut(label: str, mark: str = "") -> str:
 
 
 def words(what: str, step: Given, names: Names) -> Words:
-    """Describes a step that sends a message: `what` it does, on which channel, with which text and buttons."""
+    """Describes a step that sends a message. `what`: the words for what it does."""
     where = ""
     if kind := step.get("channel_kind"):
         where = f" on {CHANNELS[kind].in_words if kind in CHANNELS else kind}"

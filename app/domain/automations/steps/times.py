@@ -32,7 +32,7 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 
 
 def in_words(step: Given, before: str = "") -> str:
-    """Describes `seconds`, after the word in `before`, or `until`. Raises KeyError if the step has neither."""
+    """Describes `seconds` (after the word `before`) or `until`. Raises KeyError if there is neither."""
     return before + duration(step["seconds"]) if "seconds" in step else f"until {cut(str(step['until']), 60)}"
 
 

@@ -118,7 +118,10 @@ def _titles(automation: Automation, number: int | None) -> dict[str, str]:
 
 
 def _stages(counted: Mapping[str, Any], titles: Mapping[str, str]) -> Iterator[Stage]:
-    """Yields the steps with the runs that leave there, in the order of the picture."""
+    """Yields each step that runs entered, with how many dropped out there, in the picture's order.
+
+    Steps that the picture lacks come last.
+    """
     runs = sum(counted["runs"].values())
     by_step = {each.step: each for each in results.leavings(counted)}
     for step in [*(each for each in titles if each in by_step), *(each for each in by_step if each not in titles)]:
