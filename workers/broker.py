@@ -21,7 +21,7 @@ from workers.middleware.metrics import Figures
 from workers.middleware.registration import Registration, process_name
 from workers.middleware.traces import Traces
 from workers.middleware.watchdog import Watchdog
-from workers.waiting import WaitingBroker
+from workers.redis_broker import BlockingBroker
 
 
 def set_up() -> Broker:
@@ -37,7 +37,7 @@ def set_up() -> Broker:
     middleware = [Watchdog(), Registration(), Figures(), Traces(), Hearing()]
     if configured.broker_url.startswith("amqp"):
         return QuorumBroker(url=configured.broker_url, middleware=middleware)
-    return WaitingBroker(client=_client(configured.broker_url), middleware=middleware)
+    return BlockingBroker(client=_client(configured.broker_url), middleware=middleware)
 
 
 def _client(url: str) -> Any:

@@ -28,7 +28,7 @@ from app.domain.channels import chats, media, visitors
 from app.domain.channels.chats import VisitorMessage
 from app.domain.channels.visitors import Visitor
 from app.domain.people import rate_limits
-from app.domain.receiving import identifications
+from app.domain.receiving import signed_visitors
 from app.errors import InsufficientScope, RateLimited, Unauthenticated
 from app.lib.addresses import client_address, network_of
 from app.lib.schemas import RequestBody
@@ -115,7 +115,7 @@ def say() -> Response:
     user_id = visitors.check_signature(_channel(), body["user"]) if "user" in body else None
     visitor, token = _visitor_or_new(body.get("key"))
     if user_id is not None:
-        identifications.join(visitor, user_id, request_id())
+        signed_visitors.join(visitor, user_id, request_id())
         visitor = visitors.refreshed(visitor)
     chats.say(
         _channel(),
@@ -164,7 +164,7 @@ def identify() -> Response:
     if not has_token and not visitors.is_known(_channel(), user_id):
         return respond(200, {"token": None})
     visitor, token = _visitor_or_new(body.get("key"))
-    identifications.join(visitor, user_id, request_id())
+    signed_visitors.join(visitor, user_id, request_id())
     return respond(200, {"token": token})
 
 

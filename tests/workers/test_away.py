@@ -19,7 +19,7 @@ from app.models.jobs import Job
 from scheduler.overdue import Overdue
 from tests.cast import accept, one, rung_on, until
 from workers.middleware.hearing import Hearing
-from workers.waiting import WaitingBroker
+from workers.redis_broker import BlockingBroker
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -63,7 +63,7 @@ def worker() -> Iterator[None]:
         database.database.close()
 
     client = redis.Redis.from_url(settings().redis_url)
-    broker = WaitingBroker(client=client, middleware=[Hearing()])  # type: ignore[no-untyped-call]
+    broker = BlockingBroker(client=client, middleware=[Hearing()])  # type: ignore[no-untyped-call]
     dramatiq.actor(queue_name="writes", actor_name="writes", broker=broker)(serve)
     worker = Worker(broker, worker_threads=2)
     worker.start()

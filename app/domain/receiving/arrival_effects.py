@@ -28,7 +28,7 @@ from app.domain.conversations import (
     scheduled_messages,
 )
 from app.domain.conversations.peers import Peer
-from app.domain.receiving import senders
+from app.domain.receiving import sender_contacts
 from app.domain.work.changes import Change
 from app.domain.work.units import Unit
 from app.errors import Invalid, NotFound
@@ -74,9 +74,9 @@ def needs(items: Items) -> Iterator[Key]:
     """Yields the keys of the senders' identities, through which the unit also locks their contacts."""
     for channel, item in items:
         if isinstance(item, (Received, Blocked)):
-            yield senders.key(channel, item.sender)
+            yield sender_contacts.key(channel, item.sender)
         elif isinstance(item, Echoed):
-            yield senders.key(channel, item.recipient)
+            yield sender_contacts.key(channel, item.recipient)
 
 
 def prefetch(items: Items, unit: Unit) -> None:
@@ -99,7 +99,9 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
     unit = change.unit
     if provider_messages.find(unit, channel, item.provider_id) is not None:
         return
-    contact = senders.contact_of(change, channel, item.sender, name=item.name, phone=item.phone, locale=item.locale)
+    contact = sender_contacts.contact_of(
+        change, channel, item.sender, name=item.name, phone=item.phone, locale=item.locale
+    )
     reopens = channel.settings.get("reopen", True) is not False
     conversation = peers.conversation_with(
         change, contact, channel.id, item.peer, reopens=reopens, referral=item.referral
@@ -186,7 +188,7 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
     unit = change.unit
     if provider_messages.find(unit, channel, item.provider_id) is not None:
         return
-    contact = senders.contact_of(change, channel, item.recipient, phone=item.phone)
+    contact = sender_contacts.contact_of(change, channel, item.recipient, phone=item.phone)
     conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=None)
     conversation = conversations.answer(unit, conversations.touch(unit, conversation))
     message_id = ids.new("msg")
@@ -215,13 +217,13 @@ def _block(change: Change, channel: Channel, item: Blocked) -> None:
 
     Unblocking changes nothing: it does not opt in again.
     """
-    contact: Contact | None = senders.known(change.unit, channel, item.sender)
+    contact: Contact | None = sender_contacts.known(change.unit, channel, item.sender)
     if contact is not None and item.is_blocked:
         contacts.set_fields(change, contact, opted_out=True)
 
 
 def _move(change: Change, channel: Channel, item: Moved) -> None:
-    contact = senders.move(change, channel, item.formers, item.sender, phone=item.phone)
+    contact = sender_contacts.move(change, channel, item.formers, item.sender, phone=item.phone)
     if contact is not None:
         peers.readdress(change.unit, contact, channel.id, item.formers, item.peer)
 
@@ -319,9 +321,9 @@ def _phones(items: Items, unit: Unit) -> Iterator[Key]:
     """Yields the keys of phone numbers of senders who are not known yet."""
     for channel, item in items:
         if isinstance(item, (Received, Echoed)) and item.phone is not None:
-            identity = senders.key(channel, item.sender if isinstance(item, Received) else item.recipient)
+            identity = sender_contacts.key(channel, item.sender if isinstance(item, Received) else item.recipient)
             if unit.is_free(identity) and unit.get(*identity) is None:
-                yield from senders.phone_keys(channel.workspace_id, item.phone)
+                yield from sender_contacts.phone_keys(channel.workspace_id, item.phone)
 
 
 def _peers(items: Items, unit: Unit) -> Iterator[Peer]:

@@ -11,7 +11,7 @@ from app.database import rows
 from app.domain.channels import visitors
 from app.domain.conversations import viewers
 from app.domain.insight.updates import Update
-from app.domain.receiving import identifications
+from app.domain.receiving import signed_visitors
 from app.lib import ids
 from app.live import representations
 from app.models.channels import Channel
@@ -234,10 +234,10 @@ def test_the_stream_of_a_visitor_who_is_joined_to_a_user_ends_and_comes_back_wit
     channel: Channel, contact_id: str, enter: Enter, signs: None
 ) -> None:
     own = talk(channel, contact_id)
-    identifications.join(visitors.issue(channel, KEY)[0], "user-7", "trace-1")
+    signed_visitors.join(visitors.issue(channel, KEY)[0], "user-7", "trace-1")
     elsewhere, stranger = enter(OTHER_KEY), enter("s" * 32)
 
-    identifications.join(visitors.issue(channel, OTHER_KEY)[0], "user-7", "trace-1")
+    signed_visitors.join(visitors.issue(channel, OTHER_KEY)[0], "user-7", "trace-1")
     until(lambda: elsewhere.listen().is_over)
     elsewhere.open().until_placed()
     say(own, "For the user")

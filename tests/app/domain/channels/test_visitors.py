@@ -9,7 +9,7 @@ import pytest
 from app.database import rows
 from app.domain.channels import chats, media, visitors
 from app.domain.channels.chats import VisitorMessage
-from app.domain.receiving import identifications
+from app.domain.receiving import signed_visitors
 from app.errors import Invalid, NotFound
 from app.lib import ids
 from app.models.channels import Channel
@@ -131,7 +131,7 @@ def test_a_visitor_whose_message_is_not_processed_yet_stays(channel: Channel) ->
 
 def test_a_visitor_with_a_contact_stays_and_is_not_looked_at_again(channel: Channel) -> None:
     visitor, token = visitors.issue(channel, KEY)
-    identifications.join(visitor, "user-7", "trace-1")
+    signed_visitors.join(visitor, "user-7", "trace-1")
     expire()
 
     assert (visitors.delete_expired(), visitors.delete_expired()) == (1, 0)

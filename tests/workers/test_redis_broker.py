@@ -13,18 +13,18 @@ from app import bells
 from app.bells import Turn
 from app.config import settings
 from tests.conftest import Servers
-from workers.waiting import WaitingBroker, WaitingConsumer
+from workers.redis_broker import BlockingBroker, BlockingConsumer
 
 pytestmark = pytest.mark.usefixtures("empty")
 
 
 @pytest.fixture
-def broker() -> WaitingBroker:
-    return WaitingBroker(client=redis.Redis.from_url(settings().redis_url), middleware=[])
+def broker() -> BlockingBroker:
+    return BlockingBroker(client=redis.Redis.from_url(settings().redis_url), middleware=[])
 
 
-def test_one_that_finds_nothing_waits_for_its_longest(broker: WaitingBroker) -> None:
-    consumer = WaitingConsumer(broker, "writes", prefetch=10, timeout=300)
+def test_one_that_finds_nothing_waits_for_its_longest(broker: BlockingBroker) -> None:
+    consumer = BlockingConsumer(broker, "writes", prefetch=10, timeout=300)
 
     began = time.monotonic()
     assert next(consumer) is None
@@ -32,11 +32,11 @@ def test_one_that_finds_nothing_waits_for_its_longest(broker: WaitingBroker) -> 
     assert time.monotonic() - began > 0.29  # of its clock, which counts milliseconds
 
 
-def test_the_newest_bell_is_heard_beside_a_backlog_and_the_oldest_are_not_forgotten(broker: WaitingBroker) -> None:
+def test_the_newest_bell_is_heard_beside_a_backlog_and_the_oldest_are_not_forgotten(broker: BlockingBroker) -> None:
     for number in range(6):
         bells.ring("writes", f"ws_{number}")
         bells.flush(20)
-    consumer = WaitingConsumer(broker, "writes", prefetch=2, timeout=300)
+    consumer = BlockingConsumer(broker, "writes", prefetch=2, timeout=300)
 
     heard = [take(consumer) for _ in range(6)]
 
@@ -44,11 +44,11 @@ def test_the_newest_bell_is_heard_beside_a_backlog_and_the_oldest_are_not_forgot
     assert [out_of_turn for _, out_of_turn in heard] == [True, False] * 3
 
 
-def test_one_that_is_always_full_hears_the_newest_bell_too(broker: WaitingBroker) -> None:
+def test_one_that_is_always_full_hears_the_newest_bell_too(broker: BlockingBroker) -> None:
     for number in range(5):
         bells.ring("writes", f"ws_{number}")
         bells.flush(20)
-    consumer = WaitingConsumer(broker, "writes", prefetch=2, timeout=20_000)
+    consumer = BlockingConsumer(broker, "writes", prefetch=2, timeout=20_000)
     message, heard = next(consumer), []
 
     for _ in range(4):
@@ -63,7 +63,7 @@ def test_one_that_is_always_full_hears_the_newest_bell_too(broker: WaitingBroker
 
 
 def test_bells_for_overdue_mail_take_no_place_among_new_ones(
-    broker: WaitingBroker, monkeypatch: pytest.MonkeyPatch
+    broker: BlockingBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ws_old", "ws_new"):
         bells.ring("writes", name)
@@ -72,14 +72,14 @@ def test_bells_for_overdue_mail_take_no_place_among_new_ones(
     for number in range(3):
         bells.ring("writes", f"ws_{number}")
         bells.flush(20)
-    consumer = WaitingConsumer(broker, "writes", prefetch=2, timeout=300)
+    consumer = BlockingConsumer(broker, "writes", prefetch=2, timeout=300)
 
     assert take(consumer) == ("ws_new", True)
     # They say nothing about bells that rang before.
     assert [take(consumer)[1] for _ in range(4)] == [False, True, True, True]
 
 
-def test_mailboxes_that_are_never_emptied_hold_up_no_new_bell_beside_a_backlog(broker: WaitingBroker) -> None:
+def test_mailboxes_that_are_never_emptied_hold_up_no_new_bell_beside_a_backlog(broker: BlockingBroker) -> None:
     for number in range(100):
         bells.ring("writes", f"ws_{number}")
         bells.flush(20)
@@ -88,7 +88,7 @@ def test_mailboxes_that_are_never_emptied_hold_up_no_new_bell_beside_a_backlog(b
     for number in range(4):
         bells.ring("writes", f"ws_busy_{number}", Turn.AGAIN)
         bells.flush(20)
-    consumer, heard, turns = WaitingConsumer(broker, "writes", prefetch=2, timeout=300), "", 0
+    consumer, heard, turns = BlockingConsumer(broker, "writes", prefetch=2, timeout=300), "", 0
 
     while heard != "ws_new":
         heard, turns = take(consumer)[0], turns + 1
@@ -100,10 +100,10 @@ def test_mailboxes_that_are_never_emptied_hold_up_no_new_bell_beside_a_backlog(b
     assert turns < 50
 
 
-def test_a_full_redis_is_like_one_that_is_away_and_loses_no_message(broker: WaitingBroker, servers: Servers) -> None:
+def test_a_full_redis_is_like_one_that_is_away_and_loses_no_message(broker: BlockingBroker, servers: Servers) -> None:
     bells.ring("writes", "ws_1")
     bells.flush(20)
-    consumer = WaitingConsumer(broker, "writes", prefetch=4, timeout=300)
+    consumer = BlockingConsumer(broker, "writes", prefetch=4, timeout=300)
     message = next(consumer)
     assert message is not None
     servers.redis.limit(1)
@@ -121,7 +121,7 @@ def test_a_full_redis_is_like_one_that_is_away_and_loses_no_message(broker: Wait
     assert take(consumer)[0] == "ws_1"
 
 
-def take(consumer: WaitingConsumer) -> tuple[str, bool]:
+def take(consumer: BlockingConsumer) -> tuple[str, bool]:
     message = next(consumer)
     assert message is not None
     consumer.ack(message)

@@ -1,4 +1,4 @@
-"""Identifications: join a web chat's visitor to the contact that a signed user id names."""
+"""Signed visitors: joins a web chat's visitor to the contact that a signed user id names."""
 
 from __future__ import annotations
 

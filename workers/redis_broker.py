@@ -18,15 +18,15 @@ from dramatiq.errors import ConnectionClosed
 from app import bells
 
 
-class WaitingBroker(RedisBroker):
+class BlockingBroker(RedisBroker):
     """Dramatiq's Redis broker, with a WaitingConsumer for each queue."""
 
     @property
     def consumer_class(self) -> type[_RedisConsumer]:
-        return WaitingConsumer
+        return BlockingConsumer
 
 
-class WaitingConsumer(_RedisConsumer):
+class BlockingConsumer(_RedisConsumer):
     """Waits for a message, or for room to take one, instead of sleeping and polling."""
 
     def __init__(self, broker: RedisBroker, queue_name: str, prefetch: int, timeout: int) -> None:
