@@ -233,7 +233,6 @@ def test_a_part_reads_only_open_failures_in_the_order_of_their_index(api: Api) -
         rows("RESET enable_sort")
 
     scans = [scan for scan in plan.split("->") if " on jobs_2" in scan]  # the default partition is empty
-    assert scans and all("Index Cond: ((workspace_id" in scan and "status = 'failed'" not in scan for scan in scans), (
-        plan
-    )
+    assert scans, plan
+    assert all("Index Cond: ((workspace_id" in scan and "status = 'failed'" not in scan for scan in scans), plan
     assert not any(word in plan for word in ("Seq Scan", "Sort  ")), plan
