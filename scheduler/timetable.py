@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import partial
@@ -42,17 +42,12 @@ from scheduler.signals import Signals
 
 log = structlog.get_logger(__name__)
 
-# Looks at all mail take long while a transaction holds a snapshot, because the index entries of finished rows stay.
-# With this pause, each takes at most a sixth of the time; lost bells then ring later.
-PAUSE = 5
-
 
 @dataclass(slots=True)
 class Pass:
     """A task that the scheduler repeats. If a pass fails, the next one still runs.
 
     `condition`: SQL that holds while there may be something to do. Otherwise, `rest` is called instead of `make`.
-    `pause`: the least wait before the next pass, as a multiple of the last pass's duration.
     """
 
     name: str
@@ -60,7 +55,6 @@ class Pass:
     make: Callable[[], int]
     condition: str = "true"
     rest: Callable[[], object] = lambda: None
-    pause: int = 0
     due: float = field(default=0.0)
     # The outcome of the last run.
     made_at: datetime | None = field(default=None)
@@ -134,7 +128,7 @@ class Timetable:
             Pass("new_notifications", 5, notifications.announce),
             Pass("figures_of_outcomes", 5, figures.count_outcomes),
             Pass("figures_of_writes", 20, figures.count_writes),
-            Pass("waiting_mail", 2, self.signals.count, pause=PAUSE),
+            Pass("waiting_mail", 2, self.signals.count),
             Pass("figures_of_queues", 15, self.signals.sample),
             Pass("figures_of_inbox", 10, counting.count_up),
             Pass("old_updates", 10, updates.forget_old),
@@ -147,25 +141,24 @@ class Timetable:
 
     def run_due(self, leads: Callable[[], bool] = lambda: True) -> None:
         """Runs the due passes, one after the other, as long as this process leads. Never raises."""
-        due = [each for each in self.passes if time.monotonic() >= each.due]
-        holding = self._holding(due)
-        for each in due:
+        holding = self._holding()
+        for each in self.passes:
             # Without the database, every pass would wait for it, and this process would claim to lead for minutes.
             if not leads():
                 break
-            each.due = time.monotonic() + each.every_seconds
-            self._run(each, is_at_rest=each.condition not in holding)
-            each.due = max(each.due, time.monotonic() + each.pause * each.seconds)
+            if time.monotonic() >= each.due:
+                each.due = time.monotonic() + each.every_seconds
+                self._run(each, is_at_rest=each.condition not in holding)
         process_registry.tell("passes", [each.describe() for each in self.passes])
 
-    def _holding(self, due: Sequence[Pass]) -> set[str]:
-        """Returns the conditions that hold, of the passes that are `due`.
+    def _holding(self) -> set[str]:
+        """Returns the conditions that hold.
 
-        One statement checks them, because most passes have nothing to do.
+        One statement checks all conditions, because most passes have nothing to do.
         """
         conditions = sorted({each.condition for each in self.passes})
         try:
-            return which_hold(conditions, {each.condition for each in due})
+            return which_hold(conditions)
         except Exception:
             log.exception("passes.not_asked")
             return set(conditions)  # the passes themselves report what is wrong
@@ -199,7 +192,7 @@ class Timetable:
 
     def _overdue(self, name: str, every_seconds: float, mail: Mail, ring: mails.Ring | None) -> Pass:
         look = Overdue(mail, min(every_seconds, 1), ring, self.signals.of(mail))
-        return Pass(name, every_seconds, look, mail.is_there, look.rest, PAUSE)
+        return Pass(name, every_seconds, look, mail.is_there, look.rest)
 
 
 def _check() -> int:

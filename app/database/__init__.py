@@ -7,7 +7,7 @@ import select
 import threading
 import time
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import Any
@@ -264,15 +264,10 @@ def rows(sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[t
     return cursor.fetchall() if cursor.description else []
 
 
-def which_hold(conditions: Sequence[str], asked: Collection[str] | None = None) -> set[str]:
-    """Returns the SQL conditions that hold. Many cost hardly more than one. Raises DatabaseAway.
-
-    `asked`: the conditions to check now; None for all. The same `conditions` share one prepared statement.
-    """
-    cases = [f"CASE WHEN (%(asked)s::boolean[])[{place}] THEN ({each}) END" for place, each in enumerate(conditions, 1)]
-    query = f"SELECT ARRAY[{', '.join(cases)}]::boolean[]"
-    values = {"asked": [asked is None or each in asked for each in conditions]}
-    [(held,)] = rows(prepared(f"which_hold_{zlib.crc32(query.encode())}", query), values if conditions else ())
+def which_hold(conditions: Sequence[str]) -> set[str]:
+    """Returns the SQL conditions that hold. Many cost hardly more than one. Raises DatabaseAway."""
+    query = f"SELECT ARRAY[{', '.join(f'({each})' for each in conditions)}]::boolean[]"
+    [(held,)] = rows(prepared(f"which_hold_{zlib.crc32(query.encode())}", query))
     return {condition for condition, holds in zip(conditions, held, strict=True) if holds}
 
 

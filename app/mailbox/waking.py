@@ -63,8 +63,7 @@ def wake_all(*kinds: Waiting) -> int:
     return max((wake_and_ring(waiting) for waiting in kinds if waiting.is_over in over), default=0)
 
 
-# One statement is one transaction, so a process that freezes keeps neither the lock nor the rows. An earlier `due_at`
-# could be below the marks of mailboxes (`marks.py`).
+# One statement is one transaction, so a process that freezes keeps neither the lock nor the rows.
 _WAKE = """
     WITH waking AS MATERIALIZED (
         SELECT pg_try_advisory_xact_lock(hashtextextended('waking {mail.table}', 0)) AS is_ours
@@ -73,7 +72,6 @@ _WAKE = """
         WHERE {column} <= now() AND (SELECT is_ours FROM waking)
         ORDER BY {column} LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
     )
-    UPDATE {mail.table} mail SET due_at = greatest(woken.at, now() - interval '1 second'), {column} = NULL
-    FROM woken WHERE mail.id = woken.id
+    UPDATE {mail.table} mail SET due_at = woken.at, {column} = NULL FROM woken WHERE mail.id = woken.id
     RETURNING mail.{mail.owner}
 """

@@ -60,34 +60,6 @@ def test_a_scheduler_that_no_longer_leads_makes_no_further_pass() -> None:
     assert made == ["second"]
 
 
-def test_a_pass_that_takes_long_is_made_less_often() -> None:
-    made: list[str] = []
-    timetable = Timetable()
-    timetable.passes = [
-        Pass("slow", 0, lambda: len(made.append("slow") or made), pause=1_000_000_000),
-        Pass("other", 0, lambda: len(made.append("other") or made)),
-    ]
-
-    timetable.run_due()
-    timetable.run_due()
-
-    assert made == ["slow", "other", "other"]
-
-
-def test_the_conditions_of_passes_that_are_not_due_cost_nothing() -> None:
-    timetable = Timetable()
-    drawn = "SELECT last_value FROM jobs_position"
-    timetable.passes = [Pass("asked", 60, lambda: 0, "nextval('jobs_position') > 0")]
-    before = one("SELECT nextval('jobs_position')")
-    timetable.run_due()
-    assert one(drawn) > before
-
-    asked_once = one(drawn)
-    timetable.run_due()
-
-    assert one(drawn) == asked_once
-
-
 def test_a_pass_that_has_nothing_to_do_rests_until_it_has() -> None:
     made: list[str] = []
     timetable = Timetable()
