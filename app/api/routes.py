@@ -1,4 +1,4 @@
-"""Routes of the API: each states its method, path, needed access, body and response in one place."""
+"""Declares the routes of the API: method, path, needed access, body and response in one place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reads(
     """Declares a GET of `path` below the workspace's address, answered with what the view returns.
 
     With a PageQuery, the view returns a page of items of `schema`; otherwise one resource, which becomes `data`. The
-    view gets the loaded `query` as its last positional argument. `options` are those of `blueprint.route`.
+    view gets the loaded `query` as its last positional argument. `options` are passed to `blueprint.route`.
     """
     is_list = query is not None and issubclass(query, PageQuery)
     body = envelope(schema, many=True) if is_list else envelope(schema)
@@ -87,7 +87,7 @@ def accepts(
     The view responds with the job (202), or with `result` if the caller waits. `result` is None for a deletion (204).
     `made`: the write may create a resource (201). The view gets the loaded `body` as its last positional argument;
     unless it is `required`, a missing body counts as `{}`. `secret`: the schema of the field `secret` beside `data`.
-    `options` are those of `blueprint.route`.
+    `options` are passed to `blueprint.route`.
     """
     beside: dict[str, Any] = {} if secret is None else {"secret": secret}
 

@@ -49,7 +49,9 @@ def act(
     payload: Mapping[str, Any] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Accepts a write to a resource that exists or that a queued write may create. Raises NotFound.
+    """Accepts a write to a resource that exists, or that a queued write may create.
+
+    Raises NotFound for any other resource.
 
     `beside`: see `accept`.
     """

@@ -154,7 +154,7 @@ def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
 
 
 def _text(message: Object) -> str | None:
-    """Returns the message's text or caption, or else a description of its content; None without any."""
+    """Returns the text or caption, else a description of the content; None if there is neither."""
     for member, entities in (("text", "entities"), ("caption", "caption_entities")):
         if member in message:
             return _without_nul(_with_addresses(message.get(member), message.get(entities)))

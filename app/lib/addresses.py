@@ -1,4 +1,4 @@
-"""Addresses: checks those that we send to, and finds out where requests come from."""
+"""Addresses: checks the addresses that we send to, and finds the address a request came from."""
 
 from __future__ import annotations
 

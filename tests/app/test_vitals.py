@@ -25,7 +25,7 @@ def exit_code_of(program: str) -> int:
 @pytest.mark.parametrize(
     "program",
     [
-        'vitals.start(lambda: 1 / 0, "desk"); time.sleep(50)',
+        'vitals.start(lambda: 1 / 0, "dispatcher"); time.sleep(50)',
         'loop = asyncio.new_event_loop(); vitals.start_loop(loop, "requests")\n'
         "loop.call_soon_threadsafe(time.sleep, 50); time.sleep(50)",
     ],

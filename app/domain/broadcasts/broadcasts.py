@@ -189,7 +189,7 @@ class BroadcastSchema(ResponseBody):
     handled = fields.Integer(metadata=about("How many of them were reached or skipped.", example=800))
     waiting = fields.Integer(metadata=about("How many messages are on their way to a provider.", example=60))
     sent = fields.Integer(metadata=about("How many messages were sent, those included that have arrived."))
-    delivered = fields.Integer(metadata=about("How many of these were delivered, those included that were read."))
+    delivered = fields.Integer(metadata=about("How many of these were delivered; messages that were read count too."))
     read = fields.Integer(metadata=about("How many of these were read."))
     replied = fields.Integer(metadata=about("How many contacts wrote within 7 days of their message."))
     failed = fields.Integer(metadata=about("How many messages failed."))

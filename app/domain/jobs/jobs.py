@@ -1,4 +1,4 @@
-"""Jobs: the mail of accepted writes, what follows from other writes, and the wait for outcomes."""
+"""Jobs: the mail of accepted writes. Makes jobs that follow from other writes, and waits for outcomes."""
 
 from __future__ import annotations
 

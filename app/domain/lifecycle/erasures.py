@@ -185,7 +185,7 @@ def _erase_in_channels(contact: Contact) -> None:
 
 
 def _delete_files_of(owner_ids: Sequence[str]) -> None:
-    """Deletes the files of these messages or runs, also files still to be fetched. Safe to repeat.
+    """Deletes the files of these messages or runs, and those still to be fetched. Safe to repeat.
 
     A file is gone at once, even if the transaction fails; its row is then erased the next time. Raises Busy.
     """

@@ -58,7 +58,7 @@ def is_readable(value: Any) -> bool:
 
 
 class Unreadable(NamedTuple):
-    """A trigger, the number of contacts whose date it cannot read, and one of these contacts.
+    """A trigger that cannot read the date of some contacts: their number, and one of them.
 
     `number` stops at MOST_COUNTED.
     """

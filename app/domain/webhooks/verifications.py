@@ -31,7 +31,7 @@ _YOUR_SECRET = "the secret that you pasted"
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A received webhook, as pasted. `endpoints`: those that it may have been sent to."""
+    """A received webhook, as pasted. `endpoints`: the endpoints that may have received it."""
 
     workspace_id: str
     signature: str

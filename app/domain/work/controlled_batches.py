@@ -87,7 +87,7 @@ def allowed(batch: ControlledBatch, most: int) -> int:
 
 
 def save(batch: ControlledBatch, paced: int, *, seconds: float = 0.0, **added: int) -> None:
-    """Records a step, and adds `added` to the columns of these names.
+    """Records a step. `added`: columns, and what is added to each.
 
     `paced`: how many rows count towards the rate. The batch continues in `seconds`, or later, when its rate allows more
     rows. After its canary, it waits until somebody continues it.

@@ -70,7 +70,7 @@ def loop(
 
 
 def caused(definitions: Iterable[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
-    """Returns what runs of the definitions may start: listener keys, key prefixes, automation ids."""
+    """Returns what their runs may start: keys of listeners, prefixes of keys, ids of automations."""
     causes = [cause for definition in definitions for cause in _causes(compile(definition))]
     keys = {key for each in causes if each.event for key in (each.event, f"{each.event}:{each.what or ''}")}
     any_tag = {f"{each.event}:" for each in causes if each.event and each.field == "tag" and each.what is None}
@@ -158,7 +158,7 @@ def _pointers(definition: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 
 
 class _Among:
-    """The programs of several automations, by the events that start them and the values they set."""
+    """The programs of automations, by the events that start them and the values that they set."""
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
         self.programs = programs
@@ -192,7 +192,7 @@ class _Among:
         return self._listening[cause.event, None] | self._listening[cause.event, cause.what]
 
     def _repeats(self, cause: Cause) -> bool:
-        """Whether the cause may recur: in every run, by a template, or because steps set two values."""
+        """Whether the cause may recur: in each run, by a template, or as steps set two values."""
         if cause.step is None or cause.event is None:
             return True
         kind, value = cause.step.kind, _value(cause)
