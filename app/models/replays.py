@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from peewee import IntegerField, TextField
-from playhouse.postgres_ext import ArrayField
 
-from app.models.base import BaseModel, TimeField, json_field, page_before, text_array
+from app.models.base import BaseModel, TimeField, json_field, page_before
 from app.models.controlled_batches import ControlledBatch
 
 STATES = ("canary", "running", "paused", "done", "aborted")
@@ -19,16 +18,6 @@ class Replay(ControlledBatch):
     filter = json_field()
     sent = IntegerField(default=0)
     skipped = IntegerField(default=0)
-
-
-class ReplayPart(BaseModel):
-    replay_id = TextField()
-    number = IntegerField()
-    delivery_ids = text_array()
-    claims = ArrayField(IntegerField, index=False)
-
-    class Meta:
-        primary_key = False
 
 
 class ReplayRow(BaseModel):
