@@ -9,7 +9,6 @@ A neighbour in the first stack keeps writing all the time. Afterwards, each acce
 the other stack and among the webhooks received.
 """
 
-import signal
 import tempfile
 import threading
 import time
@@ -210,10 +209,10 @@ def _held(stack: Stack) -> Iterator[Callable[[], None]]:
 
     def let_go() -> None:
         for name in names:
-            stack.processes.kill(name, signal.SIGCONT)
+            stack.processes.thaw(name)
 
     for name in names:
-        stack.processes.kill(name, signal.SIGSTOP)
+        stack.processes.freeze(name)
     try:
         yield let_go
     finally:

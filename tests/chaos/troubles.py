@@ -80,11 +80,11 @@ class Troubles:
 
     def freeze(self) -> str:
         name = self._chance.choice(names(self._stack, *WORKERS))
-        self._stack.processes.kill(name, signal.SIGSTOP)
+        self._stack.processes.freeze(name)
         try:
             let_pass(self._chance.uniform(1, self._longest_freeze))
         finally:
-            self._stack.processes.kill(name, signal.SIGCONT)
+            self._stack.processes.thaw(name)
         return name
 
     def empty_redis(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,12 +78,12 @@ def test_a_process_that_does_not_run_is_not_well(stack: Stack) -> None:
 def test_a_process_that_hangs_is_not_well(stack: Stack, kind: str) -> None:
     wait_until_well(stack, kind)
 
-    stack.processes.kill(kind, signal.SIGSTOP)
+    stack.processes.freeze(kind)
 
     code, line = asked(stack, kind)
     assert code == 1
     assert "does not answer: timed out" in line
-    stack.processes.kill(kind, signal.SIGCONT)
+    stack.processes.thaw(kind)
     wait_until_well(stack, kind)
 
 

@@ -18,6 +18,7 @@ from tests.journeys.faults import empty_redis, kill, redis_away, redis_hanging
 from tests.journeys.logs import lines
 from tests.journeys.shops import Answer, Caller, NoAnswer, Shop, open_shop
 from tests.journeys.waiting import wait_until
+from tests.stack.freezing import freeze
 from tests.stack.receiver import Receiver
 from tests.stack.stack import Stack
 
@@ -59,7 +60,7 @@ def connected(stack: Stack, shop: Shop) -> list[Caller]:
     assert callers[0].call("GET", "contacts?limit=1", None, {"X-Request-Id": first}).status == 200
     wait_until(lambda: served(stack, first), 20, "the request is logged")
     holder = psutil.Process(int(served(stack, first)[0].removeprefix("web:")))
-    holder.suspend()  # so that it cannot accept the second connection too
+    freeze(holder)  # so that it cannot accept the second connection too
     try:
         callers[1].get("contacts?limit=1")
     finally:
@@ -256,4 +257,4 @@ def stored(stack: Stack, shop: Shop, key: str) -> list[str]:
 def freeze_web(stack: Stack) -> None:
     for pid in stack.processes.pids("web"):
         for process in psutil.Process(pid).children():
-            process.suspend()
+            freeze(process)

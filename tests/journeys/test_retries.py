@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -102,12 +101,12 @@ def only_the_scheduler_wakes(stack: Stack, shop: Shop) -> Iterator[None]:
 
 @contextmanager
 def a_process_that_wakes_is_frozen(stack: Stack, shop: Shop) -> Iterator[None]:
-    stack.processes.kill("retries.1", signal.SIGSTOP)
+    stack.processes.freeze("retries.1")
     try:
         yield
         settle(stack, [shop])
     finally:
-        stack.processes.kill("retries.1", signal.SIGCONT)
+        stack.processes.thaw("retries.1")
 
 
 @contextmanager

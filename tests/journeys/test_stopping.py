@@ -57,7 +57,7 @@ def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, 
         # A window begins with one request.
         shop.caller().call("POST", "contacts", {"external_id": "contact"})
         assert receiver.wait_for(lambda each: len(each.received) == 1)
-        stack.processes.kill("deliveries.1", signal.SIGSTOP)
+        stack.processes.freeze("deliveries.1")
         [(under_way,)] = rows(
             stack, "SELECT count(*) FROM deliveries WHERE endpoint_id = %s AND attempts = 0", shop.endpoint_id
         )
@@ -66,7 +66,7 @@ def test_a_worker_that_comes_back_after_its_lease_records_nothing(stack: Stack, 
         settle(stack, [shop])
         before = _recorded(stack, shop)
     finally:
-        stack.processes.kill("deliveries.1", signal.SIGCONT)
+        stack.processes.thaw("deliveries.1")
         stack.processes.start("deliveries.2")
 
     assert under_way > 0

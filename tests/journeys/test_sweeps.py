@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -87,12 +86,12 @@ def test_a_worker_that_is_frozen_in_a_sweep_past_its_lease_changes_nothing_when_
         choice = {"statuses": ["delivered"]}
         sweep = shop.caller().apply("POST", f"webhooks/endpoints/{shop.endpoint_id}/resend", choice).data
         wait_until(lambda: _changed(strict, sweep["id"]) > 0, 20, "the sweep is under way")
-        strict.processes.kill("retries.1", signal.SIGSTOP)
+        strict.processes.freeze("retries.1")
         frozen_at = _changed(strict, sweep["id"])
         strict.processes.start("retries.2")
         sweep = _finished(shop, sweep["id"])
     finally:
-        strict.processes.kill("retries.1", signal.SIGCONT)
+        strict.processes.thaw("retries.1")
         strict.processes.start("retries.2")
     settle(strict, [shop], seconds=120)
     # Stopping it waits until it has finished the batch it was frozen in.

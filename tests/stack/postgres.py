@@ -17,6 +17,7 @@ from psycopg2 import sql
 
 from tests.stack.account import let_read, unprivileged
 from tests.stack.errors import DidNotStart, StackError, last_lines
+from tests.stack.freezing import freeze_tree, thaw_tree
 from tests.stack.ports import free_port
 
 SETTINGS = {
@@ -93,19 +94,13 @@ class Postgres:
 
     def freeze(self) -> None:
         """Make it hang until `thaw`: connections stay open, and new ones wait, without a response."""
-        self._send_to_all(signal.SIGSTOP)
+        assert self._process is not None
+        freeze_tree(self._process.pid)
 
     def thaw(self) -> None:
         """Resume after `freeze`. Safe to repeat."""
-        self._send_to_all(signal.SIGCONT)
-
-    def _send_to_all(self, signal_number: signal.Signals) -> None:
         assert self._process is not None
-        # The server first, so that it starts no more children.
-        self._process.send_signal(signal_number)
-        for child in psutil.Process(self._process.pid).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                child.send_signal(signal_number)
+        thaw_tree(self._process.pid)
 
     def create_database(self, name: str, template: str = "template0") -> str:
         """The address of the database of that name, which is created from the template if it is missing."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.stack.errors import last_lines
+from tests.stack.freezing import freeze_tree, thaw_tree
 
 PAUSE_SECONDS = 0.5
 SETTLED_SECONDS = 1.5
@@ -75,6 +76,17 @@ class Process:
             (os.killpg if tree else os.kill)(pid, signal_number)
         while signal_number == signal.SIGKILL and self.pid == pid:
             time.sleep(0.005)
+
+    def freeze(self) -> None:
+        """Make all its processes hang until `thaw`."""
+        if (pid := self.pid) is not None:
+            self._forgiven = pid
+            freeze_tree(pid)
+
+    def thaw(self) -> None:
+        """Resume after `freeze`. Safe to repeat."""
+        if (pid := self.pid) is not None:
+            thaw_tree(pid)
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM, to the leader only: it passes the signal on, and a second one would cut its children short."""

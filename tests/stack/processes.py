@@ -107,6 +107,14 @@ class Processes:
         """
         self._find(name).send(signal_number, tree)
 
+    def freeze(self, name: str) -> None:
+        """Make a process, or the first one of a type, hang until `thaw`."""
+        self._find(name).freeze()
+
+    def thaw(self, name: str) -> None:
+        """Resume after `freeze`. Safe to repeat."""
+        self._find(name).thaw()
+
     def pids(self, kind: str) -> list[int]:
         """The pids of the running leaders that do the work of a process type."""
         pids = map(self.pid, self.names_of(kind))

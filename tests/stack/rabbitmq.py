@@ -15,6 +15,7 @@ from pika.exceptions import AMQPError
 
 from app.bells.brokers import QuorumBroker
 from tests.stack.errors import DidNotStart, StackError, last_lines
+from tests.stack.freezing import freeze
 from tests.stack.ports import free_port
 
 # The program behind the package's wrapper, which only root and a user of its own may call.
@@ -81,11 +82,14 @@ class RabbitMQ:
 
     def freeze(self) -> None:
         """Make it hang until `thaw`: connections stay open without a response."""
-        self._signal(signal.SIGSTOP)
+        for process in self._family():
+            freeze(process)
 
     def thaw(self) -> None:
         """Resume after `freeze`. Safe to repeat."""
-        self._signal(signal.SIGCONT)
+        for process in self._family():
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     def _environment(self) -> dict[str, str]:
         own = {name: str(self.directory / name.lower()) for name in ("HOME", "RABBITMQ_MNESIA_BASE")}
@@ -122,11 +126,6 @@ class RabbitMQ:
                     process.kill()
             psutil.wait_procs(family, timeout=20)
             self._process = None
-
-    def _signal(self, which: int) -> None:
-        for process in self._family():
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(which)
 
     def _family(self) -> list[psutil.Process]:
         """The script, the virtual machine and the port mapper, which leaves the others."""

