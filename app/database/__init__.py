@@ -62,7 +62,7 @@ log = structlog.get_logger(__name__)
 _SAYING_FULL = Seldom(60.0)
 # A connection that was used within this time finds out from its next query whether the server has hung up.
 _IDLE_SECONDS = 0.1
-_READ = re.compile(r"(\s|--.*\n)*SELECT\b")
+_READ = re.compile(r"(\s|--.*\n|SET LOCAL [^;]*;)*SELECT\b")
 
 
 class Connection(hangs.Connection):

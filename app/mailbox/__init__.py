@@ -22,6 +22,7 @@ from app.mailbox.claims import claim, holding
 from app.mailbox.deaths import in_progress
 from app.mailbox.depths import Place, count_waiting
 from app.mailbox.findings import Found, Held, Pause, may_have_more
+from app.mailbox.heads import starts
 from app.mailbox.mail import Claimed, Mail, hear, ring, ring_again
 from app.mailbox.outcomes import PutOff, drop, put_off, release
 from app.mailbox.overdue import overdue

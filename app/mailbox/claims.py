@@ -9,6 +9,7 @@ import structlog
 from app import sql
 from app.database import rows, transaction
 from app.mailbox import marks
+from app.mailbox.heads import starts
 from app.mailbox.mail import Claimed, Mail
 
 log = structlog.get_logger(__name__)
@@ -28,7 +29,7 @@ def claim(mail: Mail, rooms: Mapping[str, int], lease_seconds: float) -> list[Cl
         return []
     if mail.exclusive:
         return claim_exclusive(mail, rooms, lease_seconds)[1]
-    return _claim(mail, _SHARED, rooms, lease_seconds)
+    return _claim(mail, _SHARED, rooms, lease_seconds, starts(mail, rooms))
 
 
 def claim_exclusive(
@@ -122,7 +123,8 @@ _SHARED = """
         SELECT mail.id, mail.leased_until, greatest(mail.due_at, mail.leased_until) AS free_at,
             mail.{mail.order} AS place
         FROM {mail.table} mail
-        WHERE mail.{mail.owner} = box.owner AND mail.due_at <= now() AND {mail.is_free} AND {mail.guard}
+        WHERE mail.{mail.owner} = box.owner AND {mail.is_ahead} AND mail.due_at <= now() AND {mail.is_free}
+            AND {mail.guard}
         ORDER BY mail.{mail.order} LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS first
     LIMIT box.room
 """

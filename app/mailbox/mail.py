@@ -11,6 +11,9 @@ from app import bells
 FIRST = 1 << 62
 
 
+_XIDS = "pg_current_xact_id()::text::bigint, (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
+
+
 class Nothing(NamedTuple):
     """No further columns."""
 
@@ -38,8 +41,7 @@ class Mail:
     # For exclusive mail: whether rows may move before others, so that a leased row blocks only the rows behind it. Two
     # workers can then have leases in a mailbox, so each must work in a transaction that is `holding` its batch.
     is_overtaken: bool = False
-    # The sequence of `position`, if the mail is ordered by it and keeps the rules of `marks.py`. Queries then skip
-    # finished rows.
+    # The sequence of `position`, if the mail is ordered by it and keeps the rules of `marks.py`.
     sequence: str = ""
     on_claim: str = ""  # further SQL assignments that a claim makes
     carries: type[NamedTuple] = Nothing  # the further columns that a claim returns
@@ -63,12 +65,33 @@ class Mail:
     @property
     def xids(self) -> str:
         """The SQL expressions for the transaction's xid, and the xid below which all have ended."""
-        ended = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
-        return f"pg_current_xact_id()::text::bigint, {ended}" if self.sequence else "NULL, NULL"
+        return _XIDS if self.sequence else "NULL, NULL"
+
+    @property
+    def now_and_xids(self) -> str:
+        """For mail by time: like `drawn` and `xids`, with the current time as the last place."""
+        return f"{_microseconds('now()')}, {_XIDS}" if self.is_by_time else "NULL, NULL, NULL"
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether rows are claimed in the order of `due_at`."""
+        return self.order == "due_at"
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether queries may skip finished rows, as `marks.py` describes."""
+        return self.is_by_time or bool(self.sequence)
+
+    @property
+    def place(self) -> str:
+        """The SQL expression for the row's place in its mailbox. For mail by time: microseconds since 1970."""
+        return _microseconds("mail.due_at") if self.is_by_time else f"mail.{self.order}"
 
     @property
     def is_ahead(self) -> str:
         """The SQL condition that the row is not below the mark, `box.start`."""
+        if self.is_by_time:
+            return "mail.due_at >= timestamptz 'epoch' + greatest(box.start, 0) * interval '1 microsecond'"
         return f"mail.{self.order} >= box.start" if self.sequence else "true"
 
     @property
@@ -80,7 +103,7 @@ class Mail:
     @property
     def is_in_span(self) -> str:
         """The SQL condition that the row is in the present row of `spans`."""
-        return f"mail.{self.order} BETWEEN span.low AND span.high" if self.sequence else "true"
+        return f"mail.{self.order} BETWEEN span.low AND span.high" if self.sequence else self.is_ahead
 
     @property
     def blocked(self) -> str:
@@ -141,3 +164,7 @@ def ring_again(mail: Mail, owner: str) -> None:
 def hear(mail: Mail, *owners: str) -> None:
     """Clears the flags of the owners' bells, so that later mail rings again. Call it before claiming."""
     bells.hear(mail.queue, owners)
+
+
+def _microseconds(time: str) -> str:
+    return f"(extract(epoch FROM {time}) * 1000000)::bigint"

@@ -2,13 +2,17 @@
 
 While any transaction holds a snapshot, even a read-only one, PostgreSQL keeps the index entries of rows that were
 finished after it. A query for the first rows of a mailbox would read all of them. So each process remembers a mark for
-each mailbox: a position below which there is no mail, and never will be. Two rules make that exact:
+each mailbox: a place below which there is no mail, and never will be. Two rules make that exact:
 
-- A mark never passes the settled position, because a transaction can draw a low position and commit late. A transaction
-  has its xid before it draws a position. So if a claim reads the last position drawn, and gets its own xid after that,
-  all positions up to the one it read belong to lower xids. The position is settled once all lower xids have ended.
+- A mark never passes the settled place, because a transaction can draw a low place and commit late. A transaction has
+  its xid before it draws a position. So if a claim reads the last position drawn, and gets its own xid after that, all
+  positions up to the one it read belong to lower xids. The position is settled once all lower xids have ended.
 - A row becomes mail at a new position or at a negative one, and moves only up or to a negative one. Negative positions
   are below all marks, so every query for the head of a mailbox looks for them separately.
+
+In mail that is claimed by `due_at`, a place is a time in microseconds, and the last one drawn is the current time. A
+row becomes mail when it is due, so its time is new. MARGIN allows for a row whose time is a little older than the xid
+of its transaction. If it is older than that, the row waits until a process reads the whole mailbox.
 """
 
 from __future__ import annotations
@@ -25,20 +29,36 @@ LOWEST = -FIRST
 WHOLE_SECONDS = 10.0
 # A process with more marks forgets all of them.
 MOST_MARKS = 10_000
+# Every so many claims, the mark of mail by time moves. Looking for the first row before each claim would cost too much.
+# A mailbox from which fewer are made in WHOLE_SECONDS has no mark.
+CLAIMS = 10
+# Microseconds that the settled time stays behind. `waking.py` needs half of it.
+MARGIN = 2_000_000
+# Microseconds that the settled time may go back, because threads note their looks in any order.
+SLACK = 10_000_000
 
 
 class Look(NamedTuple):
-    """Where a query begins in each mailbox, and the position that was settled before the query."""
+    """Where a query begins in each mailbox, the place that was settled before the query, and the monotonic time."""
 
     starts: Mapping[str, int]
     settled: int
+    at: float = 0.0
 
 
 class Mark(NamedTuple):
-    """`whole_at`: when the mailbox was last read from its beginning, on the monotonic clock."""
+    """`whole_at`: when the mailbox was last read from its beginning, on the monotonic clock.
 
-    position: int = LOWEST
+    `claims`: claims by time since then.
+    """
+
+    place: int = LOWEST
     whole_at: float = float("-inf")
+    claims: int = 0
+
+    def is_old(self, now: float) -> bool:
+        """Whether the mailbox is to be read from its beginning again."""
+        return self.whole_at <= now - WHOLE_SECONDS
 
 
 class Marks:
@@ -48,45 +68,66 @@ class Marks:
     mark, or lose a negative one; the next query finds that row.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, slack: int = 0) -> None:
+        self._slack = slack
         self._marks: dict[str, Mark] = {}
         self._settled = LOWEST
-        # A position, and the xid below which all must have ended before the position is settled.
+        # A place, and the xid below which all must have ended before the place is settled.
         self._unsettled = LOWEST, 0
 
     def look(self, owners: Iterable[str]) -> Look:
         """Call this before the query that looks into the mailboxes."""
-        settled, since = self._settled, time.monotonic() - WHOLE_SECONDS
-        marks = {owner: self._marks.get(owner, Mark()) for owner in owners}
-        starts = {owner: mark.position if mark.whole_at > since else LOWEST for owner, mark in marks.items()}
-        return Look(starts, settled)
+        settled, now = self._settled, time.monotonic()
+        marks = {owner: self._mark(owner) for owner in owners}
+        starts = {owner: LOWEST if mark.is_old(now) else mark.place for owner, mark in marks.items()}
+        return Look(starts, settled, now)
+
+    def behind(self, owners: Iterable[str]) -> list[str]:
+        """Counts a claim by time from each mailbox. Returns the mailboxes to look at first, to move their marks."""
+        now, behind = time.monotonic(), []
+        for owner in owners:
+            mark = self._mark(owner)
+            if mark.is_old(now) and mark.claims < CLAIMS:
+                mark = Mark(whole_at=now)  # the claim reads from the beginning
+            elif mark.is_old(now) or (mark.claims + 1) % CLAIMS == 0:
+                behind.append(owner)
+            self._put(owner, mark._replace(claims=mark.claims + 1))
+        return behind
 
     def note(self, look: Look, heads: Mapping[str, int]) -> None:
-        """Moves the marks. `heads`: the position of the first row in each mailbox that is not empty."""
-        if len(self._marks) > MOST_MARKS:
-            self._marks.clear()
+        """Moves the marks. `heads`: the place of the first row in each mailbox that is not empty."""
         for owner, start in look.starts.items():
-            whole_at = time.monotonic() if start == LOWEST else self._marks.get(owner, Mark()).whole_at
-            self._marks[owner] = Mark(min(heads.get(owner, look.settled), look.settled), whole_at)
+            place = min(heads.get(owner, look.settled), look.settled)
+            mark = self._mark(owner)._replace(place=place)
+            self._put(owner, mark._replace(whole_at=look.at, claims=0) if start == LOWEST else mark)
 
-    def settle(self, drawn: int, xid: int, ended: int) -> None:
-        """Moves the settled position, as far as a claim has shown that it can move.
+    def settle(self, drawn: int, xid: int, ended: int) -> int:
+        """Moves the settled place, as far as a query has shown that it can move; returns it, or LOWEST.
 
-        `drawn`: the last position drawn, read before the claim got its `xid`. `ended`: the xid below which all had
-        ended.
+        `drawn`: the last place drawn, read before the query got its `xid`. `ended`: the xid below which all had ended.
         """
-        position, after = self._unsettled
-        if drawn < self._settled:  # a backup was restored
+        place, after = self._unsettled
+        if drawn < self._settled - self._slack:  # a backup was restored
             self._marks.clear()
             self._settled, self._unsettled = LOWEST, (drawn, xid)
         elif ended >= after:
-            self._settled, self._unsettled = position, (drawn, xid)
+            self._settled, self._unsettled = place, (drawn, xid)
+            return place
+        return LOWEST
+
+    def _mark(self, owner: str) -> Mark:
+        return self._marks.get(owner, Mark())
+
+    def _put(self, owner: str, mark: Mark) -> None:
+        if len(self._marks) > MOST_MARKS:
+            self._marks.clear()
+        self._marks[owner] = mark
 
 
 @cache
 def of(mail: Mail) -> Marks:
     """Returns this process's marks for that kind of mail.
 
-    The marks never move if the mail has no `sequence`.
+    The marks never move if the mail has none, because it is ordered by identifier.
     """
-    return Marks()
+    return Marks(SLACK if mail.is_by_time else 0)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
-from app.database import DatabaseAway, rows
+from app.database import DatabaseAway
 from app.mailbox import marks
 from app.mailbox.claims import LEASE_SECONDS, claim, claim_exclusive
 from app.mailbox.findings import may_have_more
+from app.mailbox.heads import first_rows
 from app.mailbox.mail import Claimed, Mail, hear, ring, ring_again
 from app.mailbox.outcomes import release
 
@@ -37,7 +38,7 @@ def serve(mail: Mail, owner: str, room: int, work: Callable[[Sequence[Claimed]],
         if time.monotonic() - began > SLICE_SECONDS:
             # Workers that found the mailbox taken left the bell's flag set, which would suppress the ring below.
             hear(mail, owner)
-            heads = _heads(mail, [owner])
+            heads = first_rows(mail, [owner])
             _ring_for_rest(mail, heads, time.monotonic() - began)
             return
 
@@ -73,7 +74,7 @@ def serve_together(mail: Mail, owners: Sequence[str], room: int, work: Callable[
         if batch:
             _work_on(mail, batch, work)
         # Look again: a worker that we locked out has left, and the mail that it was rung for must not stay behind.
-        heads = _heads(mail, locked)
+        heads = first_rows(mail, locked)
         owners = [owner for owner, waited in heads.items() if waited >= 0]
         if owners and (seconds := time.monotonic() - began) > SLICE_SECONDS:
             hear(mail, *owners)
@@ -121,31 +122,8 @@ def _ring_for_rest(mail: Mail, heads: Mapping[str, float], seconds: float) -> No
 
 def _is_head_free(mail: Mail, owner: str) -> bool | None:
     """Whether the first row of a mailbox can be claimed; None if the mailbox is empty."""
-    waited = _heads(mail, [owner]).get(owner)
+    waited = first_rows(mail, [owner]).get(owner)
     return None if waited is None else waited >= 0
-
-
-def _heads(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
-    """How many seconds the first row of each non-empty mailbox has been due; -1 if not claimable."""
-    if not owners:
-        return {}
-    query = f"""
-        SELECT box.owner, head.place, head.waited FROM unnest(%s::text[], %s::bigint[]) AS box(owner, start)
-        CROSS JOIN LATERAL {mail.spans}
-        CROSS JOIN LATERAL (
-            SELECT mail.{mail.order} AS place,
-                CASE WHEN mail.due_at <= now() AND {mail.is_free} THEN extract(epoch FROM now() - mail.due_at)::float
-                ELSE -1 END AS waited
-            FROM {mail.table} mail
-            WHERE mail.{mail.owner} = box.owner AND {mail.is_in_span} AND mail.due_at IS NOT NULL AND {mail.guard}
-            ORDER BY mail.{mail.order} LIMIT 1) AS head
-        ORDER BY head.place DESC -- of an owner's two rows, the lower one counts
-    """
-    look = marks.of(mail).look(owners)
-    heads = rows(query, (list(look.starts), list(look.starts.values())))
-    if mail.sequence:
-        marks.of(mail).note(look, {owner: place for owner, place, _ in heads})
-    return {owner: waited for owner, _, waited in heads}
 
 
 def _release_after_failure(mail: Mail, batch: Sequence[Claimed]) -> None:

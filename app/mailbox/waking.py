@@ -63,7 +63,9 @@ def wake_all(*kinds: Waiting) -> int:
     return max((wake_and_ring(waiting) for waiting in kinds if waiting.is_over in over), default=0)
 
 
-# One statement is one transaction, so a process that freezes keeps neither the lock nor the rows.
+# One statement is one transaction, so a process that freezes keeps neither the lock nor the rows. A row that wakes late
+# has been due for a second at most, because an earlier `due_at` could be below its mailbox's mark (`marks.py`). A
+# microsecond for each row before it keeps their order.
 _WAKE = """
     WITH waking AS MATERIALIZED (
         SELECT pg_try_advisory_xact_lock(hashtextextended('waking {mail.table}', 0)) AS is_ours
@@ -71,7 +73,10 @@ _WAKE = """
         SELECT id, {column} AS at FROM {mail.table}
         WHERE {column} <= now() AND (SELECT is_ours FROM waking)
         ORDER BY {column} LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+    ), placed AS (
+        SELECT id, greatest(at, now() - interval '1 second' + number * interval '1 microsecond') AS due_at
+        FROM (SELECT *, row_number() OVER (ORDER BY at) AS number FROM woken) AS numbered
     )
-    UPDATE {mail.table} mail SET due_at = woken.at, {column} = NULL FROM woken WHERE mail.id = woken.id
+    UPDATE {mail.table} mail SET due_at = placed.due_at, {column} = NULL FROM placed WHERE mail.id = placed.id
     RETURNING mail.{mail.owner}
 """

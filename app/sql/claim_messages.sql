@@ -1,5 +1,6 @@
 -- Claims due messages of connected channels: messages by people first, those of broadcasts last. Claims up to the room
 -- of each channel, and no more than its rate allows now. Only the first unfinished message of a conversation is due.
+-- `starts` are the marks of the channels (`marks.py`).
 --
 -- `kinds` are the kinds of channels that have a rate: `rates` messages per second in the long run, with at most
 -- `slacks` seconds caught up. The lock on the row of such a channel makes its rate exact across all processes. Never
@@ -12,8 +13,9 @@
 -- ignored: it comes from a wrong clock.
 WITH seen AS MATERIALIZED (
     SELECT channels.id, room, paced_until, CASE WHEN paused_until < now() + interval '1 hour' THEN paused_until END AS paused_until,
-        per_second, slack
-    FROM unnest(%(ids)s::text[], %(rooms)s::int[]) AS box(id, room) JOIN channels USING (id)
+        per_second, slack, timestamptz 'epoch' + greatest(start, 0) * interval '1 microsecond' AS mark
+    FROM unnest(%(ids)s::text[], %(rooms)s::int[], %(starts)s::bigint[]) AS box(id, room, start)
+    JOIN channels USING (id)
     LEFT JOIN unnest(%(kinds)s::text[], %(rates)s::float[], %(slacks)s::float[]) AS rate(kind, per_second, slack)
         ON rate.kind = channels.kind
     WHERE channels.id = ANY(%(ids)s) AND state = 'connected' AND deleted_at IS NULL
@@ -23,7 +25,7 @@ WITH seen AS MATERIALIZED (
         AND (paused_until BETWEEN now() AND now() + interval '1 hour') IS NOT TRUE AND (paced_until > now()) IS NOT TRUE
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 ), allowed AS MATERIALIZED (
-    SELECT seen.id, least(room, pace) AS number, pace, paced_from, per_second
+    SELECT seen.id, mark, least(room, pace) AS number, pace, paced_from, per_second
     FROM seen LEFT JOIN locked USING (id)
     CROSS JOIN LATERAL (
         SELECT greatest(locked.paced_until, now() - slack * interval '1 second') AS paced_from) AS since
@@ -35,19 +37,19 @@ WITH seen AS MATERIALIZED (
         SELECT * FROM (
             SELECT id, channel_id, status, due_at, leased_until FROM messages
             WHERE channel_id = allowed.id AND NOT is_automated
-                AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+                AND due_at >= mark AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
             ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS of_people
         UNION ALL
         SELECT * FROM (
             SELECT id, channel_id, status, due_at, leased_until FROM messages
             WHERE channel_id = allowed.id AND is_automated AND broadcast_id IS NULL
-                AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+                AND due_at >= mark AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
             ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS of_automations
         UNION ALL
         SELECT * FROM (
             SELECT id, channel_id, status, due_at, leased_until FROM messages
             WHERE channel_id = allowed.id AND broadcast_id IS NOT NULL
-                AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+                AND due_at >= mark AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
             ORDER BY channel_id, due_at LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED) AS of_broadcasts
         LIMIT allowed.number
     ) AS found

@@ -1,6 +1,6 @@
 -- Claims due deliveries of restrained endpoints: one of an endpoint whose next probe is due, as many as a rate limit
 -- allows now, and of an ordered endpoint the oldest unfinished delivery, if it is due. `rooms` are the most per
--- endpoint, `is_slow` names the lane.
+-- endpoint, `starts` the marks (`marks.py`), `is_slow` names the lane.
 --
 -- The lock on the endpoint's row makes all of this exact across all processes. While a probe is in progress, `probe_at`
 -- is the end of its lease; recording its outcome sets the time of the next probe. Deliveries of a rate-limited endpoint
@@ -12,13 +12,15 @@
 -- is ordered, in which case it is unknown how long the delivery `waited`. Also returns a row for each endpoint to check
 -- again, without a claim: in how many seconds.
 WITH seen AS MATERIALIZED (
-    SELECT endpoints.id, room, paced_until, head_id, max_per_second IS NOT NULL OR ordered AS is_served_here
-    FROM unnest(%(ids)s::text[], %(rooms)s::int[]) AS box(id, room) JOIN endpoints USING (id)
+    SELECT endpoints.id, room, timestamptz 'epoch' + greatest(start, 0) * interval '1 microsecond' AS mark, paced_until,
+        head_id, max_per_second IS NOT NULL OR ordered AS is_served_here
+    FROM unnest(%(ids)s::text[], %(rooms)s::int[], %(starts)s::bigint[]) AS box(id, room, start)
+    JOIN endpoints USING (id)
     WHERE endpoints.id = ANY(%(ids)s) AND state = 'active' AND (slow_until > now()) IS TRUE = %(is_slow)s
         AND (probe_at <= now() OR (probe_at IS NULL AND (max_per_second IS NOT NULL OR ordered)))
 ), locked AS MATERIALIZED (
-    SELECT endpoints.id, room, endpoints.probe_at IS NOT NULL AS is_probe, endpoints.ordered, endpoints.head_id,
-        endpoints.max_per_second, endpoints.paced_until,
+    SELECT endpoints.id, room, mark, endpoints.probe_at IS NOT NULL AS is_probe, endpoints.ordered,
+        endpoints.head_id, endpoints.max_per_second, endpoints.paced_until,
         greatest(endpoints.paced_until, now() - interval '0.1 seconds') AS paced_from
     FROM seen JOIN endpoints USING (id)
     WHERE state = 'active' AND (endpoints.probe_at > now()) IS NOT TRUE AND (endpoints.paced_until > now()) IS NOT TRUE
@@ -32,7 +34,7 @@ WITH seen AS MATERIALIZED (
 ), oldest AS (
     SELECT oldest.* FROM allowed CROSS JOIN LATERAL (
         SELECT id, endpoint_id, due_at, leased_until FROM deliveries
-        WHERE endpoint_id = allowed.id AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
+        WHERE endpoint_id = allowed.id AND due_at >= mark AND due_at <= now() AND (leased_until > now()) IS NOT TRUE
         ORDER BY due_at LIMIT allowed.number FOR NO KEY UPDATE SKIP LOCKED
     ) AS oldest
     WHERE NOT ordered

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import structlog
 from cryptography.fernet import InvalidToken
 
-from app import sql
+from app import mailbox, sql
 from app.channels.base import Account, ChannelKind, Outcome, Rate, Verdict
 from app.channels.kinds import CHANNEL_KINDS
 from app.database import rows
-from app.domain.channels import channels
+from app.domain.channels import channels, outboxes
 from app.domain.conversations import sending_checks
 from app.domain.conversations.message_statuses import INTERRUPTED
 from app.mailbox import Claimed, Found, Pause
@@ -107,6 +107,7 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Sending]:
         {
             "ids": sql.array(rooms),
             "rooms": sql.array(rooms.values()),
+            "starts": sql.array(mailbox.starts(outboxes.MAIL, rooms).values()),
             "kinds": sql.array(rates),
             "rates": sql.array(rate.per_second for rate in rates.values()),
             "slacks": sql.array(slack_of(rate, CHANNEL_SLACK_SECONDS) for rate in rates.values()),

@@ -120,7 +120,8 @@ def claim_restrained(lane: Mail, rooms: Mapping[str, int]) -> tuple[list[Dispatc
     before looking again, by endpoint, for those that may have more then.
     """
     wanted = {"ids": sql.array(rooms), "rooms": sql.array(rooms.values()), "is_slow": lane is lanes.SLOW}
-    found = rows(sql.prepared("claim_restrained"), wanted | {"lease_seconds": lanes.lease_seconds()})
+    wanted |= {"starts": sql.array(mailbox.starts(lane, rooms).values()), "lease_seconds": lanes.lease_seconds()}
+    found = rows(sql.prepared("claim_restrained"), wanted)
     claims, restraints, pauses = [], {}, {}
     for id, owner, number, waited, is_probe, is_ordered, event_id, kind, tries, seconds in found:
         if id is None:

@@ -123,7 +123,7 @@ def make(workspace_id: str, wanted: Sequence[Wanted]) -> None:
         """
         INSERT INTO deliveries (id, workspace_id, event_id, endpoint_id, kind, contact_id, status, due_at)
         SELECT new.id, %s, new.event_id, new.endpoint_id, new.kind, new.contact_id, new.status,
-            CASE new.status WHEN 'pending' THEN now() END
+            CASE new.status WHEN 'pending' THEN statement_timestamp() END
         FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[])
             AS new(id, event_id, endpoint_id, kind, contact_id, status)
         """,

@@ -68,19 +68,19 @@ def test_a_claim_reads_at_most_twice_the_blocks_while_a_snapshot_is_held(owner: 
     rows("TRUNCATE jobs CASCADE")
     if is_analyzed:
         rows("ANALYZE jobs")
-    steady.go_on(owner, 600)
-    before = steady.blocks_of_claims(owner)
+    steady.go_on(MAIL, owner, 600)
+    before = steady.blocks_of_claims(MAIL, owner)
 
     with steady.snapshot_held():
-        steady.go_on(owner, 3_000)
+        steady.go_on(MAIL, owner, 3_000)
         if is_analyzed:  # it sees almost no mail
             rows("ANALYZE jobs")
-        held = steady.blocks_of_claims(owner)
-        steady.go_on(owner, 3_000)
-        longer = steady.blocks_of_claims(owner)
+        held = steady.blocks_of_claims(MAIL, owner)
+        steady.go_on(MAIL, owner, 3_000)
+        longer = steady.blocks_of_claims(MAIL, owner)
         marks.of.cache_clear()
         post(MAIL, owner, steady.ROOM)
-        unmarked = steady.take(owner)
+        unmarked = steady.take(MAIL, owner)
 
     assert max(held, longer) <= 2 * before
     assert unmarked > 10 * before

@@ -10,7 +10,7 @@ import pytest
 
 from app import bells, mailbox
 from app.config import settings
-from app.database import rows
+from app.database import rows, transaction
 from app.domain.automations import http_requests
 from app.domain.deliveries import attempts, lanes
 from app.domain.triggers import run_states
@@ -67,13 +67,23 @@ def test_what_waits_is_no_mail(endpoint_id: str) -> None:
 
 
 def test_what_falls_due_is_woken_with_the_time_that_it_waited_for(endpoint_id: str) -> None:
-    [late, _] = wait_for(endpoint_id, -60, 60)
-    [(at,)] = rows("SELECT next_attempt_at FROM deliveries WHERE id = %s", (late,))
+    with transaction():  # so that no time passes
+        [over, _] = wait_for(endpoint_id, -0.5, 60)
+        [(at,)] = rows("SELECT next_attempt_at FROM deliveries WHERE id = %s", (over,))
 
-    assert waking.wake(lanes.WAITING) == [endpoint_id]
+        assert waking.wake(lanes.WAITING) == [endpoint_id]
 
-    assert rows("SELECT id, due_at, next_attempt_at FROM deliveries WHERE due_at IS NOT NULL") == [(late, at, None)]
+    assert rows("SELECT id, due_at, next_attempt_at FROM deliveries WHERE due_at IS NOT NULL") == [(over, at, None)]
     assert waking.wake(lanes.WAITING) == []
+
+
+def test_what_is_woken_late_keeps_its_order_and_has_been_due_for_a_second_at_most(endpoint_id: str) -> None:
+    with transaction():
+        expected = wait_for(endpoint_id, -60, -1.5, -0.5)
+        waking.wake(lanes.WAITING)
+
+        assert due() == expected
+        assert one("SELECT extract(epoch FROM now() - min(due_at))::float FROM deliveries") == pytest.approx(1)
 
 
 def test_a_batch_is_the_earliest_of_what_fell_due(endpoint_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
