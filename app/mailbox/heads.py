@@ -52,4 +52,4 @@ def starts(mail: Mail, owners: Iterable[str]) -> Mapping[str, int]:
     kept = marks.of(mail)
     if behind := kept.behind(owners):
         first_rows(mail, behind)
-    return kept.look(owners).starts
+    return kept.starts(owners)

@@ -29,8 +29,8 @@ LOWEST = -FIRST
 WHOLE_SECONDS = 10.0
 # A process with more marks forgets all of them.
 MOST_MARKS = 10_000
-# Every so many claims, the mark of mail by time moves. Looking for the first row before each claim would cost too much.
-# A mailbox from which fewer are made in WHOLE_SECONDS has no mark.
+# Every so many claims, a process moves its marks of mail by time: looking for the first rows before each claim would
+# cost too much. A mailbox has no mark if fewer claims than that are made from it in WHOLE_SECONDS.
 CLAIMS = 10
 # Microseconds that the settled time stays behind. `waking.py` needs half of it.
 MARGIN = 2_000_000
@@ -74,6 +74,7 @@ class Marks:
         self._settled = LOWEST
         # A place, and the xid below which all must have ended before the place is settled.
         self._unsettled = LOWEST, 0
+        self._claims = 0
 
     def look(self, owners: Iterable[str]) -> Look:
         """Call this before the query that looks into the mailboxes."""
@@ -85,14 +86,19 @@ class Marks:
     def behind(self, owners: Iterable[str]) -> list[str]:
         """Counts a claim by time from each mailbox. Returns the mailboxes to look at first, to move their marks."""
         now, behind = time.monotonic(), []
+        self._claims += 1
         for owner in owners:
             mark = self._mark(owner)
-            if mark.is_old(now) and mark.claims < CLAIMS:
+            if mark.claims < CLAIMS and mark.is_old(now):
                 mark = Mark(whole_at=now)  # the claim reads from the beginning
-            elif mark.is_old(now) or (mark.claims + 1) % CLAIMS == 0:
+            elif mark.claims >= CLAIMS and self._claims % CLAIMS == 0:
                 behind.append(owner)
             self._put(owner, mark._replace(claims=mark.claims + 1))
         return behind
+
+    def starts(self, owners: Iterable[str]) -> dict[str, int]:
+        """Returns where a claim by time begins in each mailbox. Call `behind` first."""
+        return {owner: self._mark(owner).place for owner in owners}
 
     def note(self, look: Look, heads: Mapping[str, int]) -> None:
         """Moves the marks. `heads`: the place of the first row in each mailbox that is not empty."""
