@@ -191,6 +191,10 @@ def test_what_is_read_on_a_connection_that_was_just_closed_is_read_on_another(ap
     assert api.get("contacts").status_code == 200
 
 
+def test_so_is_a_read_with_a_setting_of_its_own(lost: None) -> None:
+    assert one("\n SET LOCAL enable_sort = off;\n SELECT 1") == 1
+
+
 def test_what_is_written_on_one_is_not_written_again(api: Api, lost: None) -> None:
     with pytest.raises(database.DatabaseAway):
         accept(api.workspace_id, "contacts.upsert", {"external_id": "one"})

@@ -81,7 +81,7 @@ def mark(owner: str) -> int:
 
 @pytest.mark.usefixtures("no_autovacuum")
 @pytest.mark.parametrize("mail", BY_TIME, ids=lambda mail: mail.table)
-def test_a_claim_reads_at_most_twice_the_blocks_while_a_snapshot_is_held(owner: str, mail: Mail) -> None:
+def test_a_claim_reads_hardly_more_blocks_while_a_snapshot_is_held(owner: str, mail: Mail) -> None:
     owner = steady.open_mailbox(mail, owner)
     steady.go_on(mail, owner, 2_000)
     rows(f"ANALYZE {mail.table}")
@@ -96,7 +96,7 @@ def test_a_claim_reads_at_most_twice_the_blocks_while_a_snapshot_is_held(owner: 
         steady.post(mail, owner, steady.ROOM)
         unmarked = steady.take(mail, owner)
 
-    assert max(held, longer) <= 2 * before < unmarked
+    assert max(held, longer) <= 1.5 * before < unmarked
 
 
 # Nothing is left out, nothing is overtaken
