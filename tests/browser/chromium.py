@@ -22,7 +22,7 @@ ARGUMENTS = [
 
 def launching() -> dict[str, Any]:
     """What Playwright is told to start it."""
-    found = shutil.which("chromium")
+    found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     environment = {"LD_LIBRARY_PATH": str(OWN / "al2023" / "lib"), "FONTCONFIG_PATH": str(OWN / "fonts")}
     return {
         "executable_path": found or OWN / "chromium",
