@@ -21,10 +21,10 @@ MARGIN = 24
 GAP = 34  # pixels between boxes, with room for a `+`
 _BESIDE = 36  # pixels between branches
 _FRAME = 16  # pixels between repeated steps and the sides of their frame
-_TITLE, _LINE, _CHIPS, _FIGURES, _PADDING = 20, 18, 26, 26, 18
+_TITLE, _LINE, _CHIPS, _FIGURES, _PADDING = 20, 18, 26, 26, 18  # heights in pixels
 _CHARACTERS = 38  # characters in a line of details, approximately
-_TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8
-MOST_LINES = 5
+_TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8  # characters in a line of a title, and those that a mark takes up
+MOST_LINES = 5  # the most lines of a box at the top
 
 
 @dataclass(slots=True)
@@ -180,19 +180,16 @@ class _Steps:
         self._inside: dict[int, int] = {}
 
     def ways(self, step: Given) -> Sequence[BranchWords]:
-        """Returns the branches of the step; see `wordings.ways`."""
         if id(step) not in self._ways:
             self._ways[id(step)] = wordings.ways(step)
         return self._ways[id(step)]
 
     def inside(self, step: Given) -> int:
-        """Counts the steps inside the step."""
         if id(step) not in self._inside:
             self._inside[id(step)] = sum(self.count(way.steps) for way in self.ways(step))
         return self._inside[id(step)]
 
     def count(self, steps: Sequence[Given]) -> int:
-        """Counts the steps, including nested ones."""
         return sum(1 + self.inside(each) for each in steps if isinstance(each, dict))
 
 
@@ -208,7 +205,7 @@ class _Drawing:
         self._has_marks = has_marks
 
     def draw(self, definition: Given, exits: Sequence[Given], goal: Given | None) -> Picture:
-        picture, steps = self.picture, wordings.steps_of(definition.get("steps") or ())
+        picture, steps = self.picture, wordings.objects_of(definition.get("steps") or ())
         picture.steps = self._steps.count(steps)
         x = MARGIN + self._left_of(steps)
         bottom, right = self._heads(x - WIDTH / 2, definition.get("triggers") or (), exits, goal)
@@ -226,10 +223,10 @@ class _Drawing:
 
         Returns the bottom of the triggers, and the right end of all boxes.
         """
-        lines = _first([self._trigger(each) for each in triggers]) or ["Only when it is started by hand or by the API"]
+        lines = self._lines(triggers) or ["Only when it is started by hand or by the API"]
         heads = [Node("triggers", "triggers", "/triggers", "Starts when", lines=lines, icon="play")]
         if exits:
-            lines = _first([self._trigger(each) for each in exits])
+            lines = self._lines(exits)
             heads.append(Node("exits", "exits", "/exits", "Ends early when", lines=lines, icon="log-out"))
         if goal:
             heads.append(Node("goal", "goal", "/goal", "Goal", lines=[plain_words.goal(goal)], icon="flag"))
@@ -240,8 +237,10 @@ class _Drawing:
         self.picture.heads = heads
         return MARGIN + heads[0].height, heads[-1].x + WIDTH
 
-    def _trigger(self, given: Any) -> str:
-        return plain_words.trigger(given if isinstance(given, dict) else {}, self._names)
+    def _lines(self, triggers: Sequence[Any]) -> list[str]:
+        lines = [plain_words.trigger(each, self._names) for each in wordings.objects_of(triggers)]
+        more = len(lines) - MOST_LINES + 1
+        return [*lines[: MOST_LINES - 1], f"and {more} more"] if more > 1 else lines
 
     def _list(
         self,
@@ -269,9 +268,8 @@ class _Drawing:
         self.picture.gaps.append(Gap(f"{at}/{len(steps)}", x, reached.bottom + GAP / 2))
         bottom = reached.bottom + GAP
         if reached.goes_on:
-            self.picture.edges.append(
-                Edge(f"M{x:g},{reached.bottom:g}V{bottom:g}", after, None, None if after else way)
-            )
+            lead = None if steps else way
+            self.picture.edges.append(Edge(f"M{x:g},{reached.bottom:g}V{bottom:g}", after, None, lead))
         return _Reached(bottom, reached.right, reached.goes_on, after)
 
     def _node(self, given: Given, pointer: str, level: int) -> Node:
@@ -354,10 +352,6 @@ class _Drawing:
     def _label(self, branch: Branch, x: float, y: float) -> None:
         branch.x, branch.y = x - branch.width / 2, y
         self.picture.labels.append(branch)
-
-
-def _first(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more"]
 
 
 def _fork(x: float, y: float, at: float, below: float) -> str:

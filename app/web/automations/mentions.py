@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from app.domain.automations.imports.named_resources import SORTS
 from app.domain.work import audit
 from app.models.automations import Automation
 from app.models.channels import Channel
 from app.models.segments import Segment
 
-# Members of steps and triggers that hold an identifier.
-_FIELDS = ("automation_id", "assignee_id", "channel_id", "segment_id")
 _IDENTIFIER = re.compile("(aut|mem|chn|seg)_[0-9a-z]{26}")
 _NAMED: Mapping[str, Any] = {"aut": Automation, "chn": Channel, "seg": Segment}
 MOST_NAMED = 200
@@ -44,7 +43,7 @@ def _identifiers(value: Any) -> Iterator[str]:
         each = pending.pop()
         if isinstance(each, Mapping):
             pending += each.values()
-            named = (each.get(name) for name in _FIELDS)
+            named = (each.get(name) for name in SORTS)
             yield from (found for found in named if isinstance(found, str) and _IDENTIFIER.fullmatch(found))
         elif isinstance(each, list):
             pending += each

@@ -137,7 +137,7 @@ def _known(lines: Sequence[str]) -> dict[str, str]:
     emails = {line: email for line in lines if (email := _email(line))}
     everybody = Contact.in_workspace(workspace_id()).select(Contact.id, Contact.email, Contact.external_id)
     by_own = {each.external_id: each.id for each in everybody.where(Contact.external_id.in_(list(lines)))}
-    is_named = fn.LOWER(Contact.email).in_(list(emails.values()))  # the expression of the index
+    is_named = fn.LOWER(Contact.email).in_(list(emails.values()))  # the same expression as in the index
     by_email = {each.email.lower(): each.id for each in everybody.where(is_named)} if emails else {}
     given_ids = [line for line in lines if ids.is_id(line, "con")]
     by_id = {each.id: each.id for each in everybody.where(Contact.id.in_(given_ids))} if given_ids else {}
