@@ -1,4 +1,4 @@
-"""Conditions as rows of a form. Anything nested deeper than one level is a row of JSON."""
+"""Converts conditions to rows of a form and back. A row of JSON shows what no other row can."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALONE = ("exists", "not_exists")  # comparisons without a value
 
 
 def encode(condition: Any) -> tuple[str, list[Row]]:
-    """Returns the mode and the rows for a condition; no rows if it is None."""
+    """Returns the mode (all, any or none) and the rows that show a condition; no rows if it is None."""
     if condition is None:
         return "all", []
     if isinstance(condition, Mapping) and len(condition) == 1:
@@ -34,9 +34,9 @@ def encode(condition: Any) -> tuple[str, list[Row]]:
 
 
 def decode(mode: str, rows: Sequence[Sequence[str]]) -> Any:
-    """Returns the condition that the rows stand for, combined by `mode`; None if all are blank.
+    """Returns the condition of the rows, combined by `mode` as in `encode`; None if all are blank.
 
-    `mode`: all, any or none. Raises ValueError, with a sentence for the user.
+    Raises ValueError, with a sentence for the user.
     """
     found = [_condition(row) for row in rows if any(text.strip() for text in (row[0], row[3], row[4]))]
     if not found:
@@ -91,7 +91,7 @@ def _condition(row: Sequence[str]) -> Any:
 
 
 def number(text: str) -> int | float:
-    """Parses a number. Raises ValueError, with a sentence for the user."""
+    """Parses a number with a decimal point or comma. Raises ValueError with a sentence for the user."""
     try:
         found = json.loads(text.strip().replace(",", "."))
     except ValueError:

@@ -35,14 +35,14 @@ _PRESSED = re.compile(r"(add|remove|up|down):([a-z_]{1,40})(?::(\d{1,2}))?")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The result of reading a form: the step or trigger, and the errors by field."""
+    """The result of reading a form: the step or trigger, and a sentence for each invalid field."""
 
     value: dict[str, Any]
     errors: dict[str, str] = field(default_factory=dict)
 
 
 def fields_of(spec: Spec, given: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Returns the form's fields for a step or trigger."""
+    """Returns the fields in which the form shows a step or trigger."""
     shown: dict[str, list[str]] = {}
     for each in spec.inputs:
         for name, text in _encode(each, given.get(each.name, _NOTHING)):
@@ -51,9 +51,9 @@ def fields_of(spec: Spec, given: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def read(spec: Spec, fields: Fields, before: Mapping[str, Any]) -> Read:
-    """Applies the fields to `before`, the step or trigger that the form showed.
+    """Applies the changed fields to `before`, the step or trigger that the form showed.
 
-    Members without an input in the form keep their values.
+    Members keep their values if their fields are unchanged or invalid, or if the form has no input for them.
     """
     shown, value, errors = fields_of(spec, before), dict(before), dict[str, str]()
     for each in spec.inputs:
@@ -72,12 +72,15 @@ def read(spec: Spec, fields: Fields, before: Mapping[str, Any]) -> Read:
 
 
 def unknown(spec: Spec, given: Mapping[str, Any]) -> list[str]:
-    """Returns the members for which the form has no input."""
+    """Returns the members that neither the form nor the picture shows: only JSON can change them."""
     return [name for name in given if name not in {each.name for each in spec.inputs} | spec.kept | {"id", "kind"}]
 
 
 def pressed(spec: Spec, fields: Fields, button: str) -> dict[str, list[str]] | None:
-    """Returns the fields with a row added, removed or moved by the button; None for other buttons."""
+    """Returns the fields after a button that adds, removes or moves a row; None for other buttons.
+
+    `button`: its value, such as `add:buttons` or `up:arms:1`. Adds no row beyond MOST_ROWS.
+    """
     found = _PRESSED.fullmatch(button)
     input_ = found and next((each for each in spec.inputs if each.name == found[2] and each.columns), None)
     if not (found and input_):
@@ -95,7 +98,7 @@ def pressed(spec: Spec, fields: Fields, button: str) -> dict[str, list[str]] | N
 
 
 def rows_of(each: Input, fields: Fields) -> list[tuple[str, ...]]:
-    """Returns the rows of an input. Shorter columns are filled with ""."""
+    """Returns the rows of an input, up to MOST_ROWS, with "" for missing fields."""
     columns = [list(fields.get(f"{each.name}.{column}", ()))[:MOST_ROWS] for column in each.columns]
     count = max(map(len, columns), default=0)
     return list(zip(*(column + [""] * (count - len(column)) for column in columns), strict=True))
@@ -121,7 +124,7 @@ def seconds_of(text: str) -> int:
 
 
 def _encode(each: Input, value: Any) -> list[tuple[str, str]]:
-    """Yields the fields that show the value. Values that the input cannot show are JSON."""
+    """Returns the fields that show the value. Values that the input cannot show are JSON."""
     if value is _NOTHING and each.type not in ("condition", "rows", "pairs"):
         return [(each.name, "")]
     shown = _plain(each, value)

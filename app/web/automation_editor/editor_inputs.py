@@ -1,4 +1,4 @@
-"""Inputs of the editor's forms, made from the JSON Schemas of steps and triggers; their choices."""
+"""Describes the forms of steps and triggers: inputs made from JSON Schemas, and their options."""
 
 from __future__ import annotations
 
@@ -126,10 +126,10 @@ TRIGGERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input for one member. `columns`: the members of each row; `options`: (value, label).
+    """An input for one member. `options`: (value, label). `columns`: the fields of a row, if any.
 
-    `list`: the name of its list of completions. `is_template`: variables can be inserted. `is_further`: folded at
-    first.
+    `list`: the name of its list of completions; "" without one. `is_template`: variables can be inserted.
+    `is_further`: under “More options”.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A form: its title, description and inputs. `kept`: members without an input of their own."""
+    """A form. `about`: a sentence about its subject. `kept`: members that only the picture shows."""
 
     title: str
     about: str
@@ -156,7 +156,7 @@ class Spec:
 
 @cache
 def of_kind(name: str) -> Spec:
-    """Returns the form for a kind of step."""
+    """Returns the form of a kind of step, without the lists of nested steps."""
     kind = STEP_KINDS[name]
     inputs = [
         _input(each, schema, each in kind.templates, each in kind.conditions or each == "if", each in kind.required)
@@ -168,7 +168,7 @@ def of_kind(name: str) -> Spec:
 
 @cache
 def of_trigger(name: str) -> Spec:
-    """Returns the form for a trigger or the goal, by the name of its schema."""
+    """Returns the form of a trigger or of the goal, by the name of its schema."""
     schema = SCHEMAS[name]
     inputs = [
         _input(each, inner, False, each == "if", each in schema["required"])
@@ -178,7 +178,7 @@ def of_trigger(name: str) -> Spec:
 
 
 def sort_of(trigger: Mapping[str, Any]) -> str:
-    """Returns the name of the trigger's schema."""
+    """Returns the name of the schema of a trigger, which may have faults."""
     if "before" in trigger:
         return "BeforeTrigger"
     if "date" in trigger:
@@ -239,22 +239,22 @@ def _columns(name: str, kind: Type, schema: Mapping[str, Any]) -> tuple[str, ...
 
 
 class Choices:
-    """The choices of one form. Reads only what its inputs need."""
+    """The options and completions of one form's inputs. Reads contacts once, if they are needed."""
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         self._definition = definition
         self._steps = [placed.step for placed in step_trees.walk(definition)]
 
     def options(self, name: str) -> Sequence[tuple[str, str]]:
-        """Returns the (identifier, name) options of the select for a field."""
+        """Returns (identifier, name) for each option of the field's select, up to MOST_CHOICES resources."""
         return _SELECTS[name]()
 
     def completions(self, name: str) -> Sequence[str]:
-        """Returns the completions of an input, by the name of its list."""
+        """Returns the completions of the list with that name (Input.list), up to MOST_COMPLETIONS."""
         return _COMPLETIONS[name](self)[:MOST_COMPLETIONS]
 
     def variables(self) -> list[str]:
-        """Names for templates and conditions, up to MOST_VARIABLES; steps and the contact come first."""
+        """The variables for templates and conditions, up to MOST_VARIABLES. Those of steps come first."""
         known = previews.paths(definitions.names(self._definition))
         named = {f"steps.{step['save_as']}" for step in self._steps if step.get("save_as")}
         first = [each for each in known if each.startswith(("steps.", "contact."))]
@@ -263,7 +263,7 @@ class Choices:
         return list(dict.fromkeys([*ordered, *known]))[:MOST_VARIABLES]
 
     def people(self) -> list[tuple[str, str]]:
-        """The newest contacts, for which a text can be previewed."""
+        """Returns (identifier, name) for the contacts with which a text can be previewed."""
         return [(contact.id, contact_names.name_of(contact)) for contact in self._contacts[:MOST_PEOPLE]]
 
     @cached_property
@@ -271,7 +271,7 @@ class Choices:
         return Contact.newest(workspace_id(), {}, None, MOST_CONTACTS)
 
     def custom_fields(self) -> list[str]:
-        """The names of custom fields: of the newest contacts, and the fields that steps set."""
+        """The names of custom fields that the newest contacts have, or that steps of the definition set."""
         found = {name for contact in self._contacts for name in contact.custom_fields}
         for step in self._steps:
             name = step.get("field")
@@ -280,7 +280,7 @@ class Choices:
         return sorted(found)
 
     def tags(self) -> list[str]:
-        """The tags of the newest contacts, and the tags in the definition."""
+        """The tags of the newest contacts, and those in the definition that contain no variable."""
         found = {tag for contact in self._contacts for tag in contact.tags}
         named = [*self._steps, *self._definition.get("triggers", [])]
         found |= {each["tag"] for each in named if isinstance(each.get("tag"), str) and "{" not in each["tag"]}

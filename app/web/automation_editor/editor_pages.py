@@ -1,6 +1,6 @@
-"""Pages of the editor: the draft's picture, the forms of its steps and JSON, and who edits it.
+"""Pages of the editor: the picture of the draft, the forms of its steps, and the draft as JSON.
 
-A change is stored in the working copy at once. Most requests redirect to a page of the editor.
+A change is stored in the draft's working copy at once. Forms that were saved redirect to a page of the editor.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ blueprint = Blueprint("editor_pages", __name__, url_prefix="/workspaces/<workspa
 @blueprint.get("")
 @editor_page
 def show(copy: Copy) -> Answer:
-    """Shows the picture for editing."""
+    """Shows the picture of the draft, without a form."""
     return editor_scenes.render(copy)
 
 
 @blueprint.get("/new")
 @editor_page
 def new(copy: Copy) -> Answer:
-    """Shows the kinds of steps that can be added at a place."""
+    """Shows the kinds of steps that can be added at a place, and the step in the viewer's clipboard."""
     place = editor_scenes.place_fields(editor_scenes.place_of(request.args))
     me = editor_scenes.actor_id()
     clipboard = clipboards.of(workspace_id(), me) if me else None
@@ -63,7 +63,7 @@ def insert(copy: Copy) -> Answer:
 @blueprint.get("/step")
 @editor_page
 def show_step(copy: Copy) -> Answer:
-    """Shows the form of a step."""
+    """Shows the form of the step that the address names; without a name, of the first step."""
     return step_form(copy, editor_scenes.step_asked_for(copy))
 
 
@@ -93,7 +93,7 @@ def save_step(copy: Copy) -> Answer:
 @blueprint.get("/delete")
 @editor_page
 def ask_delete(copy: Copy) -> Answer:
-    """Shows what removing a step affects."""
+    """Asks for confirmation, and lists the steps that use results of the step to remove."""
     step = editor_scenes.step_asked_for(copy)
     return editor_scenes.render(
         copy,
@@ -123,7 +123,7 @@ def delete(copy: Copy) -> Answer:
 @blueprint.get("/json")
 @editor_page
 def show_json(copy: Copy) -> Answer:
-    """Shows the draft as JSON."""
+    """Shows the draft as indented JSON in a form."""
     return _json_form(copy, pretty(copy.definition), step_trees.print_of(copy.definition))
 
 
@@ -157,7 +157,7 @@ def save_json(copy: Copy) -> Answer:
 @blueprint.post("/undo")
 @editor_page
 def undo(copy: Copy) -> Answer:
-    """Undoes the last change, and redirects to the picture."""
+    """Undoes the last change, even by somebody else, and redirects to the picture."""
     return _go(copy, working_copies.undo)
 
 
@@ -171,9 +171,9 @@ def redo(copy: Copy) -> Answer:
 @blueprint.post("/here")
 @editor_page
 def say_here(copy: Copy) -> Answer:
-    """Records that the viewer has the editor open. Returns JSON.
+    """Records that the viewer has the editor open. Returns JSON, for the script.
 
-    `people`: who else has it open. `seen`: the draft's token.
+    `people`: the names of others who have it open. `seen`: the draft's token.
     """
     people = [who for who in editors.come(copy.automation.id, viewer().actor_id) if who != viewer().actor_id]
     names = editor_scenes.names_of(people)
@@ -181,7 +181,10 @@ def say_here(copy: Copy) -> Answer:
 
 
 def step_form(copy: Copy, step: Mapping[str, Any], **given: Any) -> str:
-    """Renders the form of a step. `given`: the typed `fields`, `errors` and anything else to show."""
+    """Renders the form of a step, with its faults. `given`: the typed `fields` and further variables.
+
+    Without `fields`, shows the stored step. `errors` replace the faults of the same fields.
+    """
     spec = editor_inputs.of_kind(step["kind"])
     wrong = {
         problem.field: problem.detail
@@ -195,9 +198,9 @@ def step_form(copy: Copy, step: Mapping[str, Any], **given: Any) -> str:
 
 
 def with_form(copy: Copy, panel: str, spec: Spec, value: Mapping[str, Any], **given: Any) -> str:
-    """Renders the form of `spec` in a panel.
+    """Renders the form of `spec` in the panel of that name.
 
-    `given`: its `fields`, `errors` and anything else to show.
+    `value`: the stored step or trigger. `given`: the `fields` and `errors` of the form, and further variables.
     """
     lists = {each.list for each in spec.inputs if each.list}
     if any(each.type == "condition" for each in spec.inputs):
@@ -216,7 +219,7 @@ def with_form(copy: Copy, panel: str, spec: Spec, value: Mapping[str, Any], **gi
 
 
 def fields_sent() -> dict[str, list[str]]:
-    """Returns the form's fields, each with all its values."""
+    """Returns the fields of the submitted form, each with all its values."""
     return {name: typed_all(name) for name in request.form}
 
 
@@ -286,9 +289,9 @@ def _move(copy: Copy, step: Mapping[str, Any], do: str) -> Answer:
 def _save(
     copy: Copy, step: Mapping[str, Any], value: Mapping[str, Any], shown: dict[str, Any], *, is_typing: bool
 ) -> Answer:
-    """Saves the step, and redirects to the picture. If refused or typing, shows the form again.
+    """Saves the step, and redirects to the picture. If refused, or `is_typing`, shows the form again.
 
-    `shown`: what the form showed.
+    `shown`: the fields, the fingerprint and the name that the form sent.
     """
     own = step_trees.own(step)
     now = step_trees.print_of(own)
@@ -310,7 +313,7 @@ def _save(
 
 
 def _changed_by(copy: Copy, step_id: str, base: str, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns who changed the step since its fingerprint was `base`, when, and the differences."""
+    """Returns who changed the step last, when, and how `now` differs from fingerprint `base`."""
     last = working_copies.last_change(copy.automation, step_id)
     before = working_copies.step_with(copy.automation, step_id, base)
     actor_id = (last and last.actor_id) or ""

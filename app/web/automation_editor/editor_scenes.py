@@ -1,4 +1,4 @@
-"""Scenes: the shared parts of the editor's pages, such as draft, picture, problems and addresses."""
+"""Scenes: the parts that all pages of the editor share: draft, picture, problems and addresses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Problem:
 
 
 class Addresses:
-    """The addresses of the editor's forms, by pointers into the definition."""
+    """The addresses of the editor's forms, with the KEPT parameters of this request."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy
@@ -76,7 +76,7 @@ class Addresses:
         return self.of("editor_triggers." + ("show_rules" if pointer in ("/exits", "/goal") else "show_triggers"))
 
     def of(self, form: str, **parameters: str | None) -> str:
-        """Returns the address of a form in this editor."""
+        """Returns the address of a form. `form`: an endpoint, or the name of a view in `editor_pages`."""
         endpoint = form if "." in form else f"editor_pages.{form}"
         # Cached: a picture of 500 steps has 2,000 addresses of a few forms.
         if endpoint not in self._paths:
@@ -88,12 +88,12 @@ class Addresses:
 
 
 def place_fields(at: At) -> dict[str, str]:
-    """Returns the fields that name a place, for an address or a form."""
+    """Returns the fields that name a place in an address or a form: `in`, `list` and `after`."""
     return {name: text for name, text in (("in", at.owner), ("list", at.name), ("after", at.after)) if text}
 
 
 def place_of(given: Mapping[str, str]) -> At:
-    """Returns the place that the fields name."""
+    """Returns the place that the fields of `place_fields` name; by default, the beginning."""
     return At(given.get("in") or None, given.get("list") or "steps", given.get("after") or None)
 
 
@@ -117,9 +117,10 @@ def editor_page(view: Callable[[Copy], Answer]) -> Callable[[str], Answer]:
 
 
 def edit(copy: Copy, done: str, change: working_copies.Change, *, is_typing: bool = False) -> Copy:
-    """Changes the working copy on behalf of the viewer.
+    """Changes the working copy for the viewer. `done`: a phrase for the tooltip of the undo button.
 
-    Raises what `change` raises, and Invalid for text that cannot be stored.
+    With `is_typing`, the change may extend the last one, so that one undo takes back both. Raises what `change` raises,
+    and Invalid for text that cannot be stored, or a definition that cannot be edited.
     """
 
     def clean(definition: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -131,7 +132,10 @@ def edit(copy: Copy, done: str, change: working_copies.Change, *, is_typing: boo
 
 
 def render(copy: Copy, panel: str | None = None, *, path: RunPath | None = None, **given: Any) -> str:
-    """Renders the editor, with the named panel beside the picture. `given` goes to the panel."""
+    """Renders the editor, with the panel of that name beside the picture. Without one, shows a hint.
+
+    `path`: the path of a trial, which the picture shows. `given`: the variables of the panel's template.
+    """
     automation, addresses = copy.automation, Addresses(copy)
     folded = showings.read_folding(copy.definition)
     drawn = layouts.draw(
@@ -197,13 +201,13 @@ def problems_of(copy: Copy, faults: Iterable[Fault]) -> list[Problem]:
 
 
 def names_of(actor_ids: Collection[str]) -> dict[str, str]:
-    """Returns the names of known members by identifier: the part of the e-mail address before the @."""
+    """Returns the known members' names by identifier: the part of the e-mail address before the @."""
     found = audit.names_of(workspace_id(), actor_ids)
     return {actor_id: name.partition("@")[0] for actor_id, name in found.items()}
 
 
 def contact_of(identifier: str) -> Contact | None:
-    """Returns the contact with that identifier; None if there is none."""
+    """Returns the contact with that identifier; None if there is none, or for any other text."""
     if not ids.is_id(identifier, "con"):
         return None
     found: Contact | None = Contact.in_workspace(workspace_id()).where(Contact.id == identifier).first()
@@ -211,24 +215,24 @@ def contact_of(identifier: str) -> Contact | None:
 
 
 def actor_id() -> str | None:
-    """Returns the identifier to record the viewer's changes with; None for staff without a visit."""
+    """Returns the identifier of the viewer as an editor; None for support staff without a visit."""
     who = viewer()
     return who.actor_id if who.membership or who.visit else None
 
 
 def seen_of(copy: Copy) -> str:
-    """Returns a token that changes whenever the draft does."""
+    """Returns a token of the draft's state. An open page with another token fetches the draft again."""
     return f"{copy.revision}-{step_trees.print_of(copy.definition)}"
 
 
 def lead_to(endpoint: str, copy: Copy, anchor: str | None = None, **parameters: str) -> Response:
-    """Redirects to a page of the editor, and keeps the view of the picture."""
+    """Redirects to a page of the editor, with the KEPT parameters of this request."""
     kept = {name: request.args[name] for name in KEPT if request.args.get(name)}
     return to(endpoint, automation_id=copy.automation.id, _anchor=anchor, **kept, **parameters)
 
 
 def step_asked_for(copy: Copy) -> Mapping[str, Any]:
-    """Returns the step that the address names, or the first one.
+    """Returns the step named in the address or the form; by default, the first step of the draft.
 
     Raises Conflict if the step is gone, or if there are no steps.
     """

@@ -1,6 +1,6 @@
-"""Forms of what starts and ends runs: the draft's triggers, and the exits and the goal.
+"""Forms of the draft's triggers, and of the automation's exits and goal.
 
-The editor changes exits and the goal outside the draft, with effect at once.
+Exits and the goal are not part of the draft: their changes take effect at once.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def save_trigger(copy: Copy) -> Answer:
 @blueprint.get("/rules")
 @editor_page
 def show_rules(copy: Copy) -> Answer:
-    """Shows the exits, which end runs early, and the goal."""
+    """Lists the exits, which end runs early, and the goal."""
     return editor_scenes.render(copy, "rules", exits=_listed(copy.automation.exits), goal=copy.automation.goal)
 
 
@@ -115,7 +115,7 @@ def save_rule(copy: Copy) -> Answer:
 def _changed(copy: Copy, which: str, base: str, rule: Mapping[str, Any] | None) -> Any:
     """Returns the goal, or all exits, with `rule` in place of the one with fingerprint `base`.
 
-    Raises Invalid, Conflict.
+    Raises Invalid if the rule has faults, and Conflict if somebody else has changed the rule.
     """
     if which == "goal":
         if base != step_trees.print_of(copy.automation.goal):

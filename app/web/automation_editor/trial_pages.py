@@ -56,9 +56,9 @@ class TrialLine:
 
 @dataclass(frozen=True, slots=True)
 class TrialConversation:
-    """The content of the chat.
+    """The content of the chat, and the run's path in the picture.
 
-    `waits_for`: the next move: `reply`, `response` or `event`; None at the end.
+    `waits_for`: the next move, `reply`, `response` or `event`, and `step` the step that waits for it; None at the end.
     """
 
     lines: Sequence[TrialLine]
@@ -69,7 +69,7 @@ class TrialConversation:
 
 @dataclass
 class TrialInput:
-    """The input of a trial. `moves`: the moves so far, in order. `variables`: JSON as typed."""
+    """The input of a trial. `variables`: JSON as typed. `event`: its type; "" to start by hand."""
 
     contact_id: str = ""
     variables: str = ""
@@ -80,7 +80,7 @@ class TrialInput:
 @blueprint.get("/try")
 @editor_page
 def show(copy: Copy) -> Answer:
-    """Shows the chat at its start: with an empty contact, and the event that starts the automation."""
+    """Shows the chat at its start, with an empty contact and a sample of the first trigger's event."""
     events = [each["event"] for each in copy.definition.get("triggers", []) if each.get("event") in EVENTS]
     return _answer(copy, TrialInput(event=events[0] if events else ""))
 
@@ -152,7 +152,7 @@ def _answer(
 
 
 def _names(step: Any, tested: request_tests.Tested) -> list[tuple[str, str]]:
-    """Returns the variables that the answer provides, with their values."""
+    """Returns (variable, value as JSON) for the values in the answer's body, up to MOST_NAMES."""
     if not tested.saved or not isinstance(tested.saved.get("body"), (dict, list)):
         return []
     leaves = _leaves(tested.saved["body"], f"steps.{step['id']}.body")
@@ -171,7 +171,7 @@ def _leaves(value: Any, path: str, depth: int = 0) -> list[tuple[str, Any]]:
 
 
 def _moves(text: str) -> list[Move]:
-    """Parses the moves that the form sends back; [] if they are invalid."""
+    """Parses the moves that the form sends back, up to MOST_MOVES; [] if any of them is invalid."""
     try:
         moves = json.loads(text) if len(text) <= MOST_BYTES else []
     except ValueError:

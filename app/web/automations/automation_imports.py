@@ -54,7 +54,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """An automation that can be created, with its choices and its picture."""
+    """An automation that can be created. `imported`: with the replacements; `drawn`: its picture."""
 
     imported: Imported
     choices: Sequence[Choice]
@@ -118,7 +118,7 @@ def create() -> Answer:
 @blueprint.get("/<automation_id>/file")
 @page("automations.see")
 def show_file(automation_id: str) -> Response:
-    """Sends the draft as a file that another workspace can import."""
+    """Sends the draft as a JSON file that another workspace can import."""
     automation = Automation.find(workspace_id(), automation_id)
     names = mentions.names_of(workspace_id(), automation.definition, automation.exits)
     response = Response(json.dumps(automation_files.file_of(automation, names)), mimetype="application/json")
@@ -129,7 +129,7 @@ def show_file(automation_id: str) -> Response:
 @blueprint.get("/templates")
 @page("automations.manage")
 def show_templates() -> str:
-    """Lists all templates with their pictures."""
+    """Lists all templates with small pictures."""
     shown = []
     for recipe in recipes.all_recipes():
         body = recipe.body
@@ -141,7 +141,7 @@ def show_templates() -> str:
 @blueprint.get("/templates/use")
 @page("automations.manage")
 def show_template() -> Answer:
-    """Shows a template: its picture, what it does, and what has to be chosen."""
+    """Shows a template: its picture, and selects for the resources. Redirects to the list if unknown."""
     try:
         return _template(recipes.find(request.args.get("template", "")), {})
     except NotFound:
@@ -176,10 +176,10 @@ def _adopted_recipe(recipe: recipes.Recipe) -> Adoption:
 
 
 def _adopted(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> Adoption:
-    """Returns the adoption of an automation. `names`: its resources' former names, by identifier.
+    """Returns what the automation becomes here. `names`: former names of resources, by identifier.
 
-    With `is_chosen`, takes the replacements from the form's fields `use`; otherwise resources with the same identifier
-    or name. Raises Unreadable.
+    If `is_chosen`, the form's fields `use` say what replaces each resource. Otherwise, resources of the same identifier
+    or name do. Raises Unreadable.
     """
     given = typed_all("use") if is_chosen else []
     named = named_resources.named(imported)
@@ -222,7 +222,7 @@ def _create(adoption: Adoption, name: str) -> Response:
 
 
 def _named_like(name: str) -> str:
-    """Returns the automation's name, shortened, or a default if it is not valid."""
+    """Returns the name, cut to 200 characters; a default if it is not valid."""
     try:
         return normalization.name(graphemes.cut(name, 200))
     except ValueError:
@@ -230,7 +230,7 @@ def _named_like(name: str) -> str:
 
 
 def _options(sort: str) -> list[tuple[str, str]]:
-    """Lists the workspace's resources of this type, by name."""
+    """Returns NOBODY and the workspace's resources of this type as options of a select."""
     if sort == "member":
         found = [(each.member_id, each.email) for each in members.of_workspace(workspace_id())]
     else:

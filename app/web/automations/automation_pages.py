@@ -108,7 +108,7 @@ def pause(automation_id: str) -> Response:
 @blueprint.post("/<automation_id>/resume")
 @page("automations.manage")
 def resume(automation_id: str) -> Response:
-    """Resumes the automation's runs, and redirects to the automation."""
+    """Publishes a paused automation again, so that its runs go on, and redirects to it."""
     return _change(automation_id, "automations.resume", "It is published again, and its runs go on.")
 
 
@@ -194,7 +194,7 @@ def delete(automation_id: str) -> Response:
 
 
 def name_of(typed_name: str) -> str:
-    """Normalizes the name. Raises Invalid."""
+    """Normalizes the name of an automation. Raises Invalid for the field `name`."""
     try:
         return normalization.name(typed_name)
     except ValueError as error:
@@ -247,9 +247,9 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
 
 
 def by_step(sentences: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Groups (pointer, sentence) pairs by the pointer of the step that they lead into.
+    """Groups the sentences of (pointer, sentence) pairs by the step that the pointer leads into.
 
-    The given pointers lead into an automation or a definition; the returned ones, into its definition.
+    The given pointers lead into an automation or a definition; the returned keys, into the definition.
     """
     found: dict[str, list[str]] = defaultdict(list)
     for pointer, sentence in sentences:
@@ -263,7 +263,7 @@ def whole_number(text: str | None) -> int | None:
 
 
 def version_choices(automation: Automation) -> list[tuple[str, str]]:
-    """Returns the draft and the newest versions as options of a select."""
+    """Returns the newest versions, up to MOST_VERSIONS, and the draft as options of a select."""
     latest = automation.latest_version
     numbers = range(latest, max(latest - MOST_VERSIONS, 0), -1)
     named = [(str(each), f"Version {each}" + (", published" if each == automation.version else "")) for each in numbers]
@@ -273,7 +273,7 @@ def version_choices(automation: Automation) -> list[tuple[str, str]]:
 def is_changed(automation: Automation, version: AutomationVersion | None) -> bool:
     """Whether the draft differs from the latest version; False if there is none.
 
-    `version`: any version that is loaded already. If it is the latest, this saves a query.
+    `version`: a version that is loaded already. If it is not the latest, loads that.
     """
     if version is None or version.number != automation.latest_version:
         version = automations.find_version(automation, automation.latest_version)

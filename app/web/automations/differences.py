@@ -37,7 +37,10 @@ class Difference:
 
 
 def between(old: Given, new: Given, names: Names) -> list[Difference]:
-    """Lists the differences: the new definition's steps in their order, then the removed ones."""
+    """Lists the differences: in the order of the new definition's steps, then the removed steps.
+
+    A step that was both moved and changed has two. `names`: the names of resources, by identifier.
+    """
     before, after = _places(old), _places(new)
     moved = _moved(before, after)
     found = []
@@ -57,7 +60,7 @@ def between(old: Given, new: Given, names: Names) -> list[Difference]:
 
 
 def of_triggers(old: Given, new: Given, names: Names) -> list[tuple[str, str]]:
-    """Returns the added and removed triggers, in words."""
+    """Returns ("added" or "removed", words) for each trigger that only one of the definitions has."""
     before, after = (
         [plain_words.trigger(each, names) for each in given.get("triggers") or () if isinstance(each, dict)]
         for given in (old, new)

@@ -1,4 +1,4 @@
-"""Mentions: the names of the resources that definitions refer to."""
+"""Mentions: the names of automations, members, channels and segments that definitions refer to."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOST_NAMED = 200
 
 
 def names_of(workspace_id: str, *definitions: Any) -> dict[str, str]:
-    """Returns the names of this workspace's resources in the definitions, by identifier.
+    """Returns the names of resources of the workspace that the definitions name, by identifier.
 
-    Finds up to MOST_NAMED of each type, with one statement for each type.
+    Looks up at most MOST_NAMED resources of each type, with one statement for each type.
     """
     wanted: dict[str, set[str]] = {}
     for identifier in _identifiers(list(definitions)):
@@ -37,7 +37,7 @@ def names_of(workspace_id: str, *definitions: Any) -> dict[str, str]:
 
 
 def _identifiers(value: Any) -> Iterator[str]:
-    """Yields the identifiers in a value, at any depth."""
+    """Yields the identifiers in the fields of SORTS, at any depth of the value."""
     pending = [value]
     while pending:
         each = pending.pop()

@@ -46,7 +46,10 @@ class Row:
 @blueprint.get("/<automation_id>/results")
 @page("automations.see")
 def show(automation_id: str) -> Answer:
-    """Shows the results of a version in a period, and all versions side by side; also as a file."""
+    """Shows a version's results in a period, and all versions side by side, as a page or as a file.
+
+    Without a valid `version` in the address, shows the published or the latest one.
+    """
     automation = Automation.find(workspace_id(), automation_id)
     number = whole_number(request.args.get("version"))
     known = number if number and number <= automation.latest_version else None
@@ -78,7 +81,7 @@ def show(automation_id: str) -> Answer:
 def said(verdict: Verdict, what: str = "") -> str:
     """Returns a sentence that says whether the difference is significant, or that runs are too few.
 
-    `what`: put before each name, such as "version ".
+    `what`: a prefix of each name, such as "version ".
     """
     if verdict.kind == "too_few":
         return (

@@ -15,7 +15,7 @@ SENDS = ("send_message", "ask")  # the kinds of steps that send messages
 
 
 def path_of(run: Run, log: Sequence[RunStep], program: Program) -> RunPath:
-    """Returns the run's steps (reached, and left) and branches, as far as the log shows them."""
+    """Returns the run's path as far as the log shows it: older entries may be missing from it."""
     reached = {entry.step for entry in log} | ({run.step} if run.step and run.started_at else set())
     left = {entry.step for entry in log if entry.status != _UNDER_WAY} - ({run.step} if not run.is_finished else set())
     if run.failure:
@@ -25,7 +25,7 @@ def path_of(run: Run, log: Sequence[RunStep], program: Program) -> RunPath:
 
 
 def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
-    """Returns marks by step: where the run is, where it failed, and how often it passed a step."""
+    """Returns marks by step, linked to the log: where the run is, or failed, or passed repeatedly."""
     times = Counter(entry.step for entry in log if entry.status != _UNDER_WAY)
     last = {entry.step: entry.number for entry in log}
     found = {}
@@ -40,7 +40,7 @@ def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
 
 
 def sent_again(log: Sequence[RunStep], from_step: str | None) -> int:
-    """Counts the messages that were sent in or after `from_step`; if None, in the whole log."""
+    """Counts the messages sent from the first entry of `from_step` on; all if it has no entry."""
     first = next((number for number, entry in enumerate(log) if entry.step == from_step), 0)
     return sum(entry.kind in SENDS and _has_sent(entry) for entry in log[first:])
 

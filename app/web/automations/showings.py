@@ -24,9 +24,9 @@ BranchKey = tuple[str, str | None]  # a step's identifier, and the key of one of
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A word on a step ("" for none). `tone`: `good`, `bad`, `busy`, `warn` or "".
+    """A word on a step ("" for none). `tone`: its colour: `good`, `bad`, `busy`, `warn` or "".
 
-    `at`: a link to details.
+    `at`: the address of details, for a link in the step's title.
     """
 
     word: str
@@ -55,7 +55,7 @@ class RunPath:
 
 @dataclass(frozen=True, slots=True)
 class FoldedSteps:
-    """Which steps are folded: all from `level` on (None: none), with the exceptions in `turned`."""
+    """Which steps are folded: all from `level` on (None: none). For steps in `turned`, the opposite."""
 
     level: int | None = None
     turned: frozenset[str] = frozenset()
@@ -102,6 +102,6 @@ def read_folding(definition: Given) -> FoldedSteps:
 
 
 def view() -> str:
-    """Returns which of VIEWS the address asks for; "" if none."""
+    """Returns which of VIEWS the address asks for; "" if the width of the window should decide."""
     asked = request.args.get("view", "")
     return asked if asked in VIEWS else ""

@@ -1,4 +1,4 @@
-"""Figures of steps: the counts of a version on its picture, linked to exactly the runs counted."""
+"""Figures: a version's counts on its picture, with links to exactly the runs that were counted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PERIODS: Mapping[str, tuple[str, int]] = {"day": ("Today", 0), "week": ("7 days"
 
 
 def since() -> datetime | None:
-    """Returns the beginning of the period in the address, in UTC; None for all time.
+    """Returns when the period in the address begins: a midnight in UTC; None for all time.
 
     Never earlier than the first day that counts are offered for.
     """
@@ -57,7 +57,7 @@ def figures_of(automation: Automation, counted: Mapping[str, Any], begins: datet
 
 
 def shares_of(counted: Mapping[str, Any]) -> dict[BranchKey, str]:
-    """Returns each branch's percentage of the runs that left the step."""
+    """Returns the share of runs that took each branch, of those that left its step, such as "12 %"."""
     found: dict[BranchKey, str] = {}
     for step_id, of_step in counted["steps"].items():
         arms, left = of_step.get("arms"), of_step["left"]

@@ -1,4 +1,4 @@
-"""Versions: their history and differences, restoring one, and moving runs to the published one."""
+"""Versions: their history and differences, restoring them, and moving runs to the published one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def index(automation_id: str) -> str:
 @blueprint.get("/compare")
 @page("automations.see")
 def compare(automation_id: str) -> str:
-    """Compares the versions `from` and `to`, in words and in the picture of the later one."""
+    """Compares the versions `from` and `to`, in words and in the picture of `to`.
+
+    Without `to`, it is the draft; without `from`, the version before `to`.
+    """
     automation = Automation.find(workspace_id(), automation_id)
     number, other = whole_number(request.args.get("from")), whole_number(request.args.get("to"))
     number = number or max((other or automation.latest_version + 1) - 1, 1)
@@ -96,9 +99,9 @@ def ask_to_move(automation_id: str) -> str:
 @blueprint.post("/move")
 @page("automations.manage")
 def move(automation_id: str) -> Response:
-    """Moves a version's runs that wait in a step which the published version has, too.
+    """Moves runs of a version to the published one, and redirects to the versions.
 
-    Redirects to the versions.
+    Only runs that wait in a step move, and only if the published version has the step, too.
     """
     automation = Automation.find(workspace_id(), automation_id)
     body = {"from_version": _version_sent(automation), "to_version": automation.version or 0}
