@@ -1,4 +1,4 @@
-"""Conditions as rows of a form. Anything nested deeper than one level is a row of JSON."""
+"""Converts conditions to rows of a form and back. A row of JSON shows what no other row can."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from app.domain.triggers.comparisons import COMPARISONS
 from app.lib import json
 
 COLUMNS = ("field", "is", "as", "value", "json")
-MODES = (("all", "All of these hold"), ("any", "At least one holds"), ("none", "None of these holds"))
-# The kinds of values that a row compares the field with. Conditions that a row cannot show are JSON.
-COMPARED = (("text", "the text"), ("number", "the number"), ("other", "the field"), ("days_ago", "days ago"))
-_ALONE = ("exists", "not_exists")
-Row = tuple[str, str, str, str, str]
+Row = tuple[str, str, str, str, str]  # the COLUMNS; `json` is "" unless the other columns cannot show the condition
 BLANK: Row = ("", "equals", "text", "", "")
+MODES = (("all", "All of these hold"), ("any", "At least one holds"), ("none", "None of these holds"))
+# What a row can compare the field with: the options of its column `as`.
+COMPARED = (("text", "the text"), ("number", "the number"), ("other", "the field"), ("days_ago", "days ago"))
+_ALONE = ("exists", "not_exists")  # comparisons without a value
 
 
 def encode(condition: Any) -> tuple[str, list[Row]]:
-    """Returns the mode and the rows for a condition; no rows if it is None."""
+    """Returns the mode (all, any or none) and the rows that show a condition; no rows if it is None."""
     if condition is None:
         return "all", []
     if isinstance(condition, Mapping) and len(condition) == 1:
@@ -33,22 +33,17 @@ def encode(condition: Any) -> tuple[str, list[Row]]:
     return "all", [_row(condition)]
 
 
-def decode(mode: str, rows: Sequence[Row]) -> Any:
-    """Returns the condition that the rows stand for, combined by `mode`; None if all are blank.
+def decode(mode: str, rows: Sequence[Sequence[str]]) -> Any:
+    """Returns the condition of the rows, combined by `mode` as in `encode`; None if all are blank.
 
-    `mode`: all, any or none. Raises ValueError, with a sentence for the user.
+    Raises ValueError, with a sentence for the user.
     """
-    found = [_condition(row) for row in rows if not is_blank(row)]
+    found = [_condition(row) for row in rows if any(text.strip() for text in (row[0], row[3], row[4]))]
     if not found:
         return None
     if mode == "none":
         return {"not": found[0] if len(found) == 1 else {"any": found}}
     return found[0] if len(found) == 1 else {"any" if mode == "any" else "all": found}
-
-
-def is_blank(row: Row) -> bool:
-    """Whether nothing was entered in the row."""
-    return not any(text.strip() for text in (row[0], row[3], row[4]))
 
 
 def _row(condition: Any) -> Row:
@@ -69,9 +64,10 @@ def _value(name: str, value: Any, comparison: str) -> tuple[str, str] | None:
     """Returns (type, text) for the value that a row compares with; None if a row cannot show it."""
     if name == "other":
         return ("other", value) if isinstance(value, str) else None
-    if name == "days_ago" or (isinstance(value, (int, float)) and not isinstance(value, bool)):
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return ("days_ago" if name == "days_ago" else "number", json.dumps(value).decode()) if is_number else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "days_ago" if name == "days_ago" else "number", json.dumps(value).decode()
+    if name == "days_ago":
+        return None
     if comparison == "one_of":
         is_plain = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
         text = ", ".join(value) if is_plain else ""
@@ -80,7 +76,7 @@ def _value(name: str, value: Any, comparison: str) -> tuple[str, str] | None:
     return ("text", value) if isinstance(value, str) and value and not set(value) & {"\n", "\r"} else None
 
 
-def _condition(row: Row) -> Any:
+def _condition(row: Sequence[str]) -> Any:
     field, comparison, sort, value, raw = row
     if raw.strip():
         return value_of_json(raw)
@@ -95,7 +91,7 @@ def _condition(row: Row) -> Any:
 
 
 def number(text: str) -> int | float:
-    """Parses a number. Raises ValueError, with a sentence for the user."""
+    """Parses a number with a decimal point or comma. Raises ValueError with a sentence for the user."""
     try:
         found = json.loads(text.strip().replace(",", "."))
     except ValueError:

@@ -6,7 +6,7 @@ A member whose fields were not changed in the form keeps its value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +17,10 @@ from app.lib.plain_names import plain
 from app.web.automation_editor import editor_conditions
 from app.web.automation_editor.editor_inputs import Input, Spec
 
-# Maps the names of a form's fields to their values.
-Fields = Mapping[str, Sequence[str]]
-MOST_ROWS = 60
-LONGEST_SLUG = 40
-_NOTHING = object()
-# The seconds of each unit that a duration may name, by its spellings.
+Fields = Mapping[str, Sequence[str]]  # the values of a form's fields, by name
+MOST_ROWS = 60  # the most rows of an input
+_NOTHING = object()  # stands for a member that is missing
+# The units that a duration in words may have: seconds by spelling.
 _SIZES = {
     **dict.fromkeys(("week", "w"), 604_800),
     **dict.fromkeys(("day", "d"), 86_400),
@@ -37,14 +35,14 @@ _PRESSED = re.compile(r"(add|remove|up|down):([a-z_]{1,40})(?::(\d{1,2}))?")
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The result of reading a form: the step or trigger, and the errors by field."""
+    """The result of reading a form: the step or trigger, and a sentence for each invalid field."""
 
     value: dict[str, Any]
     errors: dict[str, str] = field(default_factory=dict)
 
 
 def fields_of(spec: Spec, given: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Returns the form's fields for a step or trigger."""
+    """Returns the fields in which the form shows a step or trigger."""
     shown: dict[str, list[str]] = {}
     for each in spec.inputs:
         for name, text in _encode(each, given.get(each.name, _NOTHING)):
@@ -53,9 +51,9 @@ def fields_of(spec: Spec, given: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def read(spec: Spec, fields: Fields, before: Mapping[str, Any]) -> Read:
-    """Applies the fields to `before`, the step or trigger that the form showed.
+    """Applies the changed fields to `before`, the step or trigger that the form showed.
 
-    Members without an input in the form keep their values.
+    Members keep their values if their fields are unchanged or invalid, or if the form has no input for them.
     """
     shown, value, errors = fields_of(spec, before), dict(before), dict[str, str]()
     for each in spec.inputs:
@@ -73,48 +71,35 @@ def read(spec: Spec, fields: Fields, before: Mapping[str, Any]) -> Read:
     return Read(value, errors)
 
 
-def unknown(spec: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the members for which the form has no input."""
-    names = {each.name for each in spec.inputs} | spec.kept | {"id", "kind"}
-    return {name: value for name, value in given.items() if name not in names}
-
-
-def columns_of(each: Input) -> Sequence[str]:
-    """Returns the columns of an input with rows; none for other inputs."""
-    if each.type == "condition":
-        return editor_conditions.COLUMNS
-    if each.type == "pairs":
-        return ("key", "value")
-    return (*each.columns, "was") if each.name == "arms" else each.columns
+def unknown(spec: Spec, given: Mapping[str, Any]) -> list[str]:
+    """Returns the members that neither the form nor the picture shows: only JSON can change them."""
+    return [name for name in given if name not in {each.name for each in spec.inputs} | spec.kept | {"id", "kind"}]
 
 
 def pressed(spec: Spec, fields: Fields, button: str) -> dict[str, list[str]] | None:
-    """Returns the fields with a row added, removed or moved by the button; None for other buttons."""
+    """Returns the fields after a button that adds, removes or moves a row; None for other buttons.
+
+    `button`: its value, such as `add:buttons` or `up:arms:1`. Adds no row beyond MOST_ROWS.
+    """
     found = _PRESSED.fullmatch(button)
-    input_ = found and next((each for each in spec.inputs if each.name == found[2] and columns_of(each)), None)
+    input_ = found and next((each for each in spec.inputs if each.name == found[2] and each.columns), None)
     if not (found and input_):
         return None
-    changed = {name: list(values) for name, values in fields.items()}
-    lists = [changed.setdefault(f"{input_.name}.{column}", []) for column in columns_of(input_)]
-    count = max(map(len, lists))
-    for column in lists:
-        column += [""] * (count - len(column))
+    rows = rows_of(input_, fields)
     if found[1] == "add":
-        blank = editor_conditions.BLANK if input_.type == "condition" else [""] * len(lists)
-        if count < MOST_ROWS:
-            for column, text in zip(lists, blank, strict=True):
-                column.append(text)
-    elif found[3] and (place := int(found[3])) < count:
-        for column in lists:
-            text = column.pop(place)
-            if found[1] != "remove":
-                column.insert(max(0, place + (-1 if found[1] == "up" else 1)), text)
-    return changed
+        blank = editor_conditions.BLANK if input_.type == "condition" else ("",) * len(input_.columns)
+        rows = [*rows, blank][:MOST_ROWS]
+    elif found[3] and (place := int(found[3])) < len(rows):
+        row = rows.pop(place)
+        if found[1] != "remove":
+            rows.insert(max(0, place + (-1 if found[1] == "up" else 1)), row)
+    columns = {f"{input_.name}.{name}": [row[at] for row in rows] for at, name in enumerate(input_.columns)}
+    return {name: list(values) for name, values in fields.items()} | columns
 
 
 def rows_of(each: Input, fields: Fields) -> list[tuple[str, ...]]:
-    """Returns the rows of an input. Shorter columns are filled with ""."""
-    columns = [list(fields.get(f"{each.name}.{column}", ()))[:MOST_ROWS] for column in columns_of(each)]
+    """Returns the rows of an input, up to MOST_ROWS, with "" for missing fields."""
+    columns = [list(fields.get(f"{each.name}.{column}", ()))[:MOST_ROWS] for column in each.columns]
     count = max(map(len, columns), default=0)
     return list(zip(*(column + [""] * (count - len(column)) for column in columns), strict=True))
 
@@ -138,17 +123,12 @@ def seconds_of(text: str) -> int:
     return seconds
 
 
-def _encode(each: Input, value: Any) -> Iterator[tuple[str, str]]:
-    """Yields the fields that show the value. Values that the input cannot show are JSON."""
+def _encode(each: Input, value: Any) -> list[tuple[str, str]]:
+    """Returns the fields that show the value. Values that the input cannot show are JSON."""
     if value is _NOTHING and each.type not in ("condition", "rows", "pairs"):
-        yield each.name, ""
-        return
-    plain = _plain(each, value)
-    if plain is None:
-        yield each.name, _json(value)
-        yield f"{each.name}.form", "json"
-    else:
-        yield from plain
+        return [(each.name, "")]
+    shown = _plain(each, value)
+    return [(each.name, _json(value)), (f"{each.name}.form", "json")] if shown is None else shown
 
 
 def _plain(each: Input, value: Any) -> list[tuple[str, str]] | None:
@@ -164,9 +144,7 @@ def _plain(each: Input, value: Any) -> list[tuple[str, str]] | None:
         case "pairs":
             given = {} if value is _NOTHING else value
             is_plain = isinstance(given, dict) and all(isinstance(inner, str) for inner in given.values())
-            if not is_plain or len(given) > MOST_ROWS:
-                return None
-            return _columns(each, [(key, inner) for key, inner in given.items()])
+            return _columns(each, list(given.items())) if is_plain and len(given) <= MOST_ROWS else None
         case "value":
             return [(name, _lines(value)), (f"{name}.form", "text")] if is_text else None
         case "duration":
@@ -186,15 +164,16 @@ def _plain(each: Input, value: Any) -> list[tuple[str, str]] | None:
 def _of_rows(each: Input, value: Any) -> list[tuple[str, str]] | None:
     if not isinstance(value, list) or len(value) > MOST_ROWS:
         return None
-    rows = []
+    rows, known = [], {*each.columns}
+    if each.name == "arms":
+        known = {*each.columns, "steps"} - {"was"}
     for row in value:
-        known = {*each.columns, "steps"} if each.name == "arms" else {*each.columns}
         if not isinstance(row, dict) or not row.keys() <= known:
             return None
-        texts = [_cell(column, row.get(column, "")) for column in each.columns]
-        if any(text is None for text in texts):
+        texts = [_cell(column, row.get("name" if column == "was" else column, "")) for column in each.columns]
+        if None in texts:
             return None
-        rows.append([str(text) for text in texts] + ([str(row.get("name", ""))] if each.name == "arms" else []))
+        rows.append([text or "" for text in texts])
     return _columns(each, rows)
 
 
@@ -205,7 +184,7 @@ def _cell(column: str, value: Any) -> str | None:
 
 
 def _columns(each: Input, rows: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
-    return [(f"{each.name}.{column}", row[place]) for row in rows for place, column in enumerate(columns_of(each))]
+    return [(f"{each.name}.{column}", row[place]) for row in rows for place, column in enumerate(each.columns)]
 
 
 def _decode(each: Input, fields: Fields) -> Any:
@@ -217,8 +196,7 @@ def _decode(each: Input, fields: Fields) -> Any:
     if _first(fields, f"{each.name}.form") == "json":
         return editor_conditions.value_of_json(text) if text.strip() else _NOTHING
     if each.type == "condition":
-        rows = [(row[0], row[1], row[2], row[3], row[4]) for row in rows_of(each, fields)]
-        found = editor_conditions.decode(_first(fields, f"{each.name}.mode"), rows)
+        found = editor_conditions.decode(_first(fields, f"{each.name}.mode"), rows_of(each, fields))
         return _NOTHING if found is None else found
     if each.type == "rows":
         return _read_rows(each, fields) or _NOTHING
@@ -242,7 +220,7 @@ def _decode(each: Input, fields: Fields) -> Any:
 def _read_rows(each: Input, fields: Fields) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for texts in rows_of(each, fields):
-        row: dict[str, Any] = dict(zip(columns_of(each), texts, strict=True))
+        row: dict[str, Any] = dict(zip(each.columns, texts, strict=True))
         if not any(text.strip() for name, text in row.items() if name != "was"):
             continue
         if each.name == "buttons":
@@ -266,21 +244,19 @@ def _read_pairs(rows: Sequence[Sequence[str]]) -> dict[str, str]:
 
 
 def _slug(label: str, taken: Sequence[str], otherwise: str) -> str:
-    name = "" if "{" in label else plain(label, LONGEST_SLUG)
+    name = "" if "{" in label else plain(label, 40)
     return references.fresh(name or otherwise, taken)
 
 
 def _fields(each: Input, fields: Fields) -> list[Any]:
     """Returns the fields of an input in a normal form, for comparison."""
-    if columns_of(each) and _first(fields, f"{each.name}.form") != "json":
-        rows = [row for row in rows_of(each, fields) if any(text.strip() for text in _written(each, row))]
-        return [_first(fields, f"{each.name}.mode") if len(rows) else "", *rows]
+    if each.columns and _first(fields, f"{each.name}.form") != "json":
+        # The selects of a condition's row are never empty.
+        written = (0, 3, 4) if each.type == "condition" else range(len(each.columns))
+        rows = [row for row in rows_of(each, fields) if any(row[place].strip() for place in written)]
+        return [_first(fields, f"{each.name}.mode") if rows else "", *rows]
     form = _first(fields, f"{each.name}.form")
     return [_lines(_first(fields, each.name)), "" if form == "text" else form]
-
-
-def _written(each: Input, row: Sequence[str]) -> Sequence[str]:
-    return (row[0], row[3], row[4]) if each.type == "condition" else row
 
 
 def _first(fields: Fields, name: str) -> str:

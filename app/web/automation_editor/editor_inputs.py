@@ -1,10 +1,10 @@
-"""Inputs of the editor's forms, made from the JSON Schemas of steps and triggers; their choices."""
+"""Describes the forms of steps and triggers: inputs made from JSON Schemas, and their options."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, Literal
 
 from app.channels.kinds import CHANNEL_KINDS as CHANNELS
@@ -20,14 +20,14 @@ from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.segments import Segment
 from app.web.access import workspace_id
+from app.web.automation_editor import editor_conditions
 from app.web.inbox import inbox_pages
 
-# The most options of a select. If there are more resources, only the newest can be chosen.
-MOST_CHOICES = 500
-# How many of the newest contacts are read for completions, such as tags; how many completions an input has; and for how
-# many contacts a text can be previewed.
-MOST_CONTACTS, MOST_COMPLETIONS, MOST_PEOPLE = 200, 300, 20
-MOST_VARIABLES = 400
+MOST_CHOICES = 500  # the most options of a select: the newest resources
+MOST_CONTACTS = 200  # how many of the newest contacts are read for completions
+MOST_COMPLETIONS = 300  # the most completions of an input
+MOST_PEOPLE = 20  # for how many of the newest contacts a text can be previewed
+MOST_VARIABLES = 400  # the most variables that a form lists
 _SETTABLE = ("email", "phone", "external_id", "first_name", "last_name", "locale", "timezone", "opted_out")
 _ZONES = (
     "Europe/Berlin",
@@ -70,10 +70,11 @@ _LABELS: Mapping[str, str] = {
     "offset_days": "Days later",
     "timezone": "Time zone",
 }
-# The labels of options, by value. Any other value is its own label. _OPTIONS_OF has exceptions, by field.
+# The labels of options, by value. Any other value is its own label, capitalized.
 _OPTIONS: Mapping[str, str] = {
     **EVENTS,
     **{name: kind.form.title for name, kind in CHANNELS.items() if kind.form},
+    "wait": "Wait for their end",
     "skip": "Leave the message out",
     "send": "Send it all the same",
     "ignore": "Send it all the same",
@@ -85,17 +86,9 @@ _OPTIONS: Mapping[str, str] = {
     "date": "A date",
     "text": "Any text",
 }
-_OPTIONS_OF = {"on_quiet": {"wait": "Wait for their end"}}
 # Hints that replace the schema's description, which is written for people who write JSON. "" if the label is enough.
 _HINTS: Mapping[str, str] = {
-    "text": "",
-    "if": "",
-    "while": "",
-    "assignee_id": "",
-    "event": "",
-    "tag": "",
-    "segment_id": "",
-    "every": "",
+    **dict.fromkeys(("text", "if", "while", "assignee_id", "event", "tag", "segment_id", "every"), ""),
     "buttons": "The label is what the contact sees, of 20 characters. Its identifier may be left out.",
     "arms": "The name and the share of each. Its steps stand in the picture.",
     "seconds": "In words, such as 2 days or 1 hour 30 minutes.",
@@ -105,17 +98,22 @@ _HINTS: Mapping[str, str] = {
     "until": "Such as 2026-12-24T09:00:00Z, or a variable that holds a time.",
     "save_as": "Another name for the result, by which later steps can use it.",
 }
-_CHOICES = ("automation_id", "assignee_id", "segment_id", "channel_id")
-# Fields whose text may have several lines: the form shows a text area.
-_LONG = ("text", "retry_text")
-# Fields that most people do not change. They are folded at first.
-_FURTHER = frozenset(
-    {
-        *("attachments", "template", "expires_at", "channel_id", "channel_kind", "on_quiet", "quiet_hours", "save_as"),
-        *("retry_text", "attempts", "result", "cancel_together", "timezone", "also_replies", "variables"),
-    }
+# The lists of completions of inputs, by field.
+_LISTS = {
+    "tag": "tags",
+    "field": "contact-fields",
+    "date": "date-fields",
+    "timezone": "zones",
+    "label": "labels",
+    "over": "paths",
+}
+# The fields under “More options”, which most people do not change.
+_FURTHER = (
+    *("attachments", "template", "expires_at", "channel_id", "channel_kind", "on_quiet", "quiet_hours", "save_as"),
+    *("retry_text", "attempts", "result", "cancel_together", "timezone", "also_replies", "variables"),
 )
-_TRIGGERS: Mapping[str, str] = {
+# The types of triggers that the editor offers: their labels, by the names of their schemas.
+TRIGGERS: Mapping[str, str] = {
     "Trigger": "Something happens",
     "BeforeTrigger": "Some time before a booking",
     "DateTrigger": "On a date that contacts have",
@@ -128,10 +126,10 @@ _TRIGGERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input for one member. `columns`: the members of each row; `options`: (value, label).
+    """An input for one member. `options`: (value, label). `columns`: the fields of a row, if any.
 
-    `list`: the name of its list of completions. `is_template`: variables can be inserted. `is_further`: folded at
-    first.
+    `list`: the name of its list of completions; "" without one. `is_template`: variables can be inserted.
+    `is_further`: under “More options”.
     """
 
     name: str
@@ -148,7 +146,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A form: its title, description and inputs. `kept`: members without an input of their own."""
+    """A form. `about`: a sentence about its subject. `kept`: members that only the picture shows."""
 
     title: str
     about: str
@@ -158,34 +156,29 @@ class Spec:
 
 @cache
 def of_kind(name: str) -> Spec:
-    """Returns the form for a kind of step."""
+    """Returns the form of a kind of step, without the lists of nested steps."""
     kind = STEP_KINDS[name]
     inputs = [
         _input(each, schema, each in kind.templates, each in kind.conditions or each == "if", each in kind.required)
         for each, schema in kind.fields.items()
         if each not in kind.lists
     ]
-    return Spec(kind.entry.title, _first_sentence(kind.description), inputs, frozenset({"kind", *kind.lists}))
+    return Spec(kind.entry.title, _first_sentence(kind.description), inputs, frozenset(kind.lists))
 
 
 @cache
 def of_trigger(name: str) -> Spec:
-    """Returns the form for a trigger or the goal, by the name of its schema."""
+    """Returns the form of a trigger or of the goal, by the name of its schema."""
     schema = SCHEMAS[name]
     inputs = [
         _input(each, inner, False, each == "if", each in schema["required"])
         for each, inner in schema["properties"].items()
     ]
-    return Spec(_TRIGGERS.get(name, name), _first_sentence(schema["description"]), inputs)
-
-
-def sorts_of_triggers() -> Sequence[tuple[str, str]]:
-    """Returns (schema, label) for each type of trigger."""
-    return tuple(_TRIGGERS.items())
+    return Spec(TRIGGERS.get(name, name), _first_sentence(schema["description"]), inputs)
 
 
 def sort_of(trigger: Mapping[str, Any]) -> str:
-    """Returns the name of the trigger's schema."""
+    """Returns the name of the schema of a trigger, which may have faults."""
     if "before" in trigger:
         return "BeforeTrigger"
     if "date" in trigger:
@@ -198,7 +191,7 @@ def _first_sentence(description: str) -> str:
 
 
 def _input(name: str, schema: Mapping[str, Any], is_template: bool, is_condition: bool, is_required: bool) -> Input:
-    kind, options, columns = _type(name, schema, is_condition), _options(name, schema), _columns(schema)
+    kind = _type(name, schema, is_condition)
     return Input(
         name,
         kind,
@@ -207,11 +200,9 @@ def _input(name: str, schema: Mapping[str, Any], is_template: bool, is_condition
         is_required,
         is_template,
         name in _FURTHER and not is_required,
-        options,
-        columns,
-        {"tag": "tags", "field": "contact-fields", "date": "date-fields", "timezone": "zones", "label": "labels"}.get(
-            name, "paths" if name == "over" else ""
-        ),
+        _options(schema),
+        _columns(name, kind, schema),
+        _LISTS.get(name, ""),
     )
 
 
@@ -219,86 +210,85 @@ def _type(name: str, schema: Mapping[str, Any], is_condition: bool) -> Type:
     kind = schema.get("type")
     if is_condition:
         return "condition"
-    if name in _CHOICES:
+    if name in _SELECTS:
         return "choice"
     if "enum" in schema:
         return "options"
     if kind == "integer" and name.endswith("seconds"):
         return "duration"
-    plain: dict[Any, Type] = {"integer": "number", "number": "number", "boolean": "flag", "object": "pairs"}
-    if isinstance(kind, str) and kind in plain:
-        return plain[kind]
-    if kind == "array":
-        return "rows"
-    if kind == "string":
-        return "text" if name in _LONG else "line"
-    return "value"
+    plain: dict[str, Type] = {"integer": "number", "number": "number", "boolean": "flag", "object": "pairs"}
+    plain |= {"array": "rows", "string": "text" if name in ("text", "retry_text") else "line"}
+    return plain.get(kind, "value") if isinstance(kind, str) else "value"
 
 
-def _options(name: str, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
-    words = {**_OPTIONS, **_OPTIONS_OF.get(name, {})}
+def _options(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        (str(each), words.get(str(each), str(each) if str(each).isupper() else str(each).capitalize()))
+        (str(each), _OPTIONS.get(str(each), str(each) if str(each).isupper() else str(each).capitalize()))
         for each in schema.get("enum", ())
     ]
 
 
-def _columns(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    items = schema.get("items", {}).get("properties", {}) if schema.get("type") == "array" else {}
-    return tuple(name for name in items if name != "steps")
+def _columns(name: str, kind: Type, schema: Mapping[str, Any]) -> tuple[str, ...]:
+    if kind == "condition":
+        return editor_conditions.COLUMNS
+    if kind == "pairs":
+        return ("key", "value")
+    items = schema.get("items", {}).get("properties", {}) if kind == "rows" else {}
+    # The hidden column `was` has an arm's former name: if the name is changed, the arm's steps follow it.
+    return (*(each for each in items if each != "steps"), *(("was",) if name == "arms" else ()))
 
 
 class Choices:
-    """The choices of one form. Reads only what its inputs need."""
+    """The options and completions of one form's inputs. Reads contacts once, if they are needed."""
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         self._definition = definition
-        self._contacts: list[Contact] | None = None
+        self._steps = [placed.step for placed in step_trees.walk(definition)]
 
     def options(self, name: str) -> Sequence[tuple[str, str]]:
-        """Returns the (identifier, name) options of the select for a field."""
+        """Returns (identifier, name) for each option of the field's select, up to MOST_CHOICES resources."""
         return _SELECTS[name]()
 
     def completions(self, name: str) -> Sequence[str]:
-        """Returns the completions of an input, by the name of its list."""
+        """Returns the completions of the list with that name (Input.list), up to MOST_COMPLETIONS."""
         return _COMPLETIONS[name](self)[:MOST_COMPLETIONS]
 
     def variables(self) -> list[str]:
-        """Names for templates and conditions, up to MOST_VARIABLES; steps and the contact come first."""
+        """The variables for templates and conditions, up to MOST_VARIABLES. Those of steps come first."""
         known = previews.paths(definitions.names(self._definition))
-        named = {
-            f"steps.{each.step['save_as']}" for each in step_trees.walk(self._definition) if each.step.get("save_as")
-        }
+        named = {f"steps.{step['save_as']}" for step in self._steps if step.get("save_as")}
         first = [each for each in known if each.startswith(("steps.", "contact."))]
         own = [f"contact.custom_fields.{name}" for name in self.custom_fields()]
         ordered = [*sorted(named), *first, *own, *(each for each in known if each.startswith("trigger."))]
         return list(dict.fromkeys([*ordered, *known]))[:MOST_VARIABLES]
 
     def people(self) -> list[tuple[str, str]]:
-        """The newest contacts, for which a text can be previewed."""
-        return [(contact.id, contact_names.name_of(contact)) for contact in self.contacts()[:MOST_PEOPLE]]
+        """Returns (identifier, name) for the contacts with which a text can be previewed."""
+        return [(contact.id, contact_names.name_of(contact)) for contact in self._contacts[:MOST_PEOPLE]]
 
-    def contacts(self) -> list[Contact]:
-        """The newest contacts, read once."""
-        if self._contacts is None:
-            self._contacts = Contact.newest(workspace_id(), {}, None, MOST_CONTACTS)
-        return self._contacts
+    @cached_property
+    def _contacts(self) -> list[Contact]:
+        return Contact.newest(workspace_id(), {}, None, MOST_CONTACTS)
 
     def custom_fields(self) -> list[str]:
-        """The names of custom fields: of the newest contacts, and the fields that steps set."""
-        found = {name for contact in self.contacts() for name in contact.custom_fields}
-        for each in step_trees.walk(self._definition):
-            name = each.step.get("field")
-            if each.step["kind"] == "set_field" and isinstance(name, str) and field_of(name) not in _SETTABLE:
+        """The names of custom fields that the newest contacts have, or that steps of the definition set."""
+        found = {name for contact in self._contacts for name in contact.custom_fields}
+        for step in self._steps:
+            name = step.get("field")
+            if step["kind"] == "set_field" and isinstance(name, str) and field_of(name) not in _SETTABLE:
                 found.add(field_of(name).removeprefix(CUSTOM))
         return sorted(found)
 
     def tags(self) -> list[str]:
-        """The tags of the newest contacts, and the tags in the definition."""
-        found = {tag for contact in self.contacts() for tag in contact.tags}
-        named = [*(each.step for each in step_trees.walk(self._definition)), *self._definition.get("triggers", [])]
+        """The tags of the newest contacts, and those in the definition that contain no variable."""
+        found = {tag for contact in self._contacts for tag in contact.tags}
+        named = [*self._steps, *self._definition.get("triggers", [])]
         found |= {each["tag"] for each in named if isinstance(each.get("tag"), str) and "{" not in each["tag"]}
         return sorted(found)
+
+    def labels(self) -> list[str]:
+        """The labels that steps of the definition set."""
+        return sorted({step["label"] for step in self._steps if isinstance(step.get("label"), str)})
 
 
 def _members() -> list[tuple[str, str]]:
@@ -321,8 +311,6 @@ _COMPLETIONS: Mapping[str, Callable[[Choices], Sequence[str]]] = {
     "contact-fields": lambda choices: [*_SETTABLE, *choices.custom_fields()],
     "date-fields": lambda choices: [f"contact.custom_fields.{name}" for name in choices.custom_fields()],
     "zones": lambda choices: _ZONES,
-    "labels": lambda choices: sorted(
-        {each.step["label"] for each in step_trees.walk(choices._definition) if isinstance(each.step.get("label"), str)}
-    ),
+    "labels": Choices.labels,
     "paths": Choices.variables,
 }

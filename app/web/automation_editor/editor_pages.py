@@ -1,6 +1,6 @@
-"""Pages of the editor: the draft's picture, the forms of its steps and JSON, and who edits it.
+"""Pages of the editor: the picture of the draft, the forms of its steps, and the draft as JSON.
 
-A change is stored in the working copy at once. Most requests redirect to a page of the editor.
+A change is stored in the draft's working copy at once. Forms that were saved redirect to a page of the editor.
 """
 
 from __future__ import annotations
@@ -17,38 +17,36 @@ from app.domain.automations.steps import GROUPS, STEP_KINDS
 from app.errors import Conflict, Fault, Invalid
 from app.lib import json
 from app.models.automations import Automation
-from app.web.access import page, viewer, workspace_id
+from app.web.access import viewer, workspace_id
 from app.web.automation_editor import editor_conditions, editor_forms, editor_inputs, editor_scenes
 from app.web.automation_editor.editor_inputs import Choices, Input, Spec
-from app.web.automation_editor.editor_scenes import edit, of_copy
+from app.web.automation_editor.editor_scenes import edit, editor_page
+from app.web.automations.automation_pages import whole_number
 from app.web.automations.json_lines import line_of, pretty
 from app.web.forms import Answer, typed, typed_all
 
 blueprint = Blueprint("editor_pages", __name__, url_prefix="/workspaces/<workspace>/automations/<automation_id>/edit")
 
-_MOVES = ("copy", "cut", "raise", "lower")
-
 
 @blueprint.get("")
-@page("automations.manage")
-@of_copy
+@editor_page
 def show(copy: Copy) -> Answer:
-    """Shows the picture for editing."""
+    """Shows the picture of the draft, without a form."""
     return editor_scenes.render(copy)
 
 
 @blueprint.get("/new")
-@page("automations.manage")
-@of_copy
+@editor_page
 def new(copy: Copy) -> Answer:
-    """Shows the kinds of steps that can be added at a place."""
+    """Shows the kinds of steps that can be added at a place, and the step in the viewer's clipboard."""
     place = editor_scenes.place_fields(editor_scenes.place_of(request.args))
-    return editor_scenes.render(copy, "new", place=place, groups=GROUPS, clipboard=editor_scenes.clipboard())
+    me = editor_scenes.actor_id()
+    clipboard = clipboards.of(workspace_id(), me) if me else None
+    return editor_scenes.render(copy, "new", place=place, groups=GROUPS, clipboard=clipboard)
 
 
 @blueprint.post("/new")
-@page("automations.manage")
-@of_copy
+@editor_page
 def insert(copy: Copy) -> Answer:
     """Adds a step of a kind, or pastes the viewer's clipboard, and redirects to the step's form."""
     given = typed("kind", "in", "list", "after")
@@ -63,16 +61,14 @@ def insert(copy: Copy) -> Answer:
 
 
 @blueprint.get("/step")
-@page("automations.manage")
-@of_copy
+@editor_page
 def show_step(copy: Copy) -> Answer:
-    """Shows the form of a step."""
+    """Shows the form of the step that the address names; without a name, of the first step."""
     return step_form(copy, editor_scenes.step_asked_for(copy))
 
 
 @blueprint.post("/step")
-@page("automations.manage")
-@of_copy
+@editor_page
 def save_step(copy: Copy) -> Answer:
     """Saves the form of a step, changes its rows, previews it, or copies, cuts or moves the step.
 
@@ -80,12 +76,12 @@ def save_step(copy: Copy) -> Answer:
     the step (409).
     """
     step, given = editor_scenes.step_asked_for(copy), typed("do", "base", "new_id")
-    if given["do"] in _MOVES:
+    if given["do"] in ("copy", "cut", "raise", "lower"):
         return _move(copy, step, given["do"])
     spec, fields = editor_inputs.of_kind(step["kind"]), fields_sent()
     shown: dict[str, Any] = {"fields": fields, "base": given["base"], "new_id": given["new_id"] or step["id"]}
     if (changed := editor_forms.pressed(spec, fields, given["do"])) is not None:
-        return step_form(copy, step, **shown | {"fields": changed}, pressed=given["do"])
+        return step_form(copy, step, **shown | {"fields": changed})
     read = editor_forms.read(spec, fields, _before(copy, step, given["base"]))
     if given["do"] == "preview":
         return step_form(copy, step, **shown, errors=read.errors, preview=_previewed(copy, read.value))
@@ -95,10 +91,9 @@ def save_step(copy: Copy) -> Answer:
 
 
 @blueprint.get("/delete")
-@page("automations.manage")
-@of_copy
+@editor_page
 def ask_delete(copy: Copy) -> Answer:
-    """Shows what removing a step affects."""
+    """Asks for confirmation, and lists the steps that use results of the step to remove."""
     step = editor_scenes.step_asked_for(copy)
     return editor_scenes.render(
         copy,
@@ -112,8 +107,7 @@ def ask_delete(copy: Copy) -> Answer:
 
 
 @blueprint.post("/delete")
-@page("automations.manage")
-@of_copy
+@editor_page
 def delete(copy: Copy) -> Answer:
     """Removes a step and the steps inside it, and redirects to the picture.
 
@@ -127,16 +121,14 @@ def delete(copy: Copy) -> Answer:
 
 
 @blueprint.get("/json")
-@page("automations.manage")
-@of_copy
+@editor_page
 def show_json(copy: Copy) -> Answer:
-    """Shows the draft as JSON."""
+    """Shows the draft as indented JSON in a form."""
     return _json_form(copy, pretty(copy.definition), step_trees.print_of(copy.definition))
 
 
 @blueprint.post("/json")
-@page("automations.manage")
-@of_copy
+@editor_page
 def save_json(copy: Copy) -> Answer:
     """Replaces the draft with the submitted JSON, and redirects to the editor.
 
@@ -156,35 +148,32 @@ def save_json(copy: Copy) -> Answer:
         copy = edit(copy, "changed the JSON", lambda it: definition)
     except Invalid as error:
         return _json_form(copy, text, base, faults=[_placed(text, definition, fault) for fault in error.faults]), 422
-    if not (found := editor_scenes.copy_faults(copy)):
+    if not copy.faults:
         return editor_scenes.lead_to("editor_pages.show", copy)
-    faults = [_placed(text, definition, fault) for fault in found]
+    faults = [_placed(text, definition, fault) for fault in copy.faults]
     return _json_form(copy, text, step_trees.print_of(copy.definition), faults=faults, is_kept=True)
 
 
 @blueprint.post("/undo")
-@page("automations.manage")
-@of_copy
+@editor_page
 def undo(copy: Copy) -> Answer:
-    """Undoes the last change, and redirects to the picture."""
+    """Undoes the last change, even by somebody else, and redirects to the picture."""
     return _go(copy, working_copies.undo)
 
 
 @blueprint.post("/redo")
-@page("automations.manage")
-@of_copy
+@editor_page
 def redo(copy: Copy) -> Answer:
     """Redoes the change that was undone last, and redirects to the picture."""
     return _go(copy, working_copies.redo)
 
 
 @blueprint.post("/here")
-@page("automations.manage")
-@of_copy
+@editor_page
 def say_here(copy: Copy) -> Answer:
-    """Records that the viewer has the editor open. Returns JSON.
+    """Records that the viewer has the editor open. Returns JSON, for the script.
 
-    `people`: who else has it open. `seen`: the draft's token.
+    `people`: the names of others who have it open. `seen`: the draft's token.
     """
     people = [who for who in editors.come(copy.automation.id, viewer().actor_id) if who != viewer().actor_id]
     names = editor_scenes.names_of(people)
@@ -192,11 +181,14 @@ def say_here(copy: Copy) -> Answer:
 
 
 def step_form(copy: Copy, step: Mapping[str, Any], **given: Any) -> str:
-    """Renders the form of a step. `given`: the typed `fields`, `errors` and anything else to show."""
+    """Renders the form of a step, with its faults. `given`: the typed `fields` and further variables.
+
+    Without `fields`, shows the stored step. `errors` replace the faults of the same fields.
+    """
     spec = editor_inputs.of_kind(step["kind"])
     wrong = {
         problem.field: problem.detail
-        for problem in reversed(editor_scenes.problems_of(copy, editor_scenes.Addresses(copy)))
+        for problem in reversed(editor_scenes.problems_of(copy, copy.faults))
         if problem.step_id == step["id"]
     }
     base = step_trees.print_of(step_trees.own(step))
@@ -206,31 +198,28 @@ def step_form(copy: Copy, step: Mapping[str, Any], **given: Any) -> str:
 
 
 def with_form(copy: Copy, panel: str, spec: Spec, value: Mapping[str, Any], **given: Any) -> str:
-    """Renders the form of `spec` in a panel.
+    """Renders the form of `spec` in the panel of that name.
 
-    `given`: its `fields`, `errors` and anything else to show.
+    `value`: the stored step or trigger. `given`: the `fields` and `errors` of the form, and further variables.
     """
-    fields, choices = given.pop("fields"), Choices(copy.definition)
     lists = {each.list for each in spec.inputs if each.list}
     if any(each.type == "condition" for each in spec.inputs):
         lists |= {"paths", "tags"}
-    sheet = {
-        "fields": fields,
-        "errors": given["errors"],
-        "value": value,
-        "rows": {each.name: _rows(each, fields) for each in spec.inputs if editor_forms.columns_of(each)},
-        "columns": {each.name: editor_forms.columns_of(each) for each in spec.inputs},
-        "choices": choices,
-        "lists": sorted(lists),
-        "unknown": editor_forms.unknown(spec, value),
-        "templates": any(each.is_template for each in spec.inputs),
-        "has_text": any(each.type == "text" for each in spec.inputs),
-    }
-    return editor_scenes.render(copy, panel, spec=spec, value=value, sheet=sheet, choices=choices, **given)
+    return editor_scenes.render(
+        copy,
+        panel,
+        spec=spec,
+        value=value,
+        rows={each.name: _rows(each, given["fields"]) for each in spec.inputs if each.columns},
+        choices=Choices(copy.definition),
+        lists=sorted(lists),
+        unknown=editor_forms.unknown(spec, value),
+        **given,
+    )
 
 
 def fields_sent() -> dict[str, list[str]]:
-    """Returns the form's fields, each with all its values."""
+    """Returns the fields of the submitted form, each with all its values."""
     return {name: typed_all(name) for name in request.form}
 
 
@@ -287,13 +276,10 @@ def _take_from(automation_id: str, step_id: str) -> None:
 def _move(copy: Copy, step: Mapping[str, Any], do: str) -> Answer:
     """Copies, cuts or moves a step, and redirects to its form."""
     if do in ("copy", "cut"):
-        clipboards.put(
-            copy.automation, viewer().actor_id, edits.copied(copy.definition, step["id"]), is_cut=do == "cut"
-        )
-        flash(
-            f"“{step['id']}” is {'cut' if do == 'cut' else 'copied'}. Press + where it belongs, here or elsewhere.",
-            "info",
-        )
+        copied, is_cut = edits.copied(copy.definition, step["id"]), do == "cut"
+        clipboards.put(copy.automation, viewer().actor_id, copied, is_cut=is_cut)
+        done = "cut" if is_cut else "copied"
+        flash(f"“{step['id']}” is {done}. Press + where it belongs, here or elsewhere.", "info")
     else:
         by = -1 if do == "raise" else 1
         copy = edit(copy, f"moved “{step['id']}”", lambda it: edits.move_by(it, step["id"], by))
@@ -303,9 +289,9 @@ def _move(copy: Copy, step: Mapping[str, Any], do: str) -> Answer:
 def _save(
     copy: Copy, step: Mapping[str, Any], value: Mapping[str, Any], shown: dict[str, Any], *, is_typing: bool
 ) -> Answer:
-    """Saves the step, and redirects to the picture. If refused or typing, shows the form again.
+    """Saves the step, and redirects to the picture. If refused, or `is_typing`, shows the form again.
 
-    `shown`: what the form showed.
+    `shown`: the fields, the fingerprint and the name that the form sent.
     """
     own = step_trees.own(step)
     now = step_trees.print_of(own)
@@ -313,7 +299,7 @@ def _save(
     name = step["id"] if is_typing else shown["new_id"]
     made = {**value, "id": name, "kind": step["kind"]}
     if shown["base"] not in ("", now) and _without_was(made) != own:
-        told = _changed_by(copy, step["id"], shown["base"])
+        told = _changed_by(copy, step["id"], shown["base"], own)
         return step_form(copy, step, **shown | {"base": now}, told=told), 409
     try:
         copy = edit(copy, f"changed “{name}”", lambda it: edits.change(it, step["id"], made), is_typing=is_typing)
@@ -326,23 +312,21 @@ def _save(
     return editor_scenes.lead_to("editor_pages.show", copy, anchor=f"step-{name}")
 
 
-def _changed_by(copy: Copy, step_id: str, base: str) -> dict[str, Any]:
-    """Returns who changed the step since its fingerprint was `base`, when, and the differences."""
+def _changed_by(copy: Copy, step_id: str, base: str, now: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns who changed the step last, when, and how `now` differs from fingerprint `base`."""
     last = working_copies.last_change(copy.automation, step_id)
     before = working_copies.step_with(copy.automation, step_id, base)
-    placed = next((each for each in step_trees.walk(copy.definition) if each.step["id"] == step_id), None)
-    now = step_trees.own(placed.step) if placed else {}
-    names = editor_scenes.names_of([last.actor_id] if last and last.actor_id else [])
+    actor_id = (last and last.actor_id) or ""
     return {
-        "who": names.get(last.actor_id or "", "Somebody") if last else "Somebody",
+        "who": editor_scenes.names_of([actor_id]).get(actor_id, "Somebody"),
         "at": last.made_at if last else None,
         "what": edits.differences(before, now) if before is not None else [],
     }
 
 
 def _go(copy: Copy, way: Callable[[Automation, int], Copy]) -> Answer:
-    given = typed("revision")["revision"]
-    copy = way(copy.automation, int(given) if given.isascii() and given.isdigit() and len(given) < 10 else -1)
+    revision = whole_number(typed("revision")["revision"])
+    copy = way(copy.automation, -1 if revision is None else revision)
     return editor_scenes.lead_to("editor_pages.show", copy)
 
 

@@ -1,18 +1,18 @@
-"""Scenes: the shared parts of the editor's pages, such as draft, picture, problems and addresses."""
+"""Scenes: the parts that all pages of the editor share: draft, picture, problems and addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 from urllib.parse import quote_plus
 
-from flask import flash, g, render_template, request, url_for
+from flask import flash, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from app.domain.automations import warnings
-from app.domain.automations.editing import clipboards, editors, step_trees, working_copies
+from app.domain.automations.editing import editors, step_trees, working_copies
 from app.domain.automations.editing.step_trees import At
 from app.domain.automations.editing.working_copies import Copy
 from app.domain.automations.steps import STEP_KINDS
@@ -24,52 +24,49 @@ from app.lib import ids
 from app.models.automations import Automation
 from app.models.contacts import Contact
 from app.web import lists
-from app.web.access import viewer, workspace_id
+from app.web.access import page, viewer, workspace_id
 from app.web.automation_editor import editor_conditions
 from app.web.automations import layouts, mentions, showings, wordings
 from app.web.automations.automation_pages import by_step
-from app.web.automations.showings import Mark, RunPath, Showing
+from app.web.automations.showings import RunPath, Showing
 from app.web.forms import Answer
 from app.web.redirects import to
 
-FILL_IN = "Fill this in."
-# Parameters of the view, which links keep.
+# Parameters that choose how the picture is shown. Links and redirects within the editor keep them.
 KEPT = ("view", "fold", "turn")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A fault or a warning in the draft.
+    """A fault or a warning in the draft, in words for users of forms, who see no JSON.
 
-    `where`: the step, in words; `field`: its member; `address`: the form that can fix it.
+    `owner`: the pointer of the step, or of another part of the draft; `where`: the same in words; `field`: the member.
     """
 
+    owner: str
+    step_id: str | None
     where: str
     field: str
     detail: str
-    address: str
-    step_id: str | None
 
 
 class Addresses:
-    """The addresses of the editor's forms, by pointers into the definition."""
+    """The addresses of the editor's forms, with the KEPT parameters of this request."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy
         self._ids = {placed.pointer: placed.step["id"] for placed in step_trees.walk(copy.definition)}
-        self._places = step_trees.places(copy.definition)
         self._kept = {name: request.args[name] for name in KEPT if request.args.get(name)}
         self._paths: dict[str, str] = {}
-        self._added: dict[str, str] = {}
+        # Made at once, because the picture and the list show the same places.
+        places = step_trees.places(copy.definition)
+        self._added = {pointer: self.of("new", **place_fields(at)) for pointer, at in places.items()}
 
     def add(self, place: str) -> str:
         """Returns the address of the form that adds a step at this pointer.
 
         The place is named by its neighbours, because pointers may change.
         """
-        # Cached, because the picture and the list show the same places.
-        if place not in self._added:
-            self._added[place] = self.of("new", **place_fields(self._places[place]))
         return self._added[place]
 
     def open(self, pointer: str) -> str:
@@ -79,7 +76,7 @@ class Addresses:
         return self.of("editor_triggers." + ("show_rules" if pointer in ("/exits", "/goal") else "show_triggers"))
 
     def of(self, form: str, **parameters: str | None) -> str:
-        """Returns the address of a form in this editor."""
+        """Returns the address of a form. `form`: an endpoint, or the name of a view in `editor_pages`."""
         endpoint = form if "." in form else f"editor_pages.{form}"
         # Cached: a picture of 500 steps has 2,000 addresses of a few forms.
         if endpoint not in self._paths:
@@ -91,21 +88,22 @@ class Addresses:
 
 
 def place_fields(at: At) -> dict[str, str]:
-    """Returns the fields that name a place, for an address or a form."""
+    """Returns the fields that name a place in an address or a form: `in`, `list` and `after`."""
     return {name: text for name, text in (("in", at.owner), ("list", at.name), ("after", at.after)) if text}
 
 
 def place_of(given: Mapping[str, str]) -> At:
-    """Returns the place that the fields name."""
+    """Returns the place that the fields of `place_fields` name; by default, the beginning."""
     return At(given.get("in") or None, given.get("list") or "steps", given.get("after") or None)
 
 
-def of_copy(view: Callable[[Copy], Answer]) -> Callable[[str], Answer]:
-    """Passes the working copy of the automation in the path to the view. Raises NotFound.
+def editor_page(view: Callable[[Copy], Answer]) -> Callable[[str], Answer]:
+    """Declares a page of the editor. The view gets the working copy of the automation in the path.
 
     If the view raises Conflict or Invalid, redirects to the picture, which shows the error.
     """
 
+    @page("automations.manage")
     @wraps(view)
     def shown(automation_id: str) -> Answer:
         copy = working_copies.current(Automation.find(workspace_id(), automation_id))
@@ -119,9 +117,10 @@ def of_copy(view: Callable[[Copy], Answer]) -> Callable[[str], Answer]:
 
 
 def edit(copy: Copy, done: str, change: working_copies.Change, *, is_typing: bool = False) -> Copy:
-    """Changes the working copy on behalf of the viewer.
+    """Changes the working copy for the viewer. `done`: a phrase for the tooltip of the undo button.
 
-    Raises what `change` raises, and Invalid for text that cannot be stored.
+    With `is_typing`, the change may extend the last one, so that one undo takes back both. Raises what `change` raises,
+    and Invalid for text that cannot be stored, or a definition that cannot be edited.
     """
 
     def clean(definition: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -132,17 +131,13 @@ def edit(copy: Copy, done: str, change: working_copies.Change, *, is_typing: boo
     return working_copies.edit(copy.automation, viewer().actor_id, done, clean, is_typing=is_typing)
 
 
-def render(
-    copy: Copy,
-    panel: str | None = None,
-    *,
-    path: RunPath | None = None,
-    marks: Mapping[str, Mark] | None = None,
-    **given: Any,
-) -> str:
-    """Renders the editor, with the named panel beside the picture. `given` goes to the panel."""
+def render(copy: Copy, panel: str | None = None, *, path: RunPath | None = None, **given: Any) -> str:
+    """Renders the editor, with the panel of that name beside the picture. Without one, shows a hint.
+
+    `path`: the path of a trial, which the picture shows. `given`: the variables of the panel's template.
+    """
     automation, addresses = copy.automation, Addresses(copy)
-    folded = showings.read_folding(sum(1 for _ in step_trees.walk(copy.definition)))
+    folded = showings.read_folding(copy.definition)
     drawn = layouts.draw(
         copy.definition,
         mentions.names_of(workspace_id(), copy.definition, automation.exits, automation.goal),
@@ -150,14 +145,13 @@ def render(
         goal=automation.goal,
         is_folded=folded.is_folded,
     )
-    faults, examples = in_sentences(copy), warnings.of_examples(copy.definition)
+    problems, doubts = problems_of(copy, copy.faults), problems_of(copy, warnings.of_examples(copy.definition))
     showing = Showing(
-        problems=by_step((fault.pointer, fault.detail) for fault in faults),
-        warnings=by_step((fault.pointer, fault.detail) for fault in examples),
+        problems=by_step((each.owner, each.detail) for each in problems),
+        warnings=by_step((each.owner, each.detail) for each in doubts),
         folded=folded,
         edit=addresses,
         path=path,
-        marks=marks or {},
     )
     me = actor_id()
     people = editors.come(automation.id, me) if me else []
@@ -170,8 +164,8 @@ def render(
         panel=panel,
         drawn=drawn,
         showing=showing,
-        problems=_told(copy, faults, addresses),
-        doubts=_told(copy, examples, addresses),
+        problems=problems,
+        doubts=doubts,
         view=showings.view(),
         address=lists.address,
         at=addresses,
@@ -189,87 +183,56 @@ def render(
     )
 
 
-def copy_faults(copy: Copy) -> Sequence[Fault]:
-    """Returns the faults of the copy, found once per request."""
-    kept: dict[int, list[Fault]] = g.setdefault("editor_faults", {})
-    if copy.revision not in kept:
-        kept[copy.revision] = copy.faults
-    return kept[copy.revision]
-
-
-def problems_of(copy: Copy, addresses: Addresses) -> list[Problem]:
-    """Returns the faults that keep the draft from running, each with the form that can fix it."""
-    return _told(copy, in_sentences(copy), addresses)
-
-
-def _told(copy: Copy, faults: Iterable[Fault], addresses: Addresses) -> list[Problem]:
-    """Returns the faults, each with the address of the form that can fix it."""
+def problems_of(copy: Copy, faults: Iterable[Fault]) -> list[Problem]:
+    """Describes faults or warnings whose pointers lead into the definition of the draft."""
     steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
     found = []
     for fault in faults:
-        owner = layouts.owner_of(fault.pointer)
-        step = steps.get(owner)
-        field = fault.pointer.removeprefix(owner).split("/")[1:2]
+        owner, detail = layouts.owner_of(fault.pointer), fault.detail
+        member = fault.pointer.removeprefix(owner).removeprefix("/")
         where = "What starts it" if "trigger" in owner else "Steps"
-        if step:
-            where = f"{STEP_KINDS[step['kind']].entry.title}, “{step['id']}”"
-        address = addresses.open(owner)
-        found.append(Problem(where, field[0] if field else "", fault.detail, address, step["id"] if step else None))
-    return found
-
-
-def in_sentences(copy: Copy) -> list[Fault]:
-    """Returns the faults of the copy in words for users of forms, who see no JSON."""
-    steps = {placed.pointer: placed.step for placed in step_trees.walk(copy.definition)}
-    found = []
-    for fault in copy_faults(copy):
-        owner = layouts.owner_of(fault.pointer)
-        name, step = fault.pointer.removeprefix(f"{owner}/"), steps.get(owner)
-        is_missing = step is not None and name in STEP_KINDS[step["kind"]].required and name not in step
-        found.append(Fault(fault.pointer, FILL_IN if is_missing else fault.detail))
+        if step := steps.get(owner):
+            kind = STEP_KINDS[step["kind"]]
+            where = f"{kind.entry.title}, “{step['id']}”"
+            if member in kind.required and member not in step:
+                detail = "Fill this in."
+        found.append(Problem(owner, step["id"] if step else None, where, member.partition("/")[0], detail))
     return found
 
 
 def names_of(actor_ids: Collection[str]) -> dict[str, str]:
-    """Returns the names of known members by identifier: the part of the e-mail address before the @."""
+    """Returns the known members' names by identifier: the part of the e-mail address before the @."""
     found = audit.names_of(workspace_id(), actor_ids)
     return {actor_id: name.partition("@")[0] for actor_id, name in found.items()}
 
 
-def clipboard() -> Any:
-    """Returns the viewer's clipboard; None if the viewer has not copied or cut a step."""
-    me = actor_id()
-    return clipboards.of(workspace_id(), me) if me else None
-
-
 def contact_of(identifier: str) -> Contact | None:
-    """Returns the contact with that identifier; None if there is none."""
-    return (
-        Contact.in_workspace(workspace_id()).where(Contact.id == identifier).first()
-        if ids.is_id(identifier, "con")
-        else None
-    )
+    """Returns the contact with that identifier; None if there is none, or for any other text."""
+    if not ids.is_id(identifier, "con"):
+        return None
+    found: Contact | None = Contact.in_workspace(workspace_id()).where(Contact.id == identifier).first()
+    return found
 
 
 def actor_id() -> str | None:
-    """Returns the identifier to record the viewer's changes with; None for staff without a visit."""
+    """Returns the identifier of the viewer as an editor; None for support staff without a visit."""
     who = viewer()
     return who.actor_id if who.membership or who.visit else None
 
 
 def seen_of(copy: Copy) -> str:
-    """Returns a token that changes whenever the draft does."""
+    """Returns a token of the draft's state. An open page with another token fetches the draft again."""
     return f"{copy.revision}-{step_trees.print_of(copy.definition)}"
 
 
 def lead_to(endpoint: str, copy: Copy, anchor: str | None = None, **parameters: str) -> Response:
-    """Redirects to a page of the editor, and keeps the view of the picture."""
+    """Redirects to a page of the editor, with the KEPT parameters of this request."""
     kept = {name: request.args[name] for name in KEPT if request.args.get(name)}
     return to(endpoint, automation_id=copy.automation.id, _anchor=anchor, **kept, **parameters)
 
 
 def step_asked_for(copy: Copy) -> Mapping[str, Any]:
-    """Returns the step that the address names, or the first one.
+    """Returns the step named in the address or the form; by default, the first step of the draft.
 
     Raises Conflict if the step is gone, or if there are no steps.
     """

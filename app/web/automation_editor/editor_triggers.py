@@ -1,6 +1,6 @@
-"""Forms of what starts and ends runs: the draft's triggers, and the exits and the goal.
+"""Forms of the draft's triggers, and of the automation's exits and goal.
 
-The editor changes exits and the goal outside the draft, with effect at once.
+Exits and the goal are not part of the draft: their changes take effect at once.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from app.domain.automations.editing import edits, step_trees
 from app.domain.automations.editing.working_copies import Copy
 from app.errors import Conflict, Fault, Invalid
 from app.web import writes
-from app.web.access import page
 from app.web.automation_editor import editor_forms, editor_inputs, editor_scenes
 from app.web.automation_editor.editor_pages import fields_sent, with_form
-from app.web.automation_editor.editor_scenes import edit, of_copy
+from app.web.automation_editor.editor_scenes import edit, editor_page
 from app.web.forms import Answer, errors_of, status_of, typed
 
 blueprint = Blueprint(
@@ -31,17 +30,15 @@ _SORTS = {"exits": "Trigger", "goal": "Goal"}
 
 
 @blueprint.get("/triggers")
-@page("automations.manage")
-@of_copy
+@editor_page
 def show_triggers(copy: Copy) -> Answer:
     """Shows the automation's triggers, and the types that can be added."""
-    triggers, sorts = _listed(copy.definition.get("triggers", [])), editor_inputs.sorts_of_triggers()
-    return editor_scenes.render(copy, "triggers", triggers=triggers, sorts=sorts)
+    triggers = _listed(copy.definition.get("triggers", []))
+    return editor_scenes.render(copy, "triggers", triggers=triggers, sorts=editor_inputs.TRIGGERS.items())
 
 
 @blueprint.get("/trigger")
-@page("automations.manage")
-@of_copy
+@editor_page
 def show_trigger(copy: Copy) -> Answer:
     """Shows the form of a trigger: the one whose fingerprint is `base`, or a new one."""
     base = request.args.get("base", "")
@@ -53,8 +50,7 @@ def show_trigger(copy: Copy) -> Answer:
 
 
 @blueprint.post("/trigger")
-@page("automations.manage")
-@of_copy
+@editor_page
 def save_trigger(copy: Copy) -> Answer:
     """Saves or removes a trigger of the draft, and redirects to the picture or the triggers.
 
@@ -65,7 +61,7 @@ def save_trigger(copy: Copy) -> Answer:
     before, fields = _with_print(copy.definition.get("triggers", []), base) or {}, fields_sent()
     spec = editor_inputs.of_trigger(sort)
     if (changed := editor_forms.pressed(spec, fields, given["do"])) is not None:
-        return _form(copy, "trigger", sort, before, base, sort=sort, fields=changed, pressed=given["do"])
+        return _form(copy, "trigger", sort, before, base, sort=sort, fields=changed)
     read = editor_forms.read(spec, fields, before)
     if read.errors and not is_gone:
         return _form(copy, "trigger", sort, before, base, sort=sort, fields=fields, errors=read.errors), 422
@@ -76,37 +72,34 @@ def save_trigger(copy: Copy) -> Answer:
 
 
 @blueprint.get("/rules")
-@page("automations.manage")
-@of_copy
+@editor_page
 def show_rules(copy: Copy) -> Answer:
-    """Shows the exits, which end runs early, and the goal."""
+    """Lists the exits, which end runs early, and the goal."""
     return editor_scenes.render(copy, "rules", exits=_listed(copy.automation.exits), goal=copy.automation.goal)
 
 
 @blueprint.get("/rule")
-@page("automations.manage")
-@of_copy
+@editor_page
 def show_rule(copy: Copy) -> Answer:
     """Shows the form of an exit, or of the goal."""
-    which = _which(request.args.get("of"))
+    which = "goal" if request.args.get("of") == "goal" else "exits"
     base = step_trees.print_of(copy.automation.goal) if which == "goal" else request.args.get("base", "")
     return _form(copy, "rule", _SORTS[which], _before(copy, which, base), base, which=which)
 
 
 @blueprint.post("/rule")
-@page("automations.manage")
-@of_copy
+@editor_page
 def save_rule(copy: Copy) -> Answer:
     """Saves or removes an exit, or the goal, and redirects to the list of exits and the goal.
 
     Buttons that change rows, and faults, show the form again.
     """
     given = typed("do", "base", "of")
-    base, which, is_gone = given["base"], _which(given["of"]), given["do"] == "delete"
+    base, which, is_gone = given["base"], "goal" if given["of"] == "goal" else "exits", given["do"] == "delete"
     sort, before, fields = _SORTS[which], _before(copy, which, base), fields_sent()
     spec = editor_inputs.of_trigger(sort)
     if (changed := editor_forms.pressed(spec, fields, given["do"])) is not None:
-        return _form(copy, "rule", sort, before, base, which=which, fields=changed, pressed=given["do"])
+        return _form(copy, "rule", sort, before, base, which=which, fields=changed)
     read = editor_forms.read(spec, fields, before)
     if read.errors and not is_gone:
         return _form(copy, "rule", sort, before, base, which=which, fields=fields, errors=read.errors), 422
@@ -122,7 +115,7 @@ def save_rule(copy: Copy) -> Answer:
 def _changed(copy: Copy, which: str, base: str, rule: Mapping[str, Any] | None) -> Any:
     """Returns the goal, or all exits, with `rule` in place of the one with fingerprint `base`.
 
-    Raises Invalid, Conflict.
+    Raises Invalid if the rule has faults, and Conflict if somebody else has changed the rule.
     """
     if which == "goal":
         if base != step_trees.print_of(copy.automation.goal):
@@ -133,11 +126,11 @@ def _changed(copy: Copy, which: str, base: str, rule: Mapping[str, Any] | None) 
         changed: Any = rule
     else:
         changed = edits.replace_trigger({"triggers": copy.automation.exits}, base or None, rule)["triggers"]
+        place = next((f"/{number}" for number, each in enumerate(changed) if each is rule), None)
         faults = [
-            Fault(fault.pointer.removeprefix(f"/{place}"), fault.detail)
-            for place, each in enumerate(changed)
+            Fault(fault.pointer.removeprefix(place), fault.detail)
             for fault in definitions.exit_faults(changed)
-            if each is rule and fault.pointer.startswith(f"/{place}/")
+            if place and fault.pointer.startswith(f"{place}/")
         ]
     if faults:
         raise Invalid(*faults)
@@ -150,12 +143,8 @@ def _before(copy: Copy, which: str, base: str) -> Mapping[str, Any]:
     return _with_print(copy.automation.exits, base) or {}
 
 
-def _which(of: str | None) -> str:
-    return "goal" if of == "goal" else "exits"
-
-
 def _sort(asked: str) -> str:
-    return asked if asked in dict(editor_inputs.sorts_of_triggers()) else "Trigger"
+    return asked if asked in editor_inputs.TRIGGERS else "Trigger"
 
 
 def _with_print(rules: Sequence[Mapping[str, Any]], base: str) -> Mapping[str, Any] | None:

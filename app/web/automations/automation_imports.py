@@ -16,7 +16,6 @@ from werkzeug.wrappers import Response
 from app import bounds
 from app.domain.automations import recipes
 from app.domain.automations.imports import automation_files, named_resources
-from app.domain.automations.imports.automation_files import File
 from app.domain.automations.imports.named_resources import Named
 from app.domain.automations.imports.sources import MOST_BYTES, Imported, Unreadable
 from app.domain.people import members
@@ -36,16 +35,16 @@ from app.web.redirects import to
 
 blueprint = Blueprint("automation_imports", __name__, url_prefix="/workspaces/<workspace>/automations")
 
-MOST_LISTED = 1_000  # how many parts of the file without an equivalent in Bellhop the preview lists
-# The most resources of one type that a select offers, and the most selects of a page.
-MOST_OFFERED, MOST_NAMED = 1_000, 50
-NOBODY = ""
+MOST_LISTED = 1_000  # the most parts without an equivalent in Bellhop that the preview lists
+MOST_OFFERED = 1_000  # the most resources that a select offers
+MOST_NAMED = 50  # the most selects of a page
+NOBODY = ""  # the option that leaves a resource out
 _MODELS: Mapping[str, Any] = {"automation": Automation, "channel": Channel, "segment": Segment}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A resource that the automation names: its former name, its replacement, and the options."""
+    """A resource that the automation names. `label`: its former name; `chosen`: its replacement."""
 
     named: Named
     label: str
@@ -55,7 +54,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """An automation that can be created, with its choices and its picture."""
+    """An automation that can be created. `imported`: with the replacements; `drawn`: its picture."""
 
     imported: Imported
     choices: Sequence[Choice]
@@ -85,7 +84,7 @@ def create() -> Answer:
     """
     given = typed("text", "flow", "shown", "name", "create")
     raw = next((each.stream.read(MOST_BYTES + 1) for each in uploads.given("file")), given["text"])
-    number = _number(given["flow"])
+    number = int(given["flow"]) if re.fullmatch("[0-9]{1,5}", given["flow"]) else 0
     # The typed name and choices are for the flow that the page showed. Ignore them if another flow was selected.
     is_same = given["shown"] in ("", str(number))
     try:
@@ -102,13 +101,24 @@ def create() -> Answer:
             return _create(adoption, name_of(name))
         except (Invalid, Conflict) as error:
             errors, status = errors_of(error), status_of(error)
-    return _preview(file, number, adoption, name, errors), status
+    page_ = render_template(
+        "automations/starting/preview.html",
+        adoption=adoption,
+        kind=automation_files.FILE_KINDS[file.kind],
+        name=name,
+        errors=errors,
+        flows=[(str(at), each) for at, each in enumerate(file.flows)],
+        flow=str(number),
+        text=json.dumps(file.document).decode(),
+        lost=adoption.imported.lost[:MOST_LISTED],
+    )
+    return page_, status
 
 
 @blueprint.get("/<automation_id>/file")
 @page("automations.see")
 def show_file(automation_id: str) -> Response:
-    """Sends the draft as a file that another workspace can import."""
+    """Sends the draft as a JSON file that another workspace can import."""
     automation = Automation.find(workspace_id(), automation_id)
     names = mentions.names_of(workspace_id(), automation.definition, automation.exits)
     response = Response(json.dumps(automation_files.file_of(automation, names)), mimetype="application/json")
@@ -119,15 +129,19 @@ def show_file(automation_id: str) -> Response:
 @blueprint.get("/templates")
 @page("automations.manage")
 def show_templates() -> str:
-    """Lists all templates with their pictures."""
-    shown = [(each, _thumbnail(each)) for each in recipes.all_recipes()]
+    """Lists all templates with small pictures."""
+    shown = []
+    for recipe in recipes.all_recipes():
+        body = recipe.body
+        drawn = layouts.draw(body["definition"], {}, exits=body.get("exits", ()), goal=body.get("goal"))
+        shown.append((recipe, drawn))
     return render_template("automations/starting/templates.html", shown=shown)
 
 
 @blueprint.get("/templates/use")
 @page("automations.manage")
 def show_template() -> Answer:
-    """Shows a template: its picture, what it does, and what has to be chosen."""
+    """Shows a template: its picture, and selects for the resources. Redirects to the list if unknown."""
     try:
         return _template(recipes.find(request.args.get("template", "")), {})
     except NotFound:
@@ -148,26 +162,8 @@ def use_template() -> Answer:
         return _template(recipe, errors_of(error)), status_of(error)
 
 
-def _number(typed_flow: str) -> int:
-    return int(typed_flow) if re.fullmatch("[0-9]{1,5}", typed_flow) else 0
-
-
 def _form(text: str, errors: dict[str, str] | None = None) -> str:
     return render_template("automations/starting/import.html", text=text[:MOST_BYTES], errors=errors or {})
-
-
-def _preview(file: File, number: int, adoption: Adoption, name: str, errors: dict[str, str]) -> str:
-    return render_template(
-        "automations/starting/preview.html",
-        adoption=adoption,
-        kind=automation_files.FILE_KINDS[file.kind],
-        name=name,
-        errors=errors,
-        flows=[(str(at), each) for at, each in enumerate(file.flows)],
-        flow=str(number),
-        text=json.dumps(file.document).decode(),
-        lost=adoption.imported.lost[:MOST_LISTED],
-    )
 
 
 def _template(recipe: recipes.Recipe, errors: dict[str, str]) -> str:
@@ -179,16 +175,11 @@ def _adopted_recipe(recipe: recipes.Recipe) -> Adoption:
     return _adopted(recipe.read(), {}, is_chosen="use" in request.form)
 
 
-def _thumbnail(recipe: recipes.Recipe) -> Picture:
-    body = recipe.body
-    return layouts.draw(body["definition"], {}, exits=body.get("exits", ()), goal=body.get("goal"))
-
-
 def _adopted(imported: Imported, names: Mapping[str, str], *, is_chosen: bool) -> Adoption:
-    """Returns the adoption of an automation. `names`: its resources' former names, by identifier.
+    """Returns what the automation becomes here. `names`: former names of resources, by identifier.
 
-    With `is_chosen`, takes the replacements from the form's fields `use`; otherwise resources with the same identifier
-    or name. Raises Unreadable.
+    If `is_chosen`, the form's fields `use` say what replaces each resource. Otherwise, resources of the same identifier
+    or name do. Raises Unreadable.
     """
     given = typed_all("use") if is_chosen else []
     named = named_resources.named(imported)
@@ -231,7 +222,7 @@ def _create(adoption: Adoption, name: str) -> Response:
 
 
 def _named_like(name: str) -> str:
-    """Returns the automation's name, shortened, or a default if it is not valid."""
+    """Returns the name, cut to 200 characters; a default if it is not valid."""
     try:
         return normalization.name(graphemes.cut(name, 200))
     except ValueError:
@@ -239,7 +230,7 @@ def _named_like(name: str) -> str:
 
 
 def _options(sort: str) -> list[tuple[str, str]]:
-    """Lists the workspace's resources of this type, by name."""
+    """Returns NOBODY and the workspace's resources of this type as options of a select."""
     if sort == "member":
         found = [(each.member_id, each.email) for each in members.of_workspace(workspace_id())]
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,13 +20,12 @@ from app.models.runs import UNFINISHED
 from app.web import filters, lists, writes
 from app.web.access import page, workspace_id
 from app.web.automations import layouts, mentions, showings, step_figures
-from app.web.automations.showings import Showing
+from app.web.automations.showings import FoldedSteps, Showing
 from app.web.forms import Answer, errors_of, status_of, typed
 from app.web.redirects import to
 
 blueprint = Blueprint("automation_pages", __name__, url_prefix="/workspaces/<workspace>/automations")
 
-NOTHING_YET: Mapping[str, Any] = {"triggers": [], "steps": []}
 MOST_VERSIONS = 50  # the most versions that a select offers
 DRAFT = "draft"
 _REENTRY_LABELS = {
@@ -64,7 +63,7 @@ def create() -> Answer:
     """
     given = typed("name")
     try:
-        body = {"name": name_of(given["name"]), "definition": NOTHING_YET}
+        body = {"name": name_of(given["name"]), "definition": {"triggers": [], "steps": []}}
         job = writes.submit("automations.create", body, ids.new("aut"))
     except (Invalid, Conflict) as error:
         return render_template("automations/new.html", name=given["name"], errors=errors_of(error)), status_of(error)
@@ -109,7 +108,7 @@ def pause(automation_id: str) -> Response:
 @blueprint.post("/<automation_id>/resume")
 @page("automations.manage")
 def resume(automation_id: str) -> Response:
-    """Resumes the automation's runs, and redirects to the automation."""
+    """Publishes a paused automation again, so that its runs go on, and redirects to it."""
     return _change(automation_id, "automations.resume", "It is published again, and its runs go on.")
 
 
@@ -176,8 +175,11 @@ def cancel_runs(automation_id: str) -> Response:
             raise Invalid(Fault("/status", "There is no such state."))
         body["status"] = status
     for name in ("since", "until"):
-        if text := request.form.get(name, ""):
-            body[name] = _moment(name, text)
+        try:
+            if text := request.form.get(name, ""):
+                body[name] = filters.time(text).isoformat()
+        except ValueError as error:  # never cancel runs that were not counted on the page
+            raise Invalid(Fault(f"/{name}", "This is no time.")) from error
     writes.tell("The runs are cancelled.", "automations.cancel_runs", body, automation.id)
     return to("automation_pages.show", automation_id=automation.id)
 
@@ -192,7 +194,7 @@ def delete(automation_id: str) -> Response:
 
 
 def name_of(typed_name: str) -> str:
-    """Normalizes the name. Raises Invalid."""
+    """Normalizes the name of an automation. Raises Invalid for the field `name`."""
     try:
         return normalization.name(typed_name)
     except ValueError as error:
@@ -206,22 +208,22 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
     since = step_figures.since()
     counted = None if version is None else version_counts.read(automation, version.number, since)
     # The page of a refusal has no address of its own, so its links cannot fold or unfold steps.
-    folded = None if faults else showings.read_folding(layouts.count(definition.get("steps") or ()))
+    folded = None if faults else showings.read_folding(definition)
     drawn = layouts.draw(
         definition,
         mentions.names_of(workspace_id(), definition),
         exits=automation.exits,
         goal=automation.goal,
-        is_folded=(folded or showings.NOWHERE).is_folded,
+        is_folded=(folded or FoldedSteps()).is_folded,
         has_figures=counted is not None,
         has_marks=counted is None,
     )
-    told = warnings.of(automation) if version is None else warnings.of_dates(automation)
+    warned = warnings.of(automation) if version is None else warnings.of_dates(automation)
     showing = Showing(
         figures=step_figures.figures_of(automation, counted, since) if counted else {},
         shares=step_figures.shares_of(counted) if counted else {},
         problems=by_step((fault.pointer, fault.detail) for fault in faults),
-        warnings=by_step((each["pointer"], each["detail"]) for each in told),
+        warnings=by_step((each["pointer"], each["detail"]) for each in warned),
         folded=folded,
     )
     return render_template(
@@ -244,19 +246,24 @@ def shown(automation: Automation, faults: Sequence[Fault] = ()) -> str:
     )
 
 
-def by_step(said: Any) -> dict[str, list[str]]:
-    """Groups (pointer, sentence) pairs by the pointer of the step that they lead into.
+def by_step(sentences: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Groups the sentences of (pointer, sentence) pairs by the step that the pointer leads into.
 
-    The given pointers lead into an automation or a definition; the returned ones, into its definition.
+    The given pointers lead into an automation or a definition; the returned keys, into the definition.
     """
     found: dict[str, list[str]] = defaultdict(list)
-    for pointer, sentence in said:
+    for pointer, sentence in sentences:
         found[layouts.owner_of(pointer.removeprefix("/definition"))].append(sentence)
     return found
 
 
+def whole_number(text: str | None) -> int | None:
+    """Parses a number of up to nine digits, such as a version's; None for any other text."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
 def version_choices(automation: Automation) -> list[tuple[str, str]]:
-    """Returns the draft and the newest versions as options of a select."""
+    """Returns the newest versions, up to MOST_VERSIONS, and the draft as options of a select."""
     latest = automation.latest_version
     numbers = range(latest, max(latest - MOST_VERSIONS, 0), -1)
     named = [(str(each), f"Version {each}" + (", published" if each == automation.version else "")) for each in numbers]
@@ -266,7 +273,7 @@ def version_choices(automation: Automation) -> list[tuple[str, str]]:
 def is_changed(automation: Automation, version: AutomationVersion | None) -> bool:
     """Whether the draft differs from the latest version; False if there is none.
 
-    `version`: any version that is loaded already. If it is the latest, this saves a query.
+    `version`: a version that is loaded already. If it is not the latest, loads that.
     """
     if version is None or version.number != automation.latest_version:
         version = automations.find_version(automation, automation.latest_version)
@@ -278,8 +285,7 @@ def _chosen_version(automation: Automation) -> AutomationVersion | None:
     asked = request.args.get("version", "")
     if asked == DRAFT:
         return None
-    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
-    number = number or automation.version or automation.latest_version
+    number = whole_number(asked) or automation.version or automation.latest_version
     return automations.find_version(automation, number) if number else None
 
 
@@ -287,13 +293,6 @@ def _change(automation_id: str, kind: str, done: str) -> Response:
     automation = Automation.find(workspace_id(), automation_id)
     writes.tell(done, kind, {}, automation.id)
     return to("automation_pages.show", automation_id=automation.id)
-
-
-def _moment(name: str, text: str) -> str:
-    try:
-        return filters.time(text).isoformat()
-    except ValueError as error:  # never cancel runs that were not counted on the page
-        raise Invalid(Fault(f"/{name}", "This is no time.")) from error
 
 
 def _settings(automation: Automation, given: dict[str, str], errors: dict[str, str] | None = None) -> str:

@@ -15,19 +15,20 @@ from app.web.automations import wordings
 from app.web.automations.showings import Mark
 
 LONGEST_VALUE = 200
-ADDED, REMOVED, MOVED, CHANGED = "added", "removed", "moved", "changed"
-_MARKS: Mapping[str, Mark] = {
-    ADDED: Mark("New", "good"),
-    REMOVED: Mark("Removed", "bad"),
-    MOVED: Mark("Moved", "busy"),
-    CHANGED: Mark("Changed", "warn"),
+MARKS: Mapping[str, Mark] = {
+    "added": Mark("New", "good"),
+    "removed": Mark("Removed", "bad"),
+    "moved": Mark("Moved", "busy"),
+    "changed": Mark("Changed", "warn"),
 }
 Field = tuple[str, str, str]  # the name, the value before, and the value after
+# A step, and the list that contains it: its outer step and branch, (None, "") at the top.
+_Place = tuple[Given, tuple[str | None, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A step that was added, removed, moved or changed. `words` say which; `fields`: its changes."""
+    """A difference in a step. `what`: a key of MARKS. `words`: describes the step. `fields`: changes."""
 
     what: str
     step_id: str
@@ -35,42 +36,37 @@ class Difference:
     fields: Sequence[Field] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A step, and the list that contains it: its outer step and branch, (None, "") at the top."""
-
-    given: Given
-    within: tuple[str | None, str]
-
-
 def between(old: Given, new: Given, names: Names) -> list[Difference]:
-    """Lists the differences: the new definition's steps in their order, then the removed ones."""
+    """Lists the differences: in the order of the new definition's steps, then the removed steps.
+
+    A step that was both moved and changed has two. `names`: the names of resources, by identifier.
+    """
     before, after = _places(old), _places(new)
     moved = _moved(before, after)
     found = []
-    for step_id, place in after.items():
-        words = wordings.step(place.given, names).sentence
+    for step_id in dict.fromkeys((*after, *before)):
+        step, _ = after.get(step_id) or before[step_id]
+        words = wordings.step(step, names).sentence
         if step_id not in before:
-            found.append(Difference(ADDED, step_id, words))
-            continue
-        if step_id in moved:
-            found.append(Difference(MOVED, step_id, words))
-        if fields := _fields(before[step_id].given, place.given):
-            found.append(Difference(CHANGED, step_id, words, fields))
-    gone = [step_id for step_id in before if step_id not in after]
-    return found + [
-        Difference(REMOVED, step_id, wordings.step(before[step_id].given, names).sentence) for step_id in gone
-    ]
+            found.append(Difference("added", step_id, words))
+        elif step_id not in after:
+            found.append(Difference("removed", step_id, words))
+        else:
+            if step_id in moved:
+                found.append(Difference("moved", step_id, words))
+            if fields := _fields(before[step_id][0], step):
+                found.append(Difference("changed", step_id, words, fields))
+    return found
 
 
 def of_triggers(old: Given, new: Given, names: Names) -> list[tuple[str, str]]:
-    """Returns the added and removed triggers, in words."""
+    """Returns ("added" or "removed", words) for each trigger that only one of the definitions has."""
     before, after = (
         [plain_words.trigger(each, names) for each in given.get("triggers") or () if isinstance(each, dict)]
         for given in (old, new)
     )
-    added = [(ADDED, each) for each in after if each not in before]
-    return added + [(REMOVED, each) for each in before if each not in after]
+    added = [("added", each) for each in after if each not in before]
+    return added + [("removed", each) for each in before if each not in after]
 
 
 def marks_of(found: Sequence[Difference]) -> dict[str, Mark]:
@@ -78,7 +74,7 @@ def marks_of(found: Sequence[Difference]) -> dict[str, Mark]:
 
     A step that was moved and changed is marked as changed.
     """
-    return {each.step_id: _MARKS[each.what] for each in found}
+    return {each.step_id: MARKS[each.what] for each in found}
 
 
 def _places(definition: Given) -> dict[str, _Place]:
@@ -88,7 +84,7 @@ def _places(definition: Given) -> dict[str, _Place]:
     def walk(steps: Sequence[Given], within: tuple[str | None, str]) -> None:
         for each in steps:
             if isinstance(each, dict) and isinstance(each.get("id"), str):
-                found[each["id"]] = _Place(each, within)
+                found[each["id"]] = each, within
                 for way in wordings.ways(each):
                     walk(way.steps, (each["id"], str(way.key)))
 
@@ -99,11 +95,11 @@ def _places(definition: Given) -> dict[str, _Place]:
 def _moved(before: Mapping[str, _Place], after: Mapping[str, _Place]) -> set[str]:
     """Returns the steps that are in another list, or in another order within theirs."""
     common = [step_id for step_id in after if step_id in before]
-    stayed = [step_id for step_id in common if before[step_id].within == after[step_id].within]
+    stayed = [step_id for step_id in common if before[step_id][1] == after[step_id][1]]
     moved = set(common) - set(stayed)
     lists: dict[Any, list[str]] = {}
     for step_id in stayed:
-        lists.setdefault(after[step_id].within, []).append(step_id)
+        lists.setdefault(after[step_id][1], []).append(step_id)
     then = {step_id: place for place, step_id in enumerate(before)}
     for now in lists.values():
         kept = _rising([then[step_id] for step_id in now])
@@ -133,15 +129,12 @@ def _rising(places: Sequence[int]) -> set[int]:
 def _fields(old: Given, new: Given) -> list[Field]:
     """Returns the fields that differ, without the steps inside."""
     before, after = _own(old), _own(new)
-    return [
-        (_label(name), _value(name, before.get(name)), _value(name, after.get(name)))
-        for name in dict.fromkeys((*before, *after))
-        if before.get(name) != after.get(name)
-    ]
-
-
-def _label(name: str) -> str:
-    return "time" if name == "seconds" else name.removesuffix("_seconds").replace("_", " ")
+    found = []
+    for name in dict.fromkeys((*before, *after)):
+        if before.get(name) != after.get(name):
+            label = "time" if name == "seconds" else name.removesuffix("_seconds").replace("_", " ")
+            found.append((label, _value(name, before.get(name)), _value(name, after.get(name))))
+    return found
 
 
 def _own(given: Given) -> dict[str, Any]:

@@ -21,15 +21,15 @@ MARGIN = 24
 GAP = 34  # pixels between boxes, with room for a `+`
 _BESIDE = 36  # pixels between branches
 _FRAME = 16  # pixels between repeated steps and the sides of their frame
-_TITLE, _LINE, _CHIPS, _FIGURES, _PADDING = 20, 18, 26, 26, 18
+_TITLE, _LINE, _CHIPS, _FIGURES, _PADDING = 20, 18, 26, 26, 18  # heights in pixels
 _CHARACTERS = 38  # characters in a line of details, approximately
-_TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8
-MOST_LINES = 5
+_TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8  # characters in a line of a title, and those that a mark takes up
+MOST_LINES = 5  # the most lines of a box at the top
 
 
 @dataclass(slots=True)
 class Branch:
-    """A path out of a step. `label` and `words`: its text, in short and in full.
+    """A branch of a step, and the box of its label. `label`, `words`: its text, in short and in full.
 
     `place`: the JSON pointer of the branch's list of steps; None for the path around the nested steps.
     """
@@ -48,9 +48,9 @@ class Branch:
 
 @dataclass(slots=True)
 class Node:
-    """A box. `inside`: how many steps are nested in it, which are hidden if it is folded.
+    """The box of a step. `inside`: how many steps are nested in it, which are hidden if it is folded.
 
-    `kind`: the step's kind; or `triggers`, `exits` or `goal`, which have `lines`.
+    `kind`: the step's kind; for a box at the top, `triggers`, `exits` or `goal`, with a sentence in each of `lines`.
     """
 
     id: str
@@ -71,7 +71,7 @@ class Node:
 
     @property
     def sentence(self) -> str:
-        """Describes the step in one line."""
+        """The title and the detail, in one line."""
         return f"{self.title}: {self.detail}" if self.detail else self.title
 
 
@@ -86,9 +86,9 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line, as an SVG path, from the step `after` to the step `into`.
+    """A line between the steps `after` and `into`, as an SVG path. `way`: step and key of its branch.
 
-    `way`: the step and key of the branch that it follows. Each is None if the line has none.
+    Each is None if the line does not begin at a step, end at a step, or belong to a branch.
     """
 
     path: str
@@ -99,7 +99,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A border around repeated steps."""
+    """The border around the steps that a `repeat` step repeats."""
 
     x: float
     y: float
@@ -109,7 +109,10 @@ class Frame:
 
 @dataclass(slots=True)
 class Picture:
-    """A drawn definition. `nodes`: all boxes of steps in order; `roots`: the boxes on the top level."""
+    """A drawn definition. `nodes`: the boxes of all visible steps; `roots`: of outer steps only.
+
+    `heads`: the boxes of triggers, exits and goal. `end`: where “End” is written; None if no run gets there.
+    """
 
     nodes: list[Node] = field(default_factory=list)
     roots: list[Node] = field(default_factory=list)
@@ -126,7 +129,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """The extent of a part of the picture: bottom, right, and whether runs continue below it."""
+    """Where a part of a picture ends. `goes_on`: whether runs continue there; `last`: its last step."""
 
     bottom: float
     right: float
@@ -146,16 +149,16 @@ def draw(
 ) -> Picture:
     """Draws a definition, even one with faults. `names`: the names of resources, by identifier.
 
-    `is_folded(step_id, level)`: whether the steps inside are hidden; levels count from 0. `has_figures`, `has_marks`:
-    reserve room for counts in boxes, and for a word beside titles.
+    `is_folded(step_id, level)`: whether the step's nested steps are hidden; the level of outer steps is 0. With
+    `has_figures`, boxes have room for counts; with `has_marks`, room for a word beside the title.
     """
     return _Drawing(names, is_folded, has_figures, has_marks).draw(definition, exits, goal)
 
 
 def owner_of(pointer: str) -> str:
-    """Returns the pointer of the step, or other part of a definition, that a pointer leads into.
+    """Returns the pointer of the innermost step, or of another part, that a pointer leads into.
 
-    `/steps/2/then/0/text` belongs to `/steps/2/then/0`, and `/triggers/0/if` to `/triggers`.
+    For `/steps/2/then/0/text`, it is `/steps/2/then/0`; for `/triggers/0/if`, `/triggers`; for "", "".
     """
     parts = pointer.split("/")[1:]
     if not parts or parts[0] != "steps":
@@ -168,36 +171,33 @@ def owner_of(pointer: str) -> str:
 
 
 def count(steps: Sequence[Given]) -> int:
-    """Counts the steps, including nested ones."""
+    """Counts the steps, nested ones included, and without anything that is not a step."""
     return _Steps().count(steps)
 
 
 class _Steps:
-    """Caches the branches of steps, and the number of steps inside."""
+    """Caches the branches of steps, and how many steps are nested in them, by `id` of the step."""
 
     def __init__(self) -> None:
         self._ways: dict[int, Sequence[BranchWords]] = {}
         self._inside: dict[int, int] = {}
 
     def ways(self, step: Given) -> Sequence[BranchWords]:
-        """Returns the branches of the step; see `wordings.ways`."""
         if id(step) not in self._ways:
             self._ways[id(step)] = wordings.ways(step)
         return self._ways[id(step)]
 
     def inside(self, step: Given) -> int:
-        """Counts the steps inside the step."""
         if id(step) not in self._inside:
             self._inside[id(step)] = sum(self.count(way.steps) for way in self.ways(step))
         return self._inside[id(step)]
 
     def count(self, steps: Sequence[Given]) -> int:
-        """Counts the steps, including nested ones."""
         return sum(1 + self.inside(each) for each in steps if isinstance(each, dict))
 
 
 class _Drawing:
-    """Draws one definition. `picture` holds the boxes, lines and labels so far."""
+    """Draws one definition. `picture`: the boxes, lines and labels so far."""
 
     def __init__(self, names: Names, is_folded: Callable[[str, int], bool], has_figures: bool, has_marks: bool) -> None:
         self.picture = Picture()
@@ -208,7 +208,7 @@ class _Drawing:
         self._has_marks = has_marks
 
     def draw(self, definition: Given, exits: Sequence[Given], goal: Given | None) -> Picture:
-        picture, steps = self.picture, wordings.steps_of(definition.get("steps") or ())
+        picture, steps = self.picture, wordings.objects_of(definition.get("steps") or ())
         picture.steps = self._steps.count(steps)
         x = MARGIN + self._left_of(steps)
         bottom, right = self._heads(x - WIDTH / 2, definition.get("triggers") or (), exits, goal)
@@ -226,10 +226,10 @@ class _Drawing:
 
         Returns the bottom of the triggers, and the right end of all boxes.
         """
-        lines = _first([self._trigger(each) for each in triggers]) or ["Only when it is started by hand or by the API"]
+        lines = self._lines(triggers) or ["Only when it is started by hand or by the API"]
         heads = [Node("triggers", "triggers", "/triggers", "Starts when", lines=lines, icon="play")]
         if exits:
-            lines = _first([self._trigger(each) for each in exits])
+            lines = self._lines(exits)
             heads.append(Node("exits", "exits", "/exits", "Ends early when", lines=lines, icon="log-out"))
         if goal:
             heads.append(Node("goal", "goal", "/goal", "Goal", lines=[plain_words.goal(goal)], icon="flag"))
@@ -240,8 +240,10 @@ class _Drawing:
         self.picture.heads = heads
         return MARGIN + heads[0].height, heads[-1].x + WIDTH
 
-    def _trigger(self, given: Any) -> str:
-        return plain_words.trigger(given if isinstance(given, dict) else {}, self._names)
+    def _lines(self, triggers: Sequence[Any]) -> list[str]:
+        lines = [plain_words.trigger(each, self._names) for each in wordings.objects_of(triggers)]
+        more = len(lines) - MOST_LINES + 1
+        return [*lines[: MOST_LINES - 1], f"and {more} more"] if more > 1 else lines
 
     def _list(
         self,
@@ -269,9 +271,8 @@ class _Drawing:
         self.picture.gaps.append(Gap(f"{at}/{len(steps)}", x, reached.bottom + GAP / 2))
         bottom = reached.bottom + GAP
         if reached.goes_on:
-            self.picture.edges.append(
-                Edge(f"M{x:g},{reached.bottom:g}V{bottom:g}", after, None, None if after else way)
-            )
+            lead = None if steps else way
+            self.picture.edges.append(Edge(f"M{x:g},{reached.bottom:g}V{bottom:g}", after, None, lead))
         return _Reached(bottom, reached.right, reached.goes_on, after)
 
     def _node(self, given: Given, pointer: str, level: int) -> Node:
@@ -354,10 +355,6 @@ class _Drawing:
     def _label(self, branch: Branch, x: float, y: float) -> None:
         branch.x, branch.y = x - branch.width / 2, y
         self.picture.labels.append(branch)
-
-
-def _first(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more"]
 
 
 def _fork(x: float, y: float, at: float, below: float) -> str:

@@ -1,4 +1,4 @@
-"""Mentions: the names of the resources that definitions refer to."""
+"""Mentions: the names of automations, members, channels and segments that definitions refer to."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from app.domain.automations.imports.named_resources import SORTS
 from app.domain.work import audit
 from app.models.automations import Automation
 from app.models.channels import Channel
 from app.models.segments import Segment
 
-# Members of steps and triggers that hold an identifier.
-_FIELDS = ("automation_id", "assignee_id", "channel_id", "segment_id")
 _IDENTIFIER = re.compile("(aut|mem|chn|seg)_[0-9a-z]{26}")
 _NAMED: Mapping[str, Any] = {"aut": Automation, "chn": Channel, "seg": Segment}
 MOST_NAMED = 200
 
 
 def names_of(workspace_id: str, *definitions: Any) -> dict[str, str]:
-    """Returns the names of this workspace's resources in the definitions, by identifier.
+    """Returns the names of resources of the workspace that the definitions name, by identifier.
 
-    Finds up to MOST_NAMED of each type, with one statement for each type.
+    Looks up at most MOST_NAMED resources of each type, with one statement for each type.
     """
     wanted: dict[str, set[str]] = {}
     for identifier in _identifiers(list(definitions)):
@@ -38,13 +37,13 @@ def names_of(workspace_id: str, *definitions: Any) -> dict[str, str]:
 
 
 def _identifiers(value: Any) -> Iterator[str]:
-    """Yields the identifiers in a value, at any depth."""
+    """Yields the identifiers in the fields of SORTS, at any depth of the value."""
     pending = [value]
     while pending:
         each = pending.pop()
         if isinstance(each, Mapping):
             pending += each.values()
-            named = (each.get(name) for name in _FIELDS)
+            named = (each.get(name) for name in SORTS)
             yield from (found for found in named if isinstance(found, str) and _IDENTIFIER.fullmatch(found))
         elif isinstance(each, list):
             pending += each

@@ -9,15 +9,13 @@ from app.domain.automations.definitions.programs import Program
 from app.models.runs import Run, RunStep
 from app.web.automations.showings import BranchKey, Mark, RunPath
 
-# The status of log entries that a step writes before it is finished.
-_UNDER_WAY = "waiting"
-# Kinds of steps whose log entries name the branch that was taken.
-_SAYS = ("branch", "split")
-_SENDS = ("send_message", "ask")
+_UNDER_WAY = "waiting"  # the status of a log entry that a step writes before it is finished
+_SAYS = ("branch", "split")  # the kinds of steps whose log entries name the branch that was taken
+SENDS = ("send_message", "ask")  # the kinds of steps that send messages
 
 
 def path_of(run: Run, log: Sequence[RunStep], program: Program) -> RunPath:
-    """Returns the run's steps (reached, and left) and branches, as far as the log shows them."""
+    """Returns the run's path as far as the log shows it: older entries may be missing from it."""
     reached = {entry.step for entry in log} | ({run.step} if run.step and run.started_at else set())
     left = {entry.step for entry in log if entry.status != _UNDER_WAY} - ({run.step} if not run.is_finished else set())
     if run.failure:
@@ -27,12 +25,12 @@ def path_of(run: Run, log: Sequence[RunStep], program: Program) -> RunPath:
 
 
 def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
-    """Returns marks by step: where the run is, where it failed, and how often it passed a step."""
+    """Returns marks by step, linked to the log: where the run is, or failed, or passed repeatedly."""
     times = Counter(entry.step for entry in log if entry.status != _UNDER_WAY)
     last = {entry.step: entry.number for entry in log}
     found = {}
     for step, number in times.items():
-        found[step] = Mark(f"{number} times" if number > 1 else "", "", _entry(last[step]))
+        found[step] = Mark(f"{number} times" if number > 1 else "", at=_entry(last[step]))
     if run.failure and run.failure.get("step"):
         step = run.failure["step"]
         found[step] = Mark("Failed", "bad", _entry(last.get(step)))
@@ -42,9 +40,9 @@ def marks_of(run: Run, log: Sequence[RunStep]) -> dict[str, Mark]:
 
 
 def sent_again(log: Sequence[RunStep], from_step: str | None) -> int:
-    """Counts the messages that were sent in or after `from_step`; if None, in the whole log."""
+    """Counts the messages sent from the first entry of `from_step` on; all if it has no entry."""
     first = next((number for number, entry in enumerate(log) if entry.step == from_step), 0)
-    return len([entry for entry in log[first:] if entry.kind in _SENDS and _has_sent(entry)])
+    return sum(entry.kind in SENDS and _has_sent(entry) for entry in log[first:])
 
 
 def _has_sent(entry: RunStep) -> bool:
@@ -74,12 +72,11 @@ def _way(entry: RunStep, following: str | None, program: Program) -> BranchKey |
         return (step.id, str(key)) if key in step.inside else None
     if step.kind == "repeat":
         return (step.id, "steps") if following == step.inside["steps"] != step.next else None
-    taken = isinstance(output, dict) and (output.get("timed_out") or "taken_over_by" in output or not _answered(output))
-    return (step.id, "otherwise") if taken else (step.id, None)
-
-
-def _answered(output: Mapping[str, object]) -> bool:
-    return "value" in output or "event" in output or "text" in output
+    if not isinstance(output, dict):
+        return (step.id, None)
+    is_answered = any(name in output for name in ("value", "event", "text"))
+    is_left = output.get("timed_out") or "taken_over_by" in output or not is_answered
+    return (step.id, "otherwise") if is_left else (step.id, None)
 
 
 def _entry(number: int | None) -> str | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 from flask import request
 
-from app.web.automations.layouts import Branch, Edge
+from app.domain.triggers.plain_words import Given
+from app.web.automations.layouts import Edge, count
 from app.web.lists import address
 
 VIEWS = ("picture", "list")
@@ -21,36 +22,11 @@ _TURNED = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64})*")
 BranchKey = tuple[str, str | None]  # a step's identifier, and the key of one of its branches
 
 
-class Edit(Protocol):
-    """The addresses of the forms that edit a picture."""
-
-    def add(self, place: str) -> str:
-        """Returns the address of the form that adds a step at this pointer."""
-
-    def open(self, pointer: str) -> str:
-        """Returns the address of the form of the step, `/triggers`, `/exits` or `/goal`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """The counts of a step. `waiting_at`, `failed_at`: links to the runs that wait or failed there.
-
-    A link is None if there are no such runs.
-    """
-
-    entered: int
-    left: int
-    waiting: int
-    failed: int
-    waiting_at: str | None = None
-    failed_at: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A word on a step ("" for none). `tone`: `good`, `bad`, `busy`, `warn` or "".
+    """A word on a step ("" for none). `tone`: its colour: `good`, `bad`, `busy`, `warn` or "".
 
-    `at`: a link to details.
+    `at`: the address of details, for a link in the step's title.
     """
 
     word: str
@@ -79,10 +55,10 @@ class RunPath:
 
 @dataclass(frozen=True, slots=True)
 class FoldedSteps:
-    """Which steps are folded: all from `level` on (None: none), with the exceptions in `turned`."""
+    """Which steps are folded: all from `level` on (None: none). For steps in `turned`, the opposite."""
 
-    level: int | None
-    turned: frozenset[str]
+    level: int | None = None
+    turned: frozenset[str] = frozenset()
 
     def is_folded(self, step_id: str, level: int) -> bool:
         """Whether the steps inside this step are hidden. Levels count from 0."""
@@ -93,54 +69,39 @@ class FoldedSteps:
         turned = sorted(self.turned ^ {step_id})[:MOST_TURNED]
         return address(turn=".".join(turned) or None) + f"#step-{step_id}"
 
-    @property
-    def fold_all(self) -> str:
-        """Returns the address of this page with every step folded."""
-        return address(fold="0", turn=None)
-
-    @property
-    def unfold_all(self) -> str:
-        """Returns the address of this page with no step folded."""
-        return address(fold="all", turn=None)
-
-
-NOWHERE = FoldedSteps(None, frozenset())
-
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """The data shown on a picture. `problems`, `warnings`: sentences by the pointer of their step.
+    """The data that a picture shows on its steps. `problems`, `warnings`: sentences by pointer.
 
-    `figures` and `marks` are by step. `shares`: for each branch, its share of the runs that left the step.
+    `figures`, `marks`: by the step's identifier. `shares`: each branch's share of the runs that left the step.
+    `folded`: None if steps can be neither folded nor unfolded. `edit`: the editor's Addresses; None outside the editor.
     """
 
-    figures: Mapping[str, Figure] = field(default_factory=dict)
+    figures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shares: Mapping[BranchKey, str] = field(default_factory=dict)
     marks: Mapping[str, Mark] = field(default_factory=dict)
     problems: Mapping[str, Sequence[str]] = field(default_factory=dict)
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     folded: FoldedSteps | None = None
-    edit: Edit | None = None
+    edit: Any = None
     path: RunPath | None = None
 
-    def share(self, branch: Branch) -> str | None:
-        """Returns the branch's share of the runs that left its step; None if it is not counted."""
-        return self.shares.get((branch.step_id, branch.key))
 
+def read_folding(definition: Given) -> FoldedSteps:
+    """Reads from the address which steps of the definition are folded.
 
-def read_folding(steps: int) -> FoldedSteps:
-    """Reads which steps of a picture with `steps` steps are folded, from the address.
-
-    `fold` is a level or `all`; `turn` lists the exceptions.
+    `fold`: the level from which on they are, or `all` if none is; `turn`: the exceptions. Without `fold`, only
+    definitions of more than MANY_STEPS steps are folded.
     """
     fold, turn = request.args.get("fold", ""), request.args.get("turn", "")
     turned = frozenset(turn.split(".")[:MOST_TURNED]) if _TURNED.fullmatch(turn) else frozenset()
     if not _LEVEL.fullmatch(fold):
-        return FoldedSteps(FIRST_LEVEL if steps > MANY_STEPS else None, turned)
+        return FoldedSteps(FIRST_LEVEL if count(definition.get("steps") or ()) > MANY_STEPS else None, turned)
     return FoldedSteps(None if fold == "all" else int(fold), turned)
 
 
 def view() -> str:
-    """Returns which of VIEWS the address asks for; "" if none."""
+    """Returns which of VIEWS the address asks for; "" if the width of the window should decide."""
     asked = request.args.get("view", "")
     return asked if asked in VIEWS else ""

@@ -72,7 +72,10 @@ def start(automation_id: str) -> Response:
 @blueprint.post("/list")
 @page("automations.manage")
 def check_list(automation_id: str) -> Answer:
-    """Shows which contacts the lines name, and which lines match none. Starts nothing."""
+    """Shows how many contacts the lines name, and which lines name none. Starts nothing.
+
+    Shows the form again, with 422, if there are no lines, or too many.
+    """
     automation = Automation.find(workspace_id(), automation_id)
     text = request.form.get("lines", "")
     lines = list(dict.fromkeys(filter(None, (line.strip() for line in text.splitlines()))))
@@ -101,7 +104,7 @@ def check_list(automation_id: str) -> Answer:
 @blueprint.post("/list/begin")
 @page("automations.manage")
 def start_list(automation_id: str) -> Response:
-    """Starts the automation for the contacts, and redirects to the result.
+    """Starts the automation for the contacts that were checked, and redirects to the result.
 
     If it is refused, redirects to the form, which shows the reason.
     """
@@ -133,11 +136,14 @@ def _job(automation: Automation) -> Job | None:
 
 
 def _known(lines: Sequence[str]) -> dict[str, str]:
-    """Maps lines to contacts: a line is an identifier, an e-mail address or an external identifier."""
+    """Maps lines to contacts: a line is an identifier, an e-mail address or an external identifier.
+
+    Leaves out lines that name no contact.
+    """
     emails = {line: email for line in lines if (email := _email(line))}
     everybody = Contact.in_workspace(workspace_id()).select(Contact.id, Contact.email, Contact.external_id)
     by_own = {each.external_id: each.id for each in everybody.where(Contact.external_id.in_(list(lines)))}
-    is_named = fn.LOWER(Contact.email).in_(list(emails.values()))  # the expression of the index
+    is_named = fn.LOWER(Contact.email).in_(list(emails.values()))  # the same expression as in the index
     by_email = {each.email.lower(): each.id for each in everybody.where(is_named)} if emails else {}
     given_ids = [line for line in lines if ids.is_id(line, "con")]
     by_id = {each.id: each.id for each in everybody.where(Contact.id.in_(given_ids))} if given_ids else {}

@@ -1,4 +1,4 @@
-"""Figures of steps: the counts of a version on its picture, linked to exactly the runs counted."""
+"""Figures: a version's counts on its picture, with links to exactly the runs that were counted."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from app.lib import clock
 from app.models.automations import Automation
 from app.models.runs import AT_STEP
 from app.web.access import workspace_id
-from app.web.automations.showings import BranchKey, Figure
+from app.web.automations.showings import BranchKey
 from app.web.lists import address
 
-# Periods by their names in the address: (label, days before today).
+# Periods by their names in the address: (label, days before today at which the period begins).
 PERIODS: Mapping[str, tuple[str, int]] = {"day": ("Today", 0), "week": ("7 days", 7), "month": ("30 days", 30)}
 
 
 def since() -> datetime | None:
-    """Returns the beginning of the period in the address, in UTC; None for all time.
+    """Returns when the period in the address begins: a midnight in UTC; None for all time.
 
     Never earlier than the first day that counts are offered for.
     """
@@ -39,41 +39,32 @@ def periods() -> list[tuple[str, str, bool]]:
     return [(label, address(period=name or None), name == (asked if asked in PERIODS else "")) for name, label in named]
 
 
-def figures_of(automation: Automation, counted: Mapping[str, Any], begins: datetime | None) -> dict[str, Figure]:
-    """Returns the figures of each step, from a version's counts.
+def figures_of(automation: Automation, counted: Mapping[str, Any], begins: datetime | None) -> dict[str, Any]:
+    """Returns the counts of each step from a version's counts, with links to its runs.
 
-    `begins`: when the period of the counts begins; None for all time.
+    `waiting_at`, `failed_at`: the address of the list of these runs; None if there are none. `begins`: when the period
+    of the counts begins; None for all time.
     """
     path = {"automation_id": automation.id, "version": counted["version"], "since": begins and begins.isoformat()}
     found = {}
     for step_id, of_step in counted["steps"].items():
-        links = {at: _list_of({**path, "step": step_id, "at": at}) if of_step[at] else None for at in AT_STEP}
-        found[step_id] = Figure(
-            of_step["entered"],
-            of_step["left"],
-            of_step["waiting"],
-            of_step["failed"],
-            links["waiting"],
-            links["failed"],
-        )
+        found[step_id] = dict(of_step)
+        for at in AT_STEP:
+            runs = {**path, "step": step_id, "at": at}
+            its_address = url_for("run_pages.index", workspace=workspace_id(), **runs) if of_step[at] else None
+            found[step_id][f"{at}_at"] = its_address
     return found
 
 
 def shares_of(counted: Mapping[str, Any]) -> dict[BranchKey, str]:
-    """Returns each branch's percentage of the runs that left the step."""
+    """Returns the share of runs that took each branch, of those that left its step, such as "12 %"."""
     found: dict[BranchKey, str] = {}
     for step_id, of_step in counted["steps"].items():
-        if not of_step.get("arms") or not of_step["left"]:
-            continue
-        left = of_step["left"]
-        for key, taken in of_step["arms"].items():
-            found[step_id, key] = _percent(taken, left)
-        found[step_id, None] = _percent(left - sum(of_step["arms"].values()), left)
+        arms, left = of_step.get("arms"), of_step["left"]
+        if arms and left:
+            found |= {(step_id, key): _percent(taken, left) for key, taken in arms.items()}
+            found[step_id, None] = _percent(left - sum(arms.values()), left)
     return found
-
-
-def _list_of(filters: Mapping[str, Any]) -> str:
-    return url_for("run_pages.index", workspace=workspace_id(), **filters)
 
 
 def _percent(part: int, whole: int) -> str:

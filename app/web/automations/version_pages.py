@@ -1,4 +1,4 @@
-"""Versions: their history and differences, restoring one, and moving runs to the published one."""
+"""Versions: their history and differences, restoring them, and moving runs to the published one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.models.base import page_before
 from app.web import lists, writes
 from app.web.access import page, workspace_id
 from app.web.automations import differences, layouts, mentions, showings
-from app.web.automations.automation_pages import DRAFT, version_choices
+from app.web.automations.automation_pages import DRAFT, version_choices, whole_number
 from app.web.automations.showings import Showing
 from app.web.redirects import to
 
@@ -45,14 +45,17 @@ def index(automation_id: str) -> str:
 @blueprint.get("/compare")
 @page("automations.see")
 def compare(automation_id: str) -> str:
-    """Compares the versions `from` and `to`, in words and in the picture of the later one."""
+    """Compares the versions `from` and `to`, in words and in the picture of `to`.
+
+    Without `to`, it is the draft; without `from`, the version before `to`.
+    """
     automation = Automation.find(workspace_id(), automation_id)
-    number, other = _number(request.args.get("from")), _number(request.args.get("to"))
+    number, other = whole_number(request.args.get("from")), whole_number(request.args.get("to"))
     number = number or max((other or automation.latest_version + 1) - 1, 1)
     old, new = _definition(automation, number), _definition(automation, other)
     names = mentions.names_of(workspace_id(), old, new)
     found = differences.between(old, new, names)
-    folded = showings.read_folding(layouts.count(new.get("steps") or ()))
+    folded = showings.read_folding(new)
     drawn = layouts.draw(new, names, is_folded=folded.is_folded, has_marks=True)
     return render_template(
         "automations/comparison.html",
@@ -61,6 +64,7 @@ def compare(automation_id: str) -> str:
         number=str(number),
         other=str(other) if other else DRAFT,
         differences=found,
+        marks=differences.MARKS,
         triggers=differences.of_triggers(old, new, names),
         drawn=drawn,
         showing=Showing(marks=differences.marks_of(found), folded=folded),
@@ -74,9 +78,8 @@ def compare(automation_id: str) -> str:
 def restore(automation_id: str) -> Response:
     """Makes a version the draft again, and redirects to the draft."""
     automation = Automation.find(workspace_id(), automation_id)
-    number = _number(request.form.get("version")) or 0
+    number = _version_sent(automation)
     done = f"Version {number} is the draft again. Publish it to put it to use."
-    _refuse_unknown(automation, number)
     writes.tell(done, "automations.restore", {"version": number}, automation.id)
     return to("automation_pages.show", automation_id=automation.id, version=DRAFT)
 
@@ -86,24 +89,23 @@ def restore(automation_id: str) -> Response:
 def ask_to_move(automation_id: str) -> str:
     """Shows how many runs of a version can move to the published one, and how many cannot."""
     automation = Automation.find(workspace_id(), automation_id)
-    number = _number(request.args.get("version")) or 0
-    if not automation.version or not 0 < number <= automation.latest_version or number == automation.version:
-        return render_template("automations/move.html", automation=automation, number=number, count=None)
-    count, others = moves.count(automation, number, automation.version)
+    number = whole_number(request.args.get("version")) or 0
+    count, others = None, None
+    if automation.version and 0 < number <= automation.latest_version and number != automation.version:
+        count, others = moves.count(automation, number, automation.version)
     return render_template("automations/move.html", automation=automation, number=number, count=count, others=others)
 
 
 @blueprint.post("/move")
 @page("automations.manage")
 def move(automation_id: str) -> Response:
-    """Moves a version's runs that wait in a step which the published version has, too.
+    """Moves runs of a version to the published one, and redirects to the versions.
 
-    Redirects to the versions.
+    Only runs that wait in a step move, and only if the published version has the step, too.
     """
     automation = Automation.find(workspace_id(), automation_id)
-    body = {"from_version": _number(request.form.get("version")) or 0, "to_version": automation.version or 0}
+    body = {"from_version": _version_sent(automation), "to_version": automation.version or 0}
     done = f"The runs that could be moved go on with version {automation.version}."
-    _refuse_unknown(automation, body["from_version"])
     writes.tell(done, "automations.move_runs", body, automation.id)
     return to("version_pages.index", automation_id=automation.id)
 
@@ -125,12 +127,9 @@ def _definition(automation: Automation, number: int | None) -> dict[str, Any]:
     return dict(version.definition)
 
 
-def _refuse_unknown(automation: Automation, number: int) -> None:
-    """Raises Invalid if the automation has no such version."""
+def _version_sent(automation: Automation) -> int:
+    """Returns the version that the form names. Raises Invalid if the automation has no such version."""
+    number = whole_number(request.form.get("version")) or 0
     if not 0 < number <= automation.latest_version:
         raise Invalid(Fault("/version", "This automation has no such version."))
-
-
-def _number(text: str | None) -> int | None:
-    """Parses the number of a version; None for the draft and for invalid text."""
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
+    return number

@@ -45,12 +45,12 @@ def ways(given: Given) -> list[BranchWords]:
     try:
         kind = STEP_KINDS[given["kind"]]
         inside = [(key, place, steps) for key, place, steps in kind.inside(given) if isinstance(steps, list)]
-        found = [BranchWords(key, *kind.way(given, key), place, steps_of(steps)) for key, place, steps in inside]
+        found = [BranchWords(key, *kind.way(given, key), place, objects_of(steps)) for key, place, steps in inside]
     except (KeyError, TypeError, AttributeError):
         return []
     return [BranchWords(None, *kind.past), *found] if kind.past else found
 
 
-def steps_of(given: Sequence[Any]) -> list[Given]:
-    """Replaces anything that is not a step with {}, so that positions stay the same."""
+def objects_of(given: Sequence[Any]) -> list[Given]:
+    """Replaces anything that is not an object with {}, so that positions stay the same."""
     return [each if isinstance(each, dict) else {} for each in given]

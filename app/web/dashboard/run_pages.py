@@ -23,7 +23,7 @@ from app.web import filters, periods, writes
 from app.web.access import page, workspace_id
 from app.web.automations import layouts, mentions, run_paths, showings
 from app.web.automations.layouts import Picture
-from app.web.automations.showings import Showing
+from app.web.automations.showings import FoldedSteps, Showing
 from app.web.filters import Filter, Filters
 from app.web.formats import MOST_COUNTED
 from app.web.forms import errors_of
@@ -169,9 +169,9 @@ def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> t
     if version is None:
         return None, Showing()
     # The response to a form has no address of its own, so its links cannot fold or unfold steps.
-    folded = showings.read_folding(layouts.count(version.definition["steps"])) if request.method == "GET" else None
+    folded = showings.read_folding(version.definition) if request.method == "GET" else None
     names = mentions.names_of(workspace_id(), version.definition)
-    is_folded = (folded or showings.NOWHERE).is_folded
+    is_folded = (folded or FoldedSteps()).is_folded
     drawn = layouts.draw(version.definition, names, is_folded=is_folded, has_marks=True)
     program = programs.program_of(run.automation_id, run.version)
     path = run_paths.path_of(run, log, program)

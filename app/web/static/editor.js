@@ -11,6 +11,9 @@ import { localize } from "./times.js";
 const editor = () => byId("editor");
 const panel = () => byId("panel");
 const canvas = () => document.querySelector(".canvas");
+// The first finds the step whose form is open; the second focuses a step in the picture.
+const openStep = () => panel().querySelector("[name=step]")?.value;
+const focusStep = (step) => document.querySelector(`[id="step-${CSS.escape(step ?? "")}"] a`)?.focus({ preventScroll: true });
 const SAVE_AFTER = 1_200;
 const LOOK_EVERY = 4_000;
 const isOurs = (address) => new URL(address, location.href).pathname.startsWith(new URL(editor().dataset.home, location.href).pathname);
@@ -22,8 +25,7 @@ let running = Promise.resolve();
 
 const mark = () => {
   for (const each of all(".step.open")) each.classList.remove("open");
-  const step = panel().querySelector("[name=step]")?.value;
-  if (step) byId(`step-${step}`)?.classList.add("open");
+  byId(`step-${openStep() ?? ""}`)?.classList.add("open");
 };
 const swap = (id, fresh) => {
   const now = byId(id);
@@ -46,7 +48,7 @@ const redraw = (fresh) => {
 };
 const open = (fresh, focus) => {
   const state = [...panel().querySelectorAll("details[id]")].filter((each) => each.open).map((each) => each.id);
-  const isSame = panel().querySelector("[name=step]")?.value === fresh.querySelector("#panel [name=step]")?.value;
+  const isSame = openStep() === fresh.querySelector("#panel [name=step]")?.value;
   swap("panel", fresh);
   editor().className = fresh.getElementById("editor").className;
   document.title = fresh.title;
@@ -72,14 +74,12 @@ const first = () =>
 const ask = async (address, options = {}) => {
   const response = await fetch(address, { headers: { Accept: "text/html" }, ...options });
   if (response.status >= 500) throw new Error(`${response.status}`);
-  const isOk = response.ok;
-  const text = await response.text();
-  const fresh = parsed(text);
+  const fresh = parsed(await response.text());
   if (!fresh.getElementById("editor")) {
     location.assign(response.url);
     throw new Error("elsewhere");
   }
-  return { fresh, url: response.url, isOk: isOk && !fresh.querySelector("main > .flash.error") };
+  return { fresh, url: response.url, isOk: response.ok && !fresh.querySelector("main > .flash.error") };
 };
 // Saves what was typed once the server is back.
 addEventListener("back", () => flush());
@@ -124,8 +124,7 @@ const submit = async (form, button) => {
       if (button?.dataset.do) return all(`#editor-head [data-do="${button.dataset.do}"]`)[0]?.focus();
       if (doing === "preview") return panel().querySelector("[value=preview]")?.focus();
       if (panel().dataset.panel) return first();
-      // Moves the focus to the form's step in the picture.
-      document.querySelector(`[id="step-${CSS.escape(step ?? "")}"] a`)?.focus({ preventScroll: true });
+      focusStep(step);
     });
     // These buttons show the typed values, and save nothing.
     if (name || doing === "preview") {
@@ -291,9 +290,8 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   if (link.hasAttribute("data-discard")) isDirty = false;
   if (!isInside) return settle().then((isSettled) => isSettled && location.assign(link.href));
-  const step = panel().querySelector("[name=step]")?.value;
-  const back = () => document.querySelector(`[id="step-${CSS.escape(step ?? "")}"] a`)?.focus({ preventScroll: true });
-  follow(link.href, { focus: link.hasAttribute("data-close") ? back : first });
+  const step = openStep();
+  follow(link.href, { focus: link.hasAttribute("data-close") ? () => focusStep(step) : first });
 });
 document.addEventListener("submit", (event) => {
   const form = event.target;
@@ -329,7 +327,7 @@ document.addEventListener("keydown", (event) => {
   next.focus();
 });
 
-// The other people here, and their changes.
+// Asks who else has the editor open, and shows their changes.
 const look = async () => {
   if (!document.hidden) {
     const body = new URLSearchParams({ csrf_token: document.querySelector("[name=csrf_token]").value });

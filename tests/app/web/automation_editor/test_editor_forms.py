@@ -17,7 +17,7 @@ from app.web.automation_editor.editor_inputs import Spec
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     name: {"id": "step", "kind": name, **kind.example} for name, kind in STEP_KINDS.items()
 }
-TRIGGERS = [name for name, _ in editor_inputs.sorts_of_triggers()]
+TRIGGERS = [*editor_inputs.TRIGGERS]
 ANYTHING = some.recursive(
     some.none() | some.booleans() | some.integers(-999, 999) | some.text('ab {}\n\r"', max_size=5),
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text("ab", max_size=2), inner, max_size=3),

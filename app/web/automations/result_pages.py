@@ -14,11 +14,14 @@ from app.models.automations import Automation
 from app.web import lists
 from app.web.access import page, workspace_id
 from app.web.automations import layouts, mentions, step_figures
-from app.web.automations.automation_pages import version_choices
+from app.web.automations.automation_pages import version_choices, whole_number
 from app.web.formats import NOTHING
 from app.web.forms import Answer
 
 blueprint = Blueprint("result_pages", __name__, url_prefix="/workspaces/<workspace>/automations")
+
+# The columns of the file that only arms and versions have, and those that only steps have.
+_OF_ARMS, _OF_STEPS = ("goals", "low_percent", "high_percent"), ("failed", "left_without_going_on", "timed_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +39,21 @@ class Row:
     def of(cls, arm: Arm) -> Row:
         """Returns the row of an arm, with the interval at 95 % confidence."""
         low, high = arm.goals.interval()
-        share = _percent(arm.goals.share) if arm.goals.whole else NOTHING
+        share = f"{100 * arm.goals.share:.1f} %" if arm.goals.whole else NOTHING
         return cls(arm.name, arm.goals.whole, arm.goals.part, share, round(100 * low, 1), round(100 * high, 1))
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A step in the table of where runs leave. `share`: the percentage of all runs that entered it."""
-
-    title: str
-    leaving: Leaving
-    share: float
 
 
 @blueprint.get("/<automation_id>/results")
 @page("automations.see")
 def show(automation_id: str) -> Answer:
-    """Shows the results of a version in a period, and all versions side by side; also as a file."""
+    """Shows a version's results in a period, and all versions side by side, as a page or as a file.
+
+    Without a valid `version` in the address, shows the published or the latest one.
+    """
     automation = Automation.find(workspace_id(), automation_id)
-    number = _chosen(automation)
-    counted = version_counts.read(automation, number, step_figures.since())
+    number = whole_number(request.args.get("version"))
+    known = number if number and number <= automation.latest_version else None
+    counted = version_counts.read(automation, known, step_figures.since())
     versions = results.by_version(automation)
     arms = results.arms_of(counted)
     if lists.wanted_format():
@@ -83,7 +81,7 @@ def show(automation_id: str) -> Answer:
 def said(verdict: Verdict, what: str = "") -> str:
     """Returns a sentence that says whether the difference is significant, or that runs are too few.
 
-    `what`: put before each name, such as "version ".
+    `what`: a prefix of each name, such as "version ".
     """
     if verdict.kind == "too_few":
         return (
@@ -101,13 +99,6 @@ def said(verdict: Verdict, what: str = "") -> str:
     )
 
 
-def _chosen(automation: Automation) -> int | None:
-    """Returns the version in the address; None for the published or latest one."""
-    asked = request.args.get("version", "")
-    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
-    return number if 1 <= number <= automation.latest_version else None
-
-
 def _titles(automation: Automation, number: int | None) -> dict[str, str]:
     """Returns a sentence for each step of the version, by identifier; {} without the version."""
     version = automations.find_version(automation, number) if number else None
@@ -117,16 +108,16 @@ def _titles(automation: Automation, number: int | None) -> dict[str, str]:
     return {node.id: node.sentence for node in drawn.nodes}
 
 
-def _stages(counted: Mapping[str, Any], titles: Mapping[str, str]) -> Iterator[Stage]:
-    """Yields each step that runs entered, with how many dropped out there, in the picture's order.
+def _stages(counted: Mapping[str, Any], titles: Mapping[str, str]) -> Iterator[tuple[str, Leaving, float]]:
+    """Yields (title, runs that dropped out, percentage of runs that entered) for each step with runs.
 
-    Steps that the picture lacks come last.
+    Keeps the picture's order. Steps that the picture lacks come last.
     """
     runs = sum(counted["runs"].values())
     by_step = {each.step: each for each in results.leavings(counted)}
     for step in [*(each for each in titles if each in by_step), *(each for each in by_step if each not in titles)]:
         leaving = by_step[step]
-        yield Stage(titles.get(step, step), leaving, min(100 * leaving.entered / runs, 100) if runs else 0)
+        yield titles.get(step, step), leaving, min(100 * leaving.entered / runs, 100) if runs else 0
 
 
 def _file(
@@ -135,19 +126,12 @@ def _file(
     """Yields the rows of all tables on the page, for a file."""
     for sort, of, found in [("version", "", versions), *(("arm", step, each) for step, each in arms.items())]:
         for row in map(Row.of, found):
-            yield _line(sort, of, row.name, row.runs, row.goals, row.low, row.high)
+            figures = dict(zip(_OF_ARMS, (row.goals, row.low, row.high), strict=True))
+            yield {"of": sort, "step": of, "name": row.name, "runs": row.runs, **figures, **dict.fromkeys(_OF_STEPS)}
     for each in results.leavings(counted):
-        yield _line("step", each.step, "", each.entered, None, None, None, each.failed, each.gone, each.late)
-
-
-def _line(sort: str, step: str, name: str, *figures: Any) -> dict[str, Any]:
-    names = ("runs", "goals", "low_percent", "high_percent", "failed", "left_without_going_on", "timed_out")
-    values = [*figures, *[None] * (len(names) - len(figures))]
-    return {"of": sort, "step": step, "name": name, **dict(zip(names, values, strict=True))}
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+        left = dict(zip(_OF_STEPS, (each.failed, each.gone, each.late), strict=True))
+        head = {"of": "step", "step": each.step, "name": "", "runs": each.entered}
+        yield {**head, **dict.fromkeys(_OF_ARMS), **left}
 
 
 def _points(share: float) -> str:

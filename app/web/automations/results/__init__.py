@@ -1,1 +1,0 @@
-"""Pages about the results of automations."""
