@@ -32,48 +32,26 @@ def index() -> str:
     return render_template("saved_replies/index.html", page=found, given=given)
 
 
-@blueprint.get("/new")
+@blueprint.get("/new", endpoint="new")
+@blueprint.get("/<saved_reply_id>", endpoint="edit")
 @page("macros.manage")
-def new() -> str:
-    """Shows the form of a new saved reply."""
-    return _form(None, Given())
-
-
-@blueprint.post("/new")
-@page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
-def create() -> Answer:
-    """Creates the saved reply and redirects to the list, or shows a preview.
-
-    If it is refused, shows the form again.
-    """
-    return _save(None)
-
-
-@blueprint.get("/<saved_reply_id>")
-@page("macros.manage")
-def edit(saved_reply_id: str) -> str:
-    """Shows the form of a saved reply."""
+def edit(saved_reply_id: str | None = None) -> str:
+    """Shows the form of the saved reply, or of a new one."""
+    if saved_reply_id is None:
+        return _form(None, Given())
     reply = SavedReply.find(workspace_id(), saved_reply_id)
     return _form(reply, Given(reply.shortcut, reply.text, [each["id"] for each in reply.attachments]))
 
 
-@blueprint.post("/<saved_reply_id>")
+@blueprint.post("/new", endpoint="create")
+@blueprint.post("/<saved_reply_id>", endpoint="update")
 @page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
-def update(saved_reply_id: str) -> Answer:
-    """Changes the saved reply, or shows a preview. Responds like `create`."""
-    return _save(SavedReply.find(workspace_id(), saved_reply_id))
+def save(saved_reply_id: str | None = None) -> Answer:
+    """Saves the saved reply or creates one, and redirects to the list; or only shows a preview.
 
-
-@blueprint.post("/<saved_reply_id>/delete")
-@page("macros.manage")
-def delete(saved_reply_id: str) -> Response:
-    """Deletes the saved reply, and redirects to the list. A Conflict is shown there."""
-    reply = SavedReply.find(workspace_id(), saved_reply_id)
-    writes.tell(f"The saved reply /{reply.shortcut} was deleted.", "saved_replies.delete", {}, reply.id)
-    return to("saved_reply_pages.index")
-
-
-def _save(reply: SavedReply | None) -> Answer:
+    If it is refused, shows the form again.
+    """
+    reply = SavedReply.find(workspace_id(), saved_reply_id) if saved_reply_id else None
     given = saved_reply_forms.given()
     if request.form.get("do") == "preview":
         shown = saved_reply_forms.preview_of(given)
@@ -89,6 +67,15 @@ def _save(reply: SavedReply | None) -> Answer:
     except (Invalid, Conflict) as error:
         return _form(reply, given, saved_reply_forms.errors_of(error)), status_of(error)
     return to("saved_reply_pages.index", f"/{body['shortcut']} is saved." if job.is_finished else None)
+
+
+@blueprint.post("/<saved_reply_id>/delete")
+@page("macros.manage")
+def delete(saved_reply_id: str) -> Response:
+    """Deletes the saved reply, and redirects to the list. A Conflict is shown there."""
+    reply = SavedReply.find(workspace_id(), saved_reply_id)
+    writes.tell(f"The saved reply /{reply.shortcut} was deleted.", "saved_replies.delete", {}, reply.id)
+    return to("saved_reply_pages.index")
 
 
 def _form(
