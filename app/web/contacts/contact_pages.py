@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, render_template, request
-from werkzeug.wrappers import Response
+from flask import Blueprint, Response, render_template, request
 
 from app import bounds
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
@@ -16,6 +15,7 @@ from app.domain.contacts import contacts
 from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
 from app.domain.conversations import messages
 from app.domain.insight import timelines
+from app.domain.lifecycle import exports
 from app.domain.people import members, message_access
 from app.domain.segments import scans, segments
 from app.domain.triggers import dates
@@ -128,6 +128,15 @@ def add_tag(contact_id: str) -> Answer:
 def remove_tag(contact_id: str) -> Answer:
     """Removes a tag, if the contact has it, and redirects to the contact."""
     return _tag("contacts.remove_tag", contact_id)
+
+
+@blueprint.get("/<contact_id>/export")
+@page(message_access.EXPORT)
+def export(contact_id: str) -> Response:
+    """Streams everything that is stored about the contact, as a JSON file."""
+    contact = contacts.find(workspace_id(), contact_id)
+    headers = {"Content-Disposition": f'attachment; filename="{contact.id}.json"'}
+    return Response(exports.export(contact), headers=headers, mimetype="application/json")
 
 
 @blueprint.get("/<contact_id>/erase")
