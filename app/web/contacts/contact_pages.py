@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -59,13 +58,6 @@ def index() -> Answer:
     return _list(given, shown, count, {})
 
 
-@blueprint.get("/new")
-@page("contacts.edit")
-def new() -> str:
-    """Shows the form of a new contact."""
-    return _form(contact_forms.blank())
-
-
 @blueprint.post("/new")
 @page("contacts.edit")
 def create() -> Answer:
@@ -91,10 +83,13 @@ def show(contact_id: str) -> str:
     return _show(contacts.find(workspace_id(), contact_id))
 
 
-@blueprint.get("/<contact_id>/edit")
+@blueprint.get("/new", endpoint="new")
+@blueprint.get("/<contact_id>/edit", endpoint="edit")
 @page("contacts.edit")
-def edit(contact_id: str) -> str:
-    """Shows the form that changes the contact."""
+def edit(contact_id: str | None = None) -> str:
+    """Shows the form of the contact, or of a new one."""
+    if contact_id is None:
+        return _form(contact_forms.blank())
     contact = contacts.find(workspace_id(), contact_id)
     return _form(contact_forms.of_contact(contact), contact)
 
@@ -116,18 +111,23 @@ def update(contact_id: str) -> Answer:
     return to("contact_pages.show", "The contact was changed." if job.is_finished else None, contact_id=contact.id)
 
 
-@blueprint.post("/<contact_id>/tags")
+@blueprint.post("/<contact_id>/tags", endpoint="add_tag", defaults={"kind": "contacts.add_tag"})
+@blueprint.post("/<contact_id>/tags/remove", endpoint="remove_tag", defaults={"kind": "contacts.remove_tag"})
 @page("contacts.edit")
-def add_tag(contact_id: str) -> Answer:
-    """Adds a tag, unless the contact has it, and redirects to the contact."""
-    return _tag("contacts.add_tag", contact_id)
+def change_tags(contact_id: str, kind: str) -> Answer:
+    """Adds or removes a tag, if it is not so already, and redirects to the contact.
 
-
-@blueprint.post("/<contact_id>/tags/remove")
-@page("contacts.edit")
-def remove_tag(contact_id: str) -> Answer:
-    """Removes a tag, if the contact has it, and redirects to the contact."""
-    return _tag("contacts.remove_tag", contact_id)
+    Shows the contact with the reason if the change is refused.
+    """
+    contact = contacts.find(workspace_id(), contact_id)
+    given = typed("name")
+    try:
+        job = writes.submit(kind, checked(TagBody(), given), contact.id)
+    except Invalid as error:
+        return _show(contact, given["name"], errors_of(error)), 422
+    except Conflict as error:
+        return _show(contact, given["name"], {"name": error.detail}), 409
+    return to("contact_pages.show", "The tags were changed." if job.is_finished else None, contact_id=contact.id)
 
 
 @blueprint.get("/<contact_id>/export")
@@ -168,8 +168,7 @@ def _wanted(given: dict[str, str]) -> dict[str, str]:
     """Validates the filters of the query. Raises Invalid."""
     wanted = dict(given)
     if "q" in given and not SHORTEST_SEARCH <= len(given["q"]) <= LONGEST_SEARCH:
-        detail = f"Search for {SHORTEST_SEARCH} to {LONGEST_SEARCH} characters."
-        raise Invalid(Fault("/q", detail))
+        raise Invalid(Fault("/q", f"Search for {SHORTEST_SEARCH} to {LONGEST_SEARCH} characters."))
     if "phone" in given:
         wanted["phone"] = valid("/phone", normalization.phone, given["phone"])
     return wanted
@@ -201,18 +200,6 @@ def _refuse_unless_named(contact_id: str, said: str) -> None:
         raise Invalid(Fault("/identifier", "This is none of the identifiers of this contact."))
 
 
-def _tag(kind: str, contact_id: str) -> Answer:
-    contact = contacts.find(workspace_id(), contact_id)
-    given = typed("name")
-    try:
-        job = writes.submit(kind, checked(TagBody(), given), contact.id)
-    except Invalid as error:
-        return _show(contact, given["name"], errors_of(error)), 422
-    except Conflict as error:
-        return _show(contact, given["name"], {"name": error.detail}), 409
-    return to("contact_pages.show", "The tags were changed." if job.is_finished else None, contact_id=contact.id)
-
-
 def _list(given: dict[str, str], shown: lists.Page, count: int | None, errors: dict[str, str]) -> str:
     return render_template(
         "contacts/index.html",
@@ -233,7 +220,7 @@ def _show(contact: Contact, tag: str = "", errors: dict[str, str] | None = None)
         tag=tag,
         unreadable=dates.unreadable_of_contact(contact.id),
         errors=errors or {},
-        recent=_talks_with(contact),
+        **_talks_with(contact),
         happened=happened[:MOST_HAPPENED],
         labels=timelines.labels(workspace_id(), happened),
     )
@@ -250,32 +237,23 @@ def _form(given: dict[str, Any], contact: Contact | None = None, error: Invalid 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Talks:
-    """A contact's conversations, newest first, and the last `messages` of the newest one, in order.
+def _talks_with(contact: Contact) -> dict[str, Any]:
+    """Returns the page's variables about conversations; none if there are none, or the viewer may not read messages.
 
-    `channels` and `people`: names of channels and members, by identifier.
+    They are the `conversations`, newest first; the last `messages` of the newest one, in order; and the names of
+    `channels` and `people` by identifier.
     """
-
-    conversations: Sequence[Conversation]
-    messages: Sequence[Mapping[str, Any]]
-    channels: Mapping[str, str]
-    people: Mapping[str, str]
-
-
-def _talks_with(contact: Contact) -> _Talks:
-    """Returns the conversations with the contact; none for viewers who may not read messages."""
-    if not viewer().may(message_access.SEE):
-        return _Talks([], [], {}, {})
-    found = Conversation.of_contact(workspace_id(), contact.id, MOST_CONVERSATIONS)
+    may_read = viewer().may(message_access.SEE)
+    found = Conversation.of_contact(workspace_id(), contact.id, MOST_CONVERSATIONS) if may_read else []
     if not found:
-        return _Talks([], [], {}, {})
+        return {}
     said = Message.latest(found[0].id, None, None, MOST_MESSAGES)
     wrote = members.of_workspace(workspace_id()) if any(each.direction == "out" for each in said) else ()
     people = {person.member_id: person.email.partition("@")[0] for person in wrote}
     channel_ids = {conversation.channel_id for conversation in found}
     channels = {each.id: each.name for each in Channel.select().where(Channel.id.in_(list(channel_ids)))}
-    return _Talks(found, [messages.represent(each) for each in reversed(said)], channels, people)
+    shown = [messages.represent(each) for each in reversed(said)]
+    return {"conversations": found, "messages": shown, "channels": channels, "people": people}
 
 
 def _page_of_segment(segment_id: str, wanted: Mapping[str, str]) -> lists.Page:

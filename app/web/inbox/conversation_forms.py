@@ -20,9 +20,9 @@ from app.models.notes import Note
 from app.web import uploads, writes
 from app.web.access import page, viewer, workspace_id
 from app.web.forms import Answer, errors_of, is_script, status_of, typed
-from app.web.inbox import composers, compositions, inbox_pages, reply_pages, snooze_times
+from app.web.inbox import compositions, inbox_pages, reply_pages, snooze_times
 from app.web.inbox.form_answers import FIELDS, action_of, back, refused, told, turned_down
-from app.web.inbox.newer_replies import NewerReply
+from app.web.inbox.threads import NewerReply
 
 blueprint = Blueprint("conversation_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
 
@@ -135,7 +135,7 @@ def show_later(conversation_id: str) -> str:
     return render_template(
         "inbox/later.html",
         conversation=conversation,
-        later=composers.later(conversation),
+        later=inbox_pages.later(conversation),
         people=inbox_pages.people(),
         most_characters=messages.MOST_CHARACTERS,
     )

@@ -11,20 +11,32 @@ from werkzeug.wrappers import Response
 from app import config
 from app.channels.kinds import CHANNEL_KINDS
 from app.domain.channels import media
-from app.domain.conversations import conversation_changes, conversation_counts, notes, sending_checks
-from app.domain.conversations.messages import MOST_CHARACTERS
+from app.domain.conversations import (
+    conversation_changes,
+    conversation_counts,
+    messages,
+    notes,
+    scheduled_messages,
+    sending_checks,
+)
 from app.domain.inbox import saved_views
 from app.domain.people import conversation_notifications, members, message_access
 from app.lib import clock
 from app.models.channels import Channel
 from app.models.contacts import Contact
-from app.models.conversations import Conversation
+from app.models.conversations import Conversation, Message
+from app.models.drafts import Draft
+from app.models.macros import Macro
+from app.models.saved_replies import SavedReply
 from app.web.access import page, viewer, workspace_id
 from app.web.formats import words
-from app.web.inbox import composers, side_panes, snooze_times, threads, views
+from app.web.inbox import side_panes, snooze_times, threads, views
 from app.web.inbox.saved_view_forms import may_change
 
 blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspace>/inbox")
+
+MOST_MACROS, MOST_REPLIES = 100, 100
+LATER_CHOICES = ("in 1 hour", "tomorrow 9:00", "monday 9:00")
 
 
 @blueprint.get("")
@@ -61,13 +73,22 @@ def show_panes(conversation_id: str) -> str:
 def show_row(conversation_id: str) -> str:
     """Renders a conversation as a row, for the script to add to a list where it now belongs."""
     [row] = views.rows_of([Conversation.find(workspace_id(), conversation_id)])
-    begun = composers.begun_in([conversation_id])
+    begun = _begun_in([conversation_id])
     return render_template("inbox/rows.html", rows=[row], view=views.asked_for(), people=people(), begun=begun)
 
 
 def people() -> dict[str, str]:
     """Returns the names of the members by identifier: the part of the e-mail address before the @."""
     return {person.member_id: person.email.partition("@")[0] for person in members.of_workspace(workspace_id())}
+
+
+def later(conversation: Conversation) -> list[dict[str, Any]]:
+    """Returns the conversation's scheduled messages, as in the API, the next one first."""
+    if not conversation.scheduled:
+        return []
+    of_it = {"conversation_id": conversation.id}
+    found = Message.scheduled(of_it, None, None, scheduled_messages.MOST_OF_CONVERSATION)
+    return [messages.represent(message) for message in found]
 
 
 def page_of(conversation: Conversation | None, **typed: Any) -> str:
@@ -90,7 +111,7 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
         channels=channels,
         channel_kinds={each.id: words(each.kind) for each in channels},
         page=shown,
-        begun=composers.begun_in([row.conversation.id for row in shown.rows]),
+        begun=_begun_in([row.conversation.id for row in shown.rows]),
         people=people(),
         pane=request.args.get("pane"),
         live_url=config.settings().realtime_url,
@@ -108,6 +129,9 @@ def _looked_at(conversation_id: str) -> Conversation:
 def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None, **typed: Any) -> dict[str, Any]:
     contact = Contact.one(workspace_id(), conversation.contact_id)
     channel = Channel.get_by_id(conversation.channel_id)
+    macros = Macro.newest(workspace_id(), None, None, MOST_MACROS)
+    replies = SavedReply.newest(workspace_id(), None, None, MOST_REPLIES)
+    member_id = viewer().member_id
     return {
         **side_panes.shown(conversation, contact, **(side or {})),
         "channel": channel,
@@ -116,17 +140,27 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
         "may_answer": sending_checks.is_answer({"type": "member"}, conversation.asked_at, clock.now()),
         "thread": threads.read(conversation, request.args.get("before")),
         "snoozes": snooze_times.CHOICES,
-        "most_characters": MOST_CHARACTERS,
+        "most_characters": messages.MOST_CHARACTERS,
         "most_note": notes.MOST_CHARACTERS,
         "most_labels": conversation_changes.MOST_LABELS,
         "most_files": CHANNEL_KINDS[channel.kind].most_files,
         "most_bytes": media.MOST_BYTES,
-        **composers.shown(conversation),
+        "draft": Draft.of(member_id, conversation.id) if member_id else None,
+        "macros": sorted(macros, key=lambda macro: macro.name.casefold()),
+        "saved_replies": sorted(replies, key=lambda reply: reply.folded),
+        "later": later(conversation),
+        "later_choices": LATER_CHOICES,
         "typed": {},
         "errors": {},
         "uploads": [],
         **typed,
     }
+
+
+def _begun_in(conversation_ids: list[str]) -> set[str]:
+    """Returns the conversations in which the viewer has a draft."""
+    member_id = viewer().member_id
+    return Draft.begun_in(member_id, conversation_ids) if member_id else set()
 
 
 def _saved(view: views.View) -> list[dict[str, Any]]:

@@ -55,18 +55,18 @@ def change(conversation_id: str) -> Answer:
     return _done(conversation, job, "The contact is changed.")
 
 
-@blueprint.post("/tags")
+@blueprint.post("/tags", endpoint="add_tag", defaults={"kind": "contacts.add_tag"})
+@blueprint.post("/tags/remove", endpoint="remove_tag", defaults={"kind": "contacts.remove_tag"})
 @page(EDIT)
-def add_tag(conversation_id: str) -> Answer:
-    """Adds a tag; does nothing if the contact has it."""
-    return _tag("contacts.add_tag", conversation_id)
-
-
-@blueprint.post("/tags/remove")
-@page(EDIT)
-def remove_tag(conversation_id: str) -> Answer:
-    """Removes a tag; does nothing if the contact does not have it."""
-    return _tag("contacts.remove_tag", conversation_id)
+def change_tags(conversation_id: str, kind: str) -> Answer:
+    """Adds or removes a tag of the contact, if it is not so already."""
+    conversation, contact = _found(conversation_id)
+    given = typed("name")
+    try:
+        job = writes.submit(kind, checked(TagBody(), given), contact.id)
+    except (Invalid, Conflict) as error:
+        return _refused(conversation, error, tag=given["name"], tag_error=sentence_of(error))
+    return _done(conversation, job, "The tags are changed.")
 
 
 @blueprint.get("/tags")
@@ -123,16 +123,6 @@ def show_timeline(conversation_id: str) -> str:
 def _found(conversation_id: str) -> tuple[Conversation, Contact]:
     conversation = Conversation.find(workspace_id(), conversation_id)
     return conversation, contacts.find(workspace_id(), conversation.contact_id)
-
-
-def _tag(kind: str, conversation_id: str) -> Answer:
-    conversation, contact = _found(conversation_id)
-    given = typed("name")
-    try:
-        job = writes.submit(kind, checked(TagBody(), given), contact.id)
-    except (Invalid, Conflict) as error:
-        return _refused(conversation, error, tag=given["name"], tag_error=sentence_of(error))
-    return _done(conversation, job, "The tags are changed.")
 
 
 def _done(conversation: Conversation, job: Job, said: str) -> Answer:
