@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,7 +88,7 @@ def actions_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
     found, faults = [], []
     for place, row in enumerate(rows):
         try:
-            found.append({"kind": row.kind} | _READ.get(row.kind, _nothing)(row))
+            found.append({"kind": row.kind} | _members_of(row))
         except ValueError as error:
             faults.append(Fault(f"/actions/{place}", str(error)))
     if faults:
@@ -130,33 +130,32 @@ def _duration(seconds: int) -> tuple[str, str]:
     return unit, str(seconds // size)
 
 
-def _nothing(row: Row) -> dict[str, Any]:
+def _members_of(row: Row) -> dict[str, Any]:
+    """Returns the members of the row's action besides its kind. Raises ValueError for the user to read."""
+    if row.kind == "snooze":
+        return _snooze(row)
+    if row.kind in ("label", "unlabel"):
+        labels = [line.strip() for line in row.text.split("\n") if line.strip()]
+        if not labels:
+            raise ValueError("Write a label.")
+        return {"labels": labels}
+    if row.kind == "assign":
+        if not row.choice:
+            raise ValueError("Choose who gets the conversation.")
+        return {"assignee_id": None if row.choice == NOBODY else row.choice}
+    if row.kind == "start_automation":
+        if not row.choice:
+            raise ValueError("Choose an automation.")
+        return {"automation_id": row.choice}
+    if row.kind == "note":
+        return {"text": _written(row, "Write the text of the note.")}
+    if row.kind == "reply":
+        if row.choice and row.text.strip():
+            raise ValueError("Choose a saved reply or write a text, not both.")
+        if row.choice:
+            return {"saved_reply_id": row.choice}
+        return {"text": _written(row, "Choose a saved reply, or write the text of the answer.")}
     return {}
-
-
-def _reply(row: Row) -> dict[str, Any]:
-    if row.choice and row.text.strip():
-        raise ValueError("Choose a saved reply or write a text, not both.")
-    if row.choice:
-        return {"saved_reply_id": row.choice}
-    return {"text": _written(row, "Choose a saved reply, or write the text of the answer.")}
-
-
-def _note(row: Row) -> dict[str, Any]:
-    return {"text": _written(row, "Write the text of the note.")}
-
-
-def _assign(row: Row) -> dict[str, Any]:
-    if not row.choice:
-        raise ValueError("Choose who gets the conversation.")
-    return {"assignee_id": None if row.choice == NOBODY else row.choice}
-
-
-def _labels(row: Row) -> dict[str, Any]:
-    labels = [line.strip() for line in row.text.split("\n") if line.strip()]
-    if not labels:
-        raise ValueError("Write a label.")
-    return {"labels": labels}
 
 
 def _snooze(row: Row) -> dict[str, Any]:
@@ -171,26 +170,11 @@ def _snooze(row: Row) -> dict[str, Any]:
     return {"seconds": seconds}
 
 
-def _start(row: Row) -> dict[str, Any]:
-    if not row.choice:
-        raise ValueError("Choose an automation.")
-    return {"automation_id": row.choice}
-
-
 def _written(row: Row, otherwise: str) -> str:
     if not row.text.strip():
         raise ValueError(otherwise)
     return row.text
 
 
-_READ: Mapping[str, Callable[[Row], dict[str, Any]]] = {
-    "reply": _reply,
-    "note": _note,
-    "assign": _assign,
-    "label": _labels,
-    "unlabel": _labels,
-    "snooze": _snooze,
-    "start_automation": _start,
-}
 assert LABELS.keys() == ACTION_KINDS.keys()
 assert ME != NOBODY

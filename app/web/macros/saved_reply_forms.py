@@ -54,16 +54,9 @@ def given() -> Given:
 
 def body_of(given: Given) -> dict[str, Any]:
     """Returns the saved reply as in the API. Raises Invalid for empty fields."""
-    empty = [
-        Fault(f"/{name}", sentence)
-        for name, sentence, value in (
-            ("shortcut", "Give a shortcut.", given.shortcut),
-            ("text", "Write the text.", given.text.strip()),
-        )
-        if not value
-    ]
-    if empty:
-        raise Invalid(*empty)
+    needed = (("/shortcut", given.shortcut, "Give a shortcut."), ("/text", given.text.strip(), "Write the text."))
+    if faults := [Fault(pointer, sentence) for pointer, value, sentence in needed if not value]:
+        raise Invalid(*faults)
     attachments = [{"upload_id": upload_id} for upload_id in given.kept]
     return {"shortcut": given.shortcut, "text": given.text, "attachments": attachments}
 
@@ -103,7 +96,7 @@ def preview_of(given: Given) -> Preview:
         refuse_bad_text(given.text)
         if faults := list(saved_replies.text_faults(given.text, "/text")):
             raise Invalid(*faults)
-        contact = _contact(given)
+        contact = _chosen(given) or next(iter(Contact.newest(workspace_id(), {}, None, 1)), None)
         if contact is None:
             return Preview(given.text)
         with bounds.alone(contact.workspace_id) if "{" in given.text else nullcontext():
@@ -113,11 +106,6 @@ def preview_of(given: Given) -> Preview:
         return Preview(errors={"text": error.faults[0].detail})
     except (Conflict, Overloaded) as error:
         return Preview(errors={"text": error.detail})
-
-
-def _contact(given: Given) -> Contact | None:
-    """Returns the chosen contact, or the newest if it has gone; None in a workspace without contacts."""
-    return _chosen(given) or next(iter(Contact.newest(workspace_id(), {}, None, 1)), None)
 
 
 def _chosen(given: Given) -> Contact | None:

@@ -41,7 +41,7 @@ def sign_in() -> AnyResponse:
     except Unavailable as error:
         return _again(email, error, 503, {"Retry-After": "2"})
     access.sign_in(token)
-    return redirect(_wanted(), 303)
+    return redirect(ours(request.args.get("next", "")) or url_for("start.show"), 303)
 
 
 @blueprint.post("/sign-out")
@@ -56,7 +56,3 @@ def sign_out() -> AnyResponse:
 def _again(email: str, error: BellhopError, status: int, headers: dict[str, str] | None = None) -> Response:
     html = render_template("sign_in.html", email=email[:LONGEST_EMAIL], refusal=error.detail)
     return Response(html, status, headers)
-
-
-def _wanted() -> str:
-    return ours(request.args.get("next", "")) or url_for("start.show")

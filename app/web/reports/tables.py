@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from flask import request, url_for
@@ -30,6 +31,12 @@ _COUNTS = {
     "answered": "First answers",
     "closed": "Closed",
 }
+_DURATIONS = (
+    ("first_answer_median_seconds", "First answer, median", "answer_time", 0.5),
+    ("first_answer_p90_seconds", "First answer, 90 %", "answer_time", 0.9),
+    ("resolution_median_seconds", "Resolution, median", "resolution_time", 0.5),
+    ("resolution_p90_seconds", "Resolution, 90 %", "resolution_time", 0.9),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +91,7 @@ def columns_of(dimension: str | None = None) -> list[Column]:
     counts = COUNTS_OF.get(dimension or "", COUNTS)
     return [
         *(Column(name, _COUNTS[name], partial(_count, name)) for name in counts),
-        *(
-            Column(f"{name}_{share_name}_seconds", f"{label}, {share_label}", partial(_seconds, measure, share), True)
-            for name, label, measure in (
-                ("first_answer", "First answer", "answer_time"),
-                ("resolution", "Resolution", "resolution_time"),
-            )
-            for share_name, share_label, share in (("median", "median", 0.5), ("p90", "90 %", 0.9))
-        ),
+        *(Column(name, label, methodcaller("seconds", of, share), True) for name, label, of, share in _DURATIONS),
     ]
 
 
@@ -169,7 +169,3 @@ def _link(dimension: str, value: str) -> str | None:
 
 def _count(name: str, figures: Figures) -> float:
     return figures.counts[name]
-
-
-def _seconds(measure: str, share: float, figures: Figures) -> float | None:
-    return figures.seconds(measure, share)
