@@ -166,10 +166,7 @@ def errors_of(error: Invalid | Conflict) -> dict[str, str]:
 
 
 def _start(text: str, broadcast: Broadcast | None) -> datetime:
-    """Returns the time that was typed in the workspace's time zone. Raises Invalid.
-
-    If it was not changed, keeps the broadcast's own, with seconds.
-    """
+    """Returns the typed start; if unchanged, the broadcast's own, seconds included. Raises Invalid."""
     own: datetime | None = broadcast.send_at if broadcast else None
     if own is not None and text == _typed_time(own):
         return own

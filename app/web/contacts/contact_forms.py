@@ -66,10 +66,7 @@ def sent(contact: Contact | None = None) -> dict[str, Any]:
 
 
 def again(given: Mapping[str, Any], contact: Contact, error: Invalid | Conflict) -> dict[str, Any]:
-    """Returns a refused form for correction.
-
-    After a Conflict, its `seen` is the contact's new state, so that the form can be sent again.
-    """
+    """Returns a refused form to correct. After a Conflict, `seen` is the contact's current state."""
     return {**given, "seen": contact.updated_at.isoformat()} if isinstance(error, Conflict) else dict(given)
 
 

@@ -97,10 +97,7 @@ def edit(contact_id: str | None = None) -> str:
 @blueprint.post("/<contact_id>/edit")
 @page("contacts.edit")
 def update(contact_id: str) -> Answer:
-    """Saves the differences, and redirects to the contact.
-
-    Shows the form again if it has faults, or if the contact was changed meanwhile (409).
-    """
+    """Saves the differences. Shows the form again for faults, or if the contact has changed (409)."""
     contact = contacts.find(workspace_id(), contact_id)
     given = contact_forms.sent(contact)
     try:
@@ -115,10 +112,7 @@ def update(contact_id: str) -> Answer:
 @blueprint.post("/<contact_id>/tags/remove", endpoint="remove_tag", defaults={"kind": "contacts.remove_tag"})
 @page("contacts.edit")
 def change_tags(contact_id: str, kind: str) -> Answer:
-    """Adds or removes a tag, if it is not so already, and redirects to the contact.
-
-    Shows the contact with the reason if the change is refused.
-    """
+    """Adds or removes a tag, if needed, and redirects. If refused, shows the contact with the reason."""
     contact = contacts.find(workspace_id(), contact_id)
     given = typed("name")
     try:
@@ -150,10 +144,7 @@ def ask_to_erase(contact_id: str) -> str:
 @blueprint.post("/<contact_id>/erase")
 @page("contacts.erase")
 def erase(contact_id: str) -> Answer:
-    """Deletes the contact, erases its data everywhere, and redirects to the list.
-
-    Shows the form again unless the contact's identifier was typed.
-    """
+    """Deletes the contact and erases its data everywhere, if one of its identifiers was typed."""
     said = typed("identifier")["identifier"]
     try:
         job = writes.submit("contacts.delete", {}, contact_id, partial(_refuse_unless_named, contact_id, said))

@@ -192,10 +192,7 @@ def _number(text: str) -> int:
 
 
 def _placed(text: str, fault: Fault) -> str:
-    """Puts the number of the faulty line in the user's JSON before the fault's sentence.
-
-    Puts the pointer there if the line is unknown; nothing if the fault concerns the whole filter.
-    """
+    """Prefixes the fault's sentence with its line in the user's JSON, or else with its pointer."""
     pointer = fault.pointer.removeprefix("/filter")
     if not pointer:
         return fault.detail

@@ -50,10 +50,7 @@ def edit(segment_id: str) -> str:
 @blueprint.post("/<segment_id>", endpoint="update")
 @page("segments.manage")
 def save(segment_id: str | None = None) -> Answer:
-    """Saves the segment or creates one, and redirects to the list.
-
-    Other buttons only count its matches or change the form's rows. If it is refused, shows the form again.
-    """
+    """Saves or creates the segment and redirects; or shows a count, changed rows or a refusal."""
     segment = Segment.find(workspace_id(), segment_id) if segment_id else None
     given, button = segment_forms.given(), request.form.get("do", "save")
     changed = segment_forms.pressed(given, button)

@@ -1,4 +1,7 @@
-"""Actions in a conversation: writing, drafts, scheduled messages, notes, changes, macros, presence."""
+"""Actions in a conversation: writing, scheduled messages, notes, changes, macros, presence.
+
+Forms redirect to the conversation, which shows the reason of a refusal. Scripts get JSON.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,7 @@ _AT_ONCE = timedelta(seconds=2)
 @blueprint.post("/write")
 @page(ANSWER, most_bytes=uploads.MOST_FORM_BYTES)
 def write(conversation_id: str) -> Answer:
-    """Sends the answer or adds the note in the form, and redirects to the conversation.
-
-    If it is refused, shows the form again. Responds to scripts with JSON.
-    """
+    """Sends the answer or adds the note in the form. If it is refused, shows the form again."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed(*compositions.FIELDS)
     if "insert" in request.form:  # without the script: shows the form again, with the saved reply in it
@@ -75,10 +75,7 @@ def write(conversation_id: str) -> Answer:
 @blueprint.post("/draft")
 @page(ANSWER)
 def save_draft(conversation_id: str) -> Response:
-    """Saves the draft under the form's key. Returns `is_kept`, as JSON: whether it was saved.
-
-    Support staff have no drafts, so nothing is saved for them.
-    """
+    """Saves the draft under the form's key. Returns `is_kept`, which is false for support staff."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     given = typed("kind", "text", "key")
     member_id = viewer().member_id
@@ -94,10 +91,7 @@ def save_draft(conversation_id: str) -> Response:
 @blueprint.post("/change")
 @page(ANSWER)
 def change(conversation_id: str) -> Answer:
-    """Applies the change of the pressed button, and redirects to the conversation.
-
-    The conversation shows the reason of a refusal. Responds to scripts with JSON.
-    """
+    """Applies the change of the pressed button."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     try:
         action = action_of(typed(*FIELDS), _DONE)
@@ -113,10 +107,7 @@ def change(conversation_id: str) -> Answer:
 @blueprint.post("/macro")
 @page(ANSWER)
 def apply_macro(conversation_id: str) -> Response:
-    """Runs all actions of the macro, or none, and redirects to the conversation.
-
-    The conversation shows the reason of a refusal. Responds to scripts with JSON.
-    """
+    """Runs all actions of the macro, or none."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     try:
         macro = _chosen_macro()
@@ -144,10 +135,7 @@ def show_later(conversation_id: str) -> str:
 @blueprint.post("/messages/<message_id>/later")
 @page(ANSWER)
 def change_later(conversation_id: str, message_id: str) -> Response:
-    """Changes a scheduled message, sends it at once or deletes it, depending on the button.
-
-    Redirects to the conversation, which shows the reason of a refusal. Responds to scripts with JSON.
-    """
+    """Changes a scheduled message, sends it at once or deletes it, depending on the button."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     message = Message.find(workspace_id(), message_id)
     given = typed("do", "text", "until", "zone")
@@ -164,7 +152,7 @@ def change_later(conversation_id: str, message_id: str) -> Response:
 @blueprint.post("/messages/<message_id>/resend")
 @page(ANSWER)
 def resend(conversation_id: str, message_id: str) -> Answer:
-    """Resends a message that failed or whose outcome is unknown; redirects to the conversation."""
+    """Resends a message that failed or whose outcome is unknown."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     message = Message.find(workspace_id(), message_id)
     writes.tell("It is being sent again.", "messages.resend", {"contact_id": message.contact_id}, message.id)
@@ -174,7 +162,7 @@ def resend(conversation_id: str, message_id: str) -> Answer:
 @blueprint.post("/notes/<note_id>/delete")
 @page(ANSWER)
 def delete_note(conversation_id: str, note_id: str) -> Answer:
-    """Deletes a note, and redirects to the conversation."""
+    """Deletes a note for everybody."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     writes.tell("The note is deleted.", "notes.delete", {}, Note.find(workspace_id(), note_id).id)
     return back(conversation)
@@ -192,10 +180,7 @@ def tell_typing(conversation_id: str) -> Answer:
 @blueprint.post("/look")
 @page(ANSWER)
 def look(conversation_id: str) -> Answer:
-    """Shows other members for half a minute that the viewer sees the conversation.
-
-    Returns the other viewers as JSON.
-    """
+    """Shows other members for half a minute that the viewer is here. Returns other viewers as JSON."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     me = {"type": "member", "id": viewer().actor_id}
     viewers.look(conversation, me)

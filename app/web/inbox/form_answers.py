@@ -44,10 +44,7 @@ def back(conversation: Conversation) -> Response:
 
 
 def told(conversation: Conversation, done: str) -> Response:
-    """Responds to a change that was made, with the sentence `done` for a script or as a flash.
-
-    An empty `done` flashes nothing.
-    """
+    """Responds to a change that was made. Scripts get the sentence `done`; others see it, if any."""
     if is_script():
         return jsonify(done=done)
     if done:
@@ -56,10 +53,7 @@ def told(conversation: Conversation, done: str) -> Response:
 
 
 def turned_down(conversation: Conversation, error: Invalid | Conflict, before: str = "") -> Response:
-    """Responds to a refused change with the reason, for a script or as a flash.
-
-    `before` begins the sentence.
-    """
+    """Responds to a refused change with the reason, which begins with `before`."""
     said = f"{before}{sentence_of(error)}"
     if is_script():
         return refused(error, {"": said})

@@ -1,4 +1,7 @@
-"""Saved views: saving the current list under a name, renaming it, deleting it."""
+"""Saved views: saving the current list under a name, renaming it, deleting it.
+
+Forms redirect to the list, which shows the reason of a refusal.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,7 @@ SHARE = "views.share"
 @blueprint.post("")
 @page("conversations.answer")
 def create() -> Response:
-    """Saves the view and filters of the query string, for the viewer or for the workspace (`shared`).
-
-    Safe to repeat. Redirects to the list. If the view is refused, the list shows the reason.
-    """
+    """Saves the list in the address, for the viewer or, if `shared`, for everybody. Safe to repeat."""
     given = typed("name", "shared")
     if given["shared"] and not viewer().may(SHARE):
         raise Forbidden.to(SHARE)
@@ -42,14 +42,14 @@ def create() -> Response:
 @blueprint.post("/<saved_view_id>/rename")
 @page("conversations.answer")
 def rename(saved_view_id: str) -> Response:
-    """Renames the view, and redirects to the list. If it is refused, the list shows the reason."""
+    """Renames the view, for everybody who sees it."""
     return _changed(lambda: saved_views.rename(_own(saved_view_id), typed("name")["name"]), "The view is renamed.")
 
 
 @blueprint.post("/<saved_view_id>/delete")
 @page("conversations.answer")
 def delete(saved_view_id: str) -> Response:
-    """Deletes the view, not its conversations, and redirects to the list."""
+    """Deletes the view, not its conversations."""
     return _changed(lambda: saved_views.delete(_own(saved_view_id)), "The view is deleted.")
 
 

@@ -37,8 +37,7 @@ _SAID: Mapping[str, tuple[str, str]] = {
 def create() -> Answer:
     """Applies the change of the pressed button to the ticked conversations, or to the whole view.
 
-    Redirects to the list, or to the progress if the change has not ended. The list shows the reason of a refusal.
-    Responds to scripts with JSON.
+    Redirects to the list, which shows a refusal, or to the progress if the change has not ended. Scripts get JSON.
     """
     try:
         selection = _begin(typed(*FIELDS, "all"))
@@ -105,10 +104,7 @@ def summary(selection: Selection) -> str:
 
 
 def _begin(given: Mapping[str, str]) -> Selection:
-    """Accepts the change, once, and waits for it if conversations were ticked.
-
-    Raises Invalid, Conflict.
-    """
+    """Accepts the change once, and waits if conversations were ticked. Raises Invalid, Conflict."""
     action, choice = action_of(given, selections.ACTIONS), views.asked_for().choice
     ticked = None if given["all"] else _ticked()
     if ticked is None and not choice.is_listed_whole:
@@ -122,10 +118,7 @@ def _begin(given: Mapping[str, str]) -> Selection:
 
 
 def _ticked() -> list[str]:
-    """Returns the ticked conversations.
-
-    Raises Invalid if there are none or too many, or one is invalid.
-    """
+    """Returns the ticked conversations. Raises Invalid if there are none, too many or invalid ones."""
     found = list(dict.fromkeys(typed_all("conversation_id")))
     if not found or not all(ids.is_id(each, "cnv") for each in found):
         raise Invalid(Fault("/conversation_id", "Tick a conversation first."))

@@ -1,4 +1,7 @@
-"""Forms beside a conversation: its contact's fields, tags, merges and runs; also the timeline."""
+"""Forms beside a conversation: its contact's fields, tags, merges and runs; also the timeline.
+
+Forms redirect to the conversation, or show it again if they are refused. Scripts get the pane.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,7 @@ _CHANGES: Mapping[str, tuple[str, str]] = {
 @blueprint.post("")
 @page(EDIT)
 def change(conversation_id: str) -> Answer:
-    """Saves the fields that differ, unless somebody else has changed the contact meanwhile.
-
-    Like all forms here, redirects to the conversation; shows it again if the form is refused. Scripts get the pane.
-    """
+    """Saves the fields that differ, unless somebody else has changed the contact meanwhile."""
     conversation, contact = _found(conversation_id)
     given = contact_forms.sent(contact)
     try:

@@ -37,10 +37,7 @@ LONGEST_POSITION = 100
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A conversation in a list.
-
-    `last`: its last message or None; `found`: the line found by a search.
-    """
+    """A conversation in a list. `last`: its last message, if any. `found`: the line a search found."""
 
     conversation: Conversation
     name: str
@@ -139,10 +136,7 @@ def asked_for() -> View:
 
 
 def rows_of(conversations: Sequence[Conversation], found: Mapping[str, Sequence[Piece]] | None = None) -> list[Row]:
-    """Returns the conversations as rows, in three statements.
-
-    `found`: lines of a search, by conversation.
-    """
+    """Returns conversations as rows. `found`: lines that a search found, by conversation."""
     ids = [conversation.id for conversation in conversations]
     names = contact_names.names_of(workspace_id(), {each.contact_id for each in conversations})
     channel_ids = {each.channel_id for each in conversations}

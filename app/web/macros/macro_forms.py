@@ -34,10 +34,7 @@ _PRESSED = re.compile(r"(remove|up|down)-(\d{1,2})")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An action as entered in the form.
-
-    `errors` are by field; the key "" stands for the whole action.
-    """
+    """An action as entered in the form. `errors` are by field; under "", those of the whole action."""
 
     kind: str
     choice: str = ""

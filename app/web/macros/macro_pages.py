@@ -54,10 +54,7 @@ def edit(macro_id: str | None = None) -> str:
 @blueprint.post("/<macro_id>", endpoint="update")
 @page("macros.manage")
 def save(macro_id: str | None = None) -> Answer:
-    """Saves the macro or creates one, and redirects to the list.
-
-    If another button was pressed, only changes the form's rows. If the macro is refused, shows the form again.
-    """
+    """Saves or creates the macro and redirects to the list, or shows changed rows or a refusal."""
     macro = Macro.find(workspace_id(), macro_id) if macro_id else None
     given, rows = typed("name", "do", "add_kind"), macro_forms.typed_rows()
     changed = macro_forms.pressed(rows, given["do"], given["add_kind"])

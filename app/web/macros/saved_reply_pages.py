@@ -47,10 +47,7 @@ def edit(saved_reply_id: str | None = None) -> str:
 @blueprint.post("/<saved_reply_id>", endpoint="update")
 @page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
 def save(saved_reply_id: str | None = None) -> Answer:
-    """Saves the saved reply or creates one, and redirects to the list; or only shows a preview.
-
-    If it is refused, shows the form again.
-    """
+    """Saves or creates the saved reply and redirects to the list, or shows a preview or a refusal."""
     reply = SavedReply.find(workspace_id(), saved_reply_id) if saved_reply_id else None
     given = saved_reply_forms.given()
     if request.form.get("do") == "preview":

@@ -27,10 +27,7 @@ def show() -> str | AnyResponse:
 @blueprint.post("/sign-in")
 @public
 def sign_in() -> AnyResponse:
-    """Signs in, and redirects to the page that was asked for.
-
-    If it is refused (422, 429 or 503), shows the form again with the e-mail address.
-    """
+    """Signs in, and redirects to the wanted page. If refused (422, 429, 503), shows the form again."""
     email, password = request.form.get("email", ""), request.form.get("password", "")
     try:
         token = sign_ins.sign_in(email, password, request.remote_addr or "", request.user_agent.string)

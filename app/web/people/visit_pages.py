@@ -16,10 +16,7 @@ blueprint = Blueprint("visit_pages", __name__, url_prefix="/workspaces/<workspac
 @blueprint.post("/begin")
 @page("dashboard.see")
 def begin() -> Response:
-    """Begins a visit, and redirects back to the page.
-
-    If the reason or the ticket is invalid, the page shows an error.
-    """
+    """Begins a visit, and redirects back to the page, which shows an error if a field is invalid."""
     reason, ticket = request.form.get("reason", ""), request.form.get("ticket", "")
     try:
         support_accounts.begin_visit(viewer().signed.account_id, workspace_id(), reason, ticket)

@@ -46,10 +46,7 @@ DEFAULT = "30d"
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The range in the address.
-
-    `preset`: None for custom days; `zones`: (name, label) to choose from.
-    """
+    """The range in the address. `preset`: None for custom days. `zones`: (name, label) to choose."""
 
     period: Period
     preset: str | None

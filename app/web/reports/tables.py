@@ -75,10 +75,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The figures by a dimension.
-
-    `others`: the sum of the values without a row; None if there are none.
-    """
+    """The figures by a dimension. `others`: the sum of values without a row; None if there are none."""
 
     dimension: str
     columns: Sequence[Column]
