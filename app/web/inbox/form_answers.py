@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any
 
-from flask import flash, jsonify, redirect
+from flask import flash, jsonify, make_response, redirect
 from werkzeug.wrappers import Response
 
 from app.domain.people import workspaces
@@ -63,6 +63,4 @@ def turned_down(conversation: Conversation, error: Invalid | Conflict, before: s
 
 def refused(error: Invalid | Conflict, errors: dict[str, str], **further: Any) -> Response:
     """Returns the error for a script: a sentence for each field, and the `further` members."""
-    response = jsonify(errors=errors, **further)
-    response.status_code = status_of(error)
-    return response
+    return make_response(jsonify(errors=errors, **further), status_of(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from flask import Blueprint, flash, jsonify, redirect, render_template
+from flask import Blueprint, flash, jsonify, make_response, redirect, render_template
 
 from app.domain.inbox import selections
 from app.domain.people import message_access
@@ -39,17 +39,14 @@ def create() -> Answer:
 
     Redirects to the list, which shows a refusal, or to the progress if the change has not ended. Scripts get JSON.
     """
+    back = views.asked_for().address("inbox_pages.index")
     try:
         selection = _begin(typed(*FIELDS, "all"))
     except (Invalid, Conflict) as error:
-        said = sentence_of(error)
         if is_script():
-            response = jsonify(said=said)
-            response.status_code = status_of(error)
-            return response
-        flash(said, "error")
-        return redirect(views.asked_for().address("inbox_pages.index"), 303)
-    back = views.asked_for().address("inbox_pages.index")
+            return make_response(jsonify(said=sentence_of(error)), status_of(error))
+        flash(sentence_of(error), "error")
+        return redirect(back, 303)
     progress = views.asked_for().address("selection_pages.show", selection_id=selection.id)
     is_done = selection.finished_at is not None
     if is_script():

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, jsonify, redirect, render_template, request
+from flask import Blueprint, flash, jsonify, make_response, redirect, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.automations import runs
@@ -137,9 +137,7 @@ def _done(conversation: Conversation, job: Job, said: str) -> Answer:
 def _refused(conversation: Conversation, error: Invalid | Conflict, **asked: Any) -> Answer:
     if not is_script():
         return inbox_pages.page_of(conversation, side=asked), status_of(error)
-    response = _pane(conversation, sentence_of(error), **asked)
-    response.status_code = status_of(error)
-    return response
+    return make_response(_pane(conversation, sentence_of(error), **asked), status_of(error))
 
 
 def _pane(conversation: Conversation, said: str, **asked: Any) -> Response:

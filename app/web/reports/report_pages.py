@@ -70,7 +70,7 @@ def _file(chosen: ranges.Range) -> Response:
 
 
 def _one_of(name: str, choices: dict[str, str]) -> str:
-    """Returns the choice in the address; the first one by default."""
+    """Returns the choice that the query parameter `name` makes; the first one by default."""
     asked = request.args.get(name, "")
     return asked if asked in choices else next(iter(choices))
 
@@ -89,10 +89,8 @@ def _cards(report: Report) -> Sequence[Card]:
 
 
 def _count_card(label: str, name: str, further: str, report: Report) -> Card:
-    before = None if report.before is None else report.before.counts[name]
-    return Card(
-        label, number(report.total.counts[name]), further, _change(report.total.counts[name], before, ("more", "less"))
-    )
+    total, before = report.total.counts[name], report.before.counts[name] if report.before else None
+    return Card(label, number(total), further, _change(total, before, ("more", "less")))
 
 
 def _duration_card(label: str, name: str, total: Figures, before: Figures | None) -> Card:
