@@ -18,12 +18,11 @@ from app.domain.broadcasts import broadcasts
 from app.domain.channels import media
 from app.domain.people import workspaces
 from app.errors import Conflict, Fault, Invalid
-from app.lib import ids, json, time_zones
+from app.lib import json, time_zones
 from app.models.broadcasts import Broadcast
-from app.models.uploads import Upload
 from app.web import filters, uploads
 from app.web.access import workspace_id
-from app.web.forms import checked, typed, typed_all, whole
+from app.web.forms import checked, typed, whole
 from app.web.forms import errors_of as sentences_of
 
 FIELDS = (
@@ -65,8 +64,7 @@ class Given:
 
 def given() -> Given:
     """Reads the submitted form."""
-    kept = [each for each in typed_all("attachments") if ids.is_id(each, "upl")]
-    return Given(typed(*FIELDS), kept, typed("sample")["sample"])
+    return Given(typed(*FIELDS), uploads.kept(), typed("sample")["sample"])
 
 
 def given_of(broadcast: Broadcast) -> Given:
@@ -99,14 +97,6 @@ def keep_files(given: Given) -> None:
     if len(given.kept) + len(added) > media.MOST_FILES:
         raise Invalid(Fault("/files", f"A message has at most {media.MOST_FILES} files."))
     given.kept += uploads.stored(added)
-
-
-def files_of(given: Given) -> list[Upload]:
-    """Returns the files in the form."""
-    if not given.kept:
-        return []
-    some = given.kept[: 2 * media.MOST_FILES]
-    return list(Upload.in_workspace(workspace_id()).where(Upload.id.in_(some)).order_by(Upload.id))
 
 
 def answers_of(given: Given) -> list[str]:

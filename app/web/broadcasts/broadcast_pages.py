@@ -169,7 +169,7 @@ def _form(
         broadcast=broadcast,
         given=given.fields,
         digest=given.digest,
-        files=broadcast_forms.files_of(given),
+        files=uploads.named(given.kept),
         errors=errors or {},
         preview=preview,
         has_segments=bool(found),

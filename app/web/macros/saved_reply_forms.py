@@ -8,17 +8,15 @@ from typing import Any
 
 from app import bounds
 from app.domain.bodies.pointers import refuse_bad_text
-from app.domain.channels import media
 from app.domain.contacts import contact_names
 from app.domain.macros import saved_replies
 from app.domain.macros.saved_replies import Rendering
 from app.errors import Conflict, Fault, Invalid, Overloaded
 from app.lib import ids
 from app.models.contacts import Contact
-from app.models.uploads import Upload
-from app.web import forms
+from app.web import forms, uploads
 from app.web.access import viewer, workspace_id
-from app.web.forms import typed, typed_all
+from app.web.forms import typed
 
 # How many contacts a preview offers: the newest.
 MOST_CONTACTS = 20
@@ -48,8 +46,7 @@ class Preview:
 def given() -> Given:
     """Reads the form. The shortcut may be typed with its slash."""
     said = typed("shortcut", "text", "contact_id")
-    kept = [each for each in typed_all("attachments") if ids.is_id(each, "upl")]
-    return Given(said["shortcut"].strip().removeprefix("/"), said["text"], kept, said["contact_id"])
+    return Given(said["shortcut"].strip().removeprefix("/"), said["text"], uploads.kept(), said["contact_id"])
 
 
 def body_of(given: Given) -> dict[str, Any]:
@@ -69,14 +66,6 @@ def errors_of(error: Invalid | Conflict) -> dict[str, str]:
     if said := found.pop("attachments", None):
         found["files"] = said
     return found
-
-
-def files_of(given: Given) -> list[Upload]:
-    """Returns the files that the saved reply keeps."""
-    if not given.kept:
-        return []
-    some = given.kept[: 2 * media.MOST_FILES]
-    return list(Upload.in_workspace(workspace_id()).where(Upload.id.in_(some)).order_by(Upload.id))
 
 
 def contacts_to_preview(given: Given) -> list[tuple[str, str]]:

@@ -83,7 +83,7 @@ def _form(
         reply=reply,
         given=given,
         errors=errors or {},
-        files=saved_reply_forms.files_of(given),
+        files=uploads.named(given.kept),
         people=saved_reply_forms.contacts_to_preview(given),
         names=saved_reply_forms.NAMES,
         preview=preview or (saved_reply_forms.preview_of(given) if given.text and not errors else None),
