@@ -63,12 +63,12 @@ class Given:
 
 
 def given() -> Given:
-    """Reads the submitted form."""
+    """Reads the submitted form. `keep_files` adds its new files."""
     return Given(typed(*FIELDS), uploads.kept(), typed("sample")["sample"])
 
 
 def given_of(broadcast: Broadcast) -> Given:
-    """Returns the form of a scheduled broadcast."""
+    """Returns the form filled in with a scheduled broadcast."""
     message = broadcast.message or {}
     fields = {
         "name": broadcast.name,
@@ -100,7 +100,7 @@ def keep_files(given: Given) -> None:
 
 
 def answers_of(given: Given) -> list[str]:
-    """Returns the labels of the buttons in the form."""
+    """Returns the labels of the buttons: the lines of the form's `answers` that are not blank."""
     return [line.strip() for line in given.fields["answers"].splitlines() if line.strip()]
 
 
@@ -142,7 +142,7 @@ def zone() -> ZoneInfo:
 
 
 def errors_of(error: Invalid | Conflict) -> dict[str, str]:
-    """Returns the error messages by field."""
+    """Returns the error messages by field of the form, whose names differ from the body's."""
     if isinstance(error, Conflict):
         return sentences_of(error)
     fields = {"filter": "audience", "segment_id": "audience", "message": "text"}

@@ -27,7 +27,7 @@ _FLOAT = re.compile(r"-?[0-9]{1,16}\.[0-9]{1,30}(e[+-]?[0-9]{1,2})?", re.ASCII |
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A custom field, as text."""
+    """A custom field as entered. `kind`: one of KINDS. `is_new`: the contact does not have it yet."""
 
     name: str = ""
     kind: str = "text"
@@ -36,7 +36,7 @@ class Row:
 
 
 def blank() -> dict[str, Any]:
-    """Returns the form of a new contact."""
+    """Returns the empty form of a new contact."""
     empty: dict[str, Any] = dict.fromkeys((*PLAIN, "tags", "seen"), "")
     return empty | {"opted_out": False, "rows": [Row()] * BLANK_ROWS}
 
@@ -139,5 +139,5 @@ def _as_text(value: Any) -> tuple[str, str]:
 
 
 def _in_one_line(value: str | None) -> str:
-    # An input drops line breaks. This alone does not count as a change.
+    # Browsers drop line breaks from an input. That alone is no change.
     return re.sub(r"[\r\n]", "", value or "")

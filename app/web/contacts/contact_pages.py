@@ -80,7 +80,7 @@ def create() -> Answer:
 @blueprint.get("/<contact_id>")
 @page("contacts.see")
 def show(contact_id: str) -> str:
-    """Shows a contact with its fields and tags."""
+    """Shows a contact: its fields, tags, conversations and latest events."""
     return _show(contacts.find(workspace_id(), contact_id))
 
 
@@ -157,7 +157,7 @@ def erase(contact_id: str) -> Answer:
 
 
 def _wanted(given: dict[str, str]) -> dict[str, str]:
-    """Validates the filters of the query. Raises Invalid."""
+    """Returns the filters, with the phone number in E.164 form. Raises Invalid."""
     wanted = dict(given)
     if "q" in given and not SHORTEST_SEARCH <= len(given["q"]) <= LONGEST_SEARCH:
         raise Invalid(Fault("/q", f"Search for {SHORTEST_SEARCH} to {LONGEST_SEARCH} characters."))

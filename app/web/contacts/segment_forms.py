@@ -46,7 +46,7 @@ class Given:
 
 
 def given() -> Given:
-    """Reads the submitted form."""
+    """Reads the submitted form, and sorts its rows by group."""
     single = typed("name", "join", "filter")
     matches = [_all_or_any(each) for each in typed_all("match")[:MOST_GROUPS]] or ["all"]
     columns = (typed_all("field"), typed_all("custom"), typed_all("is"), typed_all("value"))
@@ -144,7 +144,7 @@ def count(condition: Mapping[str, Any]) -> Counted | str:
 
 
 def summary_of(condition: Mapping[str, Any]) -> str:
-    """Describes the filter in one line."""
+    """Describes the filter in words, in one line."""
     found = given_of("", condition)
     if found.text is not None:
         return plain_words.condition(condition)

@@ -30,7 +30,7 @@ from app.web.inbox.threads import NewerReply
 blueprint = Blueprint("conversation_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>")
 
 ANSWER = "conversations.answer"
-# What is said after each change.
+# What the page says after each change.
 _DONE = {
     "assign": "The conversation is assigned.",
     "label": "The labels are changed.",
@@ -41,7 +41,7 @@ _DONE = {
     "open": "The conversation is open again.",
     "read": "",
 }
-# What is said after each change of a scheduled message.
+# What the page says after each change of a scheduled message.
 _DONE_LATER = {"change": "It is changed.", "now": "It is being sent.", "delete": "It is deleted, and will not be sent."}
 # The delay of a message that is sent "now": its time must still be in the future when the write is accepted.
 _AT_ONCE = timedelta(seconds=2)
@@ -91,7 +91,7 @@ def save_draft(conversation_id: str) -> Response:
 @blueprint.post("/change")
 @page(ANSWER)
 def change(conversation_id: str) -> Answer:
-    """Applies the change of the pressed button."""
+    """Applies the change of the pressed button, one of those in `_DONE`."""
     conversation = Conversation.find(workspace_id(), conversation_id)
     try:
         action = action_of(typed(*FIELDS), _DONE)

@@ -83,7 +83,7 @@ def people() -> dict[str, str]:
 
 
 def later(conversation: Conversation) -> list[dict[str, Any]]:
-    """Returns the conversation's scheduled messages, as in the API, the next one first."""
+    """Returns the conversation's scheduled messages, as in the API, the earliest first."""
     if not conversation.scheduled:
         return []
     of_it = {"conversation_id": conversation.id}

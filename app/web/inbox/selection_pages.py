@@ -21,7 +21,7 @@ from app.web.inbox.form_answers import FIELDS, action_of
 
 blueprint = Blueprint("selection_pages", __name__, url_prefix="/workspaces/<workspace>/inbox/selections")
 
-# Names of each change, in progress and finished.
+# The words for each change, while it is in progress and afterwards.
 _SAID: Mapping[str, tuple[str, str]] = {
     "assign": ("Assigning", "Assigned"),
     "label": ("Adding the label to", "Added the label to"),

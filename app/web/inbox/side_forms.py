@@ -59,7 +59,7 @@ def change(conversation_id: str) -> Answer:
 @blueprint.post("/tags/remove", endpoint="remove_tag", defaults={"kind": "contacts.remove_tag"})
 @page(EDIT)
 def change_tags(conversation_id: str, kind: str) -> Answer:
-    """Adds or removes a tag of the contact, if it is not so already."""
+    """Adds or removes a tag of the contact, if needed."""
     conversation, contact = _found(conversation_id)
     given = typed("name")
     try:
@@ -72,7 +72,7 @@ def change_tags(conversation_id: str, kind: str) -> Answer:
 @blueprint.get("/tags")
 @page(EDIT)
 def show_tags(conversation_id: str) -> Response:
-    """Returns tags of the workspace to choose from, as JSON."""
+    """Returns tags that were used lately in the workspace, as JSON, to suggest them."""
     Conversation.find(workspace_id(), conversation_id)
     return jsonify(Contact.recent_tags(workspace_id()))
 

@@ -74,7 +74,7 @@ class View:
 
     @property
     def filters(self) -> dict[str, str]:
-        """The filters that narrow the view."""
+        """The filters in the address that narrow the view, by their names in FILTERS."""
         return {name: self.chosen[name] for name in FILTERS if name in self.chosen}
 
     @property
@@ -162,7 +162,7 @@ def read_position(text: str | None) -> tuple[datetime, str] | None:
 
 
 def written_position(at: datetime, row_id: str) -> str:
-    """Writes the position of a row."""
+    """Returns a row's position as text, which `read_position` reads."""
     return f"{at.isoformat()}~{row_id}"
 
 

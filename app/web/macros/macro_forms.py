@@ -15,7 +15,6 @@ from app.errors import Conflict, Fault, Invalid
 from app.web import forms
 from app.web.forms import typed_all
 
-# Labels of the kinds of actions.
 LABELS: Mapping[str, str] = {
     "reply": "Answer the contact",
     "note": "Add a note",
@@ -43,7 +42,7 @@ class Row:
 
 
 def typed_rows() -> list[Row]:
-    """Returns the rows of the form. Ignores unknown kinds."""
+    """Returns the form's rows of known kinds; at most one too many, which validation refuses."""
     fields = zip(typed_all("kind"), typed_all("choice"), typed_all("text"), strict=False)
     found = [Row(*each) for each in fields if each[0] in ACTION_KINDS]
     return found[: macros.MOST_ACTIONS + 1]
@@ -65,7 +64,7 @@ def pressed(rows: Sequence[Row], button: str, kind: str) -> list[Row] | None:
 
 
 def row_of(action: Mapping[str, Any]) -> Row:
-    """Returns the row for an action."""
+    """Returns the row that shows an action of the API."""
     kind = action["kind"]
     if kind in ("label", "unlabel"):
         return Row(kind, text="\n".join(action["labels"]))
@@ -110,7 +109,7 @@ def errors_of(error: Invalid | Conflict, rows: Sequence[Row]) -> tuple[dict[str,
 
 
 def summary_of(actions: Sequence[Mapping[str, Any]]) -> str:
-    """Describes what a macro does."""
+    """Describes a macro's first four actions in words, and counts the rest."""
     said = ", then ".join(LABELS[action["kind"]].lower() for action in actions[:4])
     return said[:1].upper() + said[1:] + (f" and {len(actions) - 4} more" if len(actions) > 4 else "")
 

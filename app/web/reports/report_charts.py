@@ -12,7 +12,7 @@ from app.web.charts import Chart, Series
 from app.web.formats import NOTHING, number
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# Measures for the hours of the week, with labels.
+# The measures that the hours of the week can show, with their labels.
 OF_WEEK = {
     "received": "Messages in",
     "sent": "Messages out",
@@ -36,7 +36,7 @@ class Cell:
 
 
 def over_time(report: Report) -> list[Chart]:
-    """Returns the charts of the report."""
+    """Returns four charts: of messages, conversations, first answers and resolutions."""
     return [
         _counts(report, "messages", "Messages", {"from contacts": "received", "written by people": "sent"}),
         _counts(report, "conversations", "Conversations", {"opened": "opened", "closed": "closed"}),

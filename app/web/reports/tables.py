@@ -103,7 +103,7 @@ def by(dimension: str, period: Period) -> Table:
 
 
 def file_by(table: Table) -> list[dict[str, Any]]:
-    """Returns the table's rows for a file."""
+    """Returns the table as rows of a file, with the sum of the others last."""
     listed = [(row.value, row.name, row.figures) for row in table.rows]
     if table.others:
         listed.append(("", "Others", table.others))

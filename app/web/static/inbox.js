@@ -49,7 +49,7 @@ const listen = () => {
     talk().unread = shown.unread;
     if (shown.unread) markRead();
     noteHead(shown);
-    // Free text is allowed again.
+    // The page still offers only templates, but free text is allowed again.
     if (byId("f-template") && Date.parse(shown.window_ends_at) > Date.now()) reload();
   });
   stream.addEventListener("note", (event) => {

@@ -63,8 +63,8 @@ const lay = (item) => {
   byId("no-rows").hidden = true;
   if (isByLatest && rowsList.children.length > MOST_ROWS) shorten();
 };
-// New rows arrive all day: the oldest move to the next page, which begins a millisecond early, as times here are
-// truncated.
+// New rows arrive all day, so the oldest are left to the next page. That begins a millisecond after the time of the
+// last row, because times here are truncated.
 const MOST_ROWS = 100;
 const shorten = () => {
   if (rowsList.lastElementChild.contains(document.activeElement)) return;
@@ -87,7 +87,7 @@ const draw = (shown) => {
     return true;
   }
   if (there.querySelector(".tick input")?.checked) item.querySelector(".tick input").checked = true;
-  // The keys continue from the row where they were.
+  // The focus and the selection stay, so that keys continue from this row.
   const hasFocus = there.contains(document.activeElement);
   if (there.hasAttribute("aria-selected")) item.setAttribute("aria-selected", "true");
   there.replaceWith(item);
