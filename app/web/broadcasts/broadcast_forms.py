@@ -10,8 +10,6 @@ from itertools import count
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from flask import request
-
 from app.domain.automations.definitions import known_names
 from app.domain.bodies.broadcasts import BroadcastCreate
 from app.domain.broadcasts import broadcasts
@@ -30,7 +28,6 @@ FIELDS = (
     *("send_at", "time_zone", "per_second", "canary"),
 )
 EVERYBODY = "everybody"
-_EVERYBODY = {"field": "contact.created_at", "is": "exists"}
 # The placeholders that a text can contain, such as `{{ contact.first_name }}`.
 NAMES = [f"{{{{ contact.{name} }}}}" for name in known_names.CONTACT_FIELDS]
 # Why a contact is skipped or left out, in the page's words.
@@ -86,11 +83,6 @@ def given_of(broadcast: Broadcast) -> Given:
     return Given(fields, [each["id"] for each in message.get("attachments", ())])
 
 
-def was_previewed(given: Given) -> bool:
-    """Whether the form is unchanged since its preview."""
-    return request.form.get("previewed") == given.digest
-
-
 def keep_files(given: Given) -> None:
     """Stores newly added files and adds them to the form. Raises Invalid, TooMuchStored, Unavailable."""
     added = uploads.given("files")
@@ -114,7 +106,7 @@ def body_of(given: Given, broadcast: Broadcast | None = None) -> dict[str, Any]:
     body: dict[str, Any] = {"name": fields["name"], "canary": fields["canary"] == "true"}
     own_filter = broadcast.filter if broadcast and broadcast.segment_id is None else None
     if fields["audience"] == EVERYBODY:
-        body["filter"] = own_filter or _EVERYBODY
+        body["filter"] = own_filter or {"field": "contact.created_at", "is": "exists"}
     elif fields["audience"]:
         body["segment_id"] = fields["audience"]
     else:

@@ -130,7 +130,7 @@ def save(broadcast_id: str | None = None) -> Answer:
         body = broadcast_forms.body_of(given, broadcast)
         if request.form.get("do") != "send":
             return _form(broadcast, given, preview=broadcast_previews.of(body, given.sample))
-        if not broadcast_forms.was_previewed(given):
+        if request.form.get("previewed") != given.digest:
             return _form(broadcast, given, {"": _CHANGED}, broadcast_previews.of(body, given.sample)), 409
         if broadcast is None:
             job = writes.submit("broadcasts.create", body, ids.new("bct"))

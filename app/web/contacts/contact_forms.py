@@ -89,9 +89,9 @@ def creation(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def change(given: Mapping[str, Any], contact: Contact) -> dict[str, Any]:
     """Returns the body that changes the contact: only differences. Raises Invalid like `creation`."""
-    body: dict[str, Any] = {
-        name: given[name].strip() or None for name in PLAIN if given[name] != _in_one_line(getattr(contact, name))
-    }
+    # Browsers drop line breaks from an input. That alone is no change.
+    shown = {name: re.sub(r"[\r\n]", "", getattr(contact, name) or "") for name in PLAIN}
+    body: dict[str, Any] = {name: given[name].strip() or None for name in PLAIN if given[name] != shown[name]}
     if given["opted_out"] != contact.opted_out:
         body["opted_out"] = given["opted_out"]
     if fields := _custom_fields(contact.custom_fields, given["rows"]):
@@ -136,8 +136,3 @@ def _as_text(value: Any) -> tuple[str, str]:
     if isinstance(value, str):
         return "text", value.replace("\r\n", "\n")
     return ("boolean" if isinstance(value, bool) else "number"), json.dumps(value).decode()
-
-
-def _in_one_line(value: str | None) -> str:
-    # Browsers drop line breaks from an input. That alone is no change.
-    return re.sub(r"[\r\n]", "", value or "")

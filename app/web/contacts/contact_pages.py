@@ -52,7 +52,10 @@ def index() -> Answer:
         nothing = lists.Page([], None, None)
         return _list(given, nothing, 0, errors_of(error)), 422
     if lists.wanted_format():
-        return _file(wanted)
+        if not viewer().may("contacts.export"):
+            raise Forbidden.to("contacts.export")
+        newest = partial(Contact.newest, workspace_id(), wanted, None, lists.MOST_EXPORTED)
+        return lists.file_of(lambda: [contacts.represent(contact) for contact in newest()], "contacts")
     shown = lists.sliced(partial(Contact.newest, workspace_id(), wanted))
     is_all = not (shown.next_address or shown.first_address)
     count = len(shown.rows) if is_all else Contact.count_matching(workspace_id(), wanted, MOST_COUNTED + 1)
@@ -166,17 +169,6 @@ def _wanted(given: dict[str, str]) -> dict[str, str]:
     return wanted
 
 
-def _file(wanted: dict[str, str]) -> Response:
-    if not viewer().may("contacts.export"):
-        raise Forbidden.to("contacts.export")
-
-    def read() -> list[dict[str, Any]]:
-        found = Contact.newest(workspace_id(), wanted, None, lists.MOST_EXPORTED)
-        return [contacts.represent(contact) for contact in found]
-
-    return lists.file_of(read, "contacts")
-
-
 def _refuse_known(fields: dict[str, Any]) -> None:
     """Raises Conflict if a contact has one of the identifiers."""
     for name in IDENTIFIERS:
@@ -193,13 +185,14 @@ def _refuse_unless_named(contact_id: str, said: str) -> None:
 
 
 def _list(given: dict[str, str], shown: lists.Page, count: int | None, errors: dict[str, str]) -> str:
+    found = Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(segments.QUOTA.most)
     return render_template(
         "contacts/index.html",
         page=shown,
         given=given,
         count=count,
         errors=errors,
-        segments=_segment_choices(),
+        segments=[("", "All contacts"), *((each.id, each.name) for each in found)],
         address=lists.address,
     )
 
@@ -261,8 +254,3 @@ def _page_of_segment(segment_id: str, wanted: Mapping[str, str]) -> lists.Page:
         raise Invalid(Fault("/segment_id", error.detail)) from error
     next_address = lists.address(after=next_id) if next_id else None
     return lists.Page(found, next_address, lists.address() if after else None)
-
-
-def _segment_choices() -> list[tuple[str, str]]:
-    found = Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(segments.QUOTA.most)
-    return [("", "All contacts"), *((each.id, each.name) for each in found)]

@@ -35,8 +35,8 @@ from app.web.inbox.saved_view_forms import may_change
 
 blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspace>/inbox")
 
+# The most macros, and the most saved replies, that the composer offers: the newest.
 MOST_MACROS, MOST_REPLIES = 100, 100
-LATER_CHOICES = ("in 1 hour", "tomorrow 9:00", "monday 9:00")
 
 
 @blueprint.get("")
@@ -149,7 +149,7 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
         "macros": sorted(macros, key=lambda macro: macro.name.casefold()),
         "saved_replies": sorted(replies, key=lambda reply: reply.folded),
         "later": later(conversation),
-        "later_choices": LATER_CHOICES,
+        "later_choices": ("in 1 hour", "tomorrow 9:00", "monday 9:00"),
         "typed": {},
         "errors": {},
         "uploads": [],
