@@ -11,6 +11,7 @@ from werkzeug.wrappers import Response
 from app import config
 from app.channels.kinds import CHANNEL_KINDS
 from app.domain.channels import media
+from app.domain.contacts import contact_names
 from app.domain.conversations import (
     conversation_changes,
     conversation_counts,
@@ -20,21 +21,29 @@ from app.domain.conversations import (
     sending_checks,
 )
 from app.domain.inbox import saved_views
+from app.domain.lifecycle import merges
 from app.domain.people import conversation_notifications, members, message_access
 from app.lib import clock
+from app.models.automations import Automation
 from app.models.channels import Channel
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.drafts import Draft
 from app.models.macros import Macro
+from app.models.runs import Run
 from app.models.saved_replies import SavedReply
 from app.web.access import page, viewer, workspace_id
+from app.web.contacts import contact_forms
 from app.web.formats import words
-from app.web.inbox import side_panes, snooze_times, threads, views
+from app.web.inbox import snooze_times, threads, views
 from app.web.inbox.saved_view_forms import may_change
 
 blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspace>/inbox")
 
+MOST_OTHERS, MOST_RUNS, MOST_SUGGESTED = 5, 5, 5
+# How many custom fields the pane shows. The contact's page shows all of them.
+MOST_SHOWN = 12
+_REASONS = {"same_phone": "has the same phone number", "taken": "has what you have typed"}
 # The most macros, and the most saved replies, that the composer offers: the newest.
 MOST_MACROS, MOST_REPLIES = 100, 100
 
@@ -95,7 +104,7 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
     """Renders the inbox.
 
     `typed`: the content of a refused form: `typed` fields, `uploads`, `errors`, `missing`; and `side`: the form beside
-    the conversation, see `side_panes.shown`.
+    the conversation, see `side_of`.
     """
     view, counts = views.asked_for(), _counts()
     shown = view.page()
@@ -119,6 +128,30 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
     )
 
 
+def side_of(conversation: Conversation, contact: Contact | None, **asked: Any) -> dict[str, Any]:
+    """Returns the template variables of the pane about the contact.
+
+    `asked`: the content of a refused form: the `given` fields with their `faults`, and `other_id`, the contact that has
+    one of the identifiers; a `tag` with its `tag_error`; or the `refusal` of anything else.
+    """
+    others = Conversation.of_contact(workspace_id(), conversation.contact_id, MOST_OTHERS + 1)
+    return {
+        "conversation": conversation,
+        "contact": contact,
+        "name": contact_names.name_of(contact) if contact else "Deleted contact",
+        "others": views.rows_of([each for each in others if each.id != conversation.id][:MOST_OTHERS]),
+        "runs": _runs(conversation),
+        "most_fields": MOST_SHOWN,
+        "has_more_fields": contact is not None and len(contact.custom_fields) > MOST_SHOWN,
+        "kinds": contact_forms.KINDS,
+        "suggested": _suggested(contact, asked.get("other_id")) if contact else [],
+        "given": contact_forms.of_contact(contact, MOST_SHOWN, 1) if contact else {},
+        "faults": {},
+        "is_edited": "given" in asked,
+        **asked,
+    }
+
+
 def _looked_at(conversation_id: str) -> Conversation:
     conversation = Conversation.find(workspace_id(), conversation_id)
     if (member_id := viewer().member_id) is not None:
@@ -133,7 +166,7 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
     replies = SavedReply.newest(workspace_id(), None, None, MOST_REPLIES)
     member_id = viewer().member_id
     return {
-        **side_panes.shown(conversation, contact, **(side or {})),
+        **side_of(conversation, contact, **(side or {})),
         "channel": channel,
         "is_window_closed": CHANNEL_KINDS[channel.kind].window is not None
         and not conversation.is_window_open(clock.now()),
@@ -180,3 +213,21 @@ def _saved(view: views.View) -> list[dict[str, Any]]:
 
 def _counts() -> dict[str, Any]:
     return conversation_counts.of_views(workspace_id(), viewer().member_id)
+
+
+def _suggested(contact: Contact, other_id: str | None) -> list[tuple[str, str, str]]:
+    """Returns (identifier, name, reason) of contacts that may be the same person."""
+    found = dict(merges.suggested(contact, MOST_SUGGESTED))
+    if other_id and other_id != contact.id:
+        found = {other_id: "taken", **found}
+    names = contact_names.names_of(workspace_id(), list(found))
+    return [(each, names[each], _REASONS.get(reason, reason)) for each, reason in found.items() if each in names]
+
+
+def _runs(conversation: Conversation) -> list[tuple[Run, str]]:
+    """Returns the contact's latest runs, with the names of their automations."""
+    found = Run.newest(workspace_id(), {"contact_id": conversation.contact_id}, None, MOST_RUNS)
+    ids = {run.automation_id for run in found}
+    named = Automation.select(Automation.id, Automation.name).where(Automation.id.in_(ids)) if ids else ()
+    names = {each.id: each.name for each in named}
+    return [(run, names.get(run.automation_id, "a deleted automation")) for run in found]

@@ -24,7 +24,7 @@ from app.web import writes
 from app.web.access import page, workspace_id
 from app.web.contacts import contact_forms
 from app.web.forms import Answer, checked, errors_of, is_script, sentence_of, status_of, typed
-from app.web.inbox import inbox_pages, side_panes, views
+from app.web.inbox import inbox_pages, views
 
 blueprint = Blueprint("side_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>/contact")
 
@@ -143,5 +143,5 @@ def _refused(conversation: Conversation, error: Invalid | Conflict, **asked: Any
 def _pane(conversation: Conversation, said: str, **asked: Any) -> Response:
     """Returns the current pane for the script, and the message `said`."""
     contact = Contact.one(workspace_id(), conversation.contact_id)
-    shown = side_panes.shown(conversation, contact, **asked)
+    shown = inbox_pages.side_of(conversation, contact, **asked)
     return jsonify(said=said, pane=render_template("inbox/side.html", view=views.asked_for(), **shown))
