@@ -54,7 +54,7 @@ def of_contact(contact: Contact, most_fields: int = MOST_FIELDS, blank_rows: int
 
 
 def sent(contact: Contact | None = None) -> dict[str, Any]:
-    """Reads the submitted form. A custom field that the contact lacks is new."""
+    """Reads the submitted form. Marks custom fields that the contact does not have yet as new."""
     known = contact.custom_fields if contact else {}
     columns = (typed_all(f"custom_{column}") for column in ("name", "kind", "value"))
     rows = [

@@ -223,10 +223,10 @@ def _form(given: dict[str, Any], contact: Contact | None = None, error: Invalid 
 
 
 def _talks_with(contact: Contact) -> dict[str, Any]:
-    """Returns the page's variables about conversations; none if there are none, or the viewer may not read messages.
+    """Returns variables about the contact's conversations; none unless there are any to be seen.
 
-    They are the `conversations`, newest first; the last `messages` of the newest one, in order; and the names of
-    `channels` and `people` by identifier.
+    `conversations`: the newest first. `messages`: the last ones of the newest conversation, in order. `channels` and
+    `people`: names by identifier.
     """
     may_read = viewer().may(message_access.SEE)
     found = Conversation.of_contact(workspace_id(), contact.id, MOST_CONVERSATIONS) if may_read else []

@@ -196,7 +196,7 @@ def _errors(import_id: str, after: str | None, limit: int) -> list[LineError]:
 
 
 def _faults(error: LineError) -> list[dict[str, Any]]:
-    """Lists the line's faults, each with its field."""
+    """Returns the faults of the line, each with its `line`, `field` and `detail`."""
     problem = error.problem
     faults = problem.get("errors") or [{"pointer": "", "detail": problem.get("detail", problem.get("title", ""))}]
     return [

@@ -31,7 +31,7 @@ MOST_GROUPS = 5
 class Given:
     """The form's content: rows sorted by group, or the filter as JSON in `text`.
 
-    `matches`: for each group, whether all or any of its rows must match; `join`: the same for the groups.
+    `matches`: for each group, whether `all` or `any` of its rows must match. `join`: whether all or any groups must.
     """
 
     name: str = ""
@@ -135,7 +135,7 @@ def with_faults(typed_: Given, error: Invalid) -> tuple[Given, dict[str, str]]:
 
 
 def count(condition: Mapping[str, Any]) -> Counted | str:
-    """Counts the contacts that match now; a sentence if too many counts are running."""
+    """Counts the contacts that match now. Returns a sentence if too many counts are running."""
     try:
         with bounds.reading_segment(workspace_id()):
             return scans.count(workspace_id(), condition)

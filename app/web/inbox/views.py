@@ -92,7 +92,7 @@ class View:
         return choice.count(workspace_id()) if self.filters else counts[self.name]
 
     def page(self) -> lists.Page:
-        """Returns the page of the list that the address asks for, as Rows."""
+        """Returns the page of this list that begins after the position in the address, as Rows."""
         if self.search:
             return _searched(self.search)
         find, time = self._order()

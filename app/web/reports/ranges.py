@@ -55,7 +55,7 @@ class Range:
 
     @property
     def links(self) -> list[tuple[str, str, bool]]:
-        """Returns (title, address of this page for it, whether it is chosen) for each preset."""
+        """Returns (title, address of the report, whether it is chosen) for each preset."""
         own = {"first_day": None, "last_day": None}
         return [
             (title, address(**own, range=None if name == DEFAULT else name), name == self.preset)

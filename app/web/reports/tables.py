@@ -50,12 +50,12 @@ class Column:
 
     @property
     def address(self) -> str:
-        """The address of this page sorted by the column: descending first, and ascending after that."""
+        """The address that sorts by this column: descending, or ascending if it already is descending."""
         return address(sort=f"{self.name}-up" if self.sorted_by == "descending" else self.name)
 
     @property
     def sorted_by(self) -> str | None:
-        """The order of this column in the address, as ARIA names it; None if the table has another."""
+        """The value of `aria-sort` if the address sorts by this column; otherwise None."""
         asked = request.args.get("sort", "")
         return {self.name: "descending", f"{self.name}-up": "ascending"}.get(asked)
 
@@ -84,7 +84,7 @@ class Table:
 
 
 def columns_of(dimension: str | None = None) -> list[Column]:
-    """Returns the columns of a table by the dimension; None: of a table over time."""
+    """Returns the columns of the table by `dimension`, or of the table over time if it is None."""
     counts = COUNTS_OF.get(dimension or "", COUNTS)
     return [
         *(Column(name, _COUNTS[name], partial(_count, name)) for name in counts),
