@@ -69,8 +69,8 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
 def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
     """Adds the form's note, and empties the draft. Raises Invalid, Conflict.
 
-    `@name` mentions the members with that name. Returns the note as in the API (only its `id` if it is not stored yet),
-    with a `warning` about mentioned names that nobody has; None if there are none.
+    `@name` mentions the members with that name. Returns the note as in the API, or only its `id` if it is not stored
+    yet. Its `warning` is a sentence about mentioned names that nobody has, or None.
     """
     text = valid("/text", notes.read_text, given["text"])
     if uploads.given("files") or upload_ids():

@@ -21,8 +21,8 @@ document.addEventListener("visibilitychange", () => {
   if (Number(byId("talk").dataset.unread)) markRead();
 });
 
-// Live updates. An EventSource gives up after an error of the server, so another one is created, which continues at its
-// place.
+// Live updates. An EventSource gives up after an error of the server, so a new one is created, which continues after
+// the last update.
 let typists = 0;
 let place = "";
 const listen = () => {

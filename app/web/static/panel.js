@@ -70,7 +70,7 @@ addEventListener("click", (event) => {
   event.preventDefault();
   open(link, { takesFocus: true });
 });
-// A key moved to another row.
+// The panel follows `j` and `k` to another row.
 addEventListener("reached", ({ detail: row }) => {
   const link = panel.isConnected && linkOf(row);
   if (link && link !== opener) open(link);

@@ -25,11 +25,11 @@ const shownList = new URLSearchParams(location.search);
 const isFirstPage = !shownList.has("after");
 for (const name of ["after", "before", "pane"]) shownList.delete(name);
 const isByLatest = ["mine", "unassigned", "all"].includes(view.view);
-// The last messages of conversations that the list does not show, as they arrived.
+// The last messages of conversations without a row, by conversation, in case that they get one.
 const MOST_TOLD = 500;
 const told = new Map();
 const gistOf = (message) => (message.direction === "out" ? "↩ " : "") + cut(message.text ?? "…", 140);
-// A row, as rows.html renders it.
+// Makes a row like the one that rows.html renders.
 const row = (shown, gist, isDraft) => {
   const short = clock(shown.last_message_at ?? shown.created_at, "short");
   const mark = (kind, text) => made("span", { class: kind }, text);
@@ -58,7 +58,7 @@ const row = (shown, gist, isDraft) => {
 const nextPage = () => document.querySelector(".list .pager [rel=next]");
 const lay = (item) => {
   if (view.view === "waiting" || view.view === "snoozed") {
-    if (!nextPage()) rowsList.append(item); // otherwise it is on the last page
+    if (!nextPage()) rowsList.append(item); // otherwise it belongs on the last page
   } else rowsList.prepend(item);
   byId("no-rows").hidden = true;
   if (isByLatest && rowsList.children.length > MOST_ROWS) shorten();
@@ -137,7 +137,7 @@ export const removeLeft = () => {
 };
 rowsList.addEventListener("focusout", () => setTimeout(removeLeft));
 // Moves the focus to the next row after these conversations were changed.
-const DEALT_WITH_MS = 5000; // then a row that is still there counts again
+const DEALT_WITH_MS = 5000; // after that, a row that is still there can be reached again
 const dealtWith = new Set();
 export const reachNext = (ids) => {
   for (const id of ids) dealtWith.add(id);

@@ -1,4 +1,4 @@
-// What the scripts of the inbox share: whose inbox it is, the open conversation, requests, and messages to the reader.
+// Shared by the inbox's scripts: whose inbox it is, the open conversation, requests, and messages to the reader.
 
 import { byId, made } from "./dom.js";
 import * as offline from "./offline.js";
