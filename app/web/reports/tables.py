@@ -152,8 +152,7 @@ def _names(dimension: str, values: Sequence[str]) -> Mapping[str, str]:
         names = {each.id: f"{each.name} (deleted)" if each.deleted_at else each.name for each in found}
     elif dimension == "member":
         names = {person.member_id: person.email for person in members.of_workspace(workspace_id())}
-    missing = "Removed member" if dimension == "member" else "{}"
-    return {value: names.get(value, missing.format(value)) for value in values}
+    return {value: names.get(value, "Removed member" if dimension == "member" else value) for value in values}
 
 
 def _link(dimension: str, value: str) -> str | None:
