@@ -15,7 +15,7 @@ from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_S
 from app.domain.conversations import messages
 from app.domain.insight import timelines
 from app.domain.lifecycle import exports
-from app.domain.people import message_access
+from app.domain.people import members, message_access
 from app.domain.segments import scans, segments
 from app.domain.triggers import dates
 from app.errors import Conflict, Fault, Invalid, Overloaded, valid
@@ -29,7 +29,6 @@ from app.web.access import Forbidden, page, viewer, workspace_id
 from app.web.contacts import contact_forms
 from app.web.formats import MOST_COUNTED
 from app.web.forms import Answer, checked, errors_of, status_of, typed
-from app.web.inbox import inbox_pages
 from app.web.redirects import to
 
 blueprint = Blueprint("contact_pages", __name__, url_prefix="/workspaces/<workspace>/contacts")
@@ -233,7 +232,8 @@ def _talks_with(contact: Contact) -> dict[str, Any]:
     if not found:
         return {}
     said = Message.latest(found[0].id, None, None, MOST_MESSAGES)
-    people = inbox_pages.people() if any(each.direction == "out" for each in said) else {}
+    wrote = members.of_workspace(workspace_id()) if any(each.direction == "out" for each in said) else ()
+    people = {person.member_id: person.email.partition("@")[0] for person in wrote}
     channel_ids = {conversation.channel_id for conversation in found}
     channels = {each.id: each.name for each in Channel.select().where(Channel.id.in_(list(channel_ids)))}
     shown = [messages.represent(each) for each in reversed(said)]
