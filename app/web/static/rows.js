@@ -25,7 +25,7 @@ const shownList = new URLSearchParams(location.search);
 const isFirstPage = !shownList.has("after");
 for (const name of ["after", "before", "pane"]) shownList.delete(name);
 const isByLatest = ["mine", "unassigned", "all"].includes(view.view);
-// The last messages of conversations without a row, by conversation, in case that they get one.
+// The last messages of conversations without a row, by conversation, for when they get one.
 const MOST_TOLD = 500;
 const told = new Map();
 const gistOf = (message) => (message.direction === "out" ? "↩ " : "") + cut(message.text ?? "…", 140);
