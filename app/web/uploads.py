@@ -11,7 +11,10 @@ from werkzeug.datastructures import FileStorage
 from app import bounds
 from app.domain.channels import media, stored_bytes
 from app.errors import Fault, Invalid
+from app.lib import ids
+from app.models.uploads import Upload
 from app.web.access import workspace_id
+from app.web.forms import typed_all
 
 # The files of a form may together be as large as one file; the rest is for its other fields.
 MOST_FORM_BYTES = media.MOST_BYTES + 256 * 1024
@@ -20,6 +23,17 @@ MOST_FORM_BYTES = media.MOST_BYTES + 256 * 1024
 def given(name: str) -> list[FileStorage]:
     """Returns the files in the form's field of that name."""
     return [file for file in request.files.getlist(name) if file.filename]
+
+
+def kept() -> list[str]:
+    """Returns the identifiers of the stored files that are ticked in the form."""
+    return [each for each in typed_all("attachments") if ids.is_id(each, "upl")]
+
+
+def named(upload_ids: Sequence[str]) -> list[Upload]:
+    """Returns these uploads, for a form to show; at most twice as many as a message can have."""
+    some = upload_ids[: 2 * media.MOST_FILES]
+    return list(Upload.in_workspace(workspace_id()).where(Upload.id.in_(some)).order_by(Upload.id)) if some else []
 
 
 def stored(files: Sequence[FileStorage]) -> list[str]:

@@ -17,8 +17,8 @@ from app.web import create_pages
 Query = Callable[[str], list[tuple[Any, ...]]]
 # What is no page: assets, files, raw bodies, parts that a script asks for.
 NO_PAGES = {
-    *("show_asset", "export_pages.show", "delivery_pages.show_body", "event_pages.show_body"),
-    *("inbox_pages.show_counts", "inbox_pages.show_row", "inbox_pages.show_panes", "later_forms.show"),
+    *("show_asset", "contact_pages.export", "delivery_pages.show_body", "event_pages.show_body"),
+    *("inbox_pages.show_counts", "inbox_pages.show_row", "inbox_pages.show_panes", "conversation_forms.show_later"),
     *("reply_pages.index", "reply_pages.show", "notification_pages.show_bell"),
     *("automation_imports.show_file", "side_forms.show_tags", "side_forms.show_timeline"),
 }

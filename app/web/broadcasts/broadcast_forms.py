@@ -10,20 +10,17 @@ from itertools import count
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from flask import request
-
 from app.domain.automations.definitions import known_names
 from app.domain.bodies.broadcasts import BroadcastCreate
 from app.domain.broadcasts import broadcasts
 from app.domain.channels import media
 from app.domain.people import workspaces
 from app.errors import Conflict, Fault, Invalid
-from app.lib import ids, json, time_zones
+from app.lib import json, time_zones
 from app.models.broadcasts import Broadcast
-from app.models.uploads import Upload
 from app.web import filters, uploads
 from app.web.access import workspace_id
-from app.web.forms import checked, typed, typed_all, whole
+from app.web.forms import checked, typed, whole
 from app.web.forms import errors_of as sentences_of
 
 FIELDS = (
@@ -31,7 +28,6 @@ FIELDS = (
     *("send_at", "time_zone", "per_second", "canary"),
 )
 EVERYBODY = "everybody"
-_EVERYBODY = {"field": "contact.created_at", "is": "exists"}
 # The placeholders that a text can contain, such as `{{ contact.first_name }}`.
 NAMES = [f"{{{{ contact.{name} }}}}" for name in known_names.CONTACT_FIELDS]
 # Why a contact is skipped or left out, in the page's words.
@@ -64,13 +60,12 @@ class Given:
 
 
 def given() -> Given:
-    """Reads the submitted form."""
-    kept = [each for each in typed_all("attachments") if ids.is_id(each, "upl")]
-    return Given(typed(*FIELDS), kept, typed("sample")["sample"])
+    """Reads the submitted form. `keep_files` adds its new files."""
+    return Given(typed(*FIELDS), uploads.kept(), typed("sample")["sample"])
 
 
 def given_of(broadcast: Broadcast) -> Given:
-    """Returns the form of a scheduled broadcast."""
+    """Returns the form filled in with a scheduled broadcast."""
     message = broadcast.message or {}
     fields = {
         "name": broadcast.name,
@@ -88,11 +83,6 @@ def given_of(broadcast: Broadcast) -> Given:
     return Given(fields, [each["id"] for each in message.get("attachments", ())])
 
 
-def was_previewed(given: Given) -> bool:
-    """Whether the form is unchanged since its preview."""
-    return request.form.get("previewed") == given.digest
-
-
 def keep_files(given: Given) -> None:
     """Stores newly added files and adds them to the form. Raises Invalid, TooMuchStored, Unavailable."""
     added = uploads.given("files")
@@ -101,16 +91,8 @@ def keep_files(given: Given) -> None:
     given.kept += uploads.stored(added)
 
 
-def files_of(given: Given) -> list[Upload]:
-    """Returns the files in the form."""
-    if not given.kept:
-        return []
-    some = given.kept[: 2 * media.MOST_FILES]
-    return list(Upload.in_workspace(workspace_id()).where(Upload.id.in_(some)).order_by(Upload.id))
-
-
 def answers_of(given: Given) -> list[str]:
-    """Returns the labels of the buttons in the form."""
+    """Returns the labels of the buttons: the lines of the form's `answers` that are not blank."""
     return [line.strip() for line in given.fields["answers"].splitlines() if line.strip()]
 
 
@@ -124,7 +106,7 @@ def body_of(given: Given, broadcast: Broadcast | None = None) -> dict[str, Any]:
     body: dict[str, Any] = {"name": fields["name"], "canary": fields["canary"] == "true"}
     own_filter = broadcast.filter if broadcast and broadcast.segment_id is None else None
     if fields["audience"] == EVERYBODY:
-        body["filter"] = own_filter or _EVERYBODY
+        body["filter"] = own_filter or {"field": "contact.created_at", "is": "exists"}
     elif fields["audience"]:
         body["segment_id"] = fields["audience"]
     else:
@@ -152,7 +134,7 @@ def zone() -> ZoneInfo:
 
 
 def errors_of(error: Invalid | Conflict) -> dict[str, str]:
-    """Returns the error messages by field."""
+    """Returns the error messages by field of the form, whose names differ from the body's."""
     if isinstance(error, Conflict):
         return sentences_of(error)
     fields = {"filter": "audience", "segment_id": "audience", "message": "text"}
@@ -166,10 +148,7 @@ def errors_of(error: Invalid | Conflict) -> dict[str, str]:
 
 
 def _start(text: str, broadcast: Broadcast | None) -> datetime:
-    """Returns the time that was typed in the workspace's time zone. Raises Invalid.
-
-    If it was not changed, keeps the broadcast's own, with seconds.
-    """
+    """Returns the typed start; if unchanged, the broadcast's own, seconds included. Raises Invalid."""
     own: datetime | None = broadcast.send_at if broadcast else None
     if own is not None and text == _typed_time(own):
         return own

@@ -64,24 +64,6 @@ def index() -> str:
     return render_template("broadcasts/index.html", page=listed, shown=shown, state=state, choices=_CHOICES)
 
 
-@blueprint.get("/new")
-@page("broadcasts.manage")
-def new() -> str:
-    """Shows the form of a new broadcast."""
-    return _form(None, Given())
-
-
-@blueprint.post("/new")
-@page("broadcasts.manage", most_bytes=uploads.MOST_FORM_BYTES)
-def create() -> Answer:
-    """Sends or schedules the broadcast and redirects to it, or shows a preview.
-
-    Redirects to the list if the write is delayed. Shows the form again if it is refused, or if it was changed since its
-    preview (409).
-    """
-    return _save(None)
-
-
 @blueprint.get("/<broadcast_id>")
 @page("broadcasts.see")
 def show(broadcast_id: str) -> str | Response:
@@ -119,42 +101,36 @@ def show(broadcast_id: str) -> str | Response:
     )
 
 
-@blueprint.get("/<broadcast_id>/edit")
+@blueprint.get("/new", endpoint="new")
+@blueprint.get("/<broadcast_id>/edit", endpoint="edit")
 @page("broadcasts.manage")
-def edit(broadcast_id: str) -> str | AnyResponse:
-    """Shows the form of a scheduled broadcast; for any other, redirects to the broadcast."""
+def edit(broadcast_id: str | None = None) -> str | AnyResponse:
+    """Shows the form of a new or a scheduled broadcast; for any other, redirects to the broadcast."""
+    if broadcast_id is None:
+        return _form(None, Given())
     broadcast = Broadcast.find(workspace_id(), broadcast_id)
     if broadcast.state != "scheduled":
         return to("broadcast_pages.show", broadcast_id=broadcast.id)
     return _form(broadcast, broadcast_forms.given_of(broadcast))
 
 
-@blueprint.post("/<broadcast_id>/edit")
+@blueprint.post("/new", endpoint="create")
+@blueprint.post("/<broadcast_id>/edit", endpoint="update")
 @page("broadcasts.manage", most_bytes=uploads.MOST_FORM_BYTES)
-def update(broadcast_id: str) -> Answer:
-    """Changes the scheduled broadcast, or shows a preview. Responds like `create`."""
-    return _save(Broadcast.find(workspace_id(), broadcast_id))
+def save(broadcast_id: str | None = None) -> Answer:
+    """Sends or schedules a broadcast, or changes a scheduled one, and redirects to it.
 
-
-@blueprint.post("/<broadcast_id>/pause", defaults={"move": "pause"})
-@blueprint.post("/<broadcast_id>/continue", defaults={"move": "continue"})
-@blueprint.post("/<broadcast_id>/abort", defaults={"move": "abort"})
-@page("broadcasts.manage")
-def move(broadcast_id: str, move: str) -> AnyResponse:
-    """Pauses, continues or aborts the broadcast, and redirects to it."""
-    broadcast = Broadcast.find(workspace_id(), broadcast_id)
-    writes.tell(_MOVED[move], f"broadcasts.{move}", {}, broadcast.id)
-    return to("broadcast_pages.show", broadcast_id=broadcast.id)
-
-
-def _save(broadcast: Broadcast | None) -> Answer:
+    Without `do=send`, only shows a preview. Redirects to the list if the write is delayed. Shows the form again if it
+    is refused, or if it was changed since its preview (409).
+    """
+    broadcast = Broadcast.find(workspace_id(), broadcast_id) if broadcast_id else None
     given = broadcast_forms.given()
     try:
         broadcast_forms.keep_files(given)
         body = broadcast_forms.body_of(given, broadcast)
         if request.form.get("do") != "send":
             return _form(broadcast, given, preview=broadcast_previews.of(body, given.sample))
-        if not broadcast_forms.was_previewed(given):
+        if request.form.get("previewed") != given.digest:
             return _form(broadcast, given, {"": _CHANGED}, broadcast_previews.of(body, given.sample)), 409
         if broadcast is None:
             job = writes.submit("broadcasts.create", body, ids.new("bct"))
@@ -169,11 +145,19 @@ def _save(broadcast: Broadcast | None) -> Answer:
     return to("broadcast_pages.show", broadcast_id=str(job.resource_id))
 
 
+@blueprint.post("/<broadcast_id>/pause", defaults={"move": "pause"})
+@blueprint.post("/<broadcast_id>/continue", defaults={"move": "continue"})
+@blueprint.post("/<broadcast_id>/abort", defaults={"move": "abort"})
+@page("broadcasts.manage")
+def move(broadcast_id: str, move: str) -> AnyResponse:
+    """Pauses, continues or aborts the broadcast, and redirects to it."""
+    broadcast = Broadcast.find(workspace_id(), broadcast_id)
+    writes.tell(_MOVED[move], f"broadcasts.{move}", {}, broadcast.id)
+    return to("broadcast_pages.show", broadcast_id=broadcast.id)
+
+
 def _form(
-    broadcast: Broadcast | None,
-    given: Given,
-    errors: dict[str, str] | None = None,
-    preview: Preview | None = None,
+    broadcast: Broadcast | None, given: Given, errors: dict[str, str] | None = None, preview: Preview | None = None
 ) -> str:
     found = list(Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(segments.QUOTA.most))
     published = Automation.in_workspace(workspace_id()).where(Automation.version.is_null(False))
@@ -185,7 +169,7 @@ def _form(
         broadcast=broadcast,
         given=given.fields,
         digest=given.digest,
-        files=broadcast_forms.files_of(given),
+        files=uploads.named(given.kept),
         errors=errors or {},
         preview=preview,
         has_segments=bool(found),
@@ -239,10 +223,6 @@ def _newest(
 ) -> tuple[str | None, list[dict[str, Any]]]:
     """Returns the number of the last row (None if there are none), and the rows as a file has them."""
     rows = BroadcastRow.newest(broadcast_id, outcome, replied, before, BATCH)
-    return str(rows[-1].number) if rows else None, _flat(rows)
-
-
-def _flat(rows: Sequence[BroadcastRow]) -> list[dict[str, Any]]:
     messages = _messages_of(rows)
     people = {each.id: each for each in Contact.select().where(Contact.id.in_([row.contact_id for row in rows]))}
     found = []
@@ -252,4 +232,4 @@ def _flat(rows: Sequence[BroadcastRow]) -> list[dict[str, Any]]:
         failure = message.failure if message else None
         told = {"status": message and message.status, "failure": failure and failure.get("code")}
         found.append({**broadcasts.represent_row(row), **named, **told})
-    return found
+    return str(rows[-1].number) if rows else None, found

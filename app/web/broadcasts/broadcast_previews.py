@@ -21,7 +21,7 @@ from app.web.access import workspace_id
 
 # The most placeholders for which the preview counts the contacts without a value. Each count scans contacts.
 MOST_NAMES = 3
-# A placeholder with a default for contacts that have no value for it.
+# Matches a placeholder with a default, such as `{{ contact.first_name | default: "there" }}`.
 _WITH_DEFAULT = re.compile(r"\{\{[^{}|]*\|\s*default\s*:[^{}]*\}\}")
 
 

@@ -27,7 +27,7 @@ _FLOAT = re.compile(r"-?[0-9]{1,16}\.[0-9]{1,30}(e[+-]?[0-9]{1,2})?", re.ASCII |
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A custom field, as text."""
+    """A custom field as entered. `kind`: one of KINDS. `is_new`: the contact does not have it yet."""
 
     name: str = ""
     kind: str = "text"
@@ -36,7 +36,7 @@ class Row:
 
 
 def blank() -> dict[str, Any]:
-    """Returns the form of a new contact."""
+    """Returns the empty form of a new contact."""
     empty: dict[str, Any] = dict.fromkeys((*PLAIN, "tags", "seen"), "")
     return empty | {"opted_out": False, "rows": [Row()] * BLANK_ROWS}
 
@@ -54,7 +54,7 @@ def of_contact(contact: Contact, most_fields: int = MOST_FIELDS, blank_rows: int
 
 
 def sent(contact: Contact | None = None) -> dict[str, Any]:
-    """Reads the submitted form. A custom field that the contact lacks is new."""
+    """Reads the submitted form. Marks custom fields that the contact does not have yet as new."""
     known = contact.custom_fields if contact else {}
     columns = (typed_all(f"custom_{column}") for column in ("name", "kind", "value"))
     rows = [
@@ -66,10 +66,7 @@ def sent(contact: Contact | None = None) -> dict[str, Any]:
 
 
 def again(given: Mapping[str, Any], contact: Contact, error: Invalid | Conflict) -> dict[str, Any]:
-    """Returns a refused form for correction.
-
-    After a Conflict, its `seen` is the contact's new state, so that the form can be sent again.
-    """
+    """Returns a refused form to correct. After a Conflict, `seen` is the contact's current state."""
     return {**given, "seen": contact.updated_at.isoformat()} if isinstance(error, Conflict) else dict(given)
 
 
@@ -92,9 +89,9 @@ def creation(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def change(given: Mapping[str, Any], contact: Contact) -> dict[str, Any]:
     """Returns the body that changes the contact: only differences. Raises Invalid like `creation`."""
-    body: dict[str, Any] = {
-        name: given[name].strip() or None for name in PLAIN if given[name] != _in_one_line(getattr(contact, name))
-    }
+    # Browsers drop line breaks from an input. That alone is no change.
+    shown = {name: re.sub(r"[\r\n]", "", getattr(contact, name) or "") for name in PLAIN}
+    body: dict[str, Any] = {name: given[name].strip() or None for name in PLAIN if given[name] != shown[name]}
     if given["opted_out"] != contact.opted_out:
         body["opted_out"] = given["opted_out"]
     if fields := _custom_fields(contact.custom_fields, given["rows"]):
@@ -139,8 +136,3 @@ def _as_text(value: Any) -> tuple[str, str]:
     if isinstance(value, str):
         return "text", value.replace("\r\n", "\n")
     return ("boolean" if isinstance(value, bool) else "number"), json.dumps(value).decode()
-
-
-def _in_one_line(value: str | None) -> str:
-    # An input drops line breaks. This alone does not count as a change.
-    return re.sub(r"[\r\n]", "", value or "")

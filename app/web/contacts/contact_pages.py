@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, render_template, request
-from werkzeug.wrappers import Response
+from flask import Blueprint, Response, render_template, request
 
 from app import bounds
 from app.domain.bodies.contacts import ContactPatch, ContactUpsert, TagBody
@@ -16,6 +14,7 @@ from app.domain.contacts import contacts
 from app.domain.contacts.contacts import IDENTIFIERS, LONGEST_SEARCH, SHORTEST_SEARCH
 from app.domain.conversations import messages
 from app.domain.insight import timelines
+from app.domain.lifecycle import exports
 from app.domain.people import members, message_access
 from app.domain.segments import scans, segments
 from app.domain.triggers import dates
@@ -52,18 +51,14 @@ def index() -> Answer:
         nothing = lists.Page([], None, None)
         return _list(given, nothing, 0, errors_of(error)), 422
     if lists.wanted_format():
-        return _file(wanted)
+        if not viewer().may("contacts.export"):
+            raise Forbidden.to("contacts.export")
+        newest = partial(Contact.newest, workspace_id(), wanted, None, lists.MOST_EXPORTED)
+        return lists.file_of(lambda: [contacts.represent(contact) for contact in newest()], "contacts")
     shown = lists.sliced(partial(Contact.newest, workspace_id(), wanted))
     is_all = not (shown.next_address or shown.first_address)
     count = len(shown.rows) if is_all else Contact.count_matching(workspace_id(), wanted, MOST_COUNTED + 1)
     return _list(given, shown, count, {})
-
-
-@blueprint.get("/new")
-@page("contacts.edit")
-def new() -> str:
-    """Shows the form of a new contact."""
-    return _form(contact_forms.blank())
 
 
 @blueprint.post("/new")
@@ -87,14 +82,17 @@ def create() -> Answer:
 @blueprint.get("/<contact_id>")
 @page("contacts.see")
 def show(contact_id: str) -> str:
-    """Shows a contact with its fields and tags."""
+    """Shows a contact: its fields, tags, conversations and latest events."""
     return _show(contacts.find(workspace_id(), contact_id))
 
 
-@blueprint.get("/<contact_id>/edit")
+@blueprint.get("/new", endpoint="new")
+@blueprint.get("/<contact_id>/edit", endpoint="edit")
 @page("contacts.edit")
-def edit(contact_id: str) -> str:
-    """Shows the form that changes the contact."""
+def edit(contact_id: str | None = None) -> str:
+    """Shows the form of the contact, or of a new one."""
+    if contact_id is None:
+        return _form(contact_forms.blank())
     contact = contacts.find(workspace_id(), contact_id)
     return _form(contact_forms.of_contact(contact), contact)
 
@@ -102,10 +100,7 @@ def edit(contact_id: str) -> str:
 @blueprint.post("/<contact_id>/edit")
 @page("contacts.edit")
 def update(contact_id: str) -> Answer:
-    """Saves the differences, and redirects to the contact.
-
-    Shows the form again if it has faults, or if the contact was changed meanwhile (409).
-    """
+    """Saves the differences. Shows the form again for faults, or if the contact has changed (409)."""
     contact = contacts.find(workspace_id(), contact_id)
     given = contact_forms.sent(contact)
     try:
@@ -116,18 +111,29 @@ def update(contact_id: str) -> Answer:
     return to("contact_pages.show", "The contact was changed." if job.is_finished else None, contact_id=contact.id)
 
 
-@blueprint.post("/<contact_id>/tags")
+@blueprint.post("/<contact_id>/tags", endpoint="add_tag", defaults={"kind": "contacts.add_tag"})
+@blueprint.post("/<contact_id>/tags/remove", endpoint="remove_tag", defaults={"kind": "contacts.remove_tag"})
 @page("contacts.edit")
-def add_tag(contact_id: str) -> Answer:
-    """Adds a tag, unless the contact has it, and redirects to the contact."""
-    return _tag("contacts.add_tag", contact_id)
+def change_tags(contact_id: str, kind: str) -> Answer:
+    """Adds or removes a tag, if needed, and redirects. If refused, shows the contact with the reason."""
+    contact = contacts.find(workspace_id(), contact_id)
+    given = typed("name")
+    try:
+        job = writes.submit(kind, checked(TagBody(), given), contact.id)
+    except Invalid as error:
+        return _show(contact, given["name"], errors_of(error)), 422
+    except Conflict as error:
+        return _show(contact, given["name"], {"name": error.detail}), 409
+    return to("contact_pages.show", "The tags were changed." if job.is_finished else None, contact_id=contact.id)
 
 
-@blueprint.post("/<contact_id>/tags/remove")
-@page("contacts.edit")
-def remove_tag(contact_id: str) -> Answer:
-    """Removes a tag, if the contact has it, and redirects to the contact."""
-    return _tag("contacts.remove_tag", contact_id)
+@blueprint.get("/<contact_id>/export")
+@page(message_access.EXPORT)
+def export(contact_id: str) -> Response:
+    """Streams everything that is stored about the contact, as a JSON file."""
+    contact = contacts.find(workspace_id(), contact_id)
+    headers = {"Content-Disposition": f'attachment; filename="{contact.id}.json"'}
+    return Response(exports.export(contact), headers=headers, mimetype="application/json")
 
 
 @blueprint.get("/<contact_id>/erase")
@@ -141,10 +147,7 @@ def ask_to_erase(contact_id: str) -> str:
 @blueprint.post("/<contact_id>/erase")
 @page("contacts.erase")
 def erase(contact_id: str) -> Answer:
-    """Deletes the contact, erases its data everywhere, and redirects to the list.
-
-    Shows the form again unless the contact's identifier was typed.
-    """
+    """Deletes the contact and erases its data everywhere, if one of its identifiers was typed."""
     said = typed("identifier")["identifier"]
     try:
         job = writes.submit("contacts.delete", {}, contact_id, partial(_refuse_unless_named, contact_id, said))
@@ -156,25 +159,13 @@ def erase(contact_id: str) -> Answer:
 
 
 def _wanted(given: dict[str, str]) -> dict[str, str]:
-    """Validates the filters of the query. Raises Invalid."""
+    """Returns the filters, with the phone number in E.164 form. Raises Invalid."""
     wanted = dict(given)
     if "q" in given and not SHORTEST_SEARCH <= len(given["q"]) <= LONGEST_SEARCH:
-        detail = f"Search for {SHORTEST_SEARCH} to {LONGEST_SEARCH} characters."
-        raise Invalid(Fault("/q", detail))
+        raise Invalid(Fault("/q", f"Search for {SHORTEST_SEARCH} to {LONGEST_SEARCH} characters."))
     if "phone" in given:
         wanted["phone"] = valid("/phone", normalization.phone, given["phone"])
     return wanted
-
-
-def _file(wanted: dict[str, str]) -> Response:
-    if not viewer().may("contacts.export"):
-        raise Forbidden.to("contacts.export")
-
-    def read() -> list[dict[str, Any]]:
-        found = Contact.newest(workspace_id(), wanted, None, lists.MOST_EXPORTED)
-        return [contacts.represent(contact) for contact in found]
-
-    return lists.file_of(read, "contacts")
 
 
 def _refuse_known(fields: dict[str, Any]) -> None:
@@ -192,26 +183,15 @@ def _refuse_unless_named(contact_id: str, said: str) -> None:
         raise Invalid(Fault("/identifier", "This is none of the identifiers of this contact."))
 
 
-def _tag(kind: str, contact_id: str) -> Answer:
-    contact = contacts.find(workspace_id(), contact_id)
-    given = typed("name")
-    try:
-        job = writes.submit(kind, checked(TagBody(), given), contact.id)
-    except Invalid as error:
-        return _show(contact, given["name"], errors_of(error)), 422
-    except Conflict as error:
-        return _show(contact, given["name"], {"name": error.detail}), 409
-    return to("contact_pages.show", "The tags were changed." if job.is_finished else None, contact_id=contact.id)
-
-
 def _list(given: dict[str, str], shown: lists.Page, count: int | None, errors: dict[str, str]) -> str:
+    found = Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(segments.QUOTA.most)
     return render_template(
         "contacts/index.html",
         page=shown,
         given=given,
         count=count,
         errors=errors,
-        segments=_segment_choices(),
+        segments=[("", "All contacts"), *((each.id, each.name) for each in found)],
         address=lists.address,
     )
 
@@ -224,7 +204,7 @@ def _show(contact: Contact, tag: str = "", errors: dict[str, str] | None = None)
         tag=tag,
         unreadable=dates.unreadable_of_contact(contact.id),
         errors=errors or {},
-        recent=_talks_with(contact),
+        **_talks_with(contact),
         happened=happened[:MOST_HAPPENED],
         labels=timelines.labels(workspace_id(), happened),
     )
@@ -241,32 +221,23 @@ def _form(given: dict[str, Any], contact: Contact | None = None, error: Invalid 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Talks:
-    """A contact's conversations, newest first, and the last `messages` of the newest one, in order.
+def _talks_with(contact: Contact) -> dict[str, Any]:
+    """Returns variables about the contact's conversations; none unless there are any to be seen.
 
-    `channels` and `people`: names of channels and members, by identifier.
+    `conversations`: the newest first. `messages`: the last ones of the newest conversation, in order. `channels` and
+    `people`: names by identifier.
     """
-
-    conversations: Sequence[Conversation]
-    messages: Sequence[Mapping[str, Any]]
-    channels: Mapping[str, str]
-    people: Mapping[str, str]
-
-
-def _talks_with(contact: Contact) -> _Talks:
-    """Returns the conversations with the contact; none for viewers who may not read messages."""
-    if not viewer().may(message_access.SEE):
-        return _Talks([], [], {}, {})
-    found = Conversation.of_contact(workspace_id(), contact.id, MOST_CONVERSATIONS)
+    may_read = viewer().may(message_access.SEE)
+    found = Conversation.of_contact(workspace_id(), contact.id, MOST_CONVERSATIONS) if may_read else []
     if not found:
-        return _Talks([], [], {}, {})
+        return {}
     said = Message.latest(found[0].id, None, None, MOST_MESSAGES)
     wrote = members.of_workspace(workspace_id()) if any(each.direction == "out" for each in said) else ()
     people = {person.member_id: person.email.partition("@")[0] for person in wrote}
     channel_ids = {conversation.channel_id for conversation in found}
     channels = {each.id: each.name for each in Channel.select().where(Channel.id.in_(list(channel_ids)))}
-    return _Talks(found, [messages.represent(each) for each in reversed(said)], channels, people)
+    shown = [messages.represent(each) for each in reversed(said)]
+    return {"conversations": found, "messages": shown, "channels": channels, "people": people}
 
 
 def _page_of_segment(segment_id: str, wanted: Mapping[str, str]) -> lists.Page:
@@ -283,9 +254,3 @@ def _page_of_segment(segment_id: str, wanted: Mapping[str, str]) -> lists.Page:
         raise Invalid(Fault("/segment_id", error.detail)) from error
     next_address = lists.address(after=next_id) if next_id else None
     return lists.Page(found, next_address, lists.address() if after else None)
-
-
-def _segment_choices() -> list[tuple[str, str]]:
-    """Returns the segments as options of a select."""
-    found = Segment.in_workspace(workspace_id()).order_by(Segment.id.desc()).limit(segments.QUOTA.most)
-    return [("", "All contacts"), *((each.id, each.name) for each in found)]

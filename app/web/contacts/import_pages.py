@@ -60,7 +60,8 @@ def create() -> Answer:
     """
     if request.form.get("look") == "columns":
         return _form({}, _columns())
-    mapping = _mapping()
+    headers = typed_all("header")
+    mapping = Mapping(headers, typed_all("column")) if headers else None  # before the columns are known
     try:
         job = _accept(_file(), mapping)
     except Invalid as error:
@@ -126,12 +127,6 @@ def _file() -> IO[bytes]:
     if found is None or not found.filename:
         raise Invalid(Fault("/file", "Choose a file."))
     return found.stream
-
-
-def _mapping() -> Mapping | None:
-    """Returns the form's targets for the columns; None before the columns are known."""
-    headers, targets = typed_all("header"), typed_all("column")
-    return Mapping(headers, targets) if headers else None
 
 
 def _columns(mapping: Mapping | None = None) -> list[Column]:
@@ -201,7 +196,7 @@ def _errors(import_id: str, after: str | None, limit: int) -> list[LineError]:
 
 
 def _faults(error: LineError) -> list[dict[str, Any]]:
-    """Lists the line's faults, each with its field."""
+    """Returns the faults of the line, each with its `line`, `field` and `detail`."""
     problem = error.problem
     faults = problem.get("errors") or [{"pointer": "", "detail": problem.get("detail", problem.get("title", ""))}]
     return [

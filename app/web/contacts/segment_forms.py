@@ -31,7 +31,7 @@ MOST_GROUPS = 5
 class Given:
     """The form's content: rows sorted by group, or the filter as JSON in `text`.
 
-    `matches`: for each group, whether all or any of its rows must match; `join`: the same for the groups.
+    `matches`: for each group, whether `all` or `any` of its rows must match. `join`: whether all or any groups must.
     """
 
     name: str = ""
@@ -46,7 +46,7 @@ class Given:
 
 
 def given() -> Given:
-    """Reads the submitted form."""
+    """Reads the submitted form, and sorts its rows by group."""
     single = typed("name", "join", "filter")
     matches = [_all_or_any(each) for each in typed_all("match")[:MOST_GROUPS]] or ["all"]
     columns = (typed_all("field"), typed_all("custom"), typed_all("is"), typed_all("value"))
@@ -135,7 +135,7 @@ def with_faults(typed_: Given, error: Invalid) -> tuple[Given, dict[str, str]]:
 
 
 def count(condition: Mapping[str, Any]) -> Counted | str:
-    """Counts the contacts that match now; a sentence if too many counts are running."""
+    """Counts the contacts that match now. Returns a sentence if too many counts are running."""
     try:
         with bounds.reading_segment(workspace_id()):
             return scans.count(workspace_id(), condition)
@@ -144,7 +144,7 @@ def count(condition: Mapping[str, Any]) -> Counted | str:
 
 
 def summary_of(condition: Mapping[str, Any]) -> str:
-    """Describes the filter in one line."""
+    """Describes the filter in words, in one line."""
     found = given_of("", condition)
     if found.text is not None:
         return plain_words.condition(condition)
@@ -192,10 +192,7 @@ def _number(text: str) -> int:
 
 
 def _placed(text: str, fault: Fault) -> str:
-    """Puts the number of the faulty line in the user's JSON before the fault's sentence.
-
-    Puts the pointer there if the line is unknown; nothing if the fault concerns the whole filter.
-    """
+    """Prefixes the fault's sentence with its line in the user's JSON, or else with its pointer."""
     pointer = fault.pointer.removeprefix("/filter")
     if not pointer:
         return fault.detail

@@ -38,16 +38,6 @@ def new() -> str:
     return _form(None, Given())
 
 
-@blueprint.post("/new")
-@page("segments.manage")
-def create() -> Answer:
-    """Creates the segment and redirects to the list, counts its matches, or changes the rows.
-
-    If it is refused, shows the form again.
-    """
-    return _save(None)
-
-
 @blueprint.get("/<segment_id>")
 @page("segments.see")
 def edit(segment_id: str) -> str:
@@ -56,23 +46,12 @@ def edit(segment_id: str) -> str:
     return _form(segment, segment_forms.given_of(segment.name, segment.filter))
 
 
-@blueprint.post("/<segment_id>")
+@blueprint.post("/new", endpoint="create")
+@blueprint.post("/<segment_id>", endpoint="update")
 @page("segments.manage")
-def update(segment_id: str) -> Answer:
-    """Changes the segment, counts its matches, or changes the rows. Responds like `create`."""
-    return _save(Segment.find(workspace_id(), segment_id))
-
-
-@blueprint.post("/<segment_id>/delete")
-@page("segments.manage")
-def delete(segment_id: str) -> Response:
-    """Deletes the segment, and redirects to the list. A Conflict is shown there."""
-    segment = Segment.find(workspace_id(), segment_id)
-    writes.tell(f"The segment “{segment.name}” was deleted.", "segments.delete", {}, segment.id)
-    return to("segment_pages.index")
-
-
-def _save(segment: Segment | None) -> Answer:
+def save(segment_id: str | None = None) -> Answer:
+    """Saves or creates the segment and redirects; or shows a count, changed rows or a refusal."""
+    segment = Segment.find(workspace_id(), segment_id) if segment_id else None
     given, button = segment_forms.given(), request.form.get("do", "save")
     changed = segment_forms.pressed(given, button)
     if changed is not None:
@@ -89,6 +68,15 @@ def _save(segment: Segment | None) -> Answer:
     except Conflict as error:
         return _form(segment, given, errors_of(error)), status_of(error)
     return to("segment_pages.index", f"“{body['name']}” is saved." if job.is_finished else None)
+
+
+@blueprint.post("/<segment_id>/delete")
+@page("segments.manage")
+def delete(segment_id: str) -> Response:
+    """Deletes the segment, and redirects to the list. A Conflict is shown there."""
+    segment = Segment.find(workspace_id(), segment_id)
+    writes.tell(f"The segment “{segment.name}” was deleted.", "segments.delete", {}, segment.id)
+    return to("segment_pages.index")
 
 
 def _body(given: Given) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Row:
 
 
 def comparison_of(row: Row) -> dict[str, Any]:
-    """Returns the comparison of the row."""
+    """Returns the comparison that the row stands for, which may be invalid."""
     found: dict[str, Any] = {"field": f"{CUSTOM}.{row.custom.strip()}" if row.field == CUSTOM else row.field}
     found["is"] = _DAYS.get(row.comparison, row.comparison)
     if row.comparison in _DAYS:
@@ -87,7 +87,7 @@ def row_of(condition: Mapping[str, Any], group: int) -> Row | None:
 
 
 def said(row: Row) -> str:
-    """Describes the row in words."""
+    """Describes the row in words, such as “Tags contains vip”."""
     name = row.custom if row.field == CUSTOM else FIELDS[row.field].partition(" (")[0]
     if row.comparison in _AGO:
         return f"{name} {_AGO[row.comparison]} {row.value} {'day' if row.value == '1' else 'days'} ago"
@@ -95,7 +95,7 @@ def said(row: Row) -> str:
 
 
 def missing(row: Row, pointer: str) -> Iterator[Fault]:
-    """Yields what the row lacks: the name of the custom field, or the value."""
+    """Yields a fault if a custom field has no name, and one if a value is missing."""
     if row.field == CUSTOM and not row.custom.strip():
         yield Fault(f"{pointer}/field", "Name the custom field.")
     if row.comparison not in (*_BARE, *_DAYS) and not row.value.strip():

@@ -23,7 +23,7 @@ from app.models.notes import Note
 from app.web import uploads, writes
 from app.web.access import viewer, workspace_id
 from app.web.forms import typed_all
-from app.web.inbox import inbox_pages, newer_replies, snooze_times
+from app.web.inbox import inbox_pages, snooze_times, threads
 
 FIELDS = (
     *("kind", "text", "template", "language", "parameters"),
@@ -57,8 +57,8 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
 
     def check() -> None:
         if "seen" in request.form and send_at is None:
-            seen = given["seen"][: newer_replies.LONGEST_SEEN].split()
-            newer_replies.check(conversation, seen, viewer().actor_id)
+            seen = given["seen"][: threads.LONGEST_SEEN].split()
+            threads.refuse_unseen(conversation, seen, viewer().actor_id)
 
     kind = "messages.create" if send_at is None else "scheduled_messages.create"
     job = writes.submit(kind, body, ids.new("msg"), check, partial(_empty_draft, conversation))
@@ -69,8 +69,8 @@ def send(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]
 def add_note(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
     """Adds the form's note, and empties the draft. Raises Invalid, Conflict.
 
-    `@name` mentions the members with that name. Returns the note as in the API (only its `id` if it is not stored yet),
-    with a `warning` about mentioned names that nobody has; None if there are none.
+    `@name` mentions the members with that name. Returns the note as in the API, or only its `id` if it is not stored
+    yet. Its `warning` is a sentence about mentioned names that nobody has, or None.
     """
     text = valid("/text", notes.read_text, given["text"])
     if uploads.given("files") or upload_ids():

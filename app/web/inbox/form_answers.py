@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any
 
-from flask import flash, jsonify, redirect
+from flask import flash, jsonify, make_response, redirect
 from werkzeug.wrappers import Response
 
 from app.domain.people import workspaces
@@ -44,10 +44,7 @@ def back(conversation: Conversation) -> Response:
 
 
 def told(conversation: Conversation, done: str) -> Response:
-    """Responds to a change that was made, with the sentence `done` for a script or as a flash.
-
-    An empty `done` flashes nothing.
-    """
+    """Responds to a change that was made. Scripts get the sentence `done`; others see it, if any."""
     if is_script():
         return jsonify(done=done)
     if done:
@@ -56,10 +53,7 @@ def told(conversation: Conversation, done: str) -> Response:
 
 
 def turned_down(conversation: Conversation, error: Invalid | Conflict, before: str = "") -> Response:
-    """Responds to a refused change with the reason, for a script or as a flash.
-
-    `before` begins the sentence.
-    """
+    """Responds to a refused change with the reason, which begins with `before`."""
     said = f"{before}{sentence_of(error)}"
     if is_script():
         return refused(error, {"": said})
@@ -69,6 +63,4 @@ def turned_down(conversation: Conversation, error: Invalid | Conflict, before: s
 
 def refused(error: Invalid | Conflict, errors: dict[str, str], **further: Any) -> Response:
     """Returns the error for a script: a sentence for each field, and the `further` members."""
-    response = jsonify(errors=errors, **further)
-    response.status_code = status_of(error)
-    return response
+    return make_response(jsonify(errors=errors, **further), status_of(error))

@@ -11,20 +11,41 @@ from werkzeug.wrappers import Response
 from app import config
 from app.channels.kinds import CHANNEL_KINDS
 from app.domain.channels import media
-from app.domain.conversations import conversation_changes, conversation_counts, notes, sending_checks
-from app.domain.conversations.messages import MOST_CHARACTERS
+from app.domain.contacts import contact_names
+from app.domain.conversations import (
+    conversation_changes,
+    conversation_counts,
+    messages,
+    notes,
+    scheduled_messages,
+    sending_checks,
+)
 from app.domain.inbox import saved_views
+from app.domain.lifecycle import merges
 from app.domain.people import conversation_notifications, members, message_access
 from app.lib import clock
+from app.models.automations import Automation
 from app.models.channels import Channel
 from app.models.contacts import Contact
-from app.models.conversations import Conversation
+from app.models.conversations import Conversation, Message
+from app.models.drafts import Draft
+from app.models.macros import Macro
+from app.models.runs import Run
+from app.models.saved_replies import SavedReply
 from app.web.access import page, viewer, workspace_id
+from app.web.contacts import contact_forms
 from app.web.formats import words
-from app.web.inbox import composers, side_panes, snooze_times, threads, views
+from app.web.inbox import snooze_times, threads, views
 from app.web.inbox.saved_view_forms import may_change
 
 blueprint = Blueprint("inbox_pages", __name__, url_prefix="/workspaces/<workspace>/inbox")
+
+MOST_OTHERS, MOST_RUNS, MOST_SUGGESTED = 5, 5, 5
+# How many custom fields the pane shows. The contact's page shows all of them.
+MOST_SHOWN = 12
+_REASONS = {"same_phone": "has the same phone number", "taken": "has what you have typed"}
+# The most macros, and the most saved replies, that the composer offers: the newest.
+MOST_MACROS, MOST_REPLIES = 100, 100
 
 
 @blueprint.get("")
@@ -61,7 +82,7 @@ def show_panes(conversation_id: str) -> str:
 def show_row(conversation_id: str) -> str:
     """Renders a conversation as a row, for the script to add to a list where it now belongs."""
     [row] = views.rows_of([Conversation.find(workspace_id(), conversation_id)])
-    begun = composers.begun_in([conversation_id])
+    begun = _begun_in([conversation_id])
     return render_template("inbox/rows.html", rows=[row], view=views.asked_for(), people=people(), begun=begun)
 
 
@@ -70,11 +91,20 @@ def people() -> dict[str, str]:
     return {person.member_id: person.email.partition("@")[0] for person in members.of_workspace(workspace_id())}
 
 
+def later(conversation: Conversation) -> list[dict[str, Any]]:
+    """Returns the conversation's scheduled messages, as in the API, the earliest first."""
+    if not conversation.scheduled:
+        return []
+    of_it = {"conversation_id": conversation.id}
+    found = Message.scheduled(of_it, None, None, scheduled_messages.MOST_OF_CONVERSATION)
+    return [messages.represent(message) for message in found]
+
+
 def page_of(conversation: Conversation | None, **typed: Any) -> str:
     """Renders the inbox.
 
     `typed`: the content of a refused form: `typed` fields, `uploads`, `errors`, `missing`; and `side`: the form beside
-    the conversation, see `side_panes.shown`.
+    the conversation, see `side_of`.
     """
     view, counts = views.asked_for(), _counts()
     shown = view.page()
@@ -90,12 +120,36 @@ def page_of(conversation: Conversation | None, **typed: Any) -> str:
         channels=channels,
         channel_kinds={each.id: words(each.kind) for each in channels},
         page=shown,
-        begun=composers.begun_in([row.conversation.id for row in shown.rows]),
+        begun=_begun_in([row.conversation.id for row in shown.rows]),
         people=people(),
         pane=request.args.get("pane"),
         live_url=config.settings().realtime_url,
         **(_shown_of(conversation, **typed) if conversation else {"conversation": None}),
     )
+
+
+def side_of(conversation: Conversation, contact: Contact | None, **asked: Any) -> dict[str, Any]:
+    """Returns the template variables of the pane about the contact.
+
+    `asked`: the content of a refused form: the `given` fields with their `faults`, and `other_id`, the contact that has
+    one of the identifiers; a `tag` with its `tag_error`; or the `refusal` of anything else.
+    """
+    others = Conversation.of_contact(workspace_id(), conversation.contact_id, MOST_OTHERS + 1)
+    return {
+        "conversation": conversation,
+        "contact": contact,
+        "name": contact_names.name_of(contact) if contact else "Deleted contact",
+        "others": views.rows_of([each for each in others if each.id != conversation.id][:MOST_OTHERS]),
+        "runs": _runs(conversation),
+        "most_fields": MOST_SHOWN,
+        "has_more_fields": contact is not None and len(contact.custom_fields) > MOST_SHOWN,
+        "kinds": contact_forms.KINDS,
+        "suggested": _suggested(contact, asked.get("other_id")) if contact else [],
+        "given": contact_forms.of_contact(contact, MOST_SHOWN, 1) if contact else {},
+        "faults": {},
+        "is_edited": "given" in asked,
+        **asked,
+    }
 
 
 def _looked_at(conversation_id: str) -> Conversation:
@@ -108,25 +162,38 @@ def _looked_at(conversation_id: str) -> Conversation:
 def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None, **typed: Any) -> dict[str, Any]:
     contact = Contact.one(workspace_id(), conversation.contact_id)
     channel = Channel.get_by_id(conversation.channel_id)
+    macros = Macro.newest(workspace_id(), None, None, MOST_MACROS)
+    replies = SavedReply.newest(workspace_id(), None, None, MOST_REPLIES)
+    member_id = viewer().member_id
     return {
-        **side_panes.shown(conversation, contact, **(side or {})),
+        **side_of(conversation, contact, **(side or {})),
         "channel": channel,
         "is_window_closed": CHANNEL_KINDS[channel.kind].window is not None
         and not conversation.is_window_open(clock.now()),
         "may_answer": sending_checks.is_answer({"type": "member"}, conversation.asked_at, clock.now()),
         "thread": threads.read(conversation, request.args.get("before")),
         "snoozes": snooze_times.CHOICES,
-        "most_characters": MOST_CHARACTERS,
+        "most_characters": messages.MOST_CHARACTERS,
         "most_note": notes.MOST_CHARACTERS,
         "most_labels": conversation_changes.MOST_LABELS,
         "most_files": CHANNEL_KINDS[channel.kind].most_files,
         "most_bytes": media.MOST_BYTES,
-        **composers.shown(conversation),
+        "draft": Draft.of(member_id, conversation.id) if member_id else None,
+        "macros": sorted(macros, key=lambda macro: macro.name.casefold()),
+        "saved_replies": sorted(replies, key=lambda reply: reply.folded),
+        "later": later(conversation),
+        "later_choices": ("in 1 hour", "tomorrow 9:00", "monday 9:00"),
         "typed": {},
         "errors": {},
         "uploads": [],
         **typed,
     }
+
+
+def _begun_in(conversation_ids: list[str]) -> set[str]:
+    """Returns the conversations in which the viewer has a draft."""
+    member_id = viewer().member_id
+    return Draft.begun_in(member_id, conversation_ids) if member_id else set()
 
 
 def _saved(view: views.View) -> list[dict[str, Any]]:
@@ -146,3 +213,21 @@ def _saved(view: views.View) -> list[dict[str, Any]]:
 
 def _counts() -> dict[str, Any]:
     return conversation_counts.of_views(workspace_id(), viewer().member_id)
+
+
+def _suggested(contact: Contact, other_id: str | None) -> list[tuple[str, str, str]]:
+    """Returns (identifier, name, reason) of contacts that may be the same person."""
+    found = dict(merges.suggested(contact, MOST_SUGGESTED))
+    if other_id and other_id != contact.id:
+        found = {other_id: "taken", **found}
+    names = contact_names.names_of(workspace_id(), list(found))
+    return [(each, names[each], _REASONS.get(reason, reason)) for each, reason in found.items() if each in names]
+
+
+def _runs(conversation: Conversation) -> list[tuple[Run, str]]:
+    """Returns the contact's latest runs, with the names of their automations."""
+    found = Run.newest(workspace_id(), {"contact_id": conversation.contact_id}, None, MOST_RUNS)
+    ids = {run.automation_id for run in found}
+    named = Automation.select(Automation.id, Automation.name).where(Automation.id.in_(ids)) if ids else ()
+    names = {each.id: each.name for each in named}
+    return [(run, names.get(run.automation_id, "a deleted automation")) for run in found]

@@ -55,10 +55,7 @@ def show(conversation_id: str, saved_reply_id: str) -> Response:
 
 
 def inserted(conversation: Conversation, given: Mapping[str, str]) -> dict[str, Any]:
-    """Appends the saved reply to the typed text; returns arguments of `page_of`.
-
-    Raises NotFound, Overloaded.
-    """
+    """Returns `page_of` arguments with the saved reply appended. Raises NotFound, Overloaded."""
     try:
         rendered = _rendered(conversation, SavedReply.find(workspace_id(), given["saved_reply_id"]))
     except Conflict as error:

@@ -1,6 +1,11 @@
-"""Saved views: saving the current list under a name, renaming it, deleting it."""
+"""Saved views: saving the current list under a name, renaming it, deleting it.
+
+Forms redirect to the list, which shows the reason of a refusal.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from flask import Blueprint, flash, redirect
 from werkzeug.wrappers import Response
@@ -20,46 +25,32 @@ SHARE = "views.share"
 @blueprint.post("")
 @page("conversations.answer")
 def create() -> Response:
-    """Saves the view and filters of the query string, for the viewer or for the workspace (`shared`).
-
-    Safe to repeat. Redirects to the list. If the view is refused, the list shows the reason.
-    """
+    """Saves the list in the address, for the viewer or, if `shared`, for everybody. Safe to repeat."""
     given = typed("name", "shared")
     if given["shared"] and not viewer().may(SHARE):
         raise Forbidden.to(SHARE)
     view, member_id = views.asked_for(), None if given["shared"] else viewer().member_id
-    try:
+
+    def save() -> None:
         if not given["shared"] and member_id is None:
             raise Conflict("Support staff have no views of their own. Save it for the workspace.")
         saved_views.create(workspace_id(), member_id, given["name"], {"view": view.name, **view.filters})
-        flash("The view is saved.", "good")
-    except (Invalid, Conflict) as error:
-        flash(sentence_of(error), "error")
-    return _back()
+
+    return _changed(save, "The view is saved.")
 
 
 @blueprint.post("/<saved_view_id>/rename")
 @page("conversations.answer")
 def rename(saved_view_id: str) -> Response:
-    """Renames the view, and redirects to the list. If it is refused, the list shows the reason."""
-    try:
-        saved_views.rename(_own(saved_view_id), typed("name")["name"])
-        flash("The view is renamed.", "good")
-    except (Invalid, Conflict) as error:
-        flash(sentence_of(error), "error")
-    return _back()
+    """Renames the view, for everybody who sees it."""
+    return _changed(lambda: saved_views.rename(_own(saved_view_id), typed("name")["name"]), "The view is renamed.")
 
 
 @blueprint.post("/<saved_view_id>/delete")
 @page("conversations.answer")
 def delete(saved_view_id: str) -> Response:
-    """Deletes the view, not its conversations, and redirects to the list."""
-    try:
-        saved_views.delete(_own(saved_view_id))
-        flash("The view is deleted.", "good")
-    except Conflict as error:
-        flash(error.detail, "error")
-    return _back()
+    """Deletes the view, not its conversations."""
+    return _changed(lambda: saved_views.delete(_own(saved_view_id)), "The view is deleted.")
 
 
 def may_change(view: SavedView) -> bool:
@@ -74,5 +65,10 @@ def _own(saved_view_id: str) -> SavedView:
     return found
 
 
-def _back() -> Response:
+def _changed(change: Callable[[], object], done: str) -> Response:
+    try:
+        change()
+        flash(done, "good")
+    except (Invalid, Conflict) as error:
+        flash(sentence_of(error), "error")
     return redirect(views.asked_for().address("inbox_pages.index"), 303)

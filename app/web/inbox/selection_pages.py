@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from flask import Blueprint, flash, jsonify, redirect, render_template
+from flask import Blueprint, flash, jsonify, make_response, redirect, render_template
 
 from app.domain.inbox import selections
 from app.domain.people import message_access
@@ -21,7 +21,7 @@ from app.web.inbox.form_answers import FIELDS, action_of
 
 blueprint = Blueprint("selection_pages", __name__, url_prefix="/workspaces/<workspace>/inbox/selections")
 
-# Names of each change, in progress and finished.
+# The words for each change, while it is in progress and afterwards.
 _SAID: Mapping[str, tuple[str, str]] = {
     "assign": ("Assigning", "Assigned"),
     "label": ("Adding the label to", "Added the label to"),
@@ -37,20 +37,16 @@ _SAID: Mapping[str, tuple[str, str]] = {
 def create() -> Answer:
     """Applies the change of the pressed button to the ticked conversations, or to the whole view.
 
-    Redirects to the list, or to the progress if the change has not ended. The list shows the reason of a refusal.
-    Responds to scripts with JSON.
+    Redirects to the list, which shows a refusal, or to the progress if the change has not ended. Scripts get JSON.
     """
+    back = views.asked_for().address("inbox_pages.index")
     try:
         selection = _begin(typed(*FIELDS, "all"))
     except (Invalid, Conflict) as error:
-        said = sentence_of(error)
         if is_script():
-            response = jsonify(said=said)
-            response.status_code = status_of(error)
-            return response
-        flash(said, "error")
-        return redirect(views.asked_for().address("inbox_pages.index"), 303)
-    back = views.asked_for().address("inbox_pages.index")
+            return make_response(jsonify(said=sentence_of(error)), status_of(error))
+        flash(sentence_of(error), "error")
+        return redirect(back, 303)
     progress = views.asked_for().address("selection_pages.show", selection_id=selection.id)
     is_done = selection.finished_at is not None
     if is_script():
@@ -105,10 +101,7 @@ def summary(selection: Selection) -> str:
 
 
 def _begin(given: Mapping[str, str]) -> Selection:
-    """Accepts the change, once, and waits for it if conversations were ticked.
-
-    Raises Invalid, Conflict.
-    """
+    """Accepts the change once, and waits if conversations were ticked. Raises Invalid, Conflict."""
     action, choice = action_of(given, selections.ACTIONS), views.asked_for().choice
     ticked = None if given["all"] else _ticked()
     if ticked is None and not choice.is_listed_whole:
@@ -122,10 +115,7 @@ def _begin(given: Mapping[str, str]) -> Selection:
 
 
 def _ticked() -> list[str]:
-    """Returns the ticked conversations.
-
-    Raises Invalid if there are none or too many, or one is invalid.
-    """
+    """Returns the ticked conversations. Raises Invalid if there are none, too many or invalid ones."""
     found = list(dict.fromkeys(typed_all("conversation_id")))
     if not found or not all(ids.is_id(each, "cnv") for each in found):
         raise Invalid(Fault("/conversation_id", "Tick a conversation first."))

@@ -1,4 +1,7 @@
-"""Forms beside a conversation: its contact's fields, tags, merges and runs; also the timeline."""
+"""Forms beside a conversation: its contact's fields, tags, merges and runs; also the timeline.
+
+Forms redirect to the conversation, or show it again if they are refused. Scripts get the pane.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, flash, jsonify, redirect, render_template, request
+from flask import Blueprint, flash, jsonify, make_response, redirect, render_template, request
 from werkzeug.wrappers import Response
 
 from app.domain.automations import runs
@@ -21,7 +24,7 @@ from app.web import writes
 from app.web.access import page, workspace_id
 from app.web.contacts import contact_forms
 from app.web.forms import Answer, checked, errors_of, is_script, sentence_of, status_of, typed
-from app.web.inbox import inbox_pages, side_panes, views
+from app.web.inbox import inbox_pages, views
 
 blueprint = Blueprint("side_forms", __name__, url_prefix="/workspaces/<workspace>/inbox/<conversation_id>/contact")
 
@@ -38,10 +41,7 @@ _CHANGES: Mapping[str, tuple[str, str]] = {
 @blueprint.post("")
 @page(EDIT)
 def change(conversation_id: str) -> Answer:
-    """Saves the fields that differ, unless somebody else has changed the contact meanwhile.
-
-    Like all forms here, redirects to the conversation; shows it again if the form is refused. Scripts get the pane.
-    """
+    """Saves the fields that differ, unless somebody else has changed the contact meanwhile."""
     conversation, contact = _found(conversation_id)
     given = contact_forms.sent(contact)
     try:
@@ -55,24 +55,24 @@ def change(conversation_id: str) -> Answer:
     return _done(conversation, job, "The contact is changed.")
 
 
-@blueprint.post("/tags")
+@blueprint.post("/tags", endpoint="add_tag", defaults={"kind": "contacts.add_tag"})
+@blueprint.post("/tags/remove", endpoint="remove_tag", defaults={"kind": "contacts.remove_tag"})
 @page(EDIT)
-def add_tag(conversation_id: str) -> Answer:
-    """Adds a tag; does nothing if the contact has it."""
-    return _tag("contacts.add_tag", conversation_id)
-
-
-@blueprint.post("/tags/remove")
-@page(EDIT)
-def remove_tag(conversation_id: str) -> Answer:
-    """Removes a tag; does nothing if the contact does not have it."""
-    return _tag("contacts.remove_tag", conversation_id)
+def change_tags(conversation_id: str, kind: str) -> Answer:
+    """Adds or removes a tag of the contact, if needed."""
+    conversation, contact = _found(conversation_id)
+    given = typed("name")
+    try:
+        job = writes.submit(kind, checked(TagBody(), given), contact.id)
+    except (Invalid, Conflict) as error:
+        return _refused(conversation, error, tag=given["name"], tag_error=sentence_of(error))
+    return _done(conversation, job, "The tags are changed.")
 
 
 @blueprint.get("/tags")
 @page(EDIT)
 def show_tags(conversation_id: str) -> Response:
-    """Returns tags of the workspace to choose from, as JSON."""
+    """Returns tags that were used lately in the workspace, as JSON, to suggest them."""
     Conversation.find(workspace_id(), conversation_id)
     return jsonify(Contact.recent_tags(workspace_id()))
 
@@ -125,16 +125,6 @@ def _found(conversation_id: str) -> tuple[Conversation, Contact]:
     return conversation, contacts.find(workspace_id(), conversation.contact_id)
 
 
-def _tag(kind: str, conversation_id: str) -> Answer:
-    conversation, contact = _found(conversation_id)
-    given = typed("name")
-    try:
-        job = writes.submit(kind, checked(TagBody(), given), contact.id)
-    except (Invalid, Conflict) as error:
-        return _refused(conversation, error, tag=given["name"], tag_error=sentence_of(error))
-    return _done(conversation, job, "The tags are changed.")
-
-
 def _done(conversation: Conversation, job: Job, said: str) -> Answer:
     if is_script():
         return _pane(conversation, said if job.is_finished else writes.STILL_QUEUED)
@@ -147,13 +137,11 @@ def _done(conversation: Conversation, job: Job, said: str) -> Answer:
 def _refused(conversation: Conversation, error: Invalid | Conflict, **asked: Any) -> Answer:
     if not is_script():
         return inbox_pages.page_of(conversation, side=asked), status_of(error)
-    response = _pane(conversation, sentence_of(error), **asked)
-    response.status_code = status_of(error)
-    return response
+    return make_response(_pane(conversation, sentence_of(error), **asked), status_of(error))
 
 
 def _pane(conversation: Conversation, said: str, **asked: Any) -> Response:
     """Returns the current pane for the script, and the message `said`."""
     contact = Contact.one(workspace_id(), conversation.contact_id)
-    shown = side_panes.shown(conversation, contact, **asked)
+    shown = inbox_pages.side_of(conversation, contact, **asked)
     return jsonify(said=said, pane=render_template("inbox/side.html", view=views.asked_for(), **shown))

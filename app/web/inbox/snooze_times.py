@@ -20,10 +20,7 @@ _HOUR = re.compile(r"^(?!in\b)(.*[a-z] )(?:at )?(\d{1,2})$", re.ASCII)
 
 
 def read(text: str, zone: str, now: datetime) -> datetime:
-    """Reads a time to snooze until, like `parse`.
-
-    Raises Invalid, also if snoozing until then is not possible.
-    """
+    """Like `parse`, but also raises Invalid unless a conversation can be snoozed until then."""
     found = parse(text, zone, now)
     if not snoozes.is_possible(found, now):
         raise Invalid(Fault("/until", f"Give a time that is to come, within {snoozes.MOST_DAYS} days."))

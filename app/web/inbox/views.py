@@ -37,10 +37,7 @@ LONGEST_POSITION = 100
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A conversation in a list.
-
-    `last`: its last message or None; `found`: the line found by a search.
-    """
+    """A conversation in a list. `last`: its last message, if any. `found`: the line a search found."""
 
     conversation: Conversation
     name: str
@@ -77,7 +74,7 @@ class View:
 
     @property
     def filters(self) -> dict[str, str]:
-        """The filters that narrow the view."""
+        """The filters in the address that narrow the view, by their names in FILTERS."""
         return {name: self.chosen[name] for name in FILTERS if name in self.chosen}
 
     @property
@@ -95,7 +92,7 @@ class View:
         return choice.count(workspace_id()) if self.filters else counts[self.name]
 
     def page(self) -> lists.Page:
-        """Returns the page of the list that the address asks for, as Rows."""
+        """Returns the page of this list that begins after the position in the address, as Rows."""
         if self.search:
             return _searched(self.search)
         find, time = self._order()
@@ -139,10 +136,7 @@ def asked_for() -> View:
 
 
 def rows_of(conversations: Sequence[Conversation], found: Mapping[str, Sequence[Piece]] | None = None) -> list[Row]:
-    """Returns the conversations as rows, in three statements.
-
-    `found`: lines of a search, by conversation.
-    """
+    """Returns conversations as rows. `found`: lines that a search found, by conversation."""
     ids = [conversation.id for conversation in conversations]
     names = contact_names.names_of(workspace_id(), {each.contact_id for each in conversations})
     channel_ids = {each.channel_id for each in conversations}
@@ -168,7 +162,7 @@ def read_position(text: str | None) -> tuple[datetime, str] | None:
 
 
 def written_position(at: datetime, row_id: str) -> str:
-    """Writes the position of a row."""
+    """Returns a row's position as text, which `read_position` reads."""
     return f"{at.isoformat()}~{row_id}"
 
 

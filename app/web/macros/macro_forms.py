@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from app.errors import Conflict, Fault, Invalid
 from app.web import forms
 from app.web.forms import typed_all
 
-# Labels of the kinds of actions.
 LABELS: Mapping[str, str] = {
     "reply": "Answer the contact",
     "note": "Add a note",
@@ -34,10 +33,7 @@ _PRESSED = re.compile(r"(remove|up|down)-(\d{1,2})")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An action as entered in the form.
-
-    `errors` are by field; the key "" stands for the whole action.
-    """
+    """An action as entered in the form. `errors` are by field; under "", those of the whole action."""
 
     kind: str
     choice: str = ""
@@ -46,7 +42,7 @@ class Row:
 
 
 def typed_rows() -> list[Row]:
-    """Returns the rows of the form. Ignores unknown kinds."""
+    """Returns the form's rows of known kinds; at most one too many, which validation refuses."""
     fields = zip(typed_all("kind"), typed_all("choice"), typed_all("text"), strict=False)
     found = [Row(*each) for each in fields if each[0] in ACTION_KINDS]
     return found[: macros.MOST_ACTIONS + 1]
@@ -68,7 +64,7 @@ def pressed(rows: Sequence[Row], button: str, kind: str) -> list[Row] | None:
 
 
 def row_of(action: Mapping[str, Any]) -> Row:
-    """Returns the row for an action."""
+    """Returns the row that shows an action of the API."""
     kind = action["kind"]
     if kind in ("label", "unlabel"):
         return Row(kind, text="\n".join(action["labels"]))
@@ -88,7 +84,7 @@ def actions_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
     found, faults = [], []
     for place, row in enumerate(rows):
         try:
-            found.append({"kind": row.kind} | _READ.get(row.kind, _nothing)(row))
+            found.append({"kind": row.kind} | _members_of(row))
         except ValueError as error:
             faults.append(Fault(f"/actions/{place}", str(error)))
     if faults:
@@ -113,7 +109,7 @@ def errors_of(error: Invalid | Conflict, rows: Sequence[Row]) -> tuple[dict[str,
 
 
 def summary_of(actions: Sequence[Mapping[str, Any]]) -> str:
-    """Describes what a macro does."""
+    """Describes a macro's first four actions in words, and counts the rest."""
     said = ", then ".join(LABELS[action["kind"]].lower() for action in actions[:4])
     return said[:1].upper() + said[1:] + (f" and {len(actions) - 4} more" if len(actions) > 4 else "")
 
@@ -130,33 +126,32 @@ def _duration(seconds: int) -> tuple[str, str]:
     return unit, str(seconds // size)
 
 
-def _nothing(row: Row) -> dict[str, Any]:
+def _members_of(row: Row) -> dict[str, Any]:
+    """Returns the members of the row's action besides its kind. Raises ValueError for the user to read."""
+    if row.kind == "snooze":
+        return _snooze(row)
+    if row.kind in ("label", "unlabel"):
+        labels = [line.strip() for line in row.text.split("\n") if line.strip()]
+        if not labels:
+            raise ValueError("Write a label.")
+        return {"labels": labels}
+    if row.kind == "assign":
+        if not row.choice:
+            raise ValueError("Choose who gets the conversation.")
+        return {"assignee_id": None if row.choice == NOBODY else row.choice}
+    if row.kind == "start_automation":
+        if not row.choice:
+            raise ValueError("Choose an automation.")
+        return {"automation_id": row.choice}
+    if row.kind == "note":
+        return {"text": _written(row, "Write the text of the note.")}
+    if row.kind == "reply":
+        if row.choice and row.text.strip():
+            raise ValueError("Choose a saved reply or write a text, not both.")
+        if row.choice:
+            return {"saved_reply_id": row.choice}
+        return {"text": _written(row, "Choose a saved reply, or write the text of the answer.")}
     return {}
-
-
-def _reply(row: Row) -> dict[str, Any]:
-    if row.choice and row.text.strip():
-        raise ValueError("Choose a saved reply or write a text, not both.")
-    if row.choice:
-        return {"saved_reply_id": row.choice}
-    return {"text": _written(row, "Choose a saved reply, or write the text of the answer.")}
-
-
-def _note(row: Row) -> dict[str, Any]:
-    return {"text": _written(row, "Write the text of the note.")}
-
-
-def _assign(row: Row) -> dict[str, Any]:
-    if not row.choice:
-        raise ValueError("Choose who gets the conversation.")
-    return {"assignee_id": None if row.choice == NOBODY else row.choice}
-
-
-def _labels(row: Row) -> dict[str, Any]:
-    labels = [line.strip() for line in row.text.split("\n") if line.strip()]
-    if not labels:
-        raise ValueError("Write a label.")
-    return {"labels": labels}
 
 
 def _snooze(row: Row) -> dict[str, Any]:
@@ -171,26 +166,11 @@ def _snooze(row: Row) -> dict[str, Any]:
     return {"seconds": seconds}
 
 
-def _start(row: Row) -> dict[str, Any]:
-    if not row.choice:
-        raise ValueError("Choose an automation.")
-    return {"automation_id": row.choice}
-
-
 def _written(row: Row, otherwise: str) -> str:
     if not row.text.strip():
         raise ValueError(otherwise)
     return row.text
 
 
-_READ: Mapping[str, Callable[[Row], dict[str, Any]]] = {
-    "reply": _reply,
-    "note": _note,
-    "assign": _assign,
-    "label": _labels,
-    "unlabel": _labels,
-    "snooze": _snooze,
-    "start_automation": _start,
-}
 assert LABELS.keys() == ACTION_KINDS.keys()
 assert ME != NOBODY

@@ -39,48 +39,23 @@ def index() -> str:
     return render_template("macros/index.html", page=found, given=given, summary_of=macro_forms.summary_of)
 
 
-@blueprint.get("/new")
+@blueprint.get("/new", endpoint="new")
+@blueprint.get("/<macro_id>", endpoint="edit")
 @page("macros.manage")
-def new() -> str:
-    """Shows the form of a new macro."""
-    return _form(None, "", [])
-
-
-@blueprint.post("/new")
-@page("macros.manage")
-def create() -> Answer:
-    """Creates the macro and redirects to the list, or changes the form's rows.
-
-    If it is refused, shows the form again.
-    """
-    return _save(None)
-
-
-@blueprint.get("/<macro_id>")
-@page("macros.manage")
-def edit(macro_id: str) -> str:
-    """Shows the form of a macro."""
+def edit(macro_id: str | None = None) -> str:
+    """Shows the form of the macro, or of a new one."""
+    if macro_id is None:
+        return _form(None, "", [])
     macro = Macro.find(workspace_id(), macro_id)
     return _form(macro, macro.name, [macro_forms.row_of(action) for action in macro.actions])
 
 
-@blueprint.post("/<macro_id>")
+@blueprint.post("/new", endpoint="create")
+@blueprint.post("/<macro_id>", endpoint="update")
 @page("macros.manage")
-def update(macro_id: str) -> Answer:
-    """Changes the macro, or the form's rows. Responds like `create`."""
-    return _save(Macro.find(workspace_id(), macro_id))
-
-
-@blueprint.post("/<macro_id>/delete")
-@page("macros.manage")
-def delete(macro_id: str) -> Response:
-    """Deletes the macro, and redirects to the list. A Conflict is shown there."""
-    macro = Macro.find(workspace_id(), macro_id)
-    writes.tell(f"The macro “{macro.name}” was deleted.", "macros.delete", {}, macro.id)
-    return to("macro_pages.index")
-
-
-def _save(macro: Macro | None) -> Answer:
+def save(macro_id: str | None = None) -> Answer:
+    """Saves or creates the macro and redirects to the list, or shows changed rows or a refusal."""
+    macro = Macro.find(workspace_id(), macro_id) if macro_id else None
     given, rows = typed("name", "do", "add_kind"), macro_forms.typed_rows()
     changed = macro_forms.pressed(rows, given["do"], given["add_kind"])
     if changed is not None:
@@ -93,6 +68,15 @@ def _save(macro: Macro | None) -> Answer:
         errors, rows = macro_forms.errors_of(error, rows)
         return _form(macro, given["name"], rows, errors), status_of(error)
     return to("macro_pages.index", f"“{body['name']}” is saved." if job.is_finished else None)
+
+
+@blueprint.post("/<macro_id>/delete")
+@page("macros.manage")
+def delete(macro_id: str) -> Response:
+    """Deletes the macro, and redirects to the list. A Conflict is shown there."""
+    macro = Macro.find(workspace_id(), macro_id)
+    writes.tell(f"The macro “{macro.name}” was deleted.", "macros.delete", {}, macro.id)
+    return to("macro_pages.index")
 
 
 def _form(macro: Macro | None, name: str, rows: Sequence[Row], errors: dict[str, str] | None = None) -> str:

@@ -8,17 +8,15 @@ from typing import Any
 
 from app import bounds
 from app.domain.bodies.pointers import refuse_bad_text
-from app.domain.channels import media
 from app.domain.contacts import contact_names
 from app.domain.macros import saved_replies
 from app.domain.macros.saved_replies import Rendering
 from app.errors import Conflict, Fault, Invalid, Overloaded
 from app.lib import ids
 from app.models.contacts import Contact
-from app.models.uploads import Upload
-from app.web import forms
+from app.web import forms, uploads
 from app.web.access import viewer, workspace_id
-from app.web.forms import typed, typed_all
+from app.web.forms import typed
 
 # How many contacts a preview offers: the newest.
 MOST_CONTACTS = 20
@@ -48,22 +46,14 @@ class Preview:
 def given() -> Given:
     """Reads the form. The shortcut may be typed with its slash."""
     said = typed("shortcut", "text", "contact_id")
-    kept = [each for each in typed_all("attachments") if ids.is_id(each, "upl")]
-    return Given(said["shortcut"].strip().removeprefix("/"), said["text"], kept, said["contact_id"])
+    return Given(said["shortcut"].strip().removeprefix("/"), said["text"], uploads.kept(), said["contact_id"])
 
 
 def body_of(given: Given) -> dict[str, Any]:
     """Returns the saved reply as in the API. Raises Invalid for empty fields."""
-    empty = [
-        Fault(f"/{name}", sentence)
-        for name, sentence, value in (
-            ("shortcut", "Give a shortcut.", given.shortcut),
-            ("text", "Write the text.", given.text.strip()),
-        )
-        if not value
-    ]
-    if empty:
-        raise Invalid(*empty)
+    needed = (("/shortcut", given.shortcut, "Give a shortcut."), ("/text", given.text.strip(), "Write the text."))
+    if faults := [Fault(pointer, sentence) for pointer, value, sentence in needed if not value]:
+        raise Invalid(*faults)
     attachments = [{"upload_id": upload_id} for upload_id in given.kept]
     return {"shortcut": given.shortcut, "text": given.text, "attachments": attachments}
 
@@ -76,14 +66,6 @@ def errors_of(error: Invalid | Conflict) -> dict[str, str]:
     if said := found.pop("attachments", None):
         found["files"] = said
     return found
-
-
-def files_of(given: Given) -> list[Upload]:
-    """Returns the files that the saved reply keeps."""
-    if not given.kept:
-        return []
-    some = given.kept[: 2 * media.MOST_FILES]
-    return list(Upload.in_workspace(workspace_id()).where(Upload.id.in_(some)).order_by(Upload.id))
 
 
 def contacts_to_preview(given: Given) -> list[tuple[str, str]]:
@@ -103,7 +85,7 @@ def preview_of(given: Given) -> Preview:
         refuse_bad_text(given.text)
         if faults := list(saved_replies.text_faults(given.text, "/text")):
             raise Invalid(*faults)
-        contact = _contact(given)
+        contact = _chosen(given) or next(iter(Contact.newest(workspace_id(), {}, None, 1)), None)
         if contact is None:
             return Preview(given.text)
         with bounds.alone(contact.workspace_id) if "{" in given.text else nullcontext():
@@ -113,11 +95,6 @@ def preview_of(given: Given) -> Preview:
         return Preview(errors={"text": error.faults[0].detail})
     except (Conflict, Overloaded) as error:
         return Preview(errors={"text": error.detail})
-
-
-def _contact(given: Given) -> Contact | None:
-    """Returns the chosen contact, or the newest if it has gone; None in a workspace without contacts."""
-    return _chosen(given) or next(iter(Contact.newest(workspace_id(), {}, None, 1)), None)
 
 
 def _chosen(given: Given) -> Contact | None:

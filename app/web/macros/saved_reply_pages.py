@@ -32,48 +32,23 @@ def index() -> str:
     return render_template("saved_replies/index.html", page=found, given=given)
 
 
-@blueprint.get("/new")
+@blueprint.get("/new", endpoint="new")
+@blueprint.get("/<saved_reply_id>", endpoint="edit")
 @page("macros.manage")
-def new() -> str:
-    """Shows the form of a new saved reply."""
-    return _form(None, Given())
-
-
-@blueprint.post("/new")
-@page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
-def create() -> Answer:
-    """Creates the saved reply and redirects to the list, or shows a preview.
-
-    If it is refused, shows the form again.
-    """
-    return _save(None)
-
-
-@blueprint.get("/<saved_reply_id>")
-@page("macros.manage")
-def edit(saved_reply_id: str) -> str:
-    """Shows the form of a saved reply."""
+def edit(saved_reply_id: str | None = None) -> str:
+    """Shows the form of the saved reply, or of a new one."""
+    if saved_reply_id is None:
+        return _form(None, Given())
     reply = SavedReply.find(workspace_id(), saved_reply_id)
     return _form(reply, Given(reply.shortcut, reply.text, [each["id"] for each in reply.attachments]))
 
 
-@blueprint.post("/<saved_reply_id>")
+@blueprint.post("/new", endpoint="create")
+@blueprint.post("/<saved_reply_id>", endpoint="update")
 @page("macros.manage", most_bytes=uploads.MOST_FORM_BYTES)
-def update(saved_reply_id: str) -> Answer:
-    """Changes the saved reply, or shows a preview. Responds like `create`."""
-    return _save(SavedReply.find(workspace_id(), saved_reply_id))
-
-
-@blueprint.post("/<saved_reply_id>/delete")
-@page("macros.manage")
-def delete(saved_reply_id: str) -> Response:
-    """Deletes the saved reply, and redirects to the list. A Conflict is shown there."""
-    reply = SavedReply.find(workspace_id(), saved_reply_id)
-    writes.tell(f"The saved reply /{reply.shortcut} was deleted.", "saved_replies.delete", {}, reply.id)
-    return to("saved_reply_pages.index")
-
-
-def _save(reply: SavedReply | None) -> Answer:
+def save(saved_reply_id: str | None = None) -> Answer:
+    """Saves or creates the saved reply and redirects to the list, or shows a preview or a refusal."""
+    reply = SavedReply.find(workspace_id(), saved_reply_id) if saved_reply_id else None
     given = saved_reply_forms.given()
     if request.form.get("do") == "preview":
         shown = saved_reply_forms.preview_of(given)
@@ -91,6 +66,15 @@ def _save(reply: SavedReply | None) -> Answer:
     return to("saved_reply_pages.index", f"/{body['shortcut']} is saved." if job.is_finished else None)
 
 
+@blueprint.post("/<saved_reply_id>/delete")
+@page("macros.manage")
+def delete(saved_reply_id: str) -> Response:
+    """Deletes the saved reply, and redirects to the list. A Conflict is shown there."""
+    reply = SavedReply.find(workspace_id(), saved_reply_id)
+    writes.tell(f"The saved reply /{reply.shortcut} was deleted.", "saved_replies.delete", {}, reply.id)
+    return to("saved_reply_pages.index")
+
+
 def _form(
     reply: SavedReply | None, given: Given, errors: dict[str, str] | None = None, preview: Preview | None = None
 ) -> str:
@@ -99,7 +83,7 @@ def _form(
         reply=reply,
         given=given,
         errors=errors or {},
-        files=saved_reply_forms.files_of(given),
+        files=uploads.named(given.kept),
         people=saved_reply_forms.contacts_to_preview(given),
         names=saved_reply_forms.NAMES,
         preview=preview or (saved_reply_forms.preview_of(given) if given.text and not errors else None),

@@ -42,8 +42,7 @@ def change_password() -> Response | tuple[str, int]:
         return _page({"current": error.in_general}), 429
     accounts.set_password(signed.account_id, password)
     access.sign_in(sessions.begin(signed.account_id, address, request.user_agent.string))
-    flash("Your password was changed. All other sessions have ended.", "good")
-    return redirect(url_for("account_pages.show"), 303)
+    return _back("Your password was changed. All other sessions have ended.")
 
 
 @blueprint.post("/sessions/<session_id>/end")
@@ -60,8 +59,7 @@ def end_session(session_id: str) -> Response:
     if session_id == signed.session_id:
         access.sign_out()
         return redirect(url_for("sign_ins.show"), 303)
-    flash("The session was ended.", "good")
-    return redirect(url_for("account_pages.show"), 303)
+    return _back("The session was ended.")
 
 
 @blueprint.post("/sessions/end-others")
@@ -70,8 +68,7 @@ def end_other_sessions() -> Response:
     """Ends all of the viewer's sessions except this one, and redirects to the account."""
     signed = viewer().signed
     sessions.end_all(signed.account_id, except_=signed.session_id)
-    flash("All other sessions were ended.", "good")
-    return redirect(url_for("account_pages.show"), 303)
+    return _back("All other sessions were ended.")
 
 
 @blueprint.post("/email")
@@ -80,7 +77,11 @@ def choose_email() -> Response:
     """Stores whether the viewer gets notifications by e-mail, and redirects to the account."""
     wanted = request.form.get("wants_email") == "true"
     notifications.want_email(viewer().signed.account_id, wanted)
-    flash("You get notifications by e-mail." if wanted else "You get no notifications by e-mail.", "good")
+    return _back("You get notifications by e-mail." if wanted else "You get no notifications by e-mail.")
+
+
+def _back(done: str) -> Response:
+    flash(done, "good")
     return redirect(url_for("account_pages.show"), 303)
 
 

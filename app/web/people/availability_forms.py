@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, flash, jsonify, redirect, request, url_for
+from flask import Blueprint, flash, jsonify, redirect, request
 from werkzeug.wrappers import Response
 
 from app.domain.assignment import assignments
@@ -12,7 +12,7 @@ from app.errors import Conflict
 from app.web import writes
 from app.web.access import page, viewer, workspace_id
 from app.web.forms import is_script
-from app.web.redirects import ours
+from app.web.redirects import ours, to
 
 blueprint = Blueprint("availability_forms", __name__, url_prefix="/workspaces/<workspace>/availability")
 
@@ -22,13 +22,10 @@ PRESSES: dict[str, dict[str, Any]] = {
     "away": {"availability": "away"},
     "break": {"availability": "away", "reassign": False},
 }
-_BACK = "You are available."
 _GIVEN_BACK = (
     "You are away. On channels that assign conversations, those that wait for your answer go to others; the rest stays "
     "with you."
 )
-_KEPT = "You are away. Your conversations stay with you."
-_NONE_ASSIGNS = "You are away. No channel assigns conversations by itself, so yours stay with you."
 
 
 @blueprint.post("")
@@ -47,13 +44,15 @@ def change() -> Response:
         return jsonify(availability=wanted["availability"], said=said)
     if job.is_finished:
         flash(said, "good")
-    back = ours(request.form.get("next", "")) or url_for("overviews.show", workspace=workspace_id())
-    return redirect(back, 303)
+    back = ours(request.form.get("next", ""))
+    return redirect(back, 303) if back else to("overviews.show")
 
 
 def _said(wanted: dict[str, Any]) -> str:
     if wanted["availability"] == "available":
-        return _BACK
+        return "You are available."
     if not wanted.get("reassign", True):
-        return _KEPT
-    return _GIVEN_BACK if assignments.balanced_channels(workspace_id()) else _NONE_ASSIGNS
+        return "You are away. Your conversations stay with you."
+    if assignments.balanced_channels(workspace_id()):
+        return _GIVEN_BACK
+    return "You are away. No channel assigns conversations by itself, so yours stay with you."

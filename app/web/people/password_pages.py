@@ -38,7 +38,7 @@ def send() -> str | tuple[str, int, dict[str, str]]:
         return again, 429, headers
     if emails.can_be_sent():
         emails.arrange_reset(email)
-    return render_template("passwords/asked.html", can_be_sent=emails.can_be_sent(), email=email)
+    return render_template("passwords/ask.html", can_be_sent=emails.can_be_sent(), email=email, was_asked=True)
 
 
 @blueprint.get("/links/<token>")

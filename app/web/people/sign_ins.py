@@ -27,10 +27,7 @@ def show() -> str | AnyResponse:
 @blueprint.post("/sign-in")
 @public
 def sign_in() -> AnyResponse:
-    """Signs in, and redirects to the page that was asked for.
-
-    If it is refused (422, 429 or 503), shows the form again with the e-mail address.
-    """
+    """Signs in, and redirects to the wanted page. If refused (422, 429, 503), shows the form again."""
     email, password = request.form.get("email", ""), request.form.get("password", "")
     try:
         token = sign_ins.sign_in(email, password, request.remote_addr or "", request.user_agent.string)
@@ -41,7 +38,7 @@ def sign_in() -> AnyResponse:
     except Unavailable as error:
         return _again(email, error, 503, {"Retry-After": "2"})
     access.sign_in(token)
-    return redirect(_wanted(), 303)
+    return redirect(ours(request.args.get("next", "")) or url_for("start.show"), 303)
 
 
 @blueprint.post("/sign-out")
@@ -56,7 +53,3 @@ def sign_out() -> AnyResponse:
 def _again(email: str, error: BellhopError, status: int, headers: dict[str, str] | None = None) -> Response:
     html = render_template("sign_in.html", email=email[:LONGEST_EMAIL], refusal=error.detail)
     return Response(html, status, headers)
-
-
-def _wanted() -> str:
-    return ours(request.args.get("next", "")) or url_for("start.show")

@@ -1,4 +1,4 @@
-"""The first page after signing in."""
+"""The first page after signing in: redirects to a workspace, or offers a choice."""
 
 from __future__ import annotations
 

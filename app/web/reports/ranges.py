@@ -46,10 +46,7 @@ DEFAULT = "30d"
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The range in the address.
-
-    `preset`: None for custom days; `zones`: (name, label) to choose from.
-    """
+    """The range in the address. `preset`: None for custom days. `zones`: (name, label) to choose."""
 
     period: Period
     preset: str | None
@@ -58,7 +55,7 @@ class Range:
 
     @property
     def links(self) -> list[tuple[str, str, bool]]:
-        """Returns (title, address of this page for it, whether it is chosen) for each preset."""
+        """Returns (title, address of the report, whether it is chosen) for each preset."""
         own = {"first_day": None, "last_day": None}
         return [
             (title, address(**own, range=None if name == DEFAULT else name), name == self.preset)

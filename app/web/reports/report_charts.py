@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from app.domain.reports.periods import Period
 from app.domain.reports.reports import Report
 from app.web import charts
 from app.web.charts import Chart, Series
 from app.web.formats import NOTHING, number
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# Measures for the hours of the week, with labels.
+# The measures that the hours of the week can show, with their labels.
 OF_WEEK = {
     "received": "Messages in",
     "sent": "Messages out",
@@ -37,14 +35,8 @@ class Cell:
     shade: int
 
 
-def labels_of(period: Period, starts: Sequence[datetime]) -> list[str]:
-    """Returns labels for the steps of the period, in its time zone."""
-    written = _LABELS[period.step]
-    return [start.astimezone(period.zone).strftime(written) for start in starts]
-
-
 def over_time(report: Report) -> list[Chart]:
-    """Returns the charts of the report."""
+    """Returns four charts: of messages, conversations, first answers and resolutions."""
     return [
         _counts(report, "messages", "Messages", {"from contacts": "received", "written by people": "sent"}),
         _counts(report, "conversations", "Conversations", {"opened": "opened", "closed": "closed"}),
@@ -75,11 +67,6 @@ def spelled(seconds: float | None) -> str:
     return " ".join(shown) or "under 1 s"
 
 
-def unit_for(longest: float) -> tuple[str, int]:
-    """Returns the unit for durations up to `longest` seconds, and its length in seconds."""
-    return next((name, seconds) for limit, name, seconds in _UNITS if longest <= limit)
-
-
 def _counts(report: Report, id: str, title: str, measures: Mapping[str, str]) -> Chart:
     series = [
         Series(name, [figures.counts[measure] for _, figures in report.steps], is_second=place > 0)
@@ -92,7 +79,7 @@ def _durations(report: Report, id: str, title: str, measure: str) -> Chart:
     shares = {"median": 0.5, "90 %": 0.9}
     values = {name: [figures.seconds(measure, share) for _, figures in report.steps] for name, share in shares.items()}
     longest = max((value for each in values.values() for value in each if value is not None), default=0)
-    unit, length = unit_for(longest)
+    unit, length = next((name, seconds) for limit, name, seconds in _UNITS if longest <= limit)
     series = [
         Series(name, [None if value is None else value / length for value in each], is_second=name != "median")
         for name, each in values.items()
@@ -101,8 +88,9 @@ def _durations(report: Report, id: str, title: str, measure: str) -> Chart:
 
 
 def _chart(report: Report, id: str, title: str, series: Sequence[Series]) -> Chart:
-    starts = [start for start, _ in report.steps]
-    return charts.chart(id, title, starts, series, _shown, labels_of(report.period, starts), report.period.zone.key)
+    starts, zone = [start for start, _ in report.steps], report.period.zone
+    labels = [start.astimezone(zone).strftime(_LABELS[report.period.step]) for start in starts]
+    return charts.chart(id, title, starts, series, _shown, labels, zone.key)
 
 
 def _shown(value: float | None) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 from flask import request, url_for
@@ -30,6 +31,12 @@ _COUNTS = {
     "answered": "First answers",
     "closed": "Closed",
 }
+_DURATIONS = (
+    ("first_answer_median_seconds", "First answer, median", "answer_time", 0.5),
+    ("first_answer_p90_seconds", "First answer, 90 %", "answer_time", 0.9),
+    ("resolution_median_seconds", "Resolution, median", "resolution_time", 0.5),
+    ("resolution_p90_seconds", "Resolution, 90 %", "resolution_time", 0.9),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +50,12 @@ class Column:
 
     @property
     def address(self) -> str:
-        """The address of this page sorted by the column: descending first, and ascending after that."""
+        """The address that sorts by this column: descending, or ascending if it already is descending."""
         return address(sort=f"{self.name}-up" if self.sorted_by == "descending" else self.name)
 
     @property
     def sorted_by(self) -> str | None:
-        """The order of this column in the address, as ARIA names it; None if the table has another."""
+        """The value of `aria-sort` if the address sorts by this column; otherwise None."""
         asked = request.args.get("sort", "")
         return {self.name: "descending", f"{self.name}-up": "ascending"}.get(asked)
 
@@ -68,10 +75,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The figures by a dimension.
-
-    `others`: the sum of the values without a row; None if there are none.
-    """
+    """The figures by a dimension. `others`: the sum of values without a row; None if there are none."""
 
     dimension: str
     columns: Sequence[Column]
@@ -80,18 +84,11 @@ class Table:
 
 
 def columns_of(dimension: str | None = None) -> list[Column]:
-    """Returns the columns of a table by the dimension; None: of a table over time."""
+    """Returns the columns of the table by `dimension`, or of the table over time if it is None."""
     counts = COUNTS_OF.get(dimension or "", COUNTS)
     return [
         *(Column(name, _COUNTS[name], partial(_count, name)) for name in counts),
-        *(
-            Column(f"{name}_{share_name}_seconds", f"{label}, {share_label}", partial(_seconds, measure, share), True)
-            for name, label, measure in (
-                ("first_answer", "First answer", "answer_time"),
-                ("resolution", "Resolution", "resolution_time"),
-            )
-            for share_name, share_label, share in (("median", "median", 0.5), ("p90", "90 %", 0.9))
-        ),
+        *(Column(name, label, methodcaller("seconds", of, share), True) for name, label, of, share in _DURATIONS),
     ]
 
 
@@ -106,7 +103,7 @@ def by(dimension: str, period: Period) -> Table:
 
 
 def file_by(table: Table) -> list[dict[str, Any]]:
-    """Returns the table's rows for a file."""
+    """Returns the table as rows of a file, with the sum of the others last."""
     listed = [(row.value, row.name, row.figures) for row in table.rows]
     if table.others:
         listed.append(("", "Others", table.others))
@@ -155,8 +152,7 @@ def _names(dimension: str, values: Sequence[str]) -> Mapping[str, str]:
         names = {each.id: f"{each.name} (deleted)" if each.deleted_at else each.name for each in found}
     elif dimension == "member":
         names = {person.member_id: person.email for person in members.of_workspace(workspace_id())}
-    missing = "Removed member" if dimension == "member" else "{}"
-    return {value: names.get(value, missing.format(value)) for value in values}
+    return {value: names.get(value, "Removed member" if dimension == "member" else value) for value in values}
 
 
 def _link(dimension: str, value: str) -> str | None:
@@ -169,7 +165,3 @@ def _link(dimension: str, value: str) -> str | None:
 
 def _count(name: str, figures: Figures) -> float:
     return figures.counts[name]
-
-
-def _seconds(measure: str, share: float, figures: Figures) -> float | None:
-    return figures.seconds(measure, share)

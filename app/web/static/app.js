@@ -2,7 +2,7 @@
 
 import { all, byId } from "./dom.js";
 
-// form[data-once]: one click counts. The server recognizes a second one by its key; this only shows it.
+// form[data-once]: disables the buttons after a click. The server ignores a second click anyway, by the form's key.
 addEventListener("submit", (event) => {
   const form = event.target;
   if (!form.matches("form[data-once]") || event.defaultPrevented) return;

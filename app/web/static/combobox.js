@@ -2,7 +2,7 @@
 
 const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
 
-// Whether a label has all typed words.
+// Returns a function: whether a label has all of the typed words.
 export const finder = (typed) => {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   return (label) => words.every((word) => label.toLowerCase().includes(word));
@@ -35,7 +35,7 @@ export const combobox = (field, list, { draw, pick, open, wraps = false }) => {
       mark(marked);
     },
     marked: () => shown[at],
-    // Whether the key was one that moves the mark.
+    // Moves the mark, if the key does that; returns whether it does.
     move: ({ key }) => {
       if (!(key in STEPS)) return false;
       if (list.hidden) open();

@@ -64,7 +64,7 @@ const empty = (form) => {
   mark(talk().id, false);
   nameSend(form);
 };
-// One after the other, in the order in which they were written.
+// Sends entries one after the other, in the order in which they were written.
 let delivered = Promise.resolve();
 export const deliver = (entry) => {
   sending.push(entry);
@@ -234,7 +234,7 @@ const showDraft = (form) => {
 addEventListener("pagehide", keepNow);
 document.addEventListener("visibilitychange", () => document.hidden && keepNow());
 
-// The form while the panes are reloaded.
+// Returns the form's state, for `restore` after the panes have been replaced.
 export const kept = () => {
   decide?.(false);
   const form = byId("composer");
@@ -343,7 +343,7 @@ const chosenOf = (composer, file) => {
   }
   return item;
 };
-// A typed time counts, whichever button sends.
+// Names the button. A typed time applies, whichever button is clicked.
 const nameSend = (composer) => {
   composer.querySelector("button.main").textContent = composer.elements.later.value.trim() ? "Send then" : "Send";
 };

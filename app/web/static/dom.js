@@ -1,4 +1,4 @@
-// What all scripts need: finding and making elements, and asking for pages.
+// For all scripts: finds and makes elements, and fetches pages.
 
 export const byId = (id) => document.getElementById(id);
 export const all = (selector, within = document) => [...within.querySelectorAll(selector)];

@@ -21,8 +21,8 @@ document.addEventListener("visibilitychange", () => {
   if (Number(byId("talk").dataset.unread)) markRead();
 });
 
-// Live updates. An EventSource gives up after an error of the server, so another one is created, which continues at its
-// place.
+// Live updates. An EventSource gives up after an error of the server, so a new one is created, which continues after
+// the last update.
 let typists = 0;
 let place = "";
 const listen = () => {
@@ -49,7 +49,7 @@ const listen = () => {
     talk().unread = shown.unread;
     if (shown.unread) markRead();
     noteHead(shown);
-    // Free text is allowed again.
+    // The page still offers only templates, but free text is allowed again.
     if (byId("f-template") && Date.parse(shown.window_ends_at) > Date.now()) reload();
   });
   stream.addEventListener("note", (event) => {

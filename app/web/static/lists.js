@@ -3,8 +3,7 @@
 import { all } from "./dom.js";
 import { midnight, ofYear } from "./times.js";
 
-// input[data-moment]: shown in the reader's time zone, and sent as the moment it means. Without the script, it is in
-// UTC.
+// input[data-moment]: shown in the reader's time zone, and sent in UTC. Without the script, it is shown in UTC, too.
 const inZone = (at) => {
   const text = new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 23);
   return text.replace(/(:00)?\.000$/, "");

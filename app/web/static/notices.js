@@ -93,8 +93,8 @@ addEventListener("click", async (event) => {
   await refresh(true).catch(() => (location.href = link.href));
 });
 
-// Fetched soon after an event, and in a flood every five seconds. A hidden page waits until it is visible, unless it
-// shows the browser notifications.
+// Fetches the bell soon after an event, but at most every five seconds. A hidden page waits until it is visible, unless
+// it shows the browser notifications.
 const PAUSE_MS = 5000;
 let isLeading = false;
 let isStale = false;

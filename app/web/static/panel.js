@@ -9,7 +9,7 @@ const wide = matchMedia("(min-width: 75rem)");
 const list = { address: location.href, title: document.title };
 const whole = (address) => address.split("#")[0];
 const linkOf = (row) => row?.querySelector(".lead a");
-// These forms are about the list, whatever the address is meanwhile.
+// Forms without an action go to the current address, which becomes the panel's. These belong to the list.
 for (const form of all("main form:not([action])")) form.action = location.pathname;
 
 const panel = made("aside", { class: "panel", tabindex: -1 });
@@ -58,7 +58,7 @@ const close = () => {
 addEventListener("popstate", () => {
   if (whole(location.href) === whole(list.address)) return close();
   const link = keys.rows().map(linkOf).find((each) => each && whole(each.href) === whole(location.href));
-  // The page of a list or row that is not in this document.
+  // The address is of a list or a row that this document does not have.
   return link ? open(link, { isBack: true }) : location.reload();
 });
 wide.addEventListener("change", () => panel.isConnected && location.reload());
@@ -70,7 +70,7 @@ addEventListener("click", (event) => {
   event.preventDefault();
   open(link, { takesFocus: true });
 });
-// A key moved to another row.
+// The panel follows `j` and `k` to another row.
 addEventListener("reached", ({ detail: row }) => {
   const link = panel.isConnected && linkOf(row);
   if (link && link !== opener) open(link);

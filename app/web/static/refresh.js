@@ -88,5 +88,5 @@ const begin = () => {
   later();
 };
 document.addEventListener("visibilitychange", begin);
-addEventListener("refreshed", begin); // also for a new part
+addEventListener("refreshed", begin); // other scripts may have added a part that is refreshed
 begin();

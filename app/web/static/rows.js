@@ -25,11 +25,11 @@ const shownList = new URLSearchParams(location.search);
 const isFirstPage = !shownList.has("after");
 for (const name of ["after", "before", "pane"]) shownList.delete(name);
 const isByLatest = ["mine", "unassigned", "all"].includes(view.view);
-// The last messages of conversations that the list does not show, as they arrived.
+// The last messages of conversations without a row, by conversation, for when they get one.
 const MOST_TOLD = 500;
 const told = new Map();
 const gistOf = (message) => (message.direction === "out" ? "↩ " : "") + cut(message.text ?? "…", 140);
-// A row, as rows.html renders it.
+// Makes a row like the one that rows.html renders.
 const row = (shown, gist, isDraft) => {
   const short = clock(shown.last_message_at ?? shown.created_at, "short");
   const mark = (kind, text) => made("span", { class: kind }, text);
@@ -58,13 +58,13 @@ const row = (shown, gist, isDraft) => {
 const nextPage = () => document.querySelector(".list .pager [rel=next]");
 const lay = (item) => {
   if (view.view === "waiting" || view.view === "snoozed") {
-    if (!nextPage()) rowsList.append(item); // otherwise it is on the last page
+    if (!nextPage()) rowsList.append(item); // otherwise it belongs on the last page
   } else rowsList.prepend(item);
   byId("no-rows").hidden = true;
   if (isByLatest && rowsList.children.length > MOST_ROWS) shorten();
 };
-// New rows arrive all day: the oldest move to the next page, which begins a millisecond early, as times here are
-// truncated.
+// New rows arrive all day, so the oldest are left to the next page. That begins a millisecond after the time of the
+// last row, because times here are truncated.
 const MOST_ROWS = 100;
 const shorten = () => {
   if (rowsList.lastElementChild.contains(document.activeElement)) return;
@@ -87,7 +87,7 @@ const draw = (shown) => {
     return true;
   }
   if (there.querySelector(".tick input")?.checked) item.querySelector(".tick input").checked = true;
-  // The keys continue from the row where they were.
+  // The focus and the selection stay, so that keys continue from this row.
   const hasFocus = there.contains(document.activeElement);
   if (there.hasAttribute("aria-selected")) item.setAttribute("aria-selected", "true");
   there.replaceWith(item);
@@ -137,7 +137,7 @@ export const removeLeft = () => {
 };
 rowsList.addEventListener("focusout", () => setTimeout(removeLeft));
 // Moves the focus to the next row after these conversations were changed.
-const DEALT_WITH_MS = 5000; // then a row that is still there counts again
+const DEALT_WITH_MS = 5000; // after that, a row that is still there can be reached again
 const dealtWith = new Set();
 export const reachNext = (ids) => {
   for (const id of ids) dealtWith.add(id);

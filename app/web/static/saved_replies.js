@@ -8,8 +8,8 @@ import { hear, me, people, refuse } from "./talks.js";
 export const offerReplies = (composer) => {
   const box = composer.elements.text;
   const list = byId("replies");
-  let token = null; // the typed text from its sign on, and its position
-  let source = null; // of the suggestions
+  let token = null; // the typed text, `/` or `@` included, and its position
+  let source = null; // the one of `sources` that the suggestions are from
   let asked = 0;
   let isLoading = false;
   let picksFirst = false;

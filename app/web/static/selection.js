@@ -89,7 +89,7 @@ const giveBack = (data, ids, menu) => {
   if (!keys.isField(document.activeElement)) keys.enter(menu);
 };
 
-// This script sends the form, not the page.
+// So that app.js does not disable the buttons: this script sends the form.
 selection.removeAttribute("data-once");
 list.addEventListener("click", (event) => {
   if (event.target.matches(".tick input")) change(event.target, event.shiftKey);

@@ -1,4 +1,4 @@
-// What the scripts of the inbox share: whose inbox it is, the open conversation, requests, and messages to the reader.
+// Shared by the inbox's scripts: whose inbox it is, the open conversation, requests, and messages to the reader.
 
 import { byId, made } from "./dom.js";
 import * as offline from "./offline.js";
@@ -14,7 +14,7 @@ export const author = (of) =>
   ({ contact: talk().name, member: people[of.id] ?? "Support", automation: "Automation", broadcast: "Broadcast", provider: "In the provider's app" })[of.type] ?? "API";
 export const clock = (at, form = "") => made("time", { datetime: at, title: at, "data-local": form }, at);
 
-// Splits no emoji and no accented letter.
+// Cuts a text, but never within an emoji or an accented letter.
 export const cut = (text, most) => {
   if (text.length <= most) return text;
   let end = 0;
@@ -25,13 +25,13 @@ export const cut = (text, most) => {
   return text.slice(0, end);
 };
 
-// The address of a conversation without the list, which stays.
+// Returns the address that renders a conversation without the list, which stays.
 export const panesOf = (address) => {
   const { pathname, search } = new URL(address, location);
   return `${pathname}${/\/cnv_\w+$/.test(pathname) ? "/panes" : ""}${search}`;
 };
 
-// Repeats until there is a response.
+// Posts a form, repeatedly until the server responds. Returns the response's `status` and `body`.
 export const posted = async (address, data) => {
   for (let pause = 500; ; pause = Math.min(pause * 2, 15_000)) {
     try {

@@ -2,9 +2,9 @@
 
 import { all } from "./dom.js";
 
-// [data-local]: how long ago; the exact time, in the reader's zone and in UTC, is in the title.
-// ="short": as much of it as tells today's from others. ="long": with the time of day. ="exact": the time alone.
-// ="day": only the day.
+// time[data-local]: how long ago it was. The title has the exact time, in the reader's zone and in UTC.
+// ="short": the time of day if it was today, otherwise the date. ="long": how long ago, and the exact time.
+// ="exact": the exact time. ="day": only the day.
 const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const withZone = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 const ofDay = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });

@@ -65,7 +65,7 @@ def test_a_contact_is_changed_beside_its_conversation(api: Api, agent: Person, s
 def test_fields_beyond_those_that_are_shown_stay(
     api: Api, agent: Person, say: Say, fields: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.web.inbox.side_panes.MOST_SHOWN", 1)
+    monkeypatch.setattr("app.web.inbox.inbox_pages.MOST_SHOWN", 1)
     talk = say("Ada")
     api.done(api.patch(f"contacts/{contact_of(talk)}", {"custom_fields": {"a": 1, "b": 2}}))
 
