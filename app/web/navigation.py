@@ -72,7 +72,7 @@ WORKSPACE: Sequence[Group] = (
             MenuEntry("Saved replies", "saved_reply_pages.index", "s", icon="message-square-quote"),
             MenuEntry("Macros", "macro_pages.index", "x", icon="zap"),
             MenuEntry("Tokens", "token_pages.index", "t", icon="key-round"),
-            MenuEntry("Billing", "billing_pages.show", "b", ("invoice_pages",), "credit-card"),
+            MenuEntry("Billing", "billing_pages.show", "b", icon="credit-card"),
             MenuEntry("Audit log", "audit_pages.index", "a", icon="scroll-text"),
             MenuEntry("Jobs", "job_pages.index", "j", icon="list-checks"),
         ),
@@ -85,7 +85,7 @@ STAFF: Sequence[Group] = (
             MenuEntry("Overview", "overviews.show_all", "o", icon="chart-column"),
             MenuEntry("Failures", "failures.show_all", "f", icon="triangle-alert"),
             MenuEntry("Workspaces", "workspace_pages.index", "w", icon="building-2"),
-            MenuEntry("Audit log", "staff_log.index", "a", icon="scroll-text"),
+            MenuEntry("Audit log", "audit_pages.index_all", "a", icon="scroll-text"),
         ),
     ),
 )
