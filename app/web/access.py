@@ -1,4 +1,4 @@
-"""Access: who is viewing a page, and what they may do.
+"""Access: who is viewing a page, and which actions their role allows.
 
 Every route declares its access with one of the decorators below.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from flask import Flask, current_app, g, redirect, request, session, url_for
@@ -27,19 +28,22 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # Writes of a workspace count as delayed if its oldest write has waited this long. A form waits no longer for its own
 # write.
 DELAYED_SECONDS = 5.0
+_NOT_FOR_STAFF = "Support staff cannot do it, not even during a visit."
 
 
 class Forbidden(BellhopError):
-    """The member's role does not include the action."""
+    """The viewer's role does not include the action, or support staff may not take it."""
 
     slug = "insufficient-scope"
     detail = "Your role in this workspace does not include this. Ask an owner of the workspace."
 
     @classmethod
     def to(cls, action: str) -> Forbidden:
-        """Returns the error for that action. Its sentence names the roles that include the action."""
+        """Returns the error for that action. Its sentence names the roles that include `action`."""
         allowed = " or ".join(role for role in roles.ROLES if roles.may(role, action))
-        return cls(f"This needs the role {allowed} in this workspace. {_asks(viewer())}")
+        own = viewer().membership
+        remedy = f"Yours is {own.role}. An owner can change it: see Members." if own else _NOT_FOR_STAFF
+        return cls(f"This needs the role {allowed} in this workspace. {remedy}")
 
 
 class VisitRequired(BellhopError):
@@ -51,7 +55,7 @@ class VisitRequired(BellhopError):
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The person viewing the page. In a workspace, either a member, or staff with or without a visit."""
+    """The person viewing the page: in a workspace, a member, or staff with or without a visit."""
 
     signed: Signed
     workspace_id: str | None = None
@@ -68,12 +72,12 @@ class Viewer:
 
     @property
     def member_id(self) -> str | None:
-        """The viewer as a member of the workspace; None for support staff."""
+        """The identifier of the viewer's membership; None for support staff."""
         return self.membership.member_id if self.membership else None
 
     @property
     def actor_id(self) -> str:
-        """The identifier that the viewer's changes are recorded with."""
+        """The identifier of the member, or of the staff's visit, that changes are recorded with."""
         if self.membership is not None:
             return self.membership.member_id
         assert self.visit is not None
@@ -81,37 +85,18 @@ class Viewer:
 
     @property
     def is_delayed(self) -> bool:
-        """Whether the workspace's changes are applied late. If so, pages say it, and forms do not wait."""
+        """Whether the workspace's writes are delayed: then pages say so, and forms do not wait."""
         return self.signed.delay_seconds >= DELAYED_SECONDS
 
     def may(self, action: str) -> bool:
-        """Whether the viewer may do this in the workspace now. Staff need a visit to change something."""
+        """Whether the viewer may take the action in the workspace now. Staff need a visit for changes."""
         if self.membership is not None:
             return roles.may(self.membership.role, action)
         return self.signed.is_support and roles.support_may(action, visiting=self.visit is not None)
 
 
-class _SessionToken:
-    """Passes the session's token to Flask-Login, which stores `get_id` in the cookie at sign-in."""
-
-    is_active = is_authenticated = True
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def get_id(self) -> str:
-        return self._token
-
-
-def _asks(who: Viewer) -> str:
-    """Returns a sentence on whom the viewer can ask for another role."""
-    if who.membership is None:
-        return "Support staff cannot do it, not even during a visit."
-    return f"Yours is {who.membership.role}. An owner can change it: see Members."
-
-
 def public(view: View) -> View:
-    """Declares a page for everybody, signed in or not."""
+    """Declares a page for everybody, signed in or not. The view can still look at `g.viewer`."""
     return _declare(view, public=True)
 
 
@@ -167,7 +152,8 @@ def sign_in(token: str) -> None:
     """
     session.clear()
     session.permanent = True
-    login_user(_SessionToken(token))
+    # Flask-Login stores what `get_id` returns in the cookie.
+    login_user(SimpleNamespace(is_active=True, is_authenticated=True, get_id=lambda: token))
 
 
 def sign_out() -> None:

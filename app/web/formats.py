@@ -22,21 +22,8 @@ NOTHING = "\N{EN DASH}"
 def install(pages: Flask) -> None:
     """Gives templates this module's filters, and `new_once()`, a key that makes a form idempotent."""
     pages.jinja_env.trim_blocks = pages.jinja_env.lstrip_blocks = True
-    for filter_ in (
-        linked,
-        number,
-        short,
-        capped,
-        duration,
-        short_time,
-        day,
-        field_time,
-        size,
-        truncate,
-        words,
-        parted,
-        indented,
-    ):
+    numbers, times = (number, short, capped, duration, size), (short_time, day, field_time)
+    for filter_ in (*numbers, *times, linked, truncate, words, parted, indented):
         pages.jinja_env.filters[filter_.__name__] = filter_
     pages.jinja_env.filters["exact_time"] = timestamp  # scripts and tooltips show it
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
@@ -73,9 +60,10 @@ def short(value: int) -> str:
     return f"{value // 1_000}k" if value < 1_000_000 else f"{value / 1_000_000:.1f}M"
 
 
-def capped(value: int) -> str:
-    """Writes a count; one above MOST_COUNTED as "10,000+", because counting stopped there."""
-    return f"{MOST_COUNTED:,}+" if value > MOST_COUNTED else f"{value:,}"
+def capped(value: int, most: int | None = None) -> str:
+    """Writes a count; one above `most`, by default MOST_COUNTED, as "10,000+": counting stopped there."""
+    most = most or MOST_COUNTED
+    return f"{most:,}+" if value > most else f"{value:,}"
 
 
 def duration(milliseconds: float | None) -> str:

@@ -90,12 +90,7 @@ def file_of(read: Callable[[], Sequence[Mapping[str, Any]]], name: str) -> Respo
     spreadsheet would run as a formula gets an apostrophe.
     """
     rows = replica.may_read(read)()
-    if wanted_format() == "json":
-        response = Response(json.dumps(list(rows)), mimetype="application/json")
-    else:
-        response = Response(_csv(rows), mimetype="text/csv")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}.{wanted_format()}"'
-    return response
+    return _download(json.dumps(list(rows)) if wanted_format() == "json" else _csv(rows), name)
 
 
 def streamed(batches: Iterable[Sequence[Mapping[str, Any]]], name: str) -> Response:
@@ -103,9 +98,12 @@ def streamed(batches: Iterable[Sequence[Mapping[str, Any]]], name: str) -> Respo
 
     The batches are read after the request, so they must not depend on it.
     """
+    return _download(_json_pieces(batches) if wanted_format() == "json" else _csv_pieces(batches), name)
+
+
+def _download(content: bytes | str | Iterator[bytes] | Iterator[str], name: str) -> Response:
     asked = wanted_format()
-    pieces = _json_pieces(batches) if asked == "json" else _csv_pieces(batches)
-    response = Response(pieces, mimetype="application/json" if asked == "json" else "text/csv")
+    response = Response(content, mimetype="application/json" if asked == "json" else "text/csv")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.{asked}"'
     return response
 
