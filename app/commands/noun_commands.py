@@ -23,15 +23,11 @@ from app.commands.command_lines import (
     print_whole,
     progress,
 )
-from app.commands.nouns import Noun, Verb
-from app.commands.operating import NOUNS
+from app.commands.operating import NOUNS, Noun, Verb
 from app.errors import NotFound
 
-# How many rows are read at a time, and how many are changed at a time.
-PAGE = 500
-PART = 50
-# How many reasons a verb prints.
-MOST_REASONS = 20
+PAGE, PART = 500, 50  # how many rows are read at a time, and how many are changed at a time
+MOST_REASONS = 20  # the most reasons that a verb prints
 
 Pages = Callable[..., Iterator[Sequence[Any]]]
 
@@ -85,8 +81,7 @@ def _show(noun: Noun) -> click.Command:
     @as_json
     def show(identifier: str, *, as_json: bool) -> None:
         found = noun.find(identifier)
-        document = {"workspace_id": found.workspace_id, **noun.represent(found)}
-        print_whole(document, as_json=as_json)
+        print_whole({"workspace_id": found.workspace_id, **noun.represent(found)}, as_json=as_json)
 
     show.help = "Show one as the API does, with what contacts and members wrote."
     return show
