@@ -98,6 +98,19 @@ def select(label: str, first_label: str, values: Collection[str]) -> Filter:
     return Filter(label, one_of(values), choices(first_label, values))
 
 
+def offered(
+    found: Sequence[tuple[str, str]], most: int, first_label: str, chosen: str | None
+) -> list[tuple[str, str]] | None:
+    """Returns options like `choices`, of (value, label) pairs; None if more than `most` were found.
+
+    `chosen` is included even if it was not found because it is deleted.
+    """
+    if len(found) > most:
+        return None
+    deleted = [(chosen, chosen)] if chosen and chosen not in dict(found) else []
+    return [("", first_label), *found, *deleted]
+
+
 def identifier(prefix: str) -> Reader:
     """Returns a reader that raises ValueError for anything but an identifier with that prefix."""
 

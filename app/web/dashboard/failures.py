@@ -73,7 +73,6 @@ def _show(id: str | None) -> str | Response:
             ("Largest first", address(order=None), order == "largest"),
             ("Newest first", address(order="newest"), order == "newest"),
         ],
-        address=address,
     )
 
 

@@ -21,7 +21,7 @@ from app.web import event_bodies, filters, periods, writes
 from app.web.access import page, viewer, workspace_id
 from app.web.filters import Filter
 from app.web.forms import checked, errors_of, typed
-from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
+from app.web.lists import MOST_EXPORTED, columns, file_of, sliced, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/jobs")
@@ -50,7 +50,6 @@ def index() -> str | Response:
         **chosen.shown(),
         presets=periods.presets(),
         open=OPEN,
-        address=address,
     )
 
 

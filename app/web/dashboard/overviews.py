@@ -1,4 +1,4 @@
-"""The overview: activity over time, queues and, for staff, the state of the service."""
+"""Overviews: activity over time and queues of a workspace or all, and the state of the service."""
 
 from __future__ import annotations
 
@@ -13,26 +13,24 @@ from flask import Blueprint, render_template
 from app import process_registry
 from app.domain.insight import failures, queues, trends
 from app.domain.insight.queues import Queue, Sample
-from app.domain.insight.trends import Window
+from app.domain.insight.trends import Attempts, Window
 from app.lib import clock
 from app.models.endpoints import Endpoint
 from app.process_registry import Process
 from app.web import charts, periods
 from app.web.access import page, staff, workspace_id
 from app.web.charts import Chart, Series
-from app.web.dashboard import delivery_charts
-from app.web.formats import number
+from app.web.formats import duration, number
 
 blueprint = Blueprint("overviews", __name__)
 
-# The time span for which the depth of queues is shown.
-SAMPLED = timedelta(hours=3)
+SAMPLED = timedelta(hours=3)  # how far back the depth of queues is shown
 MOST_STOPPED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The state of the service, as its processes report it. `leader`: the leading scheduler."""
+    """The processes that report, and the leading scheduler. `is_known`: False if Redis is unavailable."""
 
     processes: Sequence[Process]
     leader: Process | None
@@ -99,14 +97,37 @@ def _figures(window: Window, id: str = "") -> dict[str, Any]:
         "deliveries": trends.total(attempts),
         "accepted": sum(step.accepted for step in writes),
         "failed_writes": sum(step.failed for step in writes),
-        "charts": [*delivery_charts.of(window, attempts), _write_chart(window, writes)],
+        "charts": [*delivery_charts(window, attempts), _write_chart(window, writes)],
     }
+
+
+def delivery_charts(window: Window, attempts: Sequence[Attempts]) -> list[Chart]:
+    """Returns the charts of attempts and of latency over the window, one point for each of `attempts`."""
+    steps = [each.starts_at for each in attempts]
+    outcomes = [
+        Series("delivered", [each.delivered for each in attempts]),
+        Series("failed", [each.failed for each in attempts], is_bad=True),
+    ]
+    latency = [
+        Series("half of the answers", [each.percentile_ms(0.5) for each in attempts]),
+        Series("95 %", [each.percentile_ms(0.95) for each in attempts], is_bad=True),
+    ]
+    return [
+        charts.chart("attempts", f"Attempts per {_step(window)}", steps, outcomes, number),
+        charts.chart("latency", "Time that answers take", steps, latency, duration),
+    ]
+
+
+def _step(window: Window) -> str:
+    """Returns the length of the window's steps in words: "minute", "hour" or "6 hours"."""
+    minutes = window.step // timedelta(minutes=1)
+    return {1: "minute", 60: "hour"}.get(minutes, f"{minutes // 60} hours")
 
 
 def _write_chart(window: Window, writes: Sequence[trends.Writes]) -> Chart:
     return charts.chart(
         "writes",
-        f"Writes accepted per {delivery_charts.step(window)}",
+        f"Writes accepted per {_step(window)}",
         [step.starts_at for step in writes],
         [
             Series("accepted", [step.accepted for step in writes]),

@@ -28,7 +28,7 @@ from app.web import filters, writes
 from app.web.access import page, viewer, workspace_id
 from app.web.dashboard import endpoint_choices
 from app.web.forms import checked, errors_of, typed, whole
-from app.web.lists import MOST_EXPORTED, address, file_of, numbered, page_of, wanted_format
+from app.web.lists import MOST_EXPORTED, file_of, numbered, page_of, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("replay_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/replays")
@@ -96,7 +96,7 @@ def index() -> str | Response:
     if wanted_format():
         return file_of(lambda: [_flat(each) for each in page_before(found, Replay, [None], MOST_EXPORTED)], "replays")
     listed = page_of(found, Replay)
-    return render_template("replays/index.html", page=listed, described=_described, address=address)
+    return render_template("replays/index.html", page=listed, described=_described)
 
 
 @blueprint.get("/new")
@@ -186,7 +186,6 @@ def show(replay_id: str) -> str | Response:
         reasons=replay_choices.REASONS,
         outcome=outcome,
         choices=_CHOICES,
-        address=address,
     )
 
 

@@ -1,6 +1,6 @@
-"""The search box: opens the page of the resource that a text names, if there is just one.
+"""The search box: an identifier opens the page of its resource.
 
-Otherwise lists resources, contacts, messages or workspaces that match.
+Any other text lists the resources, contacts, messages or workspaces that match.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 
 from app.domain.contacts import contact_names
 from app.domain.insight import searches, word_searches
-from app.domain.insight.searches import Findings, Found
+from app.domain.insight.searches import Found
 from app.domain.people import message_access
 from app.models.workspaces import Workspace
 from app.web.access import page, staff, viewer, workspace_id
@@ -59,20 +59,14 @@ def path_of(found: Found) -> str | None:
 @blueprint.get("/workspaces/<workspace>/dashboard/search")
 @page("dashboard.see")
 def show() -> str | Response:
-    """Shows the resources of this workspace that `q` names.
-
-    If `q` is the identifier of one, redirects to its page.
-    """
+    """Lists the resources of this workspace that match `q`, or redirects to the one with this identifier."""
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/search")
 @staff
 def show_all() -> str | Response:
-    """Shows the resources of all workspaces that `q` names.
-
-    If `q` is the identifier of one, redirects to its page.
-    """
+    """Lists the resources of all workspaces that match `q`, or redirects to the one with this identifier."""
     return _show(None)
 
 
@@ -81,7 +75,9 @@ def _show(id: str | None) -> str | Response:
     match findings.found:
         case [only] if only.matched == "id" and (path := path_of(only)):
             return redirect(path, 303)  # no other resource has this identifier
-    by_words = _by_words(findings, id) if id is not None and not findings.found else None
+    by_words = None
+    if id is not None and not findings.found:
+        by_words = word_searches.find(findings.text, id, with_messages=viewer().may(message_access.SEE))
     return render_template(
         "searches/results.html",
         findings=findings,
@@ -93,10 +89,6 @@ def _show(id: str | None) -> str | Response:
         path_of=path_of,
         is_all=id is None,
     )
-
-
-def _by_words(findings: Findings, id: str) -> word_searches.Findings:
-    return word_searches.find(findings.text, id, with_messages=viewer().may(message_access.SEE))
 
 
 def _excerpt(text: str, words: Sequence[str]) -> str:

@@ -66,7 +66,6 @@ def _list(chosen: filters.Filters, found: Any, rows: Any, *, is_all: bool = Fals
         names=_names(shown.rows),
         workspaces=_workspaces(shown.rows) if is_all else {},
         did=audit_sentences.did,
-        address=lists.address,
         is_all=is_all,
     )
 

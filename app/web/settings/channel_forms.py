@@ -12,7 +12,7 @@ from app.domain.people import members
 from app.errors import Conflict, Fault, Invalid
 from app.models.channels import Channel
 from app.web.access import workspace_id
-from app.web.forms import typed, typed_all
+from app.web.forms import typed, typed_all, whole
 
 # The choices in the form: (label, explanation).
 ASSIGNMENTS: Mapping[str, tuple[str, str]] = {
@@ -118,5 +118,4 @@ def _value(field: Field, text: str) -> str | int | list[str]:
         return [line.strip() for line in text.splitlines() if line.strip()]
     if field.otherwise is None:
         return text
-    # Text that is not a number stays text, so that validation refuses it.
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text or field.otherwise
+    return whole(text) if text else field.otherwise

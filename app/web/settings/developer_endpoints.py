@@ -1,12 +1,11 @@
-"""Endpoints for developers: creating, changing, testing and enabling them.
+"""The settings of endpoints: the pages that create, change, test, enable and delete them.
 
-Secrets are shown once.
+A secret is shown only once, when it is made.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -21,7 +20,7 @@ from app.lib import clock, ids
 from app.models.endpoints import Endpoint
 from app.web import writes
 from app.web.access import page, workspace_id
-from app.web.forms import Answer, checked, errors_of, status_of, typed, typed_all
+from app.web.forms import Answer, checked, errors_of, status_of, typed, typed_all, whole
 from app.web.redirects import to
 
 blueprint = Blueprint(
@@ -64,7 +63,7 @@ def create() -> Answer:
 @blueprint.get("/<endpoint_id>")
 @page("endpoints.see")
 def show(endpoint_id: str) -> str:
-    """Shows an endpoint: its settings, its state and its actions."""
+    """Shows an endpoint: its settings and state, and the forms that test, rotate, enable or delete it."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     until = endpoint.previous_secret_until
     return render_template(
@@ -155,8 +154,8 @@ def delete(endpoint_id: str) -> Answer:
 def _given() -> dict[str, Any]:
     given: dict[str, Any] = typed("address", "description", "max_per_second")
     chosen, groups = typed_all("events"), typed_all("group")
-    whole = [kind for kind in catalogue.EVENT_KINDS if _group(kind) in groups and kind not in chosen]
-    return given | {"events": [*chosen, *whole], "ordered": request.form.get("ordered") == "true"}
+    grouped = [kind for kind in catalogue.EVENT_KINDS if _group(kind) in groups and kind not in chosen]
+    return given | {"events": [*chosen, *grouped], "ordered": request.form.get("ordered") == "true"}
 
 
 def _group(kind: str) -> str:
@@ -166,14 +165,12 @@ def _group(kind: str) -> str:
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
     """Returns the body as in the API."""
-    limit: Any = given["max_per_second"].strip() or None
-    if limit and re.fullmatch("[0-9]{1,9}", limit, re.ASCII):
-        limit = int(limit)
+    limit = whole(given["max_per_second"])
     return {
         "address": given["address"].strip(),
         "events": ["*"] if "*" in given["events"] else given["events"],
         "description": given["description"].strip() or None,
-        "max_per_second": limit,
+        "max_per_second": None if limit == "" else limit,
         "ordered": given["ordered"],
     }
 

@@ -17,7 +17,7 @@ from app.domain.people.roles import ROLES
 from app.errors import Conflict, Fault, Invalid
 from app.web import writes
 from app.web.access import page, viewer, workspace_id
-from app.web.forms import Answer, checked, errors_of, status_of, typed
+from app.web.forms import Answer, checked, errors_of, status_of, typed, whole
 from app.web.redirects import to
 
 blueprint = Blueprint("member_pages", __name__, url_prefix="/workspaces/<workspace>/settings/members")
@@ -87,9 +87,8 @@ def change_work(member_id: str) -> Answer:
         wanted = checked(MemberPatch(), _work(given))
         job = writes.submit("members.update", wanted, member_id)
     except (Invalid, Conflict) as error:
-        refused = {"member_id": member_id, "capacity": given["capacity"], "said": error.detail}
-        if isinstance(error, Invalid):
-            refused["said"] = error.faults[0].detail
+        said = error.faults[0].detail if isinstance(error, Invalid) else error.detail
+        refused = {"member_id": member_id, "capacity": given["capacity"], "said": said}
         return _page("", "agent", {}, refused), status_of(error)
     return to("member_pages.index", "The member was changed." if job.is_finished else None)
 
@@ -123,15 +122,14 @@ def remove(member_id: str) -> Response:
 
 
 def _work(given: dict[str, str]) -> dict[str, Any]:
-    """Returns the change in the form. Raises Invalid.
+    """Returns the body of the change. Raises Invalid.
 
-    `availability` is left out if unchanged, because becoming away again would hand back conversations.
+    Leaves out an unchanged `availability`, because becoming away again would hand back conversations.
     """
-    capacity = given["capacity"].strip()
-    is_number = capacity.isascii() and capacity.isdigit() and len(capacity) < 10
-    if capacity and not (is_number and int(capacity) <= member_changes.MOST_CAPACITY):
+    capacity = whole(given["capacity"]) if given["capacity"].strip() else None
+    if isinstance(capacity, str) or (capacity or 0) > member_changes.MOST_CAPACITY:
         raise Invalid(Fault("/capacity", _NO_CAPACITY))
-    wanted: dict[str, Any] = {"capacity": int(capacity) if capacity else None}
+    wanted: dict[str, Any] = {"capacity": capacity}
     if given["availability"] != given["was"]:
         wanted["availability"] = given["availability"]
     return wanted
