@@ -60,7 +60,7 @@ def upgrade(is_release: bool) -> None:
 
 
 def _stay(manager: str) -> None:
-    """Waits for SIGTERM or SIGINT, without holding a database connection."""
+    """Waits for SIGTERM or SIGINT, without a database connection."""
     ends = {signal.SIGTERM, signal.SIGINT}
     click.echo(f"This process waits now, as {manager} ends everything when one ends.")
     database.database.close()

@@ -33,7 +33,7 @@ Pages = Callable[..., Iterator[Sequence[Any]]]
 
 
 def groups() -> Iterator[click.Group]:
-    """Yields the group of commands of each noun."""
+    """Yields a group for each noun: its commands `list`, `show` and those that act on rows."""
     for noun in NOUNS:
         group = Commands(noun.name, help=noun.about)
         group.add_command(_list(noun))
@@ -44,7 +44,7 @@ def groups() -> Iterator[click.Group]:
 
 
 def _filters(statuses: Sequence[str]) -> Callable[[Any], Any]:
-    """Adds the options that filter rows."""
+    """Returns a decorator that adds the options that filter rows."""
 
     def decorate(command: Any) -> Any:
         for option in (
@@ -157,7 +157,7 @@ def _count(pages: Pages) -> int:
 
 
 def _do(verb: Verb, pages: Pages, outcome: _Outcome) -> None:
-    """Applies the verb to one part after the other.
+    """Applies the verb to one part after the other, and counts the rows in `outcome`.
 
     Each part has transactions of its own, so finished parts stay done however the command ends.
     """

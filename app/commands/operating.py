@@ -1,4 +1,4 @@
-"""What operators can do: the nouns of the commands, which are kinds of rows, and the verbs of each."""
+"""The nouns of the commands, which are kinds of rows, and what operators can do to each kind."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ Call = Callable[[Sequence[Any]], dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """Something that operators can do to rows of a noun. `help` describes it in a few words.
+    """An action of operators on rows of a noun: its `help`, and its participle `done`.
 
-    `done` is its participle. `among`: the statuses that `--all` covers; if empty, each row has to be named.
+    `among`: the statuses that `--all` covers. If it is empty, each row has to be named.
     """
 
     help: str
@@ -82,7 +82,7 @@ class Noun:
         return found
 
     def row(self, found: Any) -> Represented:
-        """Returns the columns of a row that lists show. None contains text by contacts or members."""
+        """Returns the columns of the row that lists show. No column has text by contacts or members."""
         return {name: getattr(found, name) for name in self.columns}
 
     def pages(
@@ -106,7 +106,7 @@ def _workspaces() -> Iterator[str]:
 
 
 def _by_job(accept: Callable[[Any], Job]) -> Call:
-    """Returns a Call that accepts a write for each row with `accept`, and applies these writes."""
+    """Returns a Call that accepts a write for each row with `accept`, and then applies the writes."""
 
     def call(found: Sequence[Any]) -> dict[str, str]:
         refused, accepted = {}, {}

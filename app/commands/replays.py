@@ -71,7 +71,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _follow(replay_id: str) -> None:
-    """Works on the replay, beside any workers, until it ends or is paused. Prints the progress to stderr."""
+    """Works on the replay, beside any workers, until it ends or waits to be continued."""
     said = 0.0
     while True:
         mailbox.wake_and_ring(replays.WAITING)

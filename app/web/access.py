@@ -32,7 +32,7 @@ _NOT_FOR_STAFF = "Support staff cannot do it, not even during a visit."
 
 
 class Forbidden(BellhopError):
-    """The viewer's role does not include the action, or support staff may not take it."""
+    """The viewer may not take the action: by their role, or because only members may."""
 
     slug = "insufficient-scope"
     detail = "Your role in this workspace does not include this. Ask an owner of the workspace."
@@ -77,7 +77,7 @@ class Viewer:
 
     @property
     def actor_id(self) -> str:
-        """The identifier of the member, or of the staff's visit, that changes are recorded with."""
+        """The identifier that changes are recorded with: of the membership, or of the staff's visit."""
         if self.membership is not None:
             return self.membership.member_id
         assert self.visit is not None
@@ -96,7 +96,7 @@ class Viewer:
 
 
 def public(view: View) -> View:
-    """Declares a page for everybody, signed in or not. The view can still look at `g.viewer`."""
+    """Declares a page for everybody, signed in or not."""
     return _declare(view, public=True)
 
 

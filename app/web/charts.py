@@ -18,9 +18,9 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line: its name, its values by step (None: a gap), and whether it shows something bad.
+    """A line's name and its values by step, None for a gap. `is_bad`: it counts failures or delays.
 
-    `is_second`: draw it differently from the first.
+    `is_second`: it is drawn differently from the first line.
     """
 
     name: str

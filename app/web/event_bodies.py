@@ -1,4 +1,4 @@
-"""Bodies of events, on a page and as files."""
+"""Bodies of events and payloads of jobs: JSON on pages, and bodies as files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import orjson
 from flask import Response
 
-# Of a longer body, only the beginning is shown; the whole can be downloaded.
-LONGEST_SHOWN = 16_000
+LONGEST_SHOWN = 16_000  # characters; a page shows only the beginning of a longer body
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Shown:
 
 
 def shown(body: bytes) -> Shown:
-    """Prepares the body of an event for a page."""
+    """Prepares a JSON body for a page."""
     raw, pretty = body.decode(), orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode()
     return Shown(pretty[:LONGEST_SHOWN], raw[:LONGEST_SHOWN], len(body), len(pretty) <= LONGEST_SHOWN)
 

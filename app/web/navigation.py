@@ -32,7 +32,7 @@ _OF_THE_INBOX = ("conversation_forms", "selection_pages", "saved_view_forms")
 _OF_THE_EDITOR = ("editor_pages", "editor_triggers", "trial_pages")
 _OF_AUTOMATIONS = ("version_pages", "start_pages", *_OF_THE_EDITOR, "automation_imports", "result_pages")
 
-# The menus: entries by the label of their group, which may be empty.
+# The entries of the menus, by the label of their group, which may be empty.
 WORKSPACE: Mapping[str, Sequence[MenuEntry]] = {
     "": (
         MenuEntry("Inbox", "inbox_pages.index", "i", "inbox", _OF_THE_INBOX),
@@ -86,7 +86,7 @@ def _icon(name: str) -> str:
 
 
 def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[MenuEntry, str, bool]]]]:
-    """Yields the entries that the viewer may see, by group: (entry, address, whether the page belongs to it)."""
+    """Yields each group with entries that the viewer may see: (entry, address, `_is_here`)."""
     groups = WORKSPACE if viewer.workspace_id else STAFF if viewer.signed.is_support else {}
     path: dict[str, Any] = {"workspace": viewer.workspace_id} if viewer.workspace_id else {}
     for label, entries in groups.items():

@@ -1,4 +1,4 @@
-"""The delivery log: events sent to endpoints, with their outcomes."""
+"""The delivery log: the list of deliveries, each with its attempts and its request."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def show(delivery_id: str) -> str:
 @blueprint.get("/<delivery_id>/body")
 @page(message_access.SEE)
 def show_body(delivery_id: str) -> Response:
-    """Sends the body of the delivery's requests, as a file. Raises NotFound if it has been deleted."""
+    """Sends the body of the delivery's requests as a file. Raises NotFound if the event is deleted."""
     delivery = Delivery.find(workspace_id(), delivery_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
     if event is None:

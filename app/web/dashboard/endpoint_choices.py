@@ -1,4 +1,4 @@
-"""Options for choosing among a workspace's endpoints."""
+"""The workspace's endpoints as options of a select, and as checkboxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures, grouped by cause, with links to the lists of each group and to the form that replays it."""
+"""Failures, grouped by cause. Each group links to its list, and to the form that replays it."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def _chosen(name: str, choices: tuple[str, ...]) -> str | None:
 
 
 def _row(group: Group) -> dict[str, Any]:
-    """Returns what the page shows of a group. `path` draws a small chart, `contents` lists the failures.
+    """Returns a group with its words, its small chart `path`, and the addresses of its lists.
 
-    `held` and `untried` list its held deliveries, and those that its endpoint holds without an attempt.
+    `untried` lists deliveries that the group's endpoint holds, but that had no attempt and so no cause.
     """
     deliveries = {"endpoint_id": group.subject, "error_code": group.code, "status_code": group.status}
     if group.kind == "job":

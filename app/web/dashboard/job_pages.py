@@ -1,4 +1,4 @@
-"""Jobs: accepted writes, and remedies for failed jobs."""
+"""Jobs: the list of accepted writes, and the forms that replay or discard a failed one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def index() -> str | Response:
 @blueprint.get("/<job_id>")
 @page("dashboard.see")
 def show(job_id: str) -> str:
-    """Shows a job: its request, its outcome, and remedies if it failed."""
+    """Shows a job: its outcome and, if it failed, its payload and the forms that settle it."""
     return _page(Job.find(workspace_id(), job_id), {}, {})
 
 

@@ -30,7 +30,7 @@ MOST_STOPPED = 10
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The processes that report, and the leading scheduler. `is_known`: False if Redis is unavailable."""
+    """The processes that report, and the leading scheduler. `is_known`: Redis could be asked."""
 
     processes: Sequence[Process]
     leader: Process | None
@@ -102,7 +102,7 @@ def _figures(window: Window, id: str = "") -> dict[str, Any]:
 
 
 def delivery_charts(window: Window, attempts: Sequence[Attempts]) -> list[Chart]:
-    """Returns the charts of attempts and of latency over the window, one point for each of `attempts`."""
+    """Returns the charts of attempts and of latency in each step of the window."""
     steps = [each.starts_at for each in attempts]
     outcomes = [
         Series("delivered", [each.delivered for each in attempts]),

@@ -1,4 +1,4 @@
-"""Replays: the pages that preview, start, list and control them, or discard the deliveries instead."""
+"""Replays: pages that preview, start, list and control them, or discard deliveries instead."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def _new(asked: _Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> 
 
 
 def _stopped(asked: _Asked) -> list[str]:
-    """Returns the stopped endpoints that the filter names. The form that replays can also enable them."""
+    """Returns the stopped endpoints that the filter names. The form can enable them, too."""
     chosen = asked.chosen or {}
     return Endpoint.stopped(workspace_id(), chosen.get("endpoint_ids", ()))
 

@@ -121,7 +121,7 @@ def replay(run_id: str) -> AnyResponse:
 
 
 def _chosen() -> Filters:
-    """Reads the filters. Those of a step exclude all others except times; incomplete ones are ignored."""
+    """Reads the filters. A complete set of step filters excludes all others except times."""
     chosen = filters.read(FILTERS)
     wanted = {*(_OF_STEP if chosen.values.keys() >= set(_OF_STEP) else _OTHERS), *periods.FILTERS}
     left_out = {name: _LEFT_OUT for name in chosen.values if name not in wanted}
@@ -178,7 +178,7 @@ def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> t
 
 
 def _steps_to_replay(run: Run, automation: Automation | None, contact: Contact | None) -> list[tuple[str, str]] | None:
-    """Returns (identifier, label) of the steps where a replay can start; None if the run cannot be replayed."""
+    """Returns (identifier, label) of the steps where a replay can start; None if it cannot."""
     if not run.is_finished or run.version is None or contact is None:
         return None
     if automation is None or automation.version is None:

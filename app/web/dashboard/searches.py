@@ -59,14 +59,14 @@ def path_of(found: Found) -> str | None:
 @blueprint.get("/workspaces/<workspace>/dashboard/search")
 @page("dashboard.see")
 def show() -> str | Response:
-    """Lists the resources of this workspace that match `q`, or redirects to the one with this identifier."""
+    """Lists this workspace's resources that match `q`, or redirects to the one that `q` identifies."""
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/search")
 @staff
 def show_all() -> str | Response:
-    """Lists the resources of all workspaces that match `q`, or redirects to the one with this identifier."""
+    """Lists all workspaces' resources that match `q`, or redirects to the one that `q` identifies."""
     return _show(None)
 
 
@@ -92,7 +92,7 @@ def _show(id: str | None) -> str | Response:
 
 
 def _excerpt(text: str, words: Sequence[str]) -> str:
-    """Cuts out the text around the first word that occurs in it."""
+    """Returns up to LONGEST_EXCERPT characters, from shortly before the first of the words."""
     places = [place for word in words if (place := text.lower().find(word.lower())) >= 0]
     begins = max(min(places, default=0) - BEFORE_WORD, 0)
     return ("… " if begins else "") + text[begins : begins + LONGEST_EXCERPT]

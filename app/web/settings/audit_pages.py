@@ -1,4 +1,4 @@
-"""The audit logs of a workspace and, for staff, of all: who did what, and why support staff did it."""
+"""The audit logs of a workspace and of all: who did what, and why support staff did it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def index() -> str | Response:
 @blueprint.get("/dashboard/audit")
 @staff
 def index_all() -> str | Response:
-    """Lists the entries of all workspaces that match the filters, newest first, as a page or as a file."""
+    """Lists all workspaces' entries that match the filters, newest first, as a page or as a file."""
     chosen = filters.read(_FILTERS_OF_ALL)
     asked = {"actor_type" if name == "by" else name: value for name, value in chosen.values.items()}
     return _list(chosen, audit.everywhere(asked), _rows_of_all, is_all=True)
@@ -71,14 +71,13 @@ def _list(chosen: filters.Filters, found: Any, rows: Any, *, is_all: bool = Fals
 
 
 def _names(entries: Sequence[AuditEntry]) -> dict[str, str]:
-    """Returns the names of actors. Customers see the ticket, not which member of staff acted."""
+    """Returns the names of actors by identifier. Only staff get the names of support staff."""
     if viewer().signed.is_support:
         return audit.names_everywhere(entries)
     return audit.names_of(workspace_id(), [each.actor_id for each in entries if each.actor_id])
 
 
 def _workspaces(entries: Sequence[AuditEntry]) -> dict[str, str]:
-    """Returns the names of the entries' workspaces, by identifier."""
     wanted = {entry.workspace_id for entry in entries if entry.workspace_id}
     return {each.id: each.name for each in Workspace.select().where(Workspace.id.in_(wanted))} if wanted else {}
 

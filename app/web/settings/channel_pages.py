@@ -1,6 +1,6 @@
-"""Channels: connecting, changing, reauthorizing and deleting them.
+"""Channels: the pages that connect, change, reauthorize and delete them.
 
-A web chat's secret is shown once.
+A web chat's secret is shown only once, when it is made.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def delete(channel_id: str) -> Response:
 
 
 def _form_of(kind: str) -> Form:
-    """Returns the form. Raises NotFound for a kind that cannot be connected on a page."""
+    """Returns the form of the kind. Raises NotFound if no page connects the kind."""
     found = channel_forms.offered().get(kind)
     if found is None:
         raise NotFound("There is no such kind of channel.")

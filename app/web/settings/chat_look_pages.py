@@ -30,7 +30,7 @@ _WRONG_HOURS = "Give times of day such as 09:00-12:30, 13:30-18:00, at most four
 @blueprint.get("/<channel_id>/look")
 @page("channels.manage")
 def edit(channel_id: str) -> str:
-    """Shows the form."""
+    """Shows the form of the look as it is."""
     channel = _chat(channel_id)
     week = channel.settings.get("opening_hours") or {}
     hours = {day: ", ".join(f"{span['from']}-{span['to']}" for span in week.get(day, ())) for day in DAYS}
@@ -89,7 +89,6 @@ def _spans(text: str) -> list[dict[str, str]] | None:
 
 
 def _errors(error: Invalid | Conflict) -> dict[str, str]:
-    """Returns the error messages by field."""
     if isinstance(error, Conflict):
         return {"": error.detail}
     return {fault.pointer.removeprefix("/settings/").partition("/")[0]: fault.detail for fault in error.faults}

@@ -31,7 +31,7 @@ blueprint = Blueprint(
 @blueprint.get("")
 @page("endpoints.see")
 def index() -> Response:
-    """Redirects from the list's former address."""
+    """Redirects from the former address of the list to its present one."""
     return to("endpoint_pages.index")
 
 
@@ -63,7 +63,7 @@ def create() -> Answer:
 @blueprint.get("/<endpoint_id>")
 @page("endpoints.see")
 def show(endpoint_id: str) -> str:
-    """Shows an endpoint: its settings and state, and the forms that test, rotate, enable or delete it."""
+    """Shows an endpoint: its settings, its state, and the forms that act on it."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     until = endpoint.previous_secret_until
     return render_template(
@@ -115,9 +115,9 @@ def rotate(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/test")
 @page("endpoints.manage")
 def test(endpoint_id: str) -> Answer:
-    """Sends a sample to the endpoint, and redirects to its delivery.
+    """Sends a sample to the endpoint, and redirects to the sample's delivery.
 
-    If it is refused, redirects to the endpoint, which shows the reason.
+    If the test is refused or the write is delayed, redirects to the endpoint.
     """
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     try:
@@ -164,7 +164,6 @@ def _group(kind: str) -> str:
 
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the body as in the API."""
     limit = whole(given["max_per_second"])
     return {
         "address": given["address"].strip(),

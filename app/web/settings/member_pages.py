@@ -77,9 +77,9 @@ def withdraw(link_id: str) -> Response:
 @blueprint.post("/<member_id>/work")
 @page("availability.manage")
 def change_work(member_id: str) -> Answer:
-    """Changes a member's availability, and the most open conversations that they are assigned.
+    """Changes a member's availability and capacity, and redirects to the members.
 
-    Redirects to the members. If it is refused, shows the page again.
+    If the change is refused, shows the page again.
     """
     members.find(workspace_id(), member_id)
     given = typed("availability", "was", "capacity")
@@ -136,7 +136,7 @@ def _work(given: dict[str, str]) -> dict[str, Any]:
 
 
 def _page(email: str, role: str, errors: dict[str, str], refused: dict[str, str] | None = None) -> str:
-    """Renders the page. `refused`: `member_id` of a refused change, what was typed, and why."""
+    """Renders the page. `refused`: the `member_id` and `capacity` of a refused change, and why."""
     people = members.of_workspace(workspace_id())
     return render_template(
         "members/index.html",
