@@ -1,7 +1,4 @@
-"""Access: who is viewing a page, and which actions their role allows.
-
-Every route declares its access with one of the decorators below.
-"""
+"""Access: who views a page and what their role allows. Every route declares its access here."""
 
 from __future__ import annotations
 
@@ -146,10 +143,7 @@ def workspace_id() -> str:
 
 
 def sign_in(token: str) -> None:
-    """Starts the browser's session.
-
-    Drops the session data that the browser sent, which prevents session fixation.
-    """
+    """Starts the browser's session. Drops the data that the browser sent, against session fixation."""
     session.clear()
     session.permanent = True
     # Flask-Login stores what `get_id` returns in the cookie.

@@ -54,10 +54,7 @@ def checked(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def errors_of(error: Invalid | Conflict) -> dict[str, str]:
-    """Returns the first error message of each field, nested values included.
-
-    Errors that concern no field are under "".
-    """
+    """Returns the first error of each field, nested values included; "" has those of no field."""
     if isinstance(error, Conflict):
         return {error.facts.get("conflicting_field", ""): error.detail}
     found: dict[str, str] = {}

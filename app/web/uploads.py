@@ -23,10 +23,7 @@ def given(name: str) -> list[FileStorage]:
 
 
 def stored(files: Sequence[FileStorage]) -> list[str]:
-    """Stores the files as uploads, to be attached later. Returns their identifiers.
-
-    Raises Invalid, TooMuchStored, Unavailable.
-    """
+    """Stores the files, and returns their identifiers. Raises Invalid, TooMuchStored, Unavailable."""
     if files:
         media.check_room()
     found = []

@@ -46,10 +46,7 @@ def submit_once(
     check: Callable[[], object] | None = None,
     store: Callable[[str], None] | None = None,
 ) -> tuple[Job, bool]:
-    """Like `submit`.
-
-    Also returns whether an earlier click of the form made the job, with its payload.
-    """
+    """Like `submit`. Also returns whether an earlier click of the form made the job."""
     refuse_bad_text(dict(payload))
     with _told_of_earlier_forms():
         job, was_there = writes.submit(_write(kind, payload, resource_id), _form_key(), check, store)
@@ -97,10 +94,7 @@ def replay(failed: Job) -> Job:
 
 
 def wait(job: Job) -> Job:
-    """Returns the job once it has ended, or unfinished after DELAYED_SECONDS.
-
-    Returns it at once if the workspace's writes are delayed already.
-    """
+    """Waits for the job, up to DELAYED_SECONDS, or not at all while writes are delayed. Returns it."""
     return job if viewer().is_delayed else jobs.wait(job, DELAYED_SECONDS)
 
 

@@ -15,18 +15,12 @@ LONGEST_LABEL = 60
 
 
 def offered(first_label: str, chosen: str | None) -> list[tuple[str, str]] | None:
-    """Returns the endpoints as options of a select; None if there are more than MOST.
-
-    `chosen` is included even if it is deleted.
-    """
+    """Returns the endpoints, and `chosen` even if deleted, as options; None if more than MOST."""
     return filters.offered(_newest(MOST + 1), MOST, first_label, chosen)
 
 
 def ticked(chosen: Sequence[str]) -> list[tuple[str, str, bool]] | None:
-    """Returns (value, label, whether it is ticked) for each endpoint, ticked ones first.
-
-    None if there are more than MOST_TICKED.
-    """
+    """Returns (value, label, is ticked), ticked endpoints first; None if more than MOST_TICKED."""
     found = dict(_newest(MOST_TICKED + 1))
     if len(found) > MOST_TICKED:
         return None

@@ -77,10 +77,7 @@ def replay(job_id: str) -> AnyResponse:
 @blueprint.post("/<job_id>/discard")
 @page("jobs.manage")
 def discard(job_id: str) -> AnyResponse:
-    """Discards the failed job with the reason given, and redirects to the job.
-
-    Shows the form again if the reason is invalid.
-    """
+    """Discards the failed job and redirects to it. Shows the form again if the reason is invalid."""
     failed, given = Job.find(workspace_id(), job_id), typed("reason")
     try:
         body = checked(DiscardBody(), {"reason": given["reason"].strip()})

@@ -160,10 +160,7 @@ def _page(run_id: str, errors: Mapping[str, str]) -> str:
 
 
 def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> tuple[Picture | None, Showing]:
-    """Returns the picture of the run's version, and the run's path in it.
-
-    There is no picture (None) if the version has been deleted.
-    """
+    """Returns the picture of the run's version, None if deleted, and the run's path in it."""
     version = automations.find_version(automation, run.version) if automation and run.version else None
     if version is None:
         return None, Showing()

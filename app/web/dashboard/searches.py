@@ -1,7 +1,4 @@
-"""The search box: an identifier opens the page of its resource.
-
-Any other text lists the resources, contacts, messages or workspaces that match.
-"""
+"""The search box: opens the page of an identifier, or lists what matches any other text."""
 
 from __future__ import annotations
 

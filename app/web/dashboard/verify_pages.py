@@ -1,7 +1,4 @@
-"""Verify a webhook: says which part of a received webhook differs.
-
-Pasted text is neither stored nor logged.
-"""
+"""Verify a webhook: shows which part of it differs. Pasted text is neither stored nor logged."""
 
 from __future__ import annotations
 

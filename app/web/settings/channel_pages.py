@@ -1,7 +1,4 @@
-"""Channels: the pages that connect, change, reauthorize and delete them.
-
-A web chat's secret is shown only once, when it is made.
-"""
+"""Channels: pages that connect, change, reauthorize and delete them. Secrets are shown once."""
 
 from __future__ import annotations
 

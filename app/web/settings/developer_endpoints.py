@@ -1,7 +1,4 @@
-"""The settings of endpoints: the pages that create, change, test, enable and delete them.
-
-A secret is shown only once, when it is made.
-"""
+"""The settings of endpoints: pages that create, change, test, enable and delete them."""
 
 from __future__ import annotations
 
@@ -45,10 +42,7 @@ def new() -> str:
 @blueprint.post("/new")
 @page("endpoints.manage")
 def create() -> Answer:
-    """Creates the endpoint and shows its secret, in this response only.
-
-    If it is refused, shows the form again.
-    """
+    """Creates the endpoint and shows its secret, only this once. If refused, shows the form again."""
     given = _given()
     try:
         fields = checked(EndpointCreate(), _body(given))
@@ -99,10 +93,7 @@ def update(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/rotate-secret")
 @page("endpoints.manage")
 def rotate(endpoint_id: str) -> Answer:
-    """Rotates the secret and shows the new one, in this response only.
-
-    After a Conflict, redirects to the endpoint.
-    """
+    """Rotates the secret and shows it, only this once. After a Conflict, redirects to the endpoint."""
     endpoint, secret = Endpoint.find(workspace_id(), endpoint_id), endpoints.new_secret()
     payload = {"sealed_secret": endpoints.seal(secret)}
     try:

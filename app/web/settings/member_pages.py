@@ -77,10 +77,7 @@ def withdraw(link_id: str) -> Response:
 @blueprint.post("/<member_id>/work")
 @page("availability.manage")
 def change_work(member_id: str) -> Answer:
-    """Changes a member's availability and capacity, and redirects to the members.
-
-    If the change is refused, shows the page again.
-    """
+    """Changes a member's availability and capacity. If refused, shows the page again."""
     members.find(workspace_id(), member_id)
     given = typed("availability", "was", "capacity")
     try:
