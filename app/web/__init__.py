@@ -58,8 +58,10 @@ def create_pages() -> Flask:
     for name in find_modules(__name__, recursive=True):
         if blueprint := vars(import_string(name)).get("blueprint"):
             pages.register_blueprint(blueprint)
-    headers = {**_HEADERS, "Content-Security-Policy": _policy()}
-    pages.after_request(partial(_secure, headers))
+    # Live updates may come from another address.
+    live = config.settings().realtime_url
+    policy = _POLICY.format(live="" if live == config.settings().base_url else f" {live}")
+    pages.after_request(partial(_secure, {**_HEADERS, "Content-Security-Policy": policy}))
     if proxies := config.settings().trusted_proxies:
         pages.wsgi_app = ProxyFix(pages.wsgi_app, x_for=proxies, x_proto=0)  # type: ignore[method-assign]
     return pages
@@ -69,12 +71,6 @@ def compile_templates(pages: Flask) -> None:
     """Compiles every template. Call this at the start, or the first visitors wait most of a second."""
     for name in pages.jinja_env.list_templates():
         pages.jinja_env.get_template(name)
-
-
-def _policy() -> str:
-    """Returns the Content-Security-Policy. Live updates may come from another address."""
-    live = config.settings().realtime_url
-    return _POLICY.format(live="" if live == config.settings().base_url else f" {live}")
 
 
 def _secure(headers: Mapping[str, str], response: Response) -> Response:

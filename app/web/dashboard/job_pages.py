@@ -117,7 +117,7 @@ def _page(job: Job, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
     )
 
 
-def _asked(job: Job) -> event_bodies.Shown | None:
+def _asked(job: Job) -> dict[str, Any] | None:
     """Returns the payload of a failed job without its secret; None if it is not kept."""
     if job.status != "failed" or job.payload is None:
         return None

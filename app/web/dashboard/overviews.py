@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +15,6 @@ from app.domain.insight.queues import Queue, Sample
 from app.domain.insight.trends import Attempts, Window
 from app.lib import clock
 from app.models.endpoints import Endpoint
-from app.process_registry import Process
 from app.web import charts, periods
 from app.web.access import page, staff, workspace_id
 from app.web.charts import Chart, Series
@@ -26,36 +24,6 @@ blueprint = Blueprint("overviews", __name__)
 
 SAMPLED = timedelta(hours=3)  # how far back the depth of queues is shown
 MOST_STOPPED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """The processes that report, and the leading scheduler. `is_known`: Redis could be asked."""
-
-    processes: Sequence[Process]
-    leader: Process | None
-    is_known: bool = True
-
-    @property
-    def passes(self) -> Sequence[dict[str, Any]]:
-        """The scheduler's passes with their outcomes, failed ones first."""
-        passes = self.leader.facts.get("passes", []) if self.leader else []
-        read = [{**each, "made_at": each["made_at"] and datetime.fromisoformat(each["made_at"])} for each in passes]
-        return sorted(read, key=lambda each: each["error"] is None)
-
-    @property
-    def checks(self) -> Sequence[dict[str, Any]]:
-        """The results of `python -m app check` that the leading scheduler reported.
-
-        A good result becomes bad if no process of its type reports any more.
-        """
-        checks: Sequence[dict[str, Any]] = self.leader.facts.get("checks", []) if self.leader else []
-        gone = {*process_registry.TYPES} - {each.type for each in self.processes}
-        silent = {
-            "is_good": False,
-            "text": f"none reported in the last {process_registry.FORGOTTEN_AFTER_SECONDS} seconds",
-        }
-        return [each | silent if each["is_good"] and each["name"] in gone else each for each in checks]
 
 
 @blueprint.get("/workspaces/<workspace>/dashboard")
@@ -153,10 +121,22 @@ def _last(name: str, samples: Sequence[Sample]) -> Queue:
     return Queue(name, samples[-1].depth, samples[-1].oldest_seconds) if samples else Queue(name, 0, 0.0)
 
 
-def _service() -> Service:
+def _service() -> dict[str, Any]:
+    """Returns the state of the service, as its processes report it. `is_known`: Redis could be asked."""
     try:
         processes = process_registry.processes()
     except redis.RedisError:
-        return Service([], None, is_known=False)
-    schedulers = [each for each in processes if each.type == "scheduler"]
-    return Service(processes, next((each for each in schedulers if each.facts.get("leads")), None))
+        return {"is_known": False}
+    leader = next((each for each in processes if each.type == "scheduler" and each.facts.get("leads")), None)
+    passes, checks = (leader.facts.get(name, []) if leader else [] for name in ("passes", "checks"))
+    made = [{**each, "made_at": each["made_at"] and datetime.fromisoformat(each["made_at"])} for each in passes]
+    # A good result becomes bad if no process of its type reports any more.
+    gone = {*process_registry.TYPES} - {each.type for each in processes}
+    silent = {"is_good": False, "text": f"none reported in the last {process_registry.FORGOTTEN_AFTER_SECONDS} seconds"}
+    return {
+        "is_known": True,
+        "processes": processes,
+        "leader": leader,
+        "passes": sorted(made, key=lambda each: each["error"] is None),
+        "checks": [each | silent if each["is_good"] and each["name"] in gone else each for each in checks],
+    }
