@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,8 @@ from app.web.access import page, staff, viewer, workspace_id
 from app.web.filters import Filter
 
 blueprint = Blueprint("audit_pages", __name__)
+
+RowsOf = Callable[[Sequence[AuditEntry]], list[dict[str, Any]]]
 
 _FILTERS = {"action": Filter("Action"), "target": Filter("Target"), **periods.FILTERS}
 _FILTERS_OF_ALL = {
@@ -50,13 +52,13 @@ def index_all() -> str | Response:
     return _list(chosen, audit.everywhere(asked), _rows_of_all, is_all=True)
 
 
-def _list(chosen: filters.Filters, found: Any, rows: Any, *, is_all: bool = False) -> str | Response:
+def _list(chosen: filters.Filters, found: Any, rows_of: RowsOf, *, is_all: bool = False) -> str | Response:
     def newest(after: str | None, limit: int) -> list[AuditEntry]:
         return list(page_before(found, AuditEntry, [after], limit))
 
     fetch = periods.ranged(newest, chosen.values, partial(ids.bound, "aud"))
     if lists.wanted_format():
-        return lists.file_of(lambda: rows(fetch(None, lists.MOST_EXPORTED)), "audit-log")
+        return lists.file_of(lambda: rows_of(fetch(None, lists.MOST_EXPORTED)), "audit-log")
     shown = lists.sliced(fetch)
     return render_template(
         "audit/index.html",
