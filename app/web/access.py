@@ -198,8 +198,8 @@ def _count() -> None:
 
 
 def _leave(_: BaseException | None) -> None:
-    if (place := g.pop("place", None)) is not None:
-        bounds.PAGES.leave(place)
+    if (path_id := g.pop("counted_workspace", None)) is not None:
+        bounds.PAGES.leave(path_id)
         switching.end_sharing()
 
 
@@ -218,7 +218,7 @@ def _check() -> Response | None:
         if not bounds.PAGES.take(path_id):
             raise Overloaded()
         switching.begin_sharing()  # rendering a page with 500 steps takes long
-        g.place = path_id
+        g.counted_workspace = path_id
     if access.get("public"):
         return None
     if g.viewer is None:

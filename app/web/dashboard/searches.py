@@ -90,6 +90,6 @@ def _show(id: str | None) -> str | Response:
 
 def _excerpt(text: str, words: Sequence[str]) -> str:
     """Returns up to LONGEST_EXCERPT characters, from shortly before the first of the words."""
-    places = [place for word in words if (place := text.lower().find(word.lower())) >= 0]
-    begins = max(min(places, default=0) - BEFORE_WORD, 0)
+    positions = [position for word in words if (position := text.lower().find(word.lower())) >= 0]
+    begins = max(min(positions, default=0) - BEFORE_WORD, 0)
     return ("… " if begins else "") + text[begins : begins + LONGEST_EXCERPT]
