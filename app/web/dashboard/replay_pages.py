@@ -264,7 +264,7 @@ def _read(values: MultiDict[str, str]) -> _Asked:
         checked(ReplayFilter(), body)
     except Invalid as error:
         fields = {of_filter: name for name, of_filter in names.items()}
-        return _Asked(given, None, {fields.get(field, field): said for field, said in errors_of(error).items()})
+        return _Asked(given, None, {fields.get(field, field): message for field, message in errors_of(error).items()})
     return _Asked(given, body, {})
 
 

@@ -61,13 +61,13 @@ def index() -> str | Response:
     if wanted_format():
         return file_of(lambda: _exported(fetch(None, MOST_EXPORTED)), "runs")
     listed = sliced(fetch)
-    automations = _automation_choices(chosen.given.get("automation_id"))
+    automation_choices = _automation_choices(chosen.given.get("automation_id"))
     return render_template(
         "runs/index.html",
         page=listed,
-        **chosen.shown(automation_id=automations),
+        **chosen.shown(automation_id=automation_choices),
         count=Run.counted(workspace_id(), chosen.values, MOST_COUNTED),
-        automations=automations,
+        automations=automation_choices,
         names=_automation_names(listed.rows),
         contacts=contact_names.names_of(workspace_id(), {run.contact_id for run in listed.rows}),
         presets=periods.presets(),
