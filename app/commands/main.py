@@ -1,4 +1,4 @@
-"""The commands of `python -m app`."""
+"""`python -m app`: all groups, and the commands for workspaces, tokens, endpoints and secrets."""
 
 from __future__ import annotations
 

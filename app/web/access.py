@@ -64,7 +64,7 @@ class Viewer:
     is_anonymous = False
 
     def get_id(self) -> str:
-        """Required by Flask-Login. `sign_in` stores the session's token instead of an identifier."""
+        """The session's token, which `sign_in` has Flask-Login keep in the cookie."""
         return str(session.get("_user_id"))
 
     @property
@@ -136,7 +136,7 @@ def viewer() -> Viewer:
 
 
 def workspace_id() -> str:
-    """Returns the identifier of this page's workspace."""
+    """Returns the identifier of this page's workspace. Call it only on pages of a workspace."""
     found = viewer().workspace_id
     assert found is not None
     return found

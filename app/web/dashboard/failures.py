@@ -39,14 +39,14 @@ _KINDS: Mapping[Kind | None, str] = {None: "Everything", "delivery": "Deliveries
 @blueprint.get("/workspaces/<workspace>/dashboard/failures")
 @page("dashboard.see")
 def show() -> str | Response:
-    """Shows the failures of a workspace."""
+    """Shows a workspace's failures, grouped by cause, as a page or as a file."""
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/failures")
 @staff
 def show_all() -> str | Response:
-    """Shows the failures of all workspaces."""
+    """Shows the failures of all workspaces, grouped by cause, as a page or as a file."""
     return _show(None)
 
 

@@ -40,7 +40,7 @@ def edit(channel_id: str) -> str:
 @blueprint.post("/<channel_id>/look")
 @page("channels.manage")
 def update(channel_id: str) -> Answer:
-    """Changes the look, and redirects to the channel. If refused, shows the form again."""
+    """Changes the look, and redirects to the channel. If it is refused, shows the form again."""
     channel = _chat(channel_id)
     given = {name: text.strip() for name, text in typed("greeting", "color", "picture", *DAYS).items()}
     try:

@@ -86,7 +86,7 @@ def mark_read() -> Response:
 @blueprint.get(f"{W}/choices")
 @page("notifications.see")
 def show_choices() -> str:
-    """Shows what the viewer is notified of, and where."""
+    """Shows the preferences: which kinds notify the viewer on the page, in the browser, by e-mail."""
     member = _member()
     return render_template(
         "notifications/choices.html",
@@ -160,7 +160,7 @@ class _Entry:
 
     @property
     def path(self) -> str:
-        """The path of the page about the notification's subject."""
+        """The path of the page about the subject of the notification."""
         return notifications.path(self.notification)
 
     @property
