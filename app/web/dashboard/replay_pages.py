@@ -212,7 +212,8 @@ def _new(asked: _Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> 
         except Conflict as conflict:
             refusal = conflict.detail
     endpoint_ids = {each["endpoint_id"] for each in preview["sample"]} if preview else set()
-    without_causes = {name: texts for name, texts in asked.given.items() if name not in ("error_code", "status_code")}
+    causes = ("error_code", "status_code")
+    without_causes: dict[str, Any] = {name: each for name, each in asked.given.items() if name not in causes}
     return render_template(
         "replays/new.html",
         asked=asked,
