@@ -1,1 +1,1 @@
-"""The commands of `python -m app`."""
+"""The commands of `python -m app`; most groups have a module of their own."""

@@ -20,12 +20,11 @@ from app.database import DatabaseAway, DatabaseRefuses
 from app.errors import BellhopError, Invalid, first_line
 from app.lib import json, normalization
 
-# The first rows decide the widths of a table's columns.
-MEASURED = 100
+MEASURED = 100  # the number of rows, from the first, that decide the widths of a table's columns
 
 
 class Command(click.Command):
-    """Reads the settings only when the command runs: help and usage errors need no settings."""
+    """A command that reads the settings only when it runs: help and usage errors need no settings."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command, connected to the database. Raises SettingsError."""
@@ -72,7 +71,7 @@ class Age(click.ParamType[timedelta]):
     _UNITS: Mapping[str, str] = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Returns the length of time. Fails the command if the value is none."""
+        """Returns the length of time. Ends the command with a usage error if `value` is not one."""
         found = re.fullmatch(r"(\d{1,6})([smhd])", value, re.ASCII)
         if found is None:
             self.fail(f"'{value}' is no age such as 90s, 15m, 1h or 2d.", param, ctx)
@@ -85,7 +84,7 @@ class Time(click.ParamType[datetime]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Returns the time in UTC. Fails the command if the value is no time."""
+        """Returns the time in UTC. Ends the command with a usage error if `value` is not a time."""
         try:
             at = datetime.fromisoformat(value)
             return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
@@ -94,7 +93,7 @@ class Time(click.ParamType[datetime]):
 
 
 def password() -> str:
-    """Reads a password from a prompt, or from standard input if that is no terminal."""
+    """Asks for a password twice; if standard input is no terminal, reads the first line of it."""
     if sys.stdin.isatty():
         return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
     return sys.stdin.readline().rstrip("\r\n")
@@ -104,12 +103,12 @@ as_json = click.option("--json", "as_json", is_flag=True, help="JSON on a termin
 
 
 def for_people(as_json: bool) -> bool:
-    """Whether people read the output: it goes to a terminal, and JSON was not asked for."""
+    """Whether people read the output: it goes to a terminal, and `--json` was not given."""
     return sys.stdout.isatty() and not as_json
 
 
 def print_json(document: object) -> None:
-    """Prints the document as JSON."""
+    """Prints the document as JSON on one line."""
     click.echo(json.dumps(document).decode())
 
 
@@ -170,7 +169,7 @@ def _print_cells(cells: Sequence[str], widths: Sequence[int]) -> None:
 
 
 def _shown(value: Any) -> str:
-    """Formats the value as text in a line. Text that others wrote cannot control the terminal."""
+    """Formats the value in a line. Replaces unprintable text, which could control the terminal."""
     if value is None:
         return "-"
     if isinstance(value, datetime):

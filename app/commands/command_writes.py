@@ -10,6 +10,7 @@ from app.domain import writes
 from app.domain.verbs import VERBS
 from app.domain.work import audit
 from app.domain.work.changes import Write
+from app.errors import Conflict
 from app.lib import ids
 from app.models.jobs import Job
 
@@ -28,6 +29,14 @@ def accept(workspace_id: str, kind: str, payload: Mapping[str, Any], resource_id
         audit.note(workspace_id, None, kind, *target, trace_id=write.trace_id, job_id=job_id)
 
     return writes.accept(write, store=None if VERBS[kind].is_audited else note)[0]
+
+
+def run(workspace_id: str, kind: str, payload: Mapping[str, Any], resource_id: str) -> Job:
+    """Accepts a write and applies it. Returns the ended job. Raises Conflict if it failed."""
+    [job] = apply([accept(workspace_id, kind, payload, resource_id)])
+    if job.problem:
+        raise Conflict(job.problem["detail"])
+    return job
 
 
 def apply(accepted: Sequence[Job]) -> list[Job]:

@@ -1,6 +1,6 @@
 """`python -m app health`: asks a process on this machine whether it is well.
 
-Asks no other server, and imports little, because probes run the command often.
+It asks no other server and imports little, because probes run it often.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TIMEOUT_SECONDS = 5.0
 
 
 class Unwell(Exception):
-    """The process is not well. The text says why, in a line."""
+    """The process is not well. The message says why in one line."""
 
 
 @click.command
@@ -37,7 +37,7 @@ def health(process_type: str | None) -> None:
 
 
 def look(process_type: str | None) -> str:
-    """Returns which process answers, and on which port. Raises Unwell.
+    """Returns a line that names the process that answers and its port. Raises Unwell.
 
     A process answers once it has started, and ends by itself if a thread dies or a loop hangs. It also answers while
     PostgreSQL or Redis is away, because restarting it would not help.

@@ -1,4 +1,4 @@
-"""The commands of `python -m app`."""
+"""`python -m app`: all groups, and the commands for workspaces, tokens, endpoints and secrets."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ import sys
 import click
 
 from app import config, database, migrations
-from app.commands import arrivals as arrival_commands
-from app.commands import audit_log, command_lines, command_writes, noun_commands, open_failures, support
-from app.commands import health as health_commands
-from app.commands import members as member_commands
-from app.commands import queues as queue_commands
-from app.commands import replays as replay_commands
+from app.commands import command_lines, command_writes, noun_commands
+from app.commands.arrivals import arrivals_group
+from app.commands.audit_log import audit_group
 from app.commands.command_lines import Commands, print_json
+from app.commands.health import health
+from app.commands.members import member
+from app.commands.open_failures import failures
+from app.commands.queues import queues
+from app.commands.replays import replay
+from app.commands.support import support
 from app.config import settings
 from app.domain.billing import plans
 from app.domain.insight import checks
 from app.domain.people import tokens, workspaces
 from app.domain.webhooks import catalogue, endpoints
 from app.domain.work import secrets
-from app.errors import Conflict, Fault, Invalid, SettingsError
+from app.errors import Fault, Invalid, SettingsError
 from app.lib import addresses, ids, versions
 from app.lib.nearest_names import meant
 from app.models.endpoints import Endpoint
@@ -35,15 +38,8 @@ def main() -> None:
     """Operate Bellhop. docs/settings.md describes the settings."""
 
 
-main.add_command(member_commands.member)
-main.add_command(support.support)
-main.add_command(audit_log.audit_group)
-main.add_command(replay_commands.replay)
-main.add_command(open_failures.failures)
-main.add_command(arrival_commands.arrivals_group)
-main.add_command(health_commands.health)
-main.add_command(queue_commands.queues)
-for command in noun_commands.groups():
+_OTHERS = (member, support, audit_group, replay, failures, arrivals_group, health, queues)
+for command in (*_OTHERS, *noun_commands.groups()):
     main.add_command(command)
 
 
@@ -64,14 +60,12 @@ def upgrade(is_release: bool) -> None:
 
 
 def _stay(manager: str) -> None:
-    """Waits for SIGTERM or SIGINT, without holding a database connection."""
+    """Waits for SIGTERM or SIGINT, without a database connection."""
+    ends = {signal.SIGTERM, signal.SIGINT}
     click.echo(f"This process waits now, as {manager} ends everything when one ends.")
     database.database.close()
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
-    signal.sigwait(_ENDS)
-
-
-_ENDS = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    signal.sigwait(ends)
 
 
 @main.group()
@@ -107,10 +101,7 @@ def token() -> None:
 @click.argument("workspace_id", metavar="WORKSPACE")
 @click.argument("further", nargs=-1, type=click.Choice(tokens.RESTRICTIONS), metavar="")
 @click.option(
-    "--restrict",
-    multiple=True,
-    type=click.Choice(tokens.RESTRICTIONS),
-    help="Limit it to one or more of these.",
+    "--restrict", multiple=True, type=click.Choice(tokens.RESTRICTIONS), help="Limit it to one or more of these."
 )
 @click.option("--expires-in", type=click.IntRange(1, LONGEST_LIFE_SECONDS), metavar="SECONDS")
 @click.option("--name", default="Made on the command line", callback=command_lines.name)
@@ -163,10 +154,9 @@ def create_endpoint(workspace_id: str, address: str, events: str, max_per_second
     kinds = [kind.strip() for kind in events.split(",")]
     if why := addresses.check_address(address, settings().webhook_allowed_networks):
         raise Invalid(Fault("/address", why))
-    if unknown := [kind for kind in kinds if kind != "*" and kind not in catalogue.EVENT_KINDS]:
-        raise Invalid(
-            Fault("/events", f"there is no event kind '{unknown[0]}'.{meant(unknown[0], catalogue.EVENT_KINDS)}")
-        )
+    for kind in kinds:
+        if kind != "*" and kind not in catalogue.EVENT_KINDS:
+            raise Invalid(Fault("/events", f"there is no event kind '{kind}'.{meant(kind, catalogue.EVENT_KINDS)}"))
     secret, endpoint_id = endpoints.new_secret(), ids.new("whe")
     payload = {
         "address": address,
@@ -175,9 +165,7 @@ def create_endpoint(workspace_id: str, address: str, events: str, max_per_second
         "ordered": ordered,
         "sealed_secret": endpoints.seal(secret),
     }
-    [job] = command_writes.apply([command_writes.accept(workspace_id, "endpoints.create", payload, endpoint_id)])
-    if job.problem:
-        raise Conflict(job.problem["detail"])
+    command_writes.run(workspace_id, "endpoints.create", payload, endpoint_id)
     made = endpoints.represent(Endpoint.find(workspace_id, endpoint_id))
     print_json({"endpoint": made, "secret": secret})
 

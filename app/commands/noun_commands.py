@@ -23,21 +23,17 @@ from app.commands.command_lines import (
     print_whole,
     progress,
 )
-from app.commands.nouns import Noun, Verb
-from app.commands.operating import NOUNS
+from app.commands.operating import NOUNS, Noun, Verb
 from app.errors import NotFound
 
-# How many rows are read at a time, and how many are changed at a time.
-PAGE = 500
-PART = 50
-# How many reasons a verb prints.
-MOST_REASONS = 20
+PAGE, PART = 500, 50  # how many rows are read at a time, and how many are changed at a time
+MOST_REASONS = 20  # the most reasons that a verb prints
 
 Pages = Callable[..., Iterator[Sequence[Any]]]
 
 
 def groups() -> Iterator[click.Group]:
-    """Yields the group of commands of each noun."""
+    """Yields a group for each noun: its commands `list`, `show` and those that act on rows."""
     for noun in NOUNS:
         group = Commands(noun.name, help=noun.about)
         group.add_command(_list(noun))
@@ -48,7 +44,7 @@ def groups() -> Iterator[click.Group]:
 
 
 def _filters(statuses: Sequence[str]) -> Callable[[Any], Any]:
-    """Adds the options that filter rows."""
+    """Returns a decorator that adds the options that filter rows."""
 
     def decorate(command: Any) -> Any:
         for option in (
@@ -85,8 +81,7 @@ def _show(noun: Noun) -> click.Command:
     @as_json
     def show(identifier: str, *, as_json: bool) -> None:
         found = noun.find(identifier)
-        document = {"workspace_id": found.workspace_id, **noun.represent(found)}
-        print_whole(document, as_json=as_json)
+        print_whole({"workspace_id": found.workspace_id, **noun.represent(found)}, as_json=as_json)
 
     show.help = "Show one as the API does, with what contacts and members wrote."
     return show
@@ -162,7 +157,7 @@ def _count(pages: Pages) -> int:
 
 
 def _do(verb: Verb, pages: Pages, outcome: _Outcome) -> None:
-    """Applies the verb to one part after the other.
+    """Applies the verb to one part after the other, and counts the rows in `outcome`.
 
     Each part has transactions of its own, so finished parts stay done however the command ends.
     """

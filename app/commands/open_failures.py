@@ -14,7 +14,6 @@ from app.domain.jobs import open_failures
 from app.domain.people import workspaces
 from app.domain.verbs import VERBS
 from app.domain.work import parts
-from app.errors import Conflict
 from app.problems import PROBLEMS
 
 # The value of --exception for jobs that failed without an exception, as on the page.
@@ -53,9 +52,6 @@ def failures(workspace_id: str, replays: bool, reason: str | None, **filters: st
 
 def _settle(workspace_id: str, kind: str, payload: dict[str, Any]) -> None:
     parts.refuse_more(workspace_id)
-    [job] = command_writes.apply([command_writes.accept(workspace_id, kind, payload, workspace_id)])
-    if job.problem:
-        raise Conflict(job.problem["detail"])
-    progress = parts.progress_of(job)
+    progress = parts.progress_of(command_writes.run(workspace_id, kind, payload, workspace_id))
     assert progress is not None
     print_json(asdict(progress))

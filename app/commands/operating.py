@@ -1,13 +1,14 @@
-"""What operators can do: the nouns of the commands, and the verbs of each noun."""
+"""The nouns of the commands, which are kinds of rows, and what operators can do to each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
 from operator import attrgetter
 from typing import Any
 
 from app.commands import command_writes
-from app.commands.nouns import Call, Noun, Represented, Verb
 from app.domain import resources, writes
 from app.domain.automations import runs
 from app.domain.broadcasts import broadcasts
@@ -15,17 +16,18 @@ from app.domain.conversations import message_endings, messages
 from app.domain.deliveries import deliveries, replays
 from app.domain.jobs import failed_jobs
 from app.domain.lifecycle import imports
+from app.domain.people import workspaces
 from app.domain.triggers import run_states
 from app.domain.verbs import VERBS
-from app.errors import BellhopError
-from app.lib import ids
+from app.errors import BellhopError, NotFound
+from app.lib import clock, ids
 from app.models import broadcasts as broadcast_models
 from app.models import deliveries as delivery_models
 from app.models import jobs as job_models
 from app.models import message_searches
 from app.models import replays as replay_models
 from app.models import runs as run_models
-from app.models.base import page_before
+from app.models.base import OwnedModel, page_before
 from app.models.broadcasts import Broadcast
 from app.models.conversations import Message
 from app.models.deliveries import Delivery
@@ -33,10 +35,78 @@ from app.models.imports import Import
 from app.models.jobs import Job
 from app.models.replays import Replay
 from app.models.runs import Run, RunStep
+from app.models.workspaces import Workspace
+
+Represented = dict[str, Any]
+# Applies a verb to the rows. Returns the reason for each row that was refused, by identifier.
+Call = Callable[[Sequence[Any]], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """An action of operators on rows of a noun: its `help`, and its participle `done`.
+
+    `among`: the statuses that `--all` covers. If it is empty, each row has to be named.
+    """
+
+    help: str
+    done: str
+    call: Call
+    among: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """A kind of rows, named by its plural.
+
+    `newest` gets a workspace, a status (None: any), the value of the column `position` to continue after (None: from
+    the first), and a limit. It returns rows, newest first.
+    """
+
+    name: str
+    about: str
+    model: type[OwnedModel]
+    prefix: str
+    columns: tuple[str, ...]
+    statuses: tuple[str, ...]
+    newest: Callable[[str, str | None, str | None, int], Sequence[Any]]
+    represent: Callable[[Any], Represented]
+    verbs: Mapping[str, Verb] = field(default_factory=dict)
+    position: str = "id"
+
+    def find(self, identifier: str) -> Any:
+        """Returns the row, of any workspace. Raises NotFound."""
+        found = self.model.get_or_none(self.model.id == identifier)
+        if found is None:
+            raise NotFound(f"There is no such identifier; python -m app {self.name} list has some.")
+        return found
+
+    def row(self, found: Any) -> Represented:
+        """Returns the columns of the row that lists show. No column has text by contacts or members."""
+        return {name: getattr(found, name) for name in self.columns}
+
+    def pages(
+        self, workspace_id: str | None, statuses: Sequence[str | None], older_than: timedelta | None, size: int
+    ) -> Iterator[Sequence[Any]]:
+        """Yields all matching rows, a page at a time: by workspace, then by status, newest first."""
+        before = ids.bound(self.prefix, clock.now() - older_than) if older_than else None
+        for owner in [workspaces.find(workspace_id).id] if workspace_id else _workspaces():
+            for status in statuses:
+                last = before
+                while found := self.newest(owner, status, last, size):
+                    yield found
+                    last = getattr(found[-1], self.position)
+
+
+def _workspaces() -> Iterator[str]:
+    last: str | None = None
+    while found := Workspace.newest(None, last, 100):
+        yield from (each.id for each in found)
+        last = found[-1].id
 
 
 def _by_job(accept: Callable[[Any], Job]) -> Call:
-    """Returns a Call that accepts a write for each row with `accept`, and applies these writes."""
+    """Returns a Call that accepts a write for each row with `accept`, and then applies the writes."""
 
     def call(found: Sequence[Any]) -> dict[str, str]:
         refused, accepted = {}, {}

@@ -15,7 +15,7 @@ from app.domain.deliveries import replay_choices, replays
 from app.domain.people import workspaces
 from app.domain.webhooks import catalogue
 from app.domain.work.controlled_batches import MOST_PER_SECOND
-from app.errors import Conflict, Fault, Invalid
+from app.errors import Fault, Invalid
 from app.lib import ids
 from app.models.replays import Replay
 from app.outbound.answers import ERROR_CODES
@@ -59,9 +59,7 @@ def replay(workspace_id: str, per_second: int | None, canary: bool, dry_run: boo
         return
     payload = {"filter": chosen, "per_second": per_second, "canary": canary}
     replay_id = ids.new("rpl")
-    [job] = command_writes.apply([command_writes.accept(workspace_id, "replays.create", payload, replay_id)])
-    if job.problem:
-        raise Conflict(job.problem["detail"])
+    command_writes.run(workspace_id, "replays.create", payload, replay_id)
     _follow(replay_id)
     print_json(replays.represent(Replay.find(workspace_id, replay_id)))
 
@@ -73,10 +71,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _follow(replay_id: str) -> None:
-    """Works on the replay, beside any workers, until it ends or waits for somebody.
-
-    Shows the progress.
-    """
+    """Works on the replay, beside any workers, until it ends or waits to be continued."""
     said = 0.0
     while True:
         mailbox.wake_and_ring(replays.WAITING)

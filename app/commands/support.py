@@ -24,18 +24,9 @@ def create(email: str) -> None:
 @support.command("list")
 def list_accounts() -> None:
     """Print the support accounts as JSON, oldest first, including disabled ones."""
-    shown = [
-        {
-            "id": each.id,
-            "email": each.email,
-            "disabled_at": each.disabled_at,
-            "seen_at": each.seen_at,
-            "member_of": each.member_of,
-            "created_at": each.created_at,
-        }
-        for each in support_accounts.of_installation()
-    ]
-    print_json({"accounts": shown})
+    names = ("id", "email", "disabled_at", "seen_at", "member_of", "created_at")
+    accounts = support_accounts.of_installation()
+    print_json({"accounts": [{name: getattr(each, name) for name in names} for each in accounts]})
 
 
 @support.command("reset")

@@ -1,6 +1,6 @@
-"""The pages for support staff and for the members of a workspace.
+"""The pages for support staff and for the members of a workspace, rendered on the server.
 
-They are rendered on the server, and request the same kinds of writes as the API (`app/domain/verbs.py`).
+Their forms request the same kinds of writes as the API (`app/domain/verbs.py`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,12 @@ def create_pages() -> Flask:
     pages.request_class = FormRequest
     # Do not redirect to normalized paths: the redirect would contain the host name that the request sent.
     pages.url_map.strict_slashes = pages.url_map.merge_slashes = False
-    _configure_sessions(pages)
+    pages.config.update(
+        cookies.configuration(),
+        WTF_CSRF_TIME_LIMIT=None,  # a token lasts as long as the session: a page may stay open for days
+        MAX_CONTENT_LENGTH=MOST_FORM_BYTES,
+        MAX_FORM_MEMORY_SIZE=MOST_FORM_BYTES,
+    )
     access.install(pages)
     # Runs after the access check, so that nobody without access can make us read a large form.
     csrf = CSRFProtect(pages)
@@ -53,35 +58,19 @@ def create_pages() -> Flask:
     for name in find_modules(__name__, recursive=True):
         if blueprint := vars(import_string(name)).get("blueprint"):
             pages.register_blueprint(blueprint)
-    headers = {**_HEADERS, "Content-Security-Policy": _policy()}
-    pages.after_request(partial(_secure, headers))
+    # Live updates may come from another address.
+    live = config.settings().realtime_url
+    policy = _POLICY.format(live="" if live == config.settings().base_url else f" {live}")
+    pages.after_request(partial(_secure, {**_HEADERS, "Content-Security-Policy": policy}))
     if proxies := config.settings().trusted_proxies:
         pages.wsgi_app = ProxyFix(pages.wsgi_app, x_for=proxies, x_proto=0)  # type: ignore[method-assign]
     return pages
 
 
 def compile_templates(pages: Flask) -> None:
-    """Compiles every template at the start.
-
-    Otherwise, the first visitors would wait most of a second.
-    """
+    """Compiles every template. Call this at the start, or the first visitors wait most of a second."""
     for name in pages.jinja_env.list_templates():
         pages.jinja_env.get_template(name)
-
-
-def _configure_sessions(pages: Flask) -> None:
-    pages.config.update(
-        cookies.configuration(),
-        WTF_CSRF_TIME_LIMIT=None,  # a token lasts as long as the session: a page may stay open for days
-        MAX_CONTENT_LENGTH=MOST_FORM_BYTES,
-        MAX_FORM_MEMORY_SIZE=MOST_FORM_BYTES,
-    )
-
-
-def _policy() -> str:
-    """Returns the Content-Security-Policy. Live updates may come from another address."""
-    live = config.settings().realtime_url
-    return _POLICY.format(live="" if live == config.settings().base_url else f" {live}")
 
 
 def _secure(headers: Mapping[str, str], response: Response) -> Response:

@@ -1,13 +1,11 @@
-"""Access: who is viewing a page, and what they may do.
-
-Every route declares its access with one of the decorators below.
-"""
+"""Access: who views a page and what their role allows. Every route declares its access here."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from flask import Flask, current_app, g, redirect, request, session, url_for
@@ -27,19 +25,22 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # Writes of a workspace count as delayed if its oldest write has waited this long. A form waits no longer for its own
 # write.
 DELAYED_SECONDS = 5.0
+_NOT_FOR_STAFF = "Support staff cannot do it, not even during a visit."
 
 
 class Forbidden(BellhopError):
-    """The member's role does not include the action."""
+    """The viewer may not take the action: by their role, or because only members may."""
 
     slug = "insufficient-scope"
     detail = "Your role in this workspace does not include this. Ask an owner of the workspace."
 
     @classmethod
     def to(cls, action: str) -> Forbidden:
-        """Returns the error for that action. Its sentence names the roles that include the action."""
+        """Returns the error for that action. Its sentence names the roles that include `action`."""
         allowed = " or ".join(role for role in roles.ROLES if roles.may(role, action))
-        return cls(f"This needs the role {allowed} in this workspace. {_asks(viewer())}")
+        own = viewer().membership
+        remedy = f"Yours is {own.role}. An owner can change it: see Members." if own else _NOT_FOR_STAFF
+        return cls(f"This needs the role {allowed} in this workspace. {remedy}")
 
 
 class VisitRequired(BellhopError):
@@ -51,7 +52,7 @@ class VisitRequired(BellhopError):
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The person viewing the page. In a workspace, either a member, or staff with or without a visit."""
+    """The person viewing the page: in a workspace, a member, or staff with or without a visit."""
 
     signed: Signed
     workspace_id: str | None = None
@@ -63,17 +64,17 @@ class Viewer:
     is_anonymous = False
 
     def get_id(self) -> str:
-        """Required by Flask-Login. `sign_in` stores the session's token instead of an identifier."""
+        """The session's token, which `sign_in` has Flask-Login keep in the cookie."""
         return str(session.get("_user_id"))
 
     @property
     def member_id(self) -> str | None:
-        """The viewer as a member of the workspace; None for support staff."""
+        """The identifier of the viewer's membership; None for support staff."""
         return self.membership.member_id if self.membership else None
 
     @property
     def actor_id(self) -> str:
-        """The identifier that the viewer's changes are recorded with."""
+        """The identifier that changes are recorded with: of the membership, or of the staff's visit."""
         if self.membership is not None:
             return self.membership.member_id
         assert self.visit is not None
@@ -81,33 +82,14 @@ class Viewer:
 
     @property
     def is_delayed(self) -> bool:
-        """Whether the workspace's changes are applied late. If so, pages say it, and forms do not wait."""
+        """Whether the workspace's writes are delayed: then pages say so, and forms do not wait."""
         return self.signed.delay_seconds >= DELAYED_SECONDS
 
     def may(self, action: str) -> bool:
-        """Whether the viewer may do this in the workspace now. Staff need a visit to change something."""
+        """Whether the viewer may take the action in the workspace now. Staff need a visit for changes."""
         if self.membership is not None:
             return roles.may(self.membership.role, action)
         return self.signed.is_support and roles.support_may(action, visiting=self.visit is not None)
-
-
-class _SessionToken:
-    """Passes the session's token to Flask-Login, which stores `get_id` in the cookie at sign-in."""
-
-    is_active = is_authenticated = True
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def get_id(self) -> str:
-        return self._token
-
-
-def _asks(who: Viewer) -> str:
-    """Returns a sentence on whom the viewer can ask for another role."""
-    if who.membership is None:
-        return "Support staff cannot do it, not even during a visit."
-    return f"Yours is {who.membership.role}. An owner can change it: see Members."
 
 
 def public(view: View) -> View:
@@ -154,20 +136,18 @@ def viewer() -> Viewer:
 
 
 def workspace_id() -> str:
-    """Returns the identifier of this page's workspace."""
+    """Returns the identifier of this page's workspace. Call it only on pages of a workspace."""
     found = viewer().workspace_id
     assert found is not None
     return found
 
 
 def sign_in(token: str) -> None:
-    """Starts the browser's session.
-
-    Drops the session data that the browser sent, which prevents session fixation.
-    """
+    """Starts the browser's session. Drops the data that the browser sent, against session fixation."""
     session.clear()
     session.permanent = True
-    login_user(_SessionToken(token))
+    # Flask-Login stores what `get_id` returns in the cookie.
+    login_user(SimpleNamespace(is_active=True, is_authenticated=True, get_id=lambda: token))
 
 
 def sign_out() -> None:
@@ -218,8 +198,8 @@ def _count() -> None:
 
 
 def _leave(_: BaseException | None) -> None:
-    if (place := g.pop("place", None)) is not None:
-        bounds.PAGES.leave(place)
+    if (path_id := g.pop("counted_workspace", None)) is not None:
+        bounds.PAGES.leave(path_id)
         switching.end_sharing()
 
 
@@ -238,7 +218,7 @@ def _check() -> Response | None:
         if not bounds.PAGES.take(path_id):
             raise Overloaded()
         switching.begin_sharing()  # rendering a page with 500 steps takes long
-        g.place = path_id
+        g.counted_workspace = path_id
     if access.get("public"):
         return None
     if g.viewer is None:

@@ -18,9 +18,9 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line: its name, its values by step (None: a gap), and whether it shows something bad.
+    """A line's name and its values by step, None for a gap. `is_bad`: it counts failures or delays.
 
-    `is_second`: draw it differently from the first.
+    `is_second`: it is drawn differently from the first line.
     """
 
     name: str
@@ -79,35 +79,35 @@ def chart(
     title: str,
     steps: Sequence[datetime],
     series: Sequence[Series],
-    shown: Callable[[float | None], str],
+    write: Callable[[float | None], str],
     labels: Sequence[str] = (),
     zone: str = "UTC",
 ) -> Chart:
-    """Creates a chart of series over the same steps. `shown` formats a value.
+    """Creates a chart of series over the same steps. `write` formats a value, or None.
 
     `labels`: labels of the steps, in the time zone `zone`, instead of times.
     """
     highest = max((value for each in series for value in each.values if value is not None), default=0)
     ceiling, tick = _scale(highest)
 
-    def x_of(place: int) -> float:
-        return _LEFT + place * (WIDTH - _LEFT - _RIGHT) / max(len(steps) - 1, 1)
+    def x_of(index: int) -> float:
+        return _LEFT + index * (WIDTH - _LEFT - _RIGHT) / max(len(steps) - 1, 1)
 
     def y_of(value: float) -> float:
         return HEIGHT - _BOTTOM - value * (HEIGHT - _TOP - _BOTTOM) / ceiling
 
-    y_ticks = [Tick(y_of(number * tick), shown(number * tick)) for number in range(round(ceiling / tick) + 1)]
-    named = _every_few(labels) if labels else _round_moments(steps)
-    called: Sequence[datetime | str] = labels or steps
+    y_ticks = [Tick(y_of(number * tick), write(number * tick)) for number in range(round(ceiling / tick) + 1)]
+    labelled = _every_few(labels) if labels else _round_moments(steps)
+    headings: Sequence[datetime | str] = labels or steps
     return Chart(
         id=id,
         title=title,
-        summary=_summary(series, shown),
+        summary=_summary(series, write),
         lines=[_line(each, x_of, y_of) for each in series],
         y_ticks=y_ticks,
-        x_ticks=[Tick(x_of(place), label) for place, label in named],
+        x_ticks=[Tick(x_of(index), label) for index, label in labelled],
         names=[each.name for each in series],
-        rows=[(step, [shown(each.values[place]) for each in series]) for place, step in enumerate(called)][::-1],
+        rows=[(step, [write(each.values[index]) for each in series]) for index, step in enumerate(headings)][::-1],
         zone=zone,
         since=None if labels else steps[0],
         until=None if labels else steps[-1],
@@ -121,10 +121,10 @@ def spark(values: Sequence[float]) -> str:
         return ""
     points = [
         (
-            1 + place * (SPARK_WIDTH - 2) / (len(values) - 1),
+            1 + index * (SPARK_WIDTH - 2) / (len(values) - 1),
             SPARK_HEIGHT - 2 - (value * (SPARK_HEIGHT - 4) / highest if highest else 0),
         )
-        for place, value in enumerate(values)
+        for index, value in enumerate(values)
     ]
     return _path([points])
 
@@ -132,8 +132,8 @@ def spark(values: Sequence[float]) -> str:
 def _round_moments(steps: Sequence[datetime]) -> list[tuple[int, str]]:
     """Returns (position, label) of the steps at round times in UTC."""
     distance = next((each for each in _DISTANCES if (steps[-1] - steps[0]) / each < _MOST_LABELS), _DISTANCES[-1])
-    written = "%d %b" if distance >= timedelta(days=1) else "%H:%M"
-    return [(place, step.strftime(written)) for place, step in enumerate(steps) if not (step - _EPOCH) % distance]
+    pattern = "%d %b" if distance >= timedelta(days=1) else "%H:%M"
+    return [(index, step.strftime(pattern)) for index, step in enumerate(steps) if not (step - _EPOCH) % distance]
 
 
 def _every_few(labels: Sequence[str]) -> list[tuple[int, str]]:
@@ -153,24 +153,23 @@ def _scale(highest: float) -> tuple[float, float]:
     return tick * -(-highest // tick), tick
 
 
-def _summary(series: Sequence[Series], shown: Callable[[float | None], str]) -> str:
+def _summary(series: Sequence[Series], write: Callable[[float | None], str]) -> str:
     """Describes the chart for screen readers: the highest and last value of each series."""
-    said = []
+    sentences = []
     for each in series:
         known = [value for value in each.values if value is not None]
-        said.append(
-            f"{each.name}: highest {shown(max(known))}, last {shown(known[-1])}." if known else f"{each.name}: none."
-        )
-    return " ".join(said)
+        values = f"highest {write(max(known))}, last {write(known[-1])}" if known else "none"
+        sentences.append(f"{each.name}: {values}.")
+    return " ".join(sentences)
 
 
 def _line(series: Series, x_of: Callable[[int], float], y_of: Callable[[float], float]) -> Line:
     pieces: list[list[tuple[float, float]]] = [[]]
-    for place, value in enumerate(series.values):
+    for index, value in enumerate(series.values):
         if value is None:
             pieces.append([])
         else:
-            pieces[-1].append((x_of(place), y_of(value)))
+            pieces[-1].append((x_of(index), y_of(value)))
     drawn = [piece for piece in pieces if piece]
     floor = y_of(0)
     closed = " ".join(f"{_path([piece])}V{floor:.1f}H{piece[0][0]:.1f}Z" for piece in drawn)

@@ -1,4 +1,4 @@
-"""Shows all components of pages in both colour schemes, for authors of pages. Has no real data."""
+"""The page of all components in both colour schemes, for authors of pages. It has no real data."""
 
 from __future__ import annotations
 
@@ -14,21 +14,6 @@ from app.web.formats import number
 
 blueprint = Blueprint("design_pages", __name__)
 
-_COLOURS = (
-    "text",
-    "muted",
-    "surface",
-    "plain-back",
-    "line",
-    "line-strong",
-    "accent",
-    "accent-back",
-    "good",
-    "bad",
-    "busy",
-    "warn",
-)
-
 
 @blueprint.get("/design")
 @public
@@ -39,13 +24,7 @@ def show() -> str:
     return render_template(
         "design.html",
         now=now,
-        earlier=[
-            now - timedelta(minutes=5),
-            now - timedelta(hours=3),
-            now - timedelta(days=1),
-            now - timedelta(days=40),
-        ],
-        colours=_COLOURS,
+        earlier=[now - timedelta(hours=hours) for hours in (1 / 12, 3, 24, 960)],
         chart_of=lambda scheme: charts.chart(
             f"chart-{scheme}",
             "A chart",

@@ -1,4 +1,4 @@
-"""Error pages: what happened and what to do next, in the usual layout."""
+"""Error pages: they say what happened and what to do next, in the usual layout."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from app.database import DatabaseAway
 from app.errors import BellhopError
 from app.lib import json
 from app.problems import PROBLEMS, problem_document
+from app.web import writes
 from app.web.access import Forbidden, VisitRequired
 
 _log = structlog.get_logger("pages")
@@ -36,7 +37,7 @@ def _answer(error: Exception) -> Response:
     if isinstance(error, CSRFError):
         return _page(400, "This form is stale", _STALE)
     if isinstance(error, VisitRequired):
-        return _page(403, "Say why first", error.detail, "visit")
+        return _page(403, "Say why first", error.detail)
     if isinstance(error, Forbidden):
         return _page(403, "Your role does not include this", error.detail)
     if isinstance(error, DatabaseAway):
@@ -49,52 +50,32 @@ def _answer(error: Exception) -> Response:
         return response
     if isinstance(error, HTTPException) and error.code and error.code < 500:
         problem = PROBLEMS.get(_SLUGS.get(error.code, ""), PROBLEMS["malformed-request"])
-        return _page(error.code, problem.title, _too_large() if error.code == 413 else problem.detail)
+        # The problem's own sentence names the limit of the API. Forms have limits of their own.
+        too_large = f"What was sent is larger than {(request.max_content_length or 0) // 1024**2} MiB."
+        return _page(error.code, problem.title, too_large if error.code == 413 else problem.detail)
     _log.error("unexpected_error", exc_info=error)
     return _page(500, "Something went wrong here", "It was logged. Try again; if it stays, give us the number below.")
 
 
-def _too_large() -> str:
-    """Names the limit of this form, which differs from the API's."""
-    return f"What was sent is larger than {(request.max_content_length or 0) // 1024**2} MiB."
-
-
-def _page(status: int, title: str, detail: str, remedy: str | None = None) -> Response:
-    if _is_program():
-        return _document(status, detail)
-    facts = {"status": status, "title": title, "detail": detail, "trace_id": _trace_id(), "remedy": remedy}
-    response = Response(render_template("error.html", **facts), status, mimetype="text/html")
-    return _with_retry(response)
-
-
 def _away(error: Exception) -> Response:
-    """Renders an error page without the database and without the viewer."""
     _log.error("database_unavailable", exc_info=error)
     detail = "Try again in a few seconds. If you were saving something, first check whether it was saved."
-    if _is_program():
-        return _document(503, detail)
-    # Not `render_template`: it looks up the viewer in the database.
-    template = current_app.jinja_env.get_template("error.html")
-    facts = {"status": 503, "title": "The database cannot be reached", "detail": detail, "trace_id": _trace_id()}
-    return _with_retry(Response(template.render(request=request, viewer=None, **facts), 503, mimetype="text/html"))
+    return _page(503, "The database cannot be reached", detail, has_viewer=False)
 
 
-def _document(status: int, detail: str) -> Response:
-    slug = next((slug for slug, problem in PROBLEMS.items() if problem.status == status), "internal-error")
-    document = problem_document(slug, detail, _trace_id(), base_url=settings().base_url)
-    return _with_retry(Response(json.dumps(document), status, mimetype="application/problem+json"))
-
-
-def _with_retry(response: Response) -> Response:
-    if response.status_code == 503:
+def _page(status: int, title: str, detail: str, *, has_viewer: bool = True) -> Response:
+    trace_id, accepted = writes.trace_id(), request.accept_mimetypes
+    if not accepted["text/html"] or accepted.best == "application/json":
+        slug = next((slug for slug, problem in PROBLEMS.items() if problem.status == status), "internal-error")
+        document = problem_document(slug, detail, trace_id, base_url=settings().base_url)
+        response = Response(json.dumps(document), status, mimetype="application/problem+json")
+    else:
+        facts = {"status": status, "title": title, "detail": detail, "trace_id": trace_id}
+        if has_viewer:
+            text = render_template("error.html", **facts)
+        else:  # `render_template` would look up the viewer in the database
+            text = current_app.jinja_env.get_template("error.html").render(request=request, viewer=None, **facts)
+        response = Response(text, status, mimetype="text/html")
+    if status == 503:
         response.headers["Retry-After"] = _RETRY_AFTER_SECONDS
     return response
-
-
-def _is_program() -> bool:
-    accepted = request.accept_mimetypes
-    return not accepted["text/html"] or accepted.best == "application/json"
-
-
-def _trace_id() -> str:
-    return str(request.environ["bellhop.request_id"])

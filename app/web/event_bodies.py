@@ -1,30 +1,20 @@
-"""Bodies of events, on a page and as files."""
+"""Bodies of events and payloads of jobs: JSON on pages, and bodies as files."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from flask import Response
 
-# Of a longer body, only the beginning is shown; the whole can be downloaded.
-LONGEST_SHOWN = 16_000
+LONGEST_SHOWN = 16_000  # characters; a page shows only the beginning of a longer body
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A body for a page: indented and raw, both cut at LONGEST_SHOWN characters."""
-
-    pretty: str
-    raw: str
-    size: int
-    is_whole: bool
-
-
-def shown(body: bytes) -> Shown:
-    """Prepares the body of an event for a page."""
+def shown(body: bytes) -> dict[str, Any]:
+    """Returns a JSON body for a page, indented as `pretty` and unchanged as `raw`; `size` in bytes."""
     raw, pretty = body.decode(), orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode()
-    return Shown(pretty[:LONGEST_SHOWN], raw[:LONGEST_SHOWN], len(body), len(pretty) <= LONGEST_SHOWN)
+    cut = {"pretty": pretty[:LONGEST_SHOWN], "raw": raw[:LONGEST_SHOWN]}
+    return {**cut, "size": len(body), "is_whole": len(pretty) <= LONGEST_SHOWN}
 
 
 def file(event_id: str, body: bytes) -> Response:

@@ -1,4 +1,4 @@
-"""Filters of lists, read from the address. Invalid filters are ignored, and the page says so."""
+"""Filters of lists, read from the address. A page ignores invalid filters, and says why."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from app.web import lists
 
 Reader = Callable[[str], Any]
 Chip = tuple[str, str | datetime, str]
-# PostgreSQL, and the calendars of all time zones, can represent these times.
+# Between these times, PostgreSQL and the calendars of all time zones can represent every time.
 _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(3000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter of a list: its label, its reader, and the options of its select, if it has one."""
+    """A filter of a list. `read` parses its text; `choices` are the options of its select, if any."""
 
     label: str
     read: Reader = str
@@ -67,7 +67,7 @@ class Filters:
 
 
 def read(readers: Mapping[str, Reader]) -> Filters:
-    """Reads the filters in the address with the reader for each name."""
+    """Reads the filters in the address, each with the reader of its name."""
     given, values, errors = lists.filters(*readers), {}, {}
     for name, text in given.items():
         try:
@@ -98,8 +98,21 @@ def select(label: str, first_label: str, values: Collection[str]) -> Filter:
     return Filter(label, one_of(values), choices(first_label, values))
 
 
+def offered(
+    found: Sequence[tuple[str, str]], most: int, first_label: str, chosen: str | None
+) -> list[tuple[str, str]] | None:
+    """Returns the options of a select: an empty one, then the found (value, label) pairs.
+
+    None if more than `most` were found. `chosen` is included even if it was not found, as if deleted.
+    """
+    if len(found) > most:
+        return None
+    deleted = [(chosen, chosen)] if chosen and chosen not in dict(found) else []
+    return [("", first_label), *found, *deleted]
+
+
 def identifier(prefix: str) -> Reader:
-    """Returns a reader that raises ValueError for anything but an identifier with that prefix."""
+    """Returns a reader that raises ValueError for anything but an identifier with the prefix."""
 
     def reader(text: str) -> str:
         if not ids.is_id(text, prefix):

@@ -1,4 +1,4 @@
-"""Formats of values on pages."""
+"""Formats of values on pages: numbers, times, texts and JSON."""
 
 from __future__ import annotations
 
@@ -22,23 +22,10 @@ NOTHING = "\N{EN DASH}"
 def install(pages: Flask) -> None:
     """Gives templates this module's filters, and `new_once()`, a key that makes a form idempotent."""
     pages.jinja_env.trim_blocks = pages.jinja_env.lstrip_blocks = True
-    for filter_ in (
-        linked,
-        number,
-        short,
-        capped,
-        duration,
-        short_time,
-        day,
-        field_time,
-        size,
-        truncate,
-        words,
-        parted,
-        indented,
-    ):
+    numbers, times = (number, short, capped, duration, size), (short_time, day, field_time)
+    for filter_ in (*numbers, *times, linked, truncate, words, parted, indented):
         pages.jinja_env.filters[filter_.__name__] = filter_
-    pages.jinja_env.filters["exact_time"] = timestamp  # scripts and tooltips show it
+    pages.jinja_env.filters["exact_time"] = timestamp  # scripts and tooltips use this format
     pages.jinja_env.globals["new_once"] = lambda: str(uuid.uuid4())
 
 
@@ -67,15 +54,16 @@ def number(value: float | None) -> str:
 
 
 def short(value: int) -> str:
-    """Writes a count in little room: exact up to 99,999, then 123k or 1.2M."""
+    """Writes a count briefly: exact up to 99,999, then as 123k or 1.2M."""
     if value < 100_000:
         return number(value)
     return f"{value // 1_000}k" if value < 1_000_000 else f"{value / 1_000_000:.1f}M"
 
 
-def capped(value: int) -> str:
-    """Writes a count; one above MOST_COUNTED as "10,000+", because counting stopped there."""
-    return f"{MOST_COUNTED:,}+" if value > MOST_COUNTED else f"{value:,}"
+def capped(value: int, most: int | None = None) -> str:
+    """Writes a count; above `most`, or MOST_COUNTED, as "10,000+", because counting stopped there."""
+    most = most or MOST_COUNTED
+    return f"{most:,}+" if value > most else f"{value:,}"
 
 
 def duration(milliseconds: float | None) -> str:
@@ -87,10 +75,8 @@ def duration(milliseconds: float | None) -> str:
     seconds = milliseconds / 1000
     if seconds < 60:
         return f"{seconds:.1f} s"
-    for limit, size_, unit in ((3600, 60, "min"), (86400, 3600, "h"), (float("inf"), 86400, "d")):
-        if seconds < limit:
-            return f"{seconds / size_:.0f} {unit}"
-    raise AssertionError
+    length, unit = (60, "min") if seconds < 3600 else (3600, "h") if seconds < 86400 else (86400, "d")
+    return f"{seconds / length:.0f} {unit}"
 
 
 def short_time(value: datetime) -> str:
@@ -104,7 +90,7 @@ def day(value: datetime) -> str:
 
 
 def field_time(value: datetime | None) -> str:
-    """Writes a time in UTC for an input; "" for None."""
+    """Writes a time in UTC for a datetime-local input, which takes no zone; "" for None."""
     return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") if value else ""
 
 

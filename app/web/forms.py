@@ -1,4 +1,4 @@
-"""Forms: reads and validates what was typed."""
+"""Forms: reads and validates their fields, and finds the error message of each."""
 
 from __future__ import annotations
 
@@ -41,23 +41,20 @@ def typed_all(name: str) -> list[str]:
 
 
 def whole(text: str) -> int | str:
-    """Returns the number that was typed; any other text unchanged, so that validation refuses it."""
+    """Returns a number of at most 9 digits; else the stripped text, which validation refuses."""
     stripped = text.strip()
     return int(stripped) if stripped.isascii() and stripped.isdigit() and len(stripped) <= 9 else stripped
 
 
 def checked(schema: Schema, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Validates the body like the API. Raises Invalid."""
+    """Validates the body by the schema, as the API does, and returns it. Raises Invalid."""
     refuse_bad_text(dict(body))
     found: dict[str, Any] = load(schema, dict(body))
     return found
 
 
 def errors_of(error: Invalid | Conflict) -> dict[str, str]:
-    """Returns the error messages by field. Faults deeper in a field count as faults of the field.
-
-    Errors that concern no field are under "".
-    """
+    """Returns the first error of each field, nested values included; "" has those of no field."""
     if isinstance(error, Conflict):
         return {error.facts.get("conflicting_field", ""): error.detail}
     found: dict[str, str] = {}
@@ -72,7 +69,7 @@ def sentence_of(error: Invalid | Conflict) -> str:
 
 
 def is_script() -> bool:
-    """Whether a script sent the form, and wants JSON."""
+    """Whether a script sent the form: it accepts JSON before HTML."""
     return request.accept_mimetypes.best == "application/json"
 
 

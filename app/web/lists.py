@@ -1,4 +1,4 @@
-"""Lists: keyset pagination, capped counts, and lists as CSV or JSON."""
+"""Lists: keyset pagination, the parameters of their addresses, and lists as CSV or JSON files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_EXPORTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a list. `next_address`: None on the last page; `first_address`: None on the first."""
+    """A page of a list. `next_address` is None on the last page, `first_address` on the first."""
 
     rows: list[Any]
     next_address: str | None
@@ -34,7 +34,7 @@ def page_of(query: Any, model: Any) -> Page:
 
 
 def sliced(fetch: Callable[[str | None, int], Sequence[Any]], key: Callable[[Any], str] = lambda row: row.id) -> Page:
-    """Like `page_of`, with `fetch(after, limit)` in place of a query."""
+    """Like `page_of`, with `fetch(after, limit)` in place of a query. `key`: the value of `after`."""
     after = request.args.get("after") or None
     if after is not None and (len(after) > 200 or not after.isprintable()):
         after = None
@@ -55,7 +55,7 @@ def numbered(fetch: Callable[[str | None, int], Sequence[Any]]) -> Page:
 
 
 def filters(*names: str) -> dict[str, str]:
-    """Returns the named filters in the address. Leaves out empty, unprintable and overlong values."""
+    """Returns the named parameters, without empty, unprintable and overlong values."""
     return {
         name: value
         for name in names
@@ -90,12 +90,7 @@ def file_of(read: Callable[[], Sequence[Mapping[str, Any]]], name: str) -> Respo
     spreadsheet would run as a formula gets an apostrophe.
     """
     rows = replica.may_read(read)()
-    if wanted_format() == "json":
-        response = Response(json.dumps(list(rows)), mimetype="application/json")
-    else:
-        response = Response(_csv(rows), mimetype="text/csv")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}.{wanted_format()}"'
-    return response
+    return _download(json.dumps(list(rows)) if wanted_format() == "json" else _csv(rows), name)
 
 
 def streamed(batches: Iterable[Sequence[Mapping[str, Any]]], name: str) -> Response:
@@ -103,15 +98,18 @@ def streamed(batches: Iterable[Sequence[Mapping[str, Any]]], name: str) -> Respo
 
     The batches are read after the request, so they must not depend on it.
     """
+    return _download(_json_pieces(batches) if wanted_format() == "json" else _csv_pieces(batches), name)
+
+
+def _download(content: bytes | str | Iterator[bytes] | Iterator[str], name: str) -> Response:
     asked = wanted_format()
-    pieces = _json_pieces(batches) if asked == "json" else _csv_pieces(batches)
-    response = Response(pieces, mimetype="application/json" if asked == "json" else "text/csv")
+    response = Response(content, mimetype="application/json" if asked == "json" else "text/csv")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}.{asked}"'
     return response
 
 
 def columns(row: Any, *names: str) -> dict[str, Any]:
-    """Returns these attributes of the row, for a file."""
+    """Returns the named attributes of the row: columns of a file."""
     return {name: getattr(row, name) for name in names}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from flask import Flask, request, url_for
 from lucide.jinja import lucide
 
+from app.web import lists
 from app.web.access import Viewer, declared
 
 
@@ -17,84 +18,65 @@ from app.web.access import Viewer, declared
 class MenuEntry:
     """An entry of the menu: its label, its page's endpoint, and the key that opens it after `g`.
 
-    `parts`: blueprints of further pages that belong to it. `icon`: a name at lucide.dev.
+    `icon`: a name at lucide.dev. `parts`: blueprints of further pages that belong to the entry.
     """
 
     label: str
     endpoint: str
     key: str
+    icon: str
     parts: tuple[str, ...] = ()
-    icon: str = "circle"
 
 
-# The label of each group, which may be empty, and its entries.
-Group = tuple[str, Sequence[MenuEntry]]
-
-_OF_THE_EDITOR = ("editor_pages", "editor_triggers", "trial_pages")
-_OF_IMPORTS = ("automation_imports", "result_pages")
-_OF_AUTOMATIONS = ("version_pages", "start_pages", *_OF_THE_EDITOR, *_OF_IMPORTS)
 _OF_THE_INBOX = ("conversation_forms", "selection_pages", "saved_view_forms")
+_OF_THE_EDITOR = ("editor_pages", "editor_triggers", "trial_pages")
+_OF_AUTOMATIONS = ("version_pages", "start_pages", *_OF_THE_EDITOR, "automation_imports", "result_pages")
 
-WORKSPACE: Sequence[Group] = (
-    (
-        "",
-        (
-            MenuEntry("Inbox", "inbox_pages.index", "i", _OF_THE_INBOX, "inbox"),
-            MenuEntry("Contacts", "contact_pages.index", "c", ("import_pages", "timeline_pages"), "users"),
-            MenuEntry("Segments", "segment_pages.index", "q", icon="list-filter"),
-            MenuEntry("Broadcasts", "broadcast_pages.index", "y", icon="megaphone"),
-            MenuEntry("Reports", "report_pages.show", "p", icon="chart-no-axes-column"),
-        ),
+# The entries of the menus, by the label of their group, which may be empty.
+WORKSPACE: Mapping[str, Sequence[MenuEntry]] = {
+    "": (
+        MenuEntry("Inbox", "inbox_pages.index", "i", "inbox", _OF_THE_INBOX),
+        MenuEntry("Contacts", "contact_pages.index", "c", "users", ("import_pages", "timeline_pages")),
+        MenuEntry("Segments", "segment_pages.index", "q", "list-filter"),
+        MenuEntry("Broadcasts", "broadcast_pages.index", "y", "megaphone"),
+        MenuEntry("Reports", "report_pages.show", "p", "chart-no-axes-column"),
     ),
-    (
-        "Automations",
-        (
-            MenuEntry("Automations", "automation_pages.index", "w", _OF_AUTOMATIONS, "workflow"),
-            MenuEntry("Runs", "run_pages.index", "u", icon="activity"),
-        ),
+    "Automations": (
+        MenuEntry("Automations", "automation_pages.index", "w", "workflow", _OF_AUTOMATIONS),
+        MenuEntry("Runs", "run_pages.index", "u", "activity"),
     ),
-    (
-        "Webhooks",
-        (
-            MenuEntry("Overview", "overviews.show", "o", icon="chart-column"),
-            MenuEntry("Failures", "failures.show", "f", icon="triangle-alert"),
-            MenuEntry("Deliveries", "delivery_pages.index", "d", icon="send"),
-            MenuEntry("Endpoints", "endpoint_pages.index", "e", ("developer_endpoints",), "webhook"),
-            MenuEntry("Replays", "replay_pages.index", "r", icon="rotate-ccw"),
-            MenuEntry("Verify a webhook", "verify_pages.show", "v", icon="shield-check"),
-        ),
+    "Webhooks": (
+        MenuEntry("Overview", "overviews.show", "o", "chart-column"),
+        MenuEntry("Failures", "failures.show", "f", "triangle-alert"),
+        MenuEntry("Deliveries", "delivery_pages.index", "d", "send"),
+        MenuEntry("Endpoints", "endpoint_pages.index", "e", "webhook", ("developer_endpoints",)),
+        MenuEntry("Replays", "replay_pages.index", "r", "rotate-ccw"),
+        MenuEntry("Verify a webhook", "verify_pages.show", "v", "shield-check"),
     ),
-    (
-        "Workspace",
-        (
-            MenuEntry("Channels", "channel_pages.index", "h", icon="message-circle"),
-            MenuEntry("Members", "member_pages.index", "m", icon="user-plus"),
-            MenuEntry("Saved replies", "saved_reply_pages.index", "s", icon="message-square-quote"),
-            MenuEntry("Macros", "macro_pages.index", "x", icon="zap"),
-            MenuEntry("Tokens", "token_pages.index", "t", icon="key-round"),
-            MenuEntry("Billing", "billing_pages.show", "b", ("invoice_pages",), "credit-card"),
-            MenuEntry("Audit log", "audit_pages.index", "a", icon="scroll-text"),
-            MenuEntry("Jobs", "job_pages.index", "j", icon="list-checks"),
-        ),
+    "Workspace": (
+        MenuEntry("Channels", "channel_pages.index", "h", "message-circle"),
+        MenuEntry("Members", "member_pages.index", "m", "user-plus"),
+        MenuEntry("Saved replies", "saved_reply_pages.index", "s", "message-square-quote"),
+        MenuEntry("Macros", "macro_pages.index", "x", "zap"),
+        MenuEntry("Tokens", "token_pages.index", "t", "key-round"),
+        MenuEntry("Billing", "billing_pages.show", "b", "credit-card"),
+        MenuEntry("Audit log", "audit_pages.index", "a", "scroll-text"),
+        MenuEntry("Jobs", "job_pages.index", "j", "list-checks"),
     ),
-)
-STAFF: Sequence[Group] = (
-    (
-        "All workspaces",
-        (
-            MenuEntry("Overview", "overviews.show_all", "o", icon="chart-column"),
-            MenuEntry("Failures", "failures.show_all", "f", icon="triangle-alert"),
-            MenuEntry("Workspaces", "workspace_pages.index", "w", icon="building-2"),
-            MenuEntry("Audit log", "staff_log.index", "a", icon="scroll-text"),
-        ),
+}
+STAFF: Mapping[str, Sequence[MenuEntry]] = {
+    "All workspaces": (
+        MenuEntry("Overview", "overviews.show_all", "o", "chart-column"),
+        MenuEntry("Failures", "failures.show_all", "f", "triangle-alert"),
+        MenuEntry("Workspaces", "workspace_pages.index", "w", "building-2"),
+        MenuEntry("Audit log", "audit_pages.index_all", "a", "scroll-text"),
     ),
-)
+}
 
 
 def install(pages: Flask) -> None:
-    """Gives templates `menu(viewer)`, the entries that the viewer may see, and `icon(name)`."""
-    pages.jinja_env.globals["menu"] = _menu
-    pages.jinja_env.globals["icon"] = _icon
+    """Gives templates `menu(viewer)`, `icon(name)`, and `address`, which changes this page's address."""
+    pages.jinja_env.globals.update(menu=_menu, icon=_icon, address=lists.address)
 
 
 @cache
@@ -104,25 +86,18 @@ def _icon(name: str) -> str:
 
 
 def _menu(viewer: Viewer) -> Iterator[tuple[str, list[tuple[MenuEntry, str, bool]]]]:
-    groups = WORKSPACE if viewer.workspace_id else STAFF if viewer.signed.is_support else ()
+    """Yields each group with entries that the viewer may see: (entry, address, `_is_here`)."""
+    groups = WORKSPACE if viewer.workspace_id else STAFF if viewer.signed.is_support else {}
     path: dict[str, Any] = {"workspace": viewer.workspace_id} if viewer.workspace_id else {}
-    for label, places in groups:
-        seen = [
-            (place, url_for(place.endpoint, **path), _is_here(place)) for place in places if _may_see(viewer, place)
-        ]
+    for label, entries in groups.items():
+        actions = [(each, declared(each.endpoint).get("action")) for each in entries]
+        seen = [each for each, action in actions if action is None or viewer.may(action)]
         if seen:
-            yield label, seen
+            yield label, [(each, url_for(each.endpoint, **path), _is_here(each)) for each in seen]
 
 
-def _may_see(viewer: Viewer, place: MenuEntry) -> bool:
-    action = declared(place.endpoint).get("action")
-    return action is None or viewer.may(action)
-
-
-def _is_here(place: MenuEntry) -> bool:
+def _is_here(entry: MenuEntry) -> bool:
     """Whether the page belongs to the entry: its endpoint, or another page of its blueprints."""
     here = request.endpoint or ""
-    blueprint = here.partition(".")[0]
-    return here == place.endpoint or (
-        blueprint in (place.endpoint.partition(".")[0], *place.parts) and not here.endswith("_all")
-    )
+    is_part = here.partition(".")[0] in (entry.endpoint.partition(".")[0], *entry.parts)
+    return here == entry.endpoint or (is_part and not here.endswith("_all"))

@@ -1,4 +1,4 @@
-"""Redirects to a page of the workspace, or to an address in a form if it is our own."""
+"""Redirects to pages of the workspace, and the check of addresses that a form gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.web.access import workspace_id
 
 
 def to(endpoint: str, said: str | None = None, tone: str = "good", **path: Any) -> Response:
-    """Redirects to a page of the workspace, which shows `said`. For a refusal, `tone` is "error"."""
+    """Redirects to a page of the workspace, which flashes `said` in the `tone` "good" or "error"."""
     if said:
         flash(said, tone)
     return redirect(url_for(endpoint, workspace=workspace_id(), **path), 303)

@@ -1,4 +1,4 @@
-"""Uploads: stores files of forms, for use by messages and saved replies."""
+"""Uploads: reads the files of forms, and stores them for messages and saved replies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_FORM_BYTES = media.MOST_BYTES + 256 * 1024
 
 
 def given(name: str) -> list[FileStorage]:
-    """Returns the files in the form's field of that name."""
+    """Returns the files in the form's field `name`."""
     return [file for file in request.files.getlist(name) if file.filename]
 
 
@@ -37,10 +37,7 @@ def named(upload_ids: Sequence[str]) -> list[Upload]:
 
 
 def stored(files: Sequence[FileStorage]) -> list[str]:
-    """Stores the files as uploads, to be attached later. Returns their identifiers.
-
-    Raises Invalid, TooMuchStored, Unavailable.
-    """
+    """Stores the files, and returns their identifiers. Raises Invalid, TooMuchStored, Unavailable."""
     if files:
         media.check_room()
     found = []

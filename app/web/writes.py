@@ -46,12 +46,9 @@ def submit_once(
     check: Callable[[], object] | None = None,
     store: Callable[[str], None] | None = None,
 ) -> tuple[Job, bool]:
-    """Like `submit`.
-
-    Also returns whether an earlier click of the form made the job, with its payload.
-    """
+    """Like `submit`. Also returns whether an earlier click of the form made the job."""
     refuse_bad_text(dict(payload))
-    with _told_of_earlier_forms():
+    with _refusing_reused_keys():
         job, was_there = writes.submit(_write(kind, payload, resource_id), _form_key(), check, store)
     job = wait(job)
     if job.status == "failed":
@@ -83,7 +80,7 @@ def begin(kind: str, resource_id: str, store: Callable[[str], None], content: by
 
     `store`: see `writes.accept`. `content`: a digest of the form's upload.
     """
-    with _told_of_earlier_forms():
+    with _refusing_reused_keys():
         return writes.accept(_write(kind, {}, resource_id), _form_key(content), store)[0]
 
 
@@ -97,10 +94,7 @@ def replay(failed: Job) -> Job:
 
 
 def wait(job: Job) -> Job:
-    """Returns the job once it has ended, or unfinished after DELAYED_SECONDS.
-
-    Returns it at once if the workspace's writes are delayed already.
-    """
+    """Waits for the job, up to DELAYED_SECONDS, or not at all while writes are delayed. Returns it."""
     return job if viewer().is_delayed else jobs.wait(job, DELAYED_SECONDS)
 
 
@@ -110,7 +104,7 @@ def trace_id() -> str:
 
 
 @contextmanager
-def _told_of_earlier_forms() -> Iterator[None]:
+def _refusing_reused_keys() -> Iterator[None]:
     """Raises Conflict if the form's key was used with other values.
 
     This happens if somebody goes back to a sent form. The page then shows the form again, with a new key.

@@ -21,8 +21,7 @@ from app.api import lists
 from app.channels.base import Outcome as Sent
 from app.channels.base import Request, Verdict
 from app.commands import noun_commands
-from app.commands.nouns import Noun
-from app.commands.operating import NOUNS
+from app.commands.operating import NOUNS, Noun
 from app.config import settings
 from app.database import Database, rows, transaction
 from app.domain import writes

@@ -1,4 +1,4 @@
-"""The delivery log: events sent to endpoints, with their outcomes."""
+"""The delivery log: the list of deliveries, each with its attempts and its request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from app.web.access import page, workspace_id
 from app.web.dashboard import endpoint_choices
 from app.web.filters import Filter
 from app.web.formats import MOST_COUNTED
-from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
+from app.web.lists import MOST_EXPORTED, file_of, page_of, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("delivery_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/deliveries")
@@ -36,9 +36,8 @@ FILTERS = {
     "status_code": Filter("Status received", filters.status_code),
     **periods.FILTERS,
 }
-MOST_ATTEMPTS = 50
-# How many characters of a receiver's answer are shown.
-LONGEST_ANSWER = 2_000
+MOST_ATTEMPTS = 50  # the most attempts that a page shows
+LONGEST_ANSWER = 2_000  # the most characters of a receiver's answer that a page shows
 
 
 @blueprint.get("")
@@ -50,29 +49,27 @@ def index() -> str | Response:
     if wanted_format():
         return file_of(lambda: _exported(list(page_before(found, Delivery, [None], MOST_EXPORTED))), "deliveries")
     listed = page_of(found, Delivery)
-    endpoints = endpoint_choices.offered("All endpoints", chosen.given.get("endpoint_id"))
     return render_template(
         "deliveries/index.html",
         page=listed,
-        **chosen.shown(endpoint_id=endpoints),
+        **chosen.shown(endpoint_id=endpoint_choices.offered("All endpoints", chosen.given.get("endpoint_id"))),
         count=Delivery.counted(workspace_id(), chosen.values, MOST_COUNTED),
         addresses=Endpoint.addresses(workspace_id(), {delivery.endpoint_id for delivery in listed.rows}),
-        endpoints=endpoints,
         presets=periods.presets(),
         next_attempt=lambda delivery: deliveries.represent(delivery)["next_attempt_at"],
-        address=address,
     )
 
 
 @blueprint.get("/<delivery_id>")
 @page(message_access.SEE)
 def show(delivery_id: str) -> str:
-    """Shows a delivery: its state and next step, its request, and every attempt."""
+    """Shows a delivery: its state and next step, its request, and its newest attempts."""
     delivery = Delivery.find(workspace_id(), delivery_id)
     endpoint = Endpoint.get_or_none(Endpoint.id == delivery.endpoint_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
     attempts = Attempt.latest(delivery.id, MOST_ATTEMPTS + 1)
     body = bytes(event.body) if event else None
+    request = (delivery.id, endpoint.address, body) if endpoint and body is not None else None
     return render_template(
         "deliveries/show.html",
         delivery=delivery,
@@ -85,8 +82,8 @@ def show(delivery_id: str) -> str:
         explain=causes.explain,
         longest_answer=LONGEST_ANSWER,
         body=event_bodies.shown(body) if body is not None else None,
-        head=reproductions.head(delivery.id, endpoint.address, body) if endpoint and body is not None else None,
-        command=reproductions.command(delivery.id, endpoint.address, body) if endpoint and body is not None else None,
+        head=reproductions.head(*request) if request else None,
+        command=reproductions.command(*request) if request else None,
         meanings=reproductions.MEANINGS,
     )
 
@@ -94,7 +91,7 @@ def show(delivery_id: str) -> str:
 @blueprint.get("/<delivery_id>/body")
 @page(message_access.SEE)
 def show_body(delivery_id: str) -> Response:
-    """Sends the body of the delivery's requests, as a file. Raises NotFound if it has been deleted."""
+    """Sends the body of the delivery's requests as a file. Raises NotFound if the event is deleted."""
     delivery = Delivery.find(workspace_id(), delivery_id)
     event = Event.get_or_none(Event.id == delivery.event_id)
     if event is None:

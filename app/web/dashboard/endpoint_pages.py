@@ -1,4 +1,4 @@
-"""Endpoints on the dashboard: how their deliveries are going, and their backlog."""
+"""Endpoints on the dashboard: how their deliveries are going, and which are not delivered yet."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from app.models.endpoints import Endpoint
 from app.models.sweeps import Sweep
 from app.web import filters, periods, writes
 from app.web.access import page, workspace_id
-from app.web.dashboard import delivery_charts
+from app.web.dashboard.overviews import delivery_charts
 from app.web.filters import Filter
 from app.web.formats import MOST_COUNTED
-from app.web.lists import MOST_EXPORTED, address, file_of, page_of, wanted_format
+from app.web.lists import MOST_EXPORTED, file_of, page_of, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("endpoint_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/endpoints")
@@ -47,7 +47,6 @@ def index() -> str | Response:
         attempts=trends.attempts_of_endpoints(workspace_id(), [endpoint.id for endpoint in listed.rows]),
         **chosen.shown(),
         count=found.count(),  # the quota of endpoints bounds the count
-        address=address,
     )
 
 
@@ -69,7 +68,7 @@ def show(endpoint_id: str) -> str:
         window=window,
         windows=periods.links(),
         total=trends.total(attempts),
-        charts=delivery_charts.of(window, attempts),
+        charts=delivery_charts(window, attempts),
     )
 
 

@@ -35,7 +35,7 @@ def show(event_id: str) -> str:
 @blueprint.get("/<event_id>/body")
 @page(message_access.SEE)
 def show_body(event_id: str) -> Response:
-    """Sends the event's body as a file. Raises NotFound if it has been deleted."""
+    """Sends the event's body as a file. Raises NotFound if the body has been deleted."""
     event = events.find(workspace_id(), event_id)
     if event.body is None:
         raise NotFound(deliveries.BODY_GONE)

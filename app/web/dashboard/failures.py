@@ -1,9 +1,8 @@
-"""Failures, grouped by cause, with links to list or replay each group."""
+"""Failures, grouped by cause. Each group links to its list, and to the form that replays it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http.client import responses as phrases
 from typing import Any, cast, get_args
@@ -12,7 +11,7 @@ from flask import Blueprint, Response, render_template, request, url_for
 
 from app.domain.deliveries import causes, replay_choices
 from app.domain.insight import failures
-from app.domain.insight.failures import Group, Groups, Kind, Order
+from app.domain.insight.failures import Group, Kind, Order
 from app.domain.verbs import VERBS
 from app.lib.json import timestamp
 from app.problems import PROBLEMS
@@ -37,35 +36,17 @@ _CODES: Mapping[str, str] = {
 _KINDS: Mapping[Kind | None, str] = {None: "Everything", "delivery": "Deliveries", "job": "Writes", "run": "Runs"}
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A group as the page shows it. `cause` is a few words; `meaning`, a sentence about it, or None.
-
-    `path` is a small chart. The other fields are addresses, the last three perhaps None: `contents` lists what failed,
-    `held` its held deliveries, `untried` deliveries that its endpoint holds without an attempt; `replay` is a form.
-    """
-
-    group: Group
-    cause: str
-    meaning: str | None
-    path: str
-    contents: str
-    held: str | None
-    untried: str | None
-    replay: str | None
-
-
 @blueprint.get("/workspaces/<workspace>/dashboard/failures")
 @page("dashboard.see")
 def show() -> str | Response:
-    """Shows the failures of a workspace."""
+    """Shows a workspace's failures, grouped by cause, as a page or as a file."""
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/failures")
 @staff
 def show_all() -> str | Response:
-    """Shows the failures of all workspaces."""
+    """Shows the failures of all workspaces, grouped by cause, as a page or as a file."""
     return _show(None)
 
 
@@ -92,18 +73,13 @@ def _show(id: str | None) -> str | Response:
             ("Largest first", address(order=None), order == "largest"),
             ("Newest first", address(order="newest"), order == "newest"),
         ],
-        capped=_capped(found),
-        address=address,
     )
 
 
 def _last(id: str | None, kind: Kind | None) -> tuple[datetime, str] | None:
     """Returns the last failure's time, and the address of failures around it; None if there is none."""
-    at = failures.last_failure(id, kind)
-    if at is None:
-        return None
-    around = {"since": at - timedelta(hours=1), "until": at + timedelta(hours=1)}
-    return at, address(window=None, **{name: timestamp(moment) for name, moment in around.items()})
+    at, hour = failures.last_failure(id, kind), timedelta(hours=1)
+    return (at, address(window=None, since=timestamp(at - hour), until=timestamp(at + hour))) if at else None
 
 
 def _chosen(name: str, choices: tuple[str, ...]) -> str | None:
@@ -111,33 +87,31 @@ def _chosen(name: str, choices: tuple[str, ...]) -> str | None:
     return given if given in choices else None
 
 
-def _capped(found: Groups) -> Any:
-    """Returns a filter that formats counts: "10,000+" where counting stopped."""
-    return lambda value: f"{found.counted_to:,}+" if value > found.counted_to else f"{value:,}"
+def _row(group: Group) -> dict[str, Any]:
+    """Returns a group with its words, its small chart `path`, and the addresses of its lists.
 
-
-def _row(group: Group) -> Row:
+    `untried` lists deliveries that the group's endpoint holds, but that had no attempt and so no cause.
+    """
     deliveries = {"endpoint_id": group.subject, "error_code": group.code, "status_code": group.status}
     if group.kind == "job":
         contents = _address(group, "job_pages.index", kind=group.subject, status="failed")
     elif group.kind == "run":
-        contents = _address(
-            group, "run_pages.index", automation_id=group.subject, status="failed", failure=group.code or None
-        )
+        failed = {"automation_id": group.subject, "status": "failed", "failure": group.code or None}
+        contents = _address(group, "run_pages.index", **failed)
     else:
         contents = _address(group, "delivery_pages.index", **deliveries, status="failed" if group.failed_now else None)
-    return Row(
-        group=group,
-        cause=cause(group),
-        meaning=_meaning(group),
-        path=charts.spark(group.counts),
-        contents=contents,
-        held=_address(group, "delivery_pages.index", **deliveries, status="held") if group.held_now else None,
-        untried=_address(group, "delivery_pages.index", endpoint_id=group.subject, status="held")
-        if group.untried_now
-        else None,
-        replay=_replay(group, deliveries),
-    )
+    held = _address(group, "delivery_pages.index", **deliveries, status="held")
+    untried = _address(group, "delivery_pages.index", endpoint_id=group.subject, status="held")
+    return {
+        "group": group,
+        "cause": _cause(group),
+        "meaning": _meaning(group),
+        "path": charts.spark(group.counts),
+        "contents": contents,
+        "held": held if group.held_now else None,
+        "untried": untried if group.untried_now else None,
+        "replay": _replay(group, deliveries),
+    }
 
 
 def _replay(group: Group, deliveries: Mapping[str, Any]) -> str | None:
@@ -145,22 +119,19 @@ def _replay(group: Group, deliveries: Mapping[str, Any]) -> str | None:
 
     None if the viewer may not replay it, or if nothing in it can be replayed.
     """
-    if group.kind == "job":
-        may = viewer().membership is None or viewer().may("jobs.manage")
+    is_job = group.kind == "job"
+    if viewer().membership is not None and not viewer().may("jobs.manage" if is_job else "replays.manage"):
+        return None
+    if is_job:
         is_known = group.subject in VERBS and group.code in PROBLEMS
-        return (
-            _address(group, "open_failure_pages.show", kind=group.subject, problem=group.code)
-            if may and is_known
-            else None
-        )
-    may = viewer().membership is None or viewer().may("replays.manage")
-    if not may or not (group.failed_now or group.held_now or group.untried_now):
+        known = {"kind": group.subject, "problem": group.code}
+        return _address(group, "open_failure_pages.show", **known) if is_known else None
+    if not (group.failed_now or group.held_now or group.untried_now):
         return None
     return _address(group, "replay_pages.new", **deliveries, status=list(replay_choices.DEFAULT_STATUSES))
 
 
-def cause(group: Group) -> str:
-    """Names the cause of a group in a few words."""
+def _cause(group: Group) -> str:
     if group.kind == "job":
         return PROBLEMS[group.code].title if group.code in PROBLEMS else group.code
     if group.kind == "run":
@@ -184,10 +155,7 @@ def _address(group: Group, endpoint: str, **filters: Any) -> str:
 def _exported(group: Group) -> dict[str, Any]:
     return {
         **columns(group, "kind", "workspace_id", "workspace_name", "subject", "subject_name"),
-        "cause": cause(group),
-        **columns(
-            group,
-            *("code", "status", "failed", "final", "failed_now", "held_now", "untried_now"),
-            *("first_seen_at", "last_seen_at"),
-        ),
+        "cause": _cause(group),
+        **columns(group, "code", "status", "failed", "final", "failed_now", "held_now", "untried_now"),
+        **columns(group, "first_seen_at", "last_seen_at"),
     }

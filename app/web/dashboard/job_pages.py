@@ -1,4 +1,4 @@
-"""Jobs: accepted writes, and remedies for failed jobs."""
+"""Jobs: the list of accepted writes, and the forms that replay or discard a failed one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.web import event_bodies, filters, periods, writes
 from app.web.access import page, viewer, workspace_id
 from app.web.filters import Filter
 from app.web.forms import checked, errors_of, typed
-from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
+from app.web.lists import MOST_EXPORTED, columns, file_of, sliced, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("job_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/jobs")
@@ -50,14 +50,13 @@ def index() -> str | Response:
         **chosen.shown(),
         presets=periods.presets(),
         open=OPEN,
-        address=address,
     )
 
 
 @blueprint.get("/<job_id>")
 @page("dashboard.see")
 def show(job_id: str) -> str:
-    """Shows a job: its request, its outcome, and remedies if it failed."""
+    """Shows a job: its outcome and, if it failed, its payload and the forms that settle it."""
     return _page(Job.find(workspace_id(), job_id), {}, {})
 
 
@@ -78,10 +77,7 @@ def replay(job_id: str) -> AnyResponse:
 @blueprint.post("/<job_id>/discard")
 @page("jobs.manage")
 def discard(job_id: str) -> AnyResponse:
-    """Discards the failed job with the reason given, and redirects to the job.
-
-    Shows the form again if the reason is invalid.
-    """
+    """Discards the failed job and redirects to it. Shows the form again if the reason is invalid."""
     failed, given = Job.find(workspace_id(), job_id), typed("reason")
     try:
         body = checked(DiscardBody(), {"reason": given["reason"].strip()})
@@ -121,7 +117,7 @@ def _page(job: Job, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
     )
 
 
-def _asked(job: Job) -> event_bodies.Shown | None:
+def _asked(job: Job) -> dict[str, Any] | None:
     """Returns the payload of a failed job without its secret; None if it is not kept."""
     if job.status != "failed" or job.payload is None:
         return None

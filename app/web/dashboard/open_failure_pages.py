@@ -32,10 +32,7 @@ _LABELS = {"kind": "Kind", "problem": "Cause", "exception": "Exception"}
 @blueprint.get("")
 @page("jobs.manage")
 def show() -> Answer:
-    """Shows the open failures, counted by cause, and the forms that settle them.
-
-    Redirects to the page without filters if they are invalid.
-    """
+    """Shows the open failures by cause, with forms to settle them. Drops invalid filters."""
     try:
         return _page(_chosen({name: request.args.get(name, "").strip() for name in _LABELS}), {}, {})
     except Invalid as error:

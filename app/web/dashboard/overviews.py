@@ -1,9 +1,8 @@
-"""The overview: activity over time, queues and, for staff, the state of the service."""
+"""Overviews: activity over time and queues of a workspace or all, and the state of the service."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,51 +12,18 @@ from flask import Blueprint, render_template
 from app import process_registry
 from app.domain.insight import failures, queues, trends
 from app.domain.insight.queues import Queue, Sample
-from app.domain.insight.trends import Window
+from app.domain.insight.trends import Attempts, Window
 from app.lib import clock
 from app.models.endpoints import Endpoint
-from app.process_registry import Process
 from app.web import charts, periods
 from app.web.access import page, staff, workspace_id
 from app.web.charts import Chart, Series
-from app.web.dashboard import delivery_charts
-from app.web.formats import number
+from app.web.formats import duration, number
 
 blueprint = Blueprint("overviews", __name__)
 
-# The time span for which the depth of queues is shown.
-SAMPLED = timedelta(hours=3)
+SAMPLED = timedelta(hours=3)  # how far back the depth of queues is shown
 MOST_STOPPED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """The state of the service, as its processes report it. `leader`: the leading scheduler."""
-
-    processes: Sequence[Process]
-    leader: Process | None
-    is_known: bool = True
-
-    @property
-    def passes(self) -> Sequence[dict[str, Any]]:
-        """The scheduler's passes with their outcomes, failed ones first."""
-        passes = self.leader.facts.get("passes", []) if self.leader else []
-        read = [{**each, "made_at": each["made_at"] and datetime.fromisoformat(each["made_at"])} for each in passes]
-        return sorted(read, key=lambda each: each["error"] is None)
-
-    @property
-    def checks(self) -> Sequence[dict[str, Any]]:
-        """The results of `python -m app check` that the leading scheduler reported.
-
-        A good result becomes bad if no process of its type reports any more.
-        """
-        checks: Sequence[dict[str, Any]] = self.leader.facts.get("checks", []) if self.leader else []
-        gone = {*process_registry.TYPES} - {each.type for each in self.processes}
-        silent = {
-            "is_good": False,
-            "text": f"none reported in the last {process_registry.FORGOTTEN_AFTER_SECONDS} seconds",
-        }
-        return [each | silent if each["is_good"] and each["name"] in gone else each for each in checks]
 
 
 @blueprint.get("/workspaces/<workspace>/dashboard")
@@ -99,14 +65,37 @@ def _figures(window: Window, id: str = "") -> dict[str, Any]:
         "deliveries": trends.total(attempts),
         "accepted": sum(step.accepted for step in writes),
         "failed_writes": sum(step.failed for step in writes),
-        "charts": [*delivery_charts.of(window, attempts), _write_chart(window, writes)],
+        "charts": [*delivery_charts(window, attempts), _write_chart(window, writes)],
     }
+
+
+def delivery_charts(window: Window, attempts: Sequence[Attempts]) -> list[Chart]:
+    """Returns the charts of attempts and of latency in each step of the window."""
+    steps = [each.starts_at for each in attempts]
+    outcomes = [
+        Series("delivered", [each.delivered for each in attempts]),
+        Series("failed", [each.failed for each in attempts], is_bad=True),
+    ]
+    latency = [
+        Series("half of the answers", [each.percentile_ms(0.5) for each in attempts]),
+        Series("95 %", [each.percentile_ms(0.95) for each in attempts], is_bad=True),
+    ]
+    return [
+        charts.chart("attempts", f"Attempts per {_step(window)}", steps, outcomes, number),
+        charts.chart("latency", "Time that answers take", steps, latency, duration),
+    ]
+
+
+def _step(window: Window) -> str:
+    """Returns the length of the window's steps in words: "minute", "hour" or "6 hours"."""
+    minutes = window.step // timedelta(minutes=1)
+    return {1: "minute", 60: "hour"}.get(minutes, f"{minutes // 60} hours")
 
 
 def _write_chart(window: Window, writes: Sequence[trends.Writes]) -> Chart:
     return charts.chart(
         "writes",
-        f"Writes accepted per {delivery_charts.step(window)}",
+        f"Writes accepted per {_step(window)}",
         [step.starts_at for step in writes],
         [
             Series("accepted", [step.accepted for step in writes]),
@@ -132,10 +121,22 @@ def _last(name: str, samples: Sequence[Sample]) -> Queue:
     return Queue(name, samples[-1].depth, samples[-1].oldest_seconds) if samples else Queue(name, 0, 0.0)
 
 
-def _service() -> Service:
+def _service() -> dict[str, Any]:
+    """Returns the state of the service, as its processes report it. `is_known`: Redis could be asked."""
     try:
         processes = process_registry.processes()
     except redis.RedisError:
-        return Service([], None, is_known=False)
-    schedulers = [each for each in processes if each.type == "scheduler"]
-    return Service(processes, next((each for each in schedulers if each.facts.get("leads")), None))
+        return {"is_known": False}
+    leader = next((each for each in processes if each.type == "scheduler" and each.facts.get("leads")), None)
+    passes, checks = (leader.facts.get(name, []) if leader else [] for name in ("passes", "checks"))
+    made = [{**each, "made_at": each["made_at"] and datetime.fromisoformat(each["made_at"])} for each in passes]
+    # A good result becomes bad if no process of its type reports any more.
+    gone = {*process_registry.TYPES} - {each.type for each in processes}
+    silent = {"is_good": False, "text": f"none reported in the last {process_registry.FORGOTTEN_AFTER_SECONDS} seconds"}
+    return {
+        "is_known": True,
+        "processes": processes,
+        "leader": leader,
+        "passes": sorted(made, key=lambda each: each["error"] is None),
+        "checks": [each | silent if each["is_good"] and each["name"] in gone else each for each in checks],
+    }

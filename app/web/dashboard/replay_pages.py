@@ -1,4 +1,4 @@
-"""Replays: previewing, starting, listing and controlling them; discarding deliveries instead."""
+"""Replays: pages that preview, start, list and control them, or discard deliveries instead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from flask import Blueprint, Response, flash, redirect, render_template, request, url_for
+from flask import Blueprint, Response, render_template, request, url_for
 from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -28,7 +28,7 @@ from app.web import filters, writes
 from app.web.access import page, viewer, workspace_id
 from app.web.dashboard import endpoint_choices
 from app.web.forms import checked, errors_of, typed, whole
-from app.web.lists import MOST_EXPORTED, address, file_of, numbered, page_of, wanted_format
+from app.web.lists import MOST_EXPORTED, file_of, numbered, page_of, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("replay_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/replays")
@@ -43,7 +43,7 @@ _MOVED = {
     "continue": "The replay continues.",
     "abort": "The replay is aborted. Deliveries it had not reached are unchanged.",
 }
-# Maps names in addresses (as in the list of deliveries) to names in the filter. An address may repeat a name.
+# Maps parameters, named as on the page of deliveries, to fields of the filter. An address may repeat a parameter.
 _NAMES: Mapping[str, str] = {
     "endpoint_id": "endpoint_ids",
     "status": "statuses",
@@ -53,21 +53,19 @@ _NAMES: Mapping[str, str] = {
     "since": "since",
     "until": "until",
 }
-# The value of the field `endpoints` with which the named endpoints are excluded instead of selected.
+# This value of the parameter `endpoints` excludes the named endpoints instead of selecting them.
 _WITHOUT = "without"
-_SINGLE = ("since", "until")
-_SEPARATED = ("endpoint_id",)  # fields that hold several values, separated by spaces or commas
 _READERS: Mapping[str, filters.Reader] = {
     "status_code": filters.status_code,
     "since": filters.time,
     "until": filters.time,
 }
-_MOST_VALUES = 100  # the most values of one name in an address
+_MOST_VALUES = 100  # the most values of one parameter
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The fields of an address or a form. `chosen`: the filter; None if it is empty or invalid."""
+    """The parameters of an address or a form. `chosen`: the filter; None if it is empty or invalid."""
 
     given: Mapping[str, list[str]]
     chosen: dict[str, Any] | None
@@ -75,18 +73,18 @@ class _Asked:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether the given endpoints are excluded."""
+        """Whether the named endpoints are excluded instead of selected."""
         return self.one("endpoints") == _WITHOUT
 
     def time(self, name: str) -> datetime | None:
-        """Returns the time of that name; None if it is missing or invalid."""
+        """Returns the parameter `name` as a time; None if it is missing or invalid."""
         try:
             return filters.time(self.one(name)) if self.one(name) else None
         except ValueError:
             return None
 
     def one(self, name: str) -> str:
-        """Returns the first value of that name; "" if there is none."""
+        """Returns the first value of the parameter `name`; "" if there is none."""
         return next(iter(self.given.get(name, ())), "")
 
 
@@ -96,12 +94,9 @@ def index() -> str | Response:
     """Lists the replays, newest first, as a page or as a file."""
     found = Replay.in_workspace(workspace_id())
     if wanted_format():
-        return file_of(
-            lambda: [_flat(replay) for replay in page_before(found, Replay, [None], MOST_EXPORTED)],
-            "replays",
-        )
+        return file_of(lambda: [_flat(each) for each in page_before(found, Replay, [None], MOST_EXPORTED)], "replays")
     listed = page_of(found, Replay)
-    return render_template("replays/index.html", page=listed, described=_described, address=address)
+    return render_template("replays/index.html", page=listed, described=_described)
 
 
 @blueprint.get("/new")
@@ -116,7 +111,7 @@ def new() -> str:
 def create() -> AnyResponse:
     """Starts a replay, and redirects to it, or to the list if the write is delayed.
 
-    Shows the form again if it has faults; redirects to the form after a Conflict.
+    Shows the form again if it is invalid; redirects to the form after a Conflict.
     """
     asked = _read(request.form)
     given = typed("per_second", "canary")
@@ -131,7 +126,7 @@ def create() -> AnyResponse:
     except Invalid as error:
         return Response(_new(asked, given, errors_of(error)), 422)
     except Conflict as conflict:
-        return _again(asked, conflict)
+        return to("replay_pages.new", conflict.detail, "error", **asked.given)
     if not job.is_finished:
         return to("replay_pages.index")
     return to("replay_pages.show", replay_id=str(job.resource_id))
@@ -142,7 +137,7 @@ def create() -> AnyResponse:
 def discard() -> AnyResponse:
     """Discards the failed and held deliveries that the form showed, and redirects to the job.
 
-    Shows the form again if it has faults; redirects to the form after a Conflict.
+    Shows the form again if it is invalid; redirects to the form after a Conflict.
     """
     asked, given = _read(request.form), typed("reason", "as_of")
     chosen = asked.chosen or {}
@@ -152,19 +147,18 @@ def discard() -> AnyResponse:
     try:
         checked(DeliveriesDiscard(), {"filter": chosen, "reason": reason, "as_of": as_of})
         payload = discards.payload(chosen, reason, datetime.fromisoformat(as_of))
-        check = partial(parts.refuse_more, workspace_id())
-        job = writes.submit("deliveries.discard", payload, check=check)
+        job = writes.submit("deliveries.discard", payload, check=partial(parts.refuse_more, workspace_id()))
     except Invalid as error:
         return Response(_new(asked, given, errors_of(error)), 422)
     except Conflict as conflict:
-        return _again(asked, conflict)
+        return to("replay_pages.new", conflict.detail, "error", **asked.given)
     return to("job_pages.show", job_id=job.id)
 
 
 @blueprint.get("/<replay_id>")
 @page("dashboard.see")
 def show(replay_id: str) -> str | Response:
-    """Shows a replay: its progress, and the outcome of each delivery."""
+    """Shows a replay: its progress, and its deliveries with their outcomes, as a page or as a file."""
     replay = Replay.find(workspace_id(), replay_id)
     outcome = filters.read({"outcome": filters.one_of(OUTCOMES)}).values.get("outcome")
     if wanted_format():
@@ -189,10 +183,9 @@ def show(replay_id: str) -> str | Response:
         canary=deliveries.get(str(canary.sent_as)) if canary else None,
         page=listed,
         deliveries=deliveries,
-        reason=_reason,
+        reasons=replay_choices.REASONS,
         outcome=outcome,
         choices=_CHOICES,
-        address=address,
     )
 
 
@@ -207,12 +200,6 @@ def move(replay_id: str, move: str) -> AnyResponse:
     return to("replay_pages.show", replay_id=replay.id)
 
 
-def _again(asked: _Asked, conflict: Conflict) -> AnyResponse:
-    flash(conflict.detail, "error")
-    again: dict[str, Any] = {**asked.given, "workspace": workspace_id()}
-    return redirect(url_for("replay_pages.new", **again), 303)
-
-
 def _new(asked: _Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> str:
     found, preview, refusal, untried = None, None, None, 0
     may_enable = viewer().membership is None or viewer().may("endpoints.manage")
@@ -225,6 +212,8 @@ def _new(asked: _Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> 
         except Conflict as conflict:
             refusal = conflict.detail
     endpoint_ids = {each["endpoint_id"] for each in preview["sample"]} if preview else set()
+    causes = ("error_code", "status_code")
+    without_causes: dict[str, Any] = {name: each for name, each in asked.given.items() if name not in causes}
     return render_template(
         "replays/new.html",
         asked=asked,
@@ -236,10 +225,10 @@ def _new(asked: _Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> 
         refusal=refusal,
         enabling=enabling,
         untried=untried,
-        whatever_the_cause=url_for("replay_pages.new", workspace=workspace_id(), **_without_causes(asked)),
+        whatever_the_cause=url_for("replay_pages.new", workspace=workspace_id(), **without_causes),
         statuses=asked.given.get("status") or replay_choices.DEFAULT_STATUSES,
         all_statuses=replay_choices.STATUSES,
-        reason=_reason,
+        reasons=replay_choices.REASONS,
         choices=_CHOICES,
         endpoints=endpoint_choices.ticked(asked.given.get("endpoint_id", ())),
         addresses=Endpoint.addresses(workspace_id(), {*endpoint_ids, *asked.given.get("endpoint_id", ())}),
@@ -247,12 +236,8 @@ def _new(asked: _Asked, given: Mapping[str, str], errors: Mapping[str, str]) -> 
     )
 
 
-def _without_causes(asked: _Asked) -> dict[str, Any]:
-    return {name: texts for name, texts in asked.given.items() if name not in ("error_code", "status_code")}
-
-
 def _stopped(asked: _Asked) -> list[str]:
-    """Returns the stopped endpoints that the filter names. The same form can enable them."""
+    """Returns the stopped endpoints that the filter names. The form can enable them, too."""
     chosen = asked.chosen or {}
     return Endpoint.stopped(workspace_id(), chosen.get("endpoint_ids", ()))
 
@@ -268,27 +253,24 @@ def _read(values: MultiDict[str, str]) -> _Asked:
     names = {**_NAMES, "endpoint_id": "except_endpoint_ids"} if given.get("endpoints") == [_WITHOUT] else _NAMES
     body: dict[str, Any] = {}
     errors: dict[str, str] = {}
-    for name in names:
-        if name not in given:
-            continue
+    for name in [each for each in names if each in given]:
         try:
             found = [_READERS.get(name, str)(text) for text in given[name]]
+            body[names[name]] = found[0].isoformat() if name in ("since", "until") else found
         except ValueError as error:
             errors[name] = str(error).removesuffix(" This filter is left out.").removesuffix(" The filter is left out.")
-            continue
-        body[names[name]] = found[0].isoformat() if name in _SINGLE else found
     if errors or not body:
         return _Asked(given, None, errors)
     try:
         checked(ReplayFilter(), body)
     except Invalid as error:
         fields = {of_filter: name for name, of_filter in names.items()}
-        return _Asked(given, None, {fields.get(field, field): said for field, said in errors_of(error).items()})
+        return _Asked(given, None, {fields.get(field, field): message for field, message in errors_of(error).items()})
     return _Asked(given, body, {})
 
 
 def _described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Returns the filter as labels and values, without the times."""
+    """Returns the fields of the filter as (label, values), without the times."""
     labels = {
         "statuses": "State",
         "endpoint_ids": "Endpoint",
@@ -300,13 +282,8 @@ def _described(chosen: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     return [(label, [str(value) for value in chosen[name]]) for name, label in labels.items() if chosen.get(name)]
 
 
-def _reason(code: str) -> str:
-    """Returns in words why a delivery is left out or skipped; an unknown code is returned as it is."""
-    return replay_choices.REASONS.get(code, code)
-
-
 def _texts(values: MultiDict[str, str], name: str) -> list[str]:
     found = [text.strip() for text in values.getlist(name)[:_MOST_VALUES]]
-    if name in _SEPARATED:
+    if name == "endpoint_id":  # one field holds several, separated by spaces or commas
         found = [part for text in found for part in text.replace(",", " ").split()][:_MOST_VALUES]
     return [text for text in found if text and len(text) <= 200 and text.isprintable()]

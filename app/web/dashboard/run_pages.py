@@ -1,4 +1,4 @@
-"""Runs of automations: their logs, and control over each."""
+"""Runs of automations: the list, each run's log, and the forms that cancel, resume or replay it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.web.automations.showings import FoldedSteps, Showing
 from app.web.filters import Filter, Filters
 from app.web.formats import MOST_COUNTED
 from app.web.forms import errors_of
-from app.web.lists import MOST_EXPORTED, address, columns, file_of, sliced, wanted_format
+from app.web.lists import MOST_EXPORTED, columns, file_of, sliced, wanted_format
 from app.web.redirects import to
 
 blueprint = Blueprint("run_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/runs")
@@ -42,7 +42,7 @@ FILTERS = {
     "at": Filter("Which", filters.one_of(AT_STEP), [("waiting", "wait now"), ("failed", "failed")]),
     **periods.FILTERS,
 }
-# The filters of the runs at a step. All four are needed, and a range of time may be added.
+# With all four of these filters, the list shows the runs at a step. Only a range of time may be added.
 _OF_STEP = ("automation_id", "version", "step", "at")
 _OTHERS = ("automation_id", "contact_id", "status", "failure")
 _SENT = "{} would be sent again. Tick this if that is meant, or choose a later step."
@@ -61,17 +61,16 @@ def index() -> str | Response:
     if wanted_format():
         return file_of(lambda: _exported(fetch(None, MOST_EXPORTED)), "runs")
     listed = sliced(fetch)
-    automations = _automation_choices(chosen.given.get("automation_id"))
+    automation_choices = _automation_choices(chosen.given.get("automation_id"))
     return render_template(
         "runs/index.html",
         page=listed,
-        **chosen.shown(automation_id=automations),
+        **chosen.shown(automation_id=automation_choices),
         count=Run.counted(workspace_id(), chosen.values, MOST_COUNTED),
-        automations=automations,
+        automations=automation_choices,
         names=_automation_names(listed.rows),
         contacts=contact_names.names_of(workspace_id(), {run.contact_id for run in listed.rows}),
         presets=periods.presets(),
-        address=address,
     )
 
 
@@ -110,7 +109,8 @@ def replay(run_id: str) -> AnyResponse:
         payload["from_step"] = from_step
     sent = run_paths.sent_again(RunStep.latest(run, runs.LONGEST_LOG), from_step or None)
     if sent and "again" not in request.form:
-        return Response(_page(run.id, {"again": _SENT.format(_messages(sent))}), 422)
+        messages = "1 message" if sent == 1 else f"{sent:,} messages"
+        return Response(_page(run.id, {"again": _SENT.format(messages)}), 422)
     try:
         job = writes.submit("runs.replay", payload, ids.new("run"), partial(runs.check_step, run, from_step or None))
     except Invalid as invalid:
@@ -121,7 +121,7 @@ def replay(run_id: str) -> AnyResponse:
 
 
 def _chosen() -> Filters:
-    """Returns the filters in the address. The filters of a step exclude all others, except times."""
+    """Reads the filters. A complete set of step filters excludes all others except times."""
     chosen = filters.read(FILTERS)
     wanted = {*(_OF_STEP if chosen.values.keys() >= set(_OF_STEP) else _OTHERS), *periods.FILTERS}
     left_out = {name: _LEFT_OUT for name in chosen.values if name not in wanted}
@@ -154,17 +154,13 @@ def _page(run_id: str, errors: Mapping[str, str]) -> str:
         sent=run_paths.sent_again(log, None),
         drawn=drawn,
         showing=showing,
-        words=_words(drawn),
+        words={node.id: node.sentence for node in drawn.nodes} if drawn else {},
         view=showings.view(),
-        address=address,
     )
 
 
 def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> tuple[Picture | None, Showing]:
-    """Returns the picture of the run's version, and the run's path in it.
-
-    There is no picture (None) if the version has been deleted.
-    """
+    """Returns the picture of the run's version, None if deleted, and the run's path in it."""
     version = automations.find_version(automation, run.version) if automation and run.version else None
     if version is None:
         return None, Showing()
@@ -178,17 +174,8 @@ def _drawn(run: Run, automation: Automation | None, log: Sequence[RunStep]) -> t
     return drawn, Showing(marks=run_paths.marks_of(run, log), path=path, folded=folded)
 
 
-def _words(drawn: Picture | None) -> dict[str, str]:
-    """Returns a sentence for each step in the picture, by identifier; {} without a picture."""
-    return {node.id: node.sentence for node in drawn.nodes} if drawn else {}
-
-
-def _messages(number: int) -> str:
-    return "1 message" if number == 1 else f"{number:,} messages"
-
-
 def _steps_to_replay(run: Run, automation: Automation | None, contact: Contact | None) -> list[tuple[str, str]] | None:
-    """Returns the steps where a replay of the run can start; None if it cannot be replayed."""
+    """Returns (identifier, label) of the steps where a replay can start; None if it cannot."""
     if not run.is_finished or run.version is None or contact is None:
         return None
     if automation is None or automation.version is None:
@@ -201,17 +188,10 @@ def _steps_to_replay(run: Run, automation: Automation | None, contact: Contact |
 
 
 def _automation_choices(chosen: str | None) -> list[tuple[str, str]] | None:
-    """Returns the automations as options of a select, with `chosen` even if it is deleted.
-
-    None if there are more than MOST_AUTOMATIONS.
-    """
     columns = (Automation.id, Automation.name)
     found = Automation.in_workspace(workspace_id()).select(*columns).order_by(Automation.id.desc())
-    named = [(automation.id, automation.name) for automation in found.limit(MOST_AUTOMATIONS + 1)]
-    if len(named) > MOST_AUTOMATIONS:
-        return None
-    deleted = [(chosen, chosen)] if chosen and chosen not in dict(named) else []
-    return [("", "All automations"), *named, *deleted]
+    named = list(found.limit(MOST_AUTOMATIONS + 1).tuples())
+    return filters.offered(named, MOST_AUTOMATIONS, "All automations", chosen)
 
 
 def _automation_names(listed: Sequence[Run]) -> dict[str, str]:

@@ -1,7 +1,4 @@
-"""The search box: opens the page of the resource that a text names, if there is just one.
-
-Otherwise lists resources, contacts, messages or workspaces that match.
-"""
+"""The search box: opens the page of an identifier, or lists what matches any other text."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from werkzeug.wrappers import Response
 
 from app.domain.contacts import contact_names
 from app.domain.insight import searches, word_searches
-from app.domain.insight.searches import Findings, Found
+from app.domain.insight.searches import Found
 from app.domain.people import message_access
 from app.models.workspaces import Workspace
 from app.web.access import page, staff, viewer, workspace_id
@@ -59,20 +56,14 @@ def path_of(found: Found) -> str | None:
 @blueprint.get("/workspaces/<workspace>/dashboard/search")
 @page("dashboard.see")
 def show() -> str | Response:
-    """Shows the resources of this workspace that `q` names.
-
-    If `q` is the identifier of one, redirects to its page.
-    """
+    """Lists this workspace's resources that match `q`, or redirects to the one that `q` identifies."""
     return _show(workspace_id())
 
 
 @blueprint.get("/dashboard/search")
 @staff
 def show_all() -> str | Response:
-    """Shows the resources of all workspaces that `q` names.
-
-    If `q` is the identifier of one, redirects to its page.
-    """
+    """Lists all workspaces' resources that match `q`, or redirects to the one that `q` identifies."""
     return _show(None)
 
 
@@ -81,7 +72,9 @@ def _show(id: str | None) -> str | Response:
     match findings.found:
         case [only] if only.matched == "id" and (path := path_of(only)):
             return redirect(path, 303)  # no other resource has this identifier
-    by_words = _by_words(findings, id) if id is not None and not findings.found else None
+    by_words = None
+    if id is not None and not findings.found:
+        by_words = word_searches.find(findings.text, id, with_messages=viewer().may(message_access.SEE))
     return render_template(
         "searches/results.html",
         findings=findings,
@@ -95,12 +88,8 @@ def _show(id: str | None) -> str | Response:
     )
 
 
-def _by_words(findings: Findings, id: str) -> word_searches.Findings:
-    return word_searches.find(findings.text, id, with_messages=viewer().may(message_access.SEE))
-
-
 def _excerpt(text: str, words: Sequence[str]) -> str:
-    """Cuts out the text around the first word that occurs in it."""
-    places = [place for word in words if (place := text.lower().find(word.lower())) >= 0]
-    begins = max(min(places, default=0) - BEFORE_WORD, 0)
+    """Returns up to LONGEST_EXCERPT characters, from shortly before the first of the words."""
+    positions = [position for word in words if (position := text.lower().find(word.lower())) >= 0]
+    begins = max(min(positions, default=0) - BEFORE_WORD, 0)
     return ("… " if begins else "") + text[begins : begins + LONGEST_EXCERPT]

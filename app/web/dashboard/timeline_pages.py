@@ -18,7 +18,7 @@ from app.models.contacts import Contact
 from app.web import filters, periods
 from app.web.access import page, workspace_id
 from app.web.filters import Filter
-from app.web.lists import MOST_EXPORTED, address, file_of, sliced, wanted_format
+from app.web.lists import MOST_EXPORTED, file_of, sliced, wanted_format
 
 blueprint = Blueprint("timeline_pages", __name__, url_prefix="/workspaces/<workspace>/dashboard/contacts")
 
@@ -60,7 +60,6 @@ def show(contact_id: str) -> str | Response:
         labels=timelines.labels(workspace_id(), listed.rows),
         **chosen.shown(),
         presets=periods.presets(),
-        address=address,
     )
 
 

@@ -1,7 +1,4 @@
-"""Verify a webhook: says which part of a received webhook differs.
-
-Pasted text is neither stored nor logged.
-"""
+"""Verify a webhook: shows which part of it differs. Pasted text is neither stored nor logged."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ def show() -> str:
 @blueprint.post("")
 @page("endpoints.see")
 def verify() -> str | tuple[str, int]:
-    """Shows the form with the findings, or with its faults. Changes nothing."""
+    """Shows the form with the findings, or with the errors of its fields. Changes nothing."""
     given = typed(*FIELDS)
     try:
         findings = verifications.verify(_received(given, request.form.get("secret", "").strip()))
@@ -67,7 +64,7 @@ def _received(given: dict[str, str], secret: str) -> Received:
 
 
 def _headers(text: str) -> dict[str, str]:
-    """Parses headers, with lower-case names. Text without names is taken for the signature."""
+    """Parses headers by lower-case name. A text without names counts as the signature."""
     found = {}
     for line in text.splitlines():
         if named := _HEADER.fullmatch(line):

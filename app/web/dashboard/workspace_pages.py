@@ -7,7 +7,7 @@ from flask import Blueprint, Response, render_template
 from app.domain.insight import trends
 from app.models.workspaces import Workspace
 from app.web.access import staff
-from app.web.lists import MOST_EXPORTED, address, columns, file_of, filters, sliced, wanted_format
+from app.web.lists import MOST_EXPORTED, columns, file_of, filters, sliced, wanted_format
 
 blueprint = Blueprint("workspace_pages", __name__)
 
@@ -28,5 +28,4 @@ def index() -> str | Response:
         page=listed,
         name=name,
         attempts=trends.attempts_of_workspaces([each.id for each in listed.rows]),
-        address=address,
     )

@@ -1,4 +1,4 @@
-"""Forms that connect and change channels: the fields of each kind, and who gets the conversations."""
+"""The forms of channels: the fields of each kind, and who gets the conversations."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from app.domain.people import members
 from app.errors import Conflict, Fault, Invalid
 from app.models.channels import Channel
 from app.web.access import workspace_id
-from app.web.forms import typed, typed_all
+from app.web.forms import typed, typed_all, whole
 
-# The choices in the form: (label, explanation).
+# The label and the explanation of each choice in the form.
 ASSIGNMENTS: Mapping[str, tuple[str, str]] = {
     "none": ("Nobody, until somebody takes it", "It stays unassigned. Members and automations assign it."),
     "all": ("One of all members", "Of those who are available, the one with the fewest open conversations."),
@@ -30,7 +30,7 @@ _REASONS = {
 
 
 def form_of(kind: str) -> Form:
-    """Returns the form of a kind; for kinds without one, a form without fields."""
+    """Returns the form of the kind; for a kind without a form, one without fields."""
     known = CHANNEL_KINDS.get(kind)
     return known.form if known and known.form else Form(kind.replace("_", " ").capitalize())
 
@@ -47,7 +47,7 @@ def given(*fields: Field) -> dict[str, Any]:
 
 
 def given_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the form of a channel with these settings, like `given`."""
+    """Returns the fields for a channel with the name and the settings, as `given` does."""
     stored = {each: "\n".join(value) if isinstance(value, list) else str(value) for each, value in settings.items()}
     chosen = settings.get("member_ids")
     assignment = {"assignment": "all" if chosen is None else "some", "member_ids": chosen or []}
@@ -57,7 +57,7 @@ def given_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_of(form: Form, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings as in the API. Raises Invalid if no members are ticked."""
+    """Returns the settings as in the API. Raises Invalid if members are needed but none is ticked."""
     settings = {**values(form.settings, given), "reopen": given["reopen"] == "true"}
     choice = given["assignment"]
     if choice == "some" and not given["member_ids"]:
@@ -118,5 +118,4 @@ def _value(field: Field, text: str) -> str | int | list[str]:
         return [line.strip() for line in text.splitlines() if line.strip()]
     if field.otherwise is None:
         return text
-    # Text that is not a number stays text, so that validation refuses it.
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text or field.otherwise
+    return whole(text) if text else field.otherwise

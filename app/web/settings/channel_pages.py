@@ -1,7 +1,4 @@
-"""Channels: connecting, changing, reauthorizing and deleting them.
-
-A web chat's secret is shown once.
-"""
+"""Channels: pages that connect, change, reauthorize and delete them. Secrets are shown once."""
 
 from __future__ import annotations
 
@@ -141,7 +138,7 @@ def delete(channel_id: str) -> Response:
 
 
 def _form_of(kind: str) -> Form:
-    """Returns the form. Raises NotFound for a kind that cannot be connected on a page."""
+    """Returns the form of the kind. Raises NotFound if no page connects the kind."""
     found = channel_forms.offered().get(kind)
     if found is None:
         raise NotFound("There is no such kind of channel.")

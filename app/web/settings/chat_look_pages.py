@@ -30,7 +30,7 @@ _WRONG_HOURS = "Give times of day such as 09:00-12:30, 13:30-18:00, at most four
 @blueprint.get("/<channel_id>/look")
 @page("channels.manage")
 def edit(channel_id: str) -> str:
-    """Shows the form."""
+    """Shows the form of the look as it is."""
     channel = _chat(channel_id)
     week = channel.settings.get("opening_hours") or {}
     hours = {day: ", ".join(f"{span['from']}-{span['to']}" for span in week.get(day, ())) for day in DAYS}
@@ -40,7 +40,7 @@ def edit(channel_id: str) -> str:
 @blueprint.post("/<channel_id>/look")
 @page("channels.manage")
 def update(channel_id: str) -> Answer:
-    """Changes the look, and redirects to the channel. If refused, shows the form again."""
+    """Changes the look, and redirects to the channel. If it is refused, shows the form again."""
     channel = _chat(channel_id)
     given = {name: text.strip() for name, text in typed("greeting", "color", "picture", *DAYS).items()}
     try:
@@ -89,7 +89,6 @@ def _spans(text: str) -> list[dict[str, str]] | None:
 
 
 def _errors(error: Invalid | Conflict) -> dict[str, str]:
-    """Returns the error messages by field."""
     if isinstance(error, Conflict):
         return {"": error.detail}
     return {fault.pointer.removeprefix("/settings/").partition("/")[0]: fault.detail for fault in error.faults}

@@ -1,12 +1,8 @@
-"""Endpoints for developers: creating, changing, testing and enabling them.
-
-Secrets are shown once.
-"""
+"""The settings of endpoints: pages that create, change, test, enable and delete them."""
 
 from __future__ import annotations
 
 import json
-import re
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -21,7 +17,7 @@ from app.lib import clock, ids
 from app.models.endpoints import Endpoint
 from app.web import writes
 from app.web.access import page, workspace_id
-from app.web.forms import Answer, checked, errors_of, status_of, typed, typed_all
+from app.web.forms import Answer, checked, errors_of, status_of, typed, typed_all, whole
 from app.web.redirects import to
 
 blueprint = Blueprint(
@@ -32,7 +28,7 @@ blueprint = Blueprint(
 @blueprint.get("")
 @page("endpoints.see")
 def index() -> Response:
-    """Redirects from the list's former address."""
+    """Redirects from the former address of the list to its present one."""
     return to("endpoint_pages.index")
 
 
@@ -46,10 +42,7 @@ def new() -> str:
 @blueprint.post("/new")
 @page("endpoints.manage")
 def create() -> Answer:
-    """Creates the endpoint and shows its secret, in this response only.
-
-    If it is refused, shows the form again.
-    """
+    """Creates the endpoint and shows its secret, only this once. If refused, shows the form again."""
     given = _given()
     try:
         fields = checked(EndpointCreate(), _body(given))
@@ -64,7 +57,7 @@ def create() -> Answer:
 @blueprint.get("/<endpoint_id>")
 @page("endpoints.see")
 def show(endpoint_id: str) -> str:
-    """Shows an endpoint: its settings, its state and its actions."""
+    """Shows an endpoint: its settings, its state, and the forms that act on it."""
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     until = endpoint.previous_secret_until
     return render_template(
@@ -100,10 +93,7 @@ def update(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/rotate-secret")
 @page("endpoints.manage")
 def rotate(endpoint_id: str) -> Answer:
-    """Rotates the secret and shows the new one, in this response only.
-
-    After a Conflict, redirects to the endpoint.
-    """
+    """Rotates the secret and shows it, only this once. After a Conflict, redirects to the endpoint."""
     endpoint, secret = Endpoint.find(workspace_id(), endpoint_id), endpoints.new_secret()
     payload = {"sealed_secret": endpoints.seal(secret)}
     try:
@@ -116,9 +106,9 @@ def rotate(endpoint_id: str) -> Answer:
 @blueprint.post("/<endpoint_id>/test")
 @page("endpoints.manage")
 def test(endpoint_id: str) -> Answer:
-    """Sends a sample to the endpoint, and redirects to its delivery.
+    """Sends a sample to the endpoint, and redirects to the sample's delivery.
 
-    If it is refused, redirects to the endpoint, which shows the reason.
+    If the test is refused or the write is delayed, redirects to the endpoint.
     """
     endpoint = Endpoint.find(workspace_id(), endpoint_id)
     try:
@@ -155,8 +145,8 @@ def delete(endpoint_id: str) -> Answer:
 def _given() -> dict[str, Any]:
     given: dict[str, Any] = typed("address", "description", "max_per_second")
     chosen, groups = typed_all("events"), typed_all("group")
-    whole = [kind for kind in catalogue.EVENT_KINDS if _group(kind) in groups and kind not in chosen]
-    return given | {"events": [*chosen, *whole], "ordered": request.form.get("ordered") == "true"}
+    grouped = [kind for kind in catalogue.EVENT_KINDS if _group(kind) in groups and kind not in chosen]
+    return given | {"events": [*chosen, *grouped], "ordered": request.form.get("ordered") == "true"}
 
 
 def _group(kind: str) -> str:
@@ -165,15 +155,12 @@ def _group(kind: str) -> str:
 
 
 def _body(given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the body as in the API."""
-    limit: Any = given["max_per_second"].strip() or None
-    if limit and re.fullmatch("[0-9]{1,9}", limit, re.ASCII):
-        limit = int(limit)
+    limit = whole(given["max_per_second"])
     return {
         "address": given["address"].strip(),
         "events": ["*"] if "*" in given["events"] else given["events"],
         "description": given["description"].strip() or None,
-        "max_per_second": limit,
+        "max_per_second": None if limit == "" else limit,
         "ordered": given["ordered"],
     }
 

@@ -17,7 +17,7 @@ from app.domain.people.roles import ROLES
 from app.errors import Conflict, Fault, Invalid
 from app.web import writes
 from app.web.access import page, viewer, workspace_id
-from app.web.forms import Answer, checked, errors_of, status_of, typed
+from app.web.forms import Answer, checked, errors_of, status_of, typed, whole
 from app.web.redirects import to
 
 blueprint = Blueprint("member_pages", __name__, url_prefix="/workspaces/<workspace>/settings/members")
@@ -77,19 +77,15 @@ def withdraw(link_id: str) -> Response:
 @blueprint.post("/<member_id>/work")
 @page("availability.manage")
 def change_work(member_id: str) -> Answer:
-    """Changes a member's availability, and the most open conversations that they are assigned.
-
-    Redirects to the members. If it is refused, shows the page again.
-    """
+    """Changes a member's availability and capacity. If refused, shows the page again."""
     members.find(workspace_id(), member_id)
     given = typed("availability", "was", "capacity")
     try:
         wanted = checked(MemberPatch(), _work(given))
         job = writes.submit("members.update", wanted, member_id)
     except (Invalid, Conflict) as error:
-        refused = {"member_id": member_id, "capacity": given["capacity"], "said": error.detail}
-        if isinstance(error, Invalid):
-            refused["said"] = error.faults[0].detail
+        said = error.faults[0].detail if isinstance(error, Invalid) else error.detail
+        refused = {"member_id": member_id, "capacity": given["capacity"], "said": said}
         return _page("", "agent", {}, refused), status_of(error)
     return to("member_pages.index", "The member was changed." if job.is_finished else None)
 
@@ -123,22 +119,21 @@ def remove(member_id: str) -> Response:
 
 
 def _work(given: dict[str, str]) -> dict[str, Any]:
-    """Returns the change in the form. Raises Invalid.
+    """Returns the body of the change. Raises Invalid.
 
-    `availability` is left out if unchanged, because becoming away again would hand back conversations.
+    Leaves out an unchanged `availability`, because becoming away again would hand back conversations.
     """
-    capacity = given["capacity"].strip()
-    is_number = capacity.isascii() and capacity.isdigit() and len(capacity) < 10
-    if capacity and not (is_number and int(capacity) <= member_changes.MOST_CAPACITY):
+    capacity = whole(given["capacity"]) if given["capacity"].strip() else None
+    if isinstance(capacity, str) or (capacity or 0) > member_changes.MOST_CAPACITY:
         raise Invalid(Fault("/capacity", _NO_CAPACITY))
-    wanted: dict[str, Any] = {"capacity": int(capacity) if capacity else None}
+    wanted: dict[str, Any] = {"capacity": capacity}
     if given["availability"] != given["was"]:
         wanted["availability"] = given["availability"]
     return wanted
 
 
 def _page(email: str, role: str, errors: dict[str, str], refused: dict[str, str] | None = None) -> str:
-    """Renders the page. `refused`: `member_id` of a refused change, what was typed, and why."""
+    """Renders the page. `refused`: the `member_id` and `capacity` of a refused change, and why."""
     people = members.of_workspace(workspace_id())
     return render_template(
         "members/index.html",

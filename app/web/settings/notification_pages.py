@@ -76,10 +76,7 @@ def show_bell() -> str:
 @blueprint.post(f"{W}/read")
 @page("notifications.see")
 def mark_read() -> Response:
-    """Marks notifications as read, up to the newest one that the page showed.
-
-    Redirects to the list.
-    """
+    """Marks notifications as read, up to the newest that the page showed. Redirects to the list."""
     until = request.form.get("until", "")
     if (member_id := viewer().member_id) is not None and ids.is_id(until, "ntf"):
         notifications.mark_read(member_id, until)
@@ -89,7 +86,7 @@ def mark_read() -> Response:
 @blueprint.get(f"{W}/choices")
 @page("notifications.see")
 def show_choices() -> str:
-    """Shows what the viewer is notified of, and where."""
+    """Shows the preferences: which kinds notify the viewer on the page, in the browser, by e-mail."""
     member = _member()
     return render_template(
         "notifications/choices.html",
@@ -115,10 +112,7 @@ def choose() -> Response:
 @blueprint.get("/unsubscribe/<token>")
 @public
 def ask(token: str) -> str:
-    """Asks whether to unsubscribe.
-
-    Opening the link is not enough, because mail servers open links, too.
-    """
+    """Asks whether to unsubscribe: opening the link is not enough, as mail servers open links, too."""
     _account_of(token)
     return render_template("notifications/unsubscribe.html", is_done=False)
 
@@ -166,7 +160,7 @@ class _Entry:
 
     @property
     def path(self) -> str:
-        """The path of the page about the notification's subject."""
+        """The path of the page about the subject of the notification."""
         return notifications.path(self.notification)
 
     @property

@@ -50,7 +50,7 @@ def new() -> str:
 def create() -> Answer:
     """Creates the token and shows it, in this response only. A second click creates none (409).
 
-    Shows the form again if it has faults.
+    Shows the form again if it is invalid.
     """
     given, ticked = typed("name", "access", "expires", "token_id"), typed_all("restrictions")
     try:
