@@ -9,6 +9,7 @@ from typing import Any
 
 from app.domain.automations import automations
 from app.domain.automations.steps import templated_values, times
+from app.domain.automations.steps.conversation_steps import SNOOZE_FIELDS
 from app.domain.conversations import conversation_changes, conversations, messages, notes, snoozes
 from app.domain.macros import saved_replies
 from app.domain.macros.saved_replies import Rendering
@@ -129,10 +130,6 @@ def _snooze(use: Use, action: Mapping[str, Any]) -> None:
     use.update(snoozed_until=until.isoformat())
 
 
-def _close(use: Use, action: Mapping[str, Any]) -> None:
-    use.update(status="closed")
-
-
 def _start(use: Use, action: Mapping[str, Any]) -> None:
     try:
         effect = automations.start(use.as_new("run", automation_id=action["automation_id"]))
@@ -237,20 +234,16 @@ ACTION_KINDS: Mapping[str, ActionKind] = {
         description="Snoozes the conversation, which must be open.",
         apply=_snooze,
         code="closed",
-        fields={
-            "seconds": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": snoozes.MOST_DAYS * 24 * 60 * 60,
-                "description": f"For how long; {snoozes.MOST_DAYS} days at most.",
-            },
-            "until": times.FIELD | {"description": "A time (RFC 3339), or a template that gives one."},
-        },
+        fields=SNOOZE_FIELDS,
         one_of=("seconds", "until"),
         templates=("until",),
         example={"seconds": 7200},
     ),
-    "close": ActionKind(description="Closes the conversation.", apply=_close, code="closed"),
+    "close": ActionKind(
+        description="Closes the conversation.",
+        apply=lambda use, action: use.update(status="closed"),
+        code="closed",
+    ),
     "start_automation": ActionKind(
         description="Starts an automation for the contact.",
         apply=_start,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from itertools import islice
 from typing import Any
@@ -11,7 +11,7 @@ from marshmallow import fields
 from peewee import fn
 
 from app import bounds
-from app.domain.conversations import conversation_changes, conversations
+from app.domain.conversations import conversations
 from app.domain.macros import macro_actions
 from app.domain.macros.macro_actions import ACTION_KINDS, Use
 from app.domain.macros.saved_replies import Rendering
@@ -24,7 +24,6 @@ from app.errors import MAX_FAULTS, BellhopError, Conflict, Fault, Invalid, NotFo
 from app.lib import json
 from app.lib.schemas import ResponseBody, about, time
 from app.models.macros import Macro
-from app.models.sets import Key
 
 QUOTA = Quota(Macro, 500, "macros")
 MOST_ACTIONS = 20
@@ -35,11 +34,6 @@ EXAMPLE = [
     {"kind": "label", "labels": ["refund"]},
     {"kind": "close"},
 ]
-
-
-def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> Iterable[Key]:
-    """Returns the keys that `apply` gets from its unit."""
-    return conversation_changes.needs(workspace_id, payload, conversation_id)
 
 
 def create(change: Change) -> Effect:

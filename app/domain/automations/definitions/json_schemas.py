@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.domain.automations.steps import STEP_KINDS
-from app.domain.automations.steps.base import StepKind
+from app.domain.automations.steps.base import StepKind, whole_number
+from app.domain.automations.steps.times import LONGEST_SECONDS
 from app.domain.triggers import conditions, event_kinds
 from app.domain.triggers.timed_triggers import ENTRY, WEEKDAYS
 
 MOST_STEPS = 500
 MOST_TRIGGERS = 64
-LONGEST_GOAL_SECONDS = 90 * 24 * 60 * 60
 LONGEST_BEFORE_SECONDS = 365 * 24 * 60 * 60
 MOST_OFFSET_DAYS = 365
 DEEPEST = 10
@@ -138,12 +138,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         "additionalProperties": False,
         "properties": {
             "before": {"type": "string", "enum": ["booking.starts_at"], "description": "What the time comes before."},
-            "seconds": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": LONGEST_BEFORE_SECONDS,
-                "description": "How long before; 365 days at most.",
-            },
+            "seconds": whole_number(1, LONGEST_BEFORE_SECONDS, "How long before; 365 days at most."),
             "if": _CONDITION
             | {"description": "Only if this holds then, for `contact` and `trigger.event`, which has the booking."},
         },
@@ -163,12 +158,9 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
             },
             "every": {"type": "string", "enum": ["year"], "description": "Every year; otherwise once."},
             "at": _CLOCK | {"description": "When, in the time zone of the contact, or of the workspace."},
-            "offset_days": {
-                "type": "integer",
-                "minimum": -MOST_OFFSET_DAYS,
-                "maximum": MOST_OFFSET_DAYS,
-                "description": "How many days later; if negative, earlier.",
-            },
+            "offset_days": whole_number(
+                -MOST_OFFSET_DAYS, MOST_OFFSET_DAYS, "How many days later; if negative, earlier."
+            ),
             "if": _IF_THEN,
         },
         "example": {"date": "contact.custom_fields.birthday", "every": "year", "at": "09:00", "offset_days": -3},
@@ -178,14 +170,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         "week", "monday", on={"type": "string", "enum": [*WEEKDAYS], "description": "The day of the week."}
     ),
     "MonthlyTrigger": _schedule(
-        "month",
-        1,
-        on={
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 31,
-            "description": "The day of the month; the last one in months that do not have it.",
-        },
+        "month", 1, on=whole_number(1, 31, "The day of the month; the last one in months that do not have it.")
     ),
     "EntryTrigger": {
         "type": "object",
@@ -207,12 +192,9 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
         "properties": {
             **event_kinds.FIELDS,
             "if": _CONDITION | {"description": "Only if this holds, for what exits can name: also `run` and `steps`."},
-            "within_seconds": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": LONGEST_GOAL_SECONDS,
-                "description": "How long after the run was created the event may happen; 90 days at most.",
-            },
+            "within_seconds": whole_number(
+                1, LONGEST_SECONDS, "How long after the run was created the event may happen; 90 days at most."
+            ),
         },
         "example": {"event": "sale.recorded", "within_seconds": 604800},
     },

@@ -30,7 +30,6 @@ WORKSPACE: Names = {"workspace": {"timezone": None}}
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
 # Names that filters of contacts can use.
 OF_FILTERS: Names = {"contact": {**CONTACT, **dict.fromkeys(FURTHER_FIELDS)}}
-_ENVELOPE = ("id", "kind", "created_at", "workspace_id")
 
 
 def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str]) -> Names:
@@ -120,7 +119,7 @@ def _event(kinds: frozenset[str]) -> Names:
     for kind in sorted(kinds):
         for name, value in catalogue.EVENT_KINDS[kind].sample().items():
             data[name] = _merged(data.get(name), value)
-    return {**dict.fromkeys(_ENVELOPE), "data": data}
+    return {**dict.fromkeys(("id", "kind", "created_at", "workspace_id")), "data": data}
 
 
 def _merged(known: Names | None, value: Any) -> Names | None:

@@ -62,10 +62,10 @@ def loop(
 
     for step in _starts(compile(definition)):
         first = str(step.fields["automation_id"])
-        path = None if first in followed else shortest_path([first], automation_id, follow)
+        path = None if first in followed else _shortest_path([first], automation_id, follow)
         if path is not None:
             detail = f"The automation would start itself again without a wait: {' → '.join((automation_id, *path))}."
-            return Fault(f"{pointer}{pointer_to_step(definition, step.id)}/automation_id", f"{detail} Add a wait.")
+            return Fault(f"{pointer}{_pointer_to(definition, step)}/automation_id", f"{detail} Add a wait.")
     return None
 
 
@@ -87,29 +87,21 @@ def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[st
     followers = {id: {other for each in among.causes(id) for other in among.started(each)} for id in among.programs}
     found = []
     for cause in among.causes(automation_id):
-        path = shortest_path(among.started(cause), automation_id, followers.__getitem__) if cause.event else None
+        path = _shortest_path(among.started(cause), automation_id, followers.__getitem__) if cause.event else None
         if path:
-            at = f"{pointer_to_step(definition, cause.step.id)}/{cause.field}" if cause.step else "/triggers"
+            at = f"{_pointer_to(definition, cause.step)}/{cause.field}" if cause.step else "/triggers"
             found.append(Chain(at, _detail(cause, path), (automation_id, *path)))
     return found
 
 
-def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
-    """Maps pointers to the automations that the definition's steps start."""
-    return _named(definition, pointer, "automation_id")
+def identifiers(definition: Mapping[str, Any], field: str) -> dict[str, str]:
+    """Returns the steps' identifiers in `field`, such as `channel_id`, by their pointers in the definition."""
+    return {f"{at}/{field}": str(step[field]) for at, step in _pointers(definition) if step.get(field)}
 
 
-def channels(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
-    """Maps the pointer of each `channel_id` in the definition's steps to the channel's identifier."""
-    return _named(definition, pointer, "channel_id")
-
-
-def _named(definition: Mapping[str, Any], pointer: str, field: str) -> dict[str, str]:
-    steps = _pointers(definition)
-    return {f"{pointer}{at}/{field}": str(step[field]) for at, step in steps if step.get(field)}
-
-
-def shortest_path(begin: Collection[str], end: str, follow: Callable[[str], Collection[str]]) -> tuple[str, ...] | None:
+def _shortest_path(
+    begin: Collection[str], end: str, follow: Callable[[str], Collection[str]]
+) -> tuple[str, ...] | None:
     """Returns the shortest path to `end`, always the same one; None if there is none."""
     paths: list[tuple[str, ...]] = [(each,) for each in sorted(begin)]
     seen = set(begin)
@@ -139,12 +131,8 @@ def _starts(program: Program) -> Iterator[Step]:
             pending += [step.next, *step.inside.values()]
 
 
-def pointer_to_step(definition: Mapping[str, Any], identifier: str) -> str:
-    """Returns the pointer to the step with this identifier. Raises LookupError."""
-    for at, step in _pointers(definition):
-        if step["id"] == identifier:
-            return at
-    raise LookupError(identifier)
+def _pointer_to(definition: Mapping[str, Any], step: Step) -> str:
+    return next(at for at, each in _pointers(definition) if each["id"] == step.id)
 
 
 def _pointers(definition: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

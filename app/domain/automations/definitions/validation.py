@@ -39,7 +39,6 @@ _TOO_MUCH = (
     "The tags, regular expressions and comparisons with buttons of all steps have more than {:,} parts together. Use"
     " fewer, or start another automation for some of the steps."
 )
-_EXAMPLE_OF_GOAL = '{"event": "sale.recorded", "within_seconds": 604800}'
 
 
 def faults(definition: Any, pointer: str = "") -> list[Fault]:
@@ -60,7 +59,8 @@ def filter_faults(condition: Any, pointer: str = "") -> list[Fault]:
 def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
     """Returns the faults of an automation's goal."""
     if not isinstance(goal, dict):
-        return [Fault(pointer, f"Give an object, such as {_EXAMPLE_OF_GOAL}, or null.")]
+        example = '{"event": "sale.recorded", "within_seconds": 604800}'
+        return [Fault(pointer, f"Give an object, such as {example}, or null.")]
     schema = SCHEMAS["Goal"]["properties"]
     faults = [
         Fault(

@@ -24,7 +24,7 @@ from app.domain.automations.imports.sources import (
     texts,
 )
 from app.domain.automations.steps.split import MOST_ARMS
-from app.domain.automations.steps.wait_for_reply import LONGEST_SECONDS
+from app.domain.automations.steps.times import LONGEST_SECONDS
 from app.lib import json
 
 KIND = "rapidpro"

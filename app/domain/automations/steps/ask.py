@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 from app.domain.automations.steps import send_message, times, wait_for_reply
@@ -17,6 +16,7 @@ from app.domain.automations.steps.base import (
     Wait,
     Words,
     saved,
+    whole_number,
 )
 from app.domain.channels import buttons
 from app.domain.conversations import conversations, replies
@@ -86,7 +86,7 @@ def _ask_again(context: StepContext, attempts: int, readings: Sequence[str] = ()
 
 
 def _wait(context: StepContext, sent: Done, attempts: int) -> Wait:
-    until = context.now + timedelta(seconds=context.step.fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
+    until = times.deadline(context)
     text = f"The run has asked, and waits for a reply until {timestamp(until)}."
     asked: dict[str, Any] = {"attempts": attempts}
     if _format(context) == CHOICE:
@@ -211,13 +211,7 @@ KIND = StepKind(
             " number or its emoji.",
         },
         "retry_text": {"type": "string", "minLength": 1, "description": "The text to ask again with; else the first."},
-        "attempts": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": MOST_ATTEMPTS,
-            "default": ATTEMPTS,
-            "description": "How often to ask at most.",
-        },
+        "attempts": whole_number(1, MOST_ATTEMPTS, "How often to ask at most.", default=ATTEMPTS),
         **{name: wait_for_reply.KIND.fields[name] for name in ("save_as", "timeout_seconds", "otherwise")},
     },
     required=("text",),

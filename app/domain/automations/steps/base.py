@@ -188,6 +188,11 @@ NAME: dict[str, Any] = {
 }
 
 
+def whole_number(least: int, most: int, description: str, **further: Any) -> dict[str, Any]:
+    """Returns the JSON Schema of a whole number from `least` to `most`, with `further` members."""
+    return {"type": "integer", "minimum": least, "maximum": most, **further, "description": description}
+
+
 def saved(context: StepContext, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
     """Returns additions to `steps`: the result under the step's `id`, the value under `save_as`."""
     fields = context.step.fields
@@ -198,14 +203,6 @@ def saved(context: StepContext, result: Mapping[str, Any], value: Any) -> dict[s
 def _with_times_as_text(resource: Mapping[str, Any]) -> Mapping[str, Any]:
     """Converts the resource's times to JSON text, for templates and conditions."""
     return {name: timestamp(value) if isinstance(value, datetime) else value for name, value in resource.items()}
-
-
-def _resume_by_going_on(context: StepContext) -> Outcome:
-    return Done("The wait is over.")
-
-
-def _nothing(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    return iter(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +266,8 @@ class StepKind:
     waits: bool = False
     talks: bool = False
     results: tuple[str, ...] = ()
-    resume: Callable[[StepContext], Outcome] = _resume_by_going_on
-    check: Callable[[Mapping[str, Any], str], Iterator[Fault]] = _nothing
+    resume: Callable[[StepContext], Outcome] = lambda context: Done("The wait is over.")
+    check: Callable[[Mapping[str, Any], str], Iterator[Fault]] = lambda step, pointer: iter(())
     example: Mapping[str, Any] = field(default_factory=dict)
 
     def inside(self, step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:

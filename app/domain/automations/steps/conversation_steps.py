@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from app.domain.automations.steps import templated_values, times
+from app.domain.automations.steps import base, templated_values, times
 from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepFailed, StepKind, Words
 from app.domain.conversations import conversation_changes, conversations, snoozes
 from app.domain.triggers.plain_words import Given, Names, named, quoted
@@ -15,6 +15,13 @@ from app.lib import normalization
 from app.lib.json import timestamp
 from app.models.conversations import Conversation
 
+# The JSON Schemas of a snooze's end, for steps and macros.
+SNOOZE_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "seconds": base.whole_number(
+        1, snoozes.MOST_DAYS * times.DAY_SECONDS, f"For how long; {snoozes.MOST_DAYS} days at most."
+    ),
+    "until": times.UNTIL,
+}
 # Why the step leaves the conversation unchanged, in words and as a code; None if it may change it.
 Obstacle = tuple[str, str | None] | None
 
@@ -145,15 +152,7 @@ SNOOZE = StepKind(
         "Snoozes the conversation: it stays open and wakes at the time, or when the contact writes. Does nothing if the"
         " conversation is closed, if there is none, or if the time has passed."
     ),
-    fields={
-        "seconds": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": snoozes.MOST_DAYS * 24 * 60 * 60,
-            "description": f"For how long; {snoozes.MOST_DAYS} days at most.",
-        },
-        "until": times.UNTIL,
-    },
+    fields=SNOOZE_FIELDS,
     templates=("until",),
     check=times.check,
     talks=True,

@@ -15,8 +15,6 @@ from app.lib.addresses import LONGEST_ADDRESS, check_address
 from app.lib.templates import TooLong
 from app.outbound.wire_format import NAME, RESERVED, VALUE
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
-MOST_HEADERS = 20
 MOST_BODY_BYTES = 262_144
 LONGEST_HEADER = 4096
 # The most characters of a body in the run's log.
@@ -27,7 +25,6 @@ _TOO_LONG = f"The body is longer than {MOST_BODY_BYTES // 1024} KiB."
 _OURS = RESERVED | {"idempotency-key"}
 # Headers whose values are logged. Others may contain secrets.
 _SHOWN = {"accept", "accept-language", "content-type", "user-agent"}
-_HIDDEN = "(hidden)"
 
 
 class _Unsendable(Exception):
@@ -51,7 +48,8 @@ def begin(context: StepContext) -> Outcome:
         "headers": {name: context.render(value) for name, value in fields.get("headers", {}).items()},
         "body": None,
     }
-    shown = {**request, "headers": _without_secrets(request["headers"])}
+    headers = {name: value if name.lower() in _SHOWN else "(hidden)" for name, value in request["headers"].items()}
+    shown = {**request, "headers": headers}
     try:
         if fields.get("body") is not None:
             request["body"] = _rendered_body(context, request["headers"])
@@ -79,10 +77,6 @@ def resume(context: StepContext) -> Outcome:
     if not answer["is_whole"]:
         text += " Only the beginning of its response was kept."
     return Done(text, output=output, saved=_saved(context, answer["status"], body, None))
-
-
-def _without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value if name.lower() in _SHOWN else _HIDDEN for name, value in headers.items()}
 
 
 def _rendered_body(context: StepContext, headers: dict[str, str]) -> str:
@@ -164,7 +158,7 @@ KIND = StepKind(
         " run continues in either case. At most 64 KiB of a response are kept."
     ),
     fields={
-        "method": {"type": "string", "enum": list(METHODS)},
+        "method": {"type": "string", "enum": ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]},
         "address": {
             "type": "string",
             "minLength": 1,
@@ -173,7 +167,7 @@ KIND = StepKind(
         },
         "headers": {
             "type": "object",
-            "maxProperties": MOST_HEADERS,
+            "maxProperties": 20,
             "additionalProperties": {"type": "string", "maxLength": LONGEST_HEADER},
             "description": "The log of a run hides the values of all but harmless ones.",
         },

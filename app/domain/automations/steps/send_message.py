@@ -23,7 +23,6 @@ from app.models.conversations import Conversation
 # Matches the tags of a template. The length of their output is known only in a run.
 _TAG = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _MOST_CHIPS = 4  # the most buttons that a picture shows
-_NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
 _BUTTONS: Mapping[str, Any] = {
     "type": "array",
     "minItems": 1,
@@ -51,7 +50,8 @@ def begin(context: StepContext) -> Outcome:
     """
     if context.contact.opted_out:
         raise StepFailed("opted_out", "The contact has opted out of messages.")
-    expires_at = _expires_at(context)
+    has_end = "expires_at" in context.step.fields
+    expires_at = templated_values.read(context, "expires_at", times.read) if has_end else None
     if expires_at is not None and expires_at <= context.now:
         given = {"expires_at": timestamp(expires_at)}
         return Done("The message expired before it could be sent.", given, code="expired")
@@ -65,7 +65,7 @@ def begin(context: StepContext) -> Outcome:
         return _kept_quiet(context, min(ends, expires_at or ends))
     conversation = conversation or recipients.open_first(context.change({}), context.contact, **chosen)
     if conversation is None:
-        raise StepFailed("no_channel", _NOWHERE)
+        raise StepFailed("no_channel", "The contact has not written yet, and no connected channel can reach it first.")
     if (waits := fetched_files.awaited(context, conversation)) is not None:
         return waits
     return send(context, conversation, context.step.fields["text"], expires_at, has_files=True)
@@ -186,10 +186,6 @@ def _buttons(context: StepContext) -> list[dict[str, str]]:
 def _given(text: str, buttons: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     """Returns the step's input for the log."""
     return {"text": text} | ({"buttons": buttons} if buttons else {})
-
-
-def _expires_at(context: StepContext) -> datetime | None:
-    return templated_values.read(context, "expires_at", times.read) if "expires_at" in context.step.fields else None
 
 
 def _quiet_until(context: StepContext) -> datetime | None:

@@ -31,8 +31,7 @@ _FORMATS: Mapping[str, Callable[[str], str]] = {
     "locale": normalization.locale,
     "timezone": normalization.timezone,
 }
-_TEXTS = ("external_id", "first_name", "last_name")
-_OWN = (*_FORMATS, *_TEXTS, "opted_out")
+_OWN = (*_FORMATS, "external_id", "first_name", "last_name", "opted_out")
 _KEPT = ("id", "tags", "custom_fields", "identities", "suggested_merges", "created_at", "updated_at")
 
 

@@ -24,6 +24,15 @@ def kept(context: StepContext, value: Any, most_bytes: int, too_long: str) -> An
     return found
 
 
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Returns a copy of the JSON value with `change` applied to its strings, at any depth."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: with_texts(inner, change) for name, inner in value.items()}
+    return [with_texts(inner, change) for inner in value] if isinstance(value, list) else value
+
+
 def read(context: StepContext, name: str, reader: Callable[[str], T]) -> T:
     """Renders the field, and returns what `reader` makes of it. Raises StepFailed if it is invalid."""
     try:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import times
-from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Wait, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Wait, Words, whole_number
 from app.lib.json import timestamp
-
-LONGEST_SECONDS = 90 * 24 * 60 * 60
 
 
 def begin(context: StepContext) -> Outcome:
@@ -26,12 +24,7 @@ KIND = StepKind(
     words=lambda step, names: Words(f"Wait {times.in_words(step)}"),
     description="Waits for some seconds, or until a time; continues at once if the time has passed.",
     fields={
-        "seconds": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": LONGEST_SECONDS,
-            "description": "How long to wait; 90 days at most.",
-        },
+        "seconds": whole_number(0, times.LONGEST_SECONDS, "How long to wait; 90 days at most."),
         "until": times.UNTIL,
     },
     templates=("until",),
