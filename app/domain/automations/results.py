@@ -89,7 +89,7 @@ def arms_of(counted: Mapping[str, Any]) -> dict[str, list[Arm]]:
 def compare(arms: Sequence[Arm]) -> Verdict:
     """Returns whether any two arms differ, with Bonferroni's correction for several pairs."""
     compared = [arm for arm in arms if arm.goals.whole]
-    if len(compared) < 2 or not has_enough(*(arm.goals for arm in compared)):
+    if len(compared) < 2 or not _has_enough(*(arm.goals for arm in compared)):
         return Verdict("too_few")
     pairs = list(combinations(sorted(compared, key=lambda arm: -arm.goals.share), 2))
     confidence = 1 - (1 - CONFIDENCE) / len(pairs)
@@ -128,15 +128,10 @@ class Proportion:
         """Returns Wilson's interval for the true share (Wilson, 1927); (0, 1) if nothing was counted."""
         if not self.whole:
             return 0.0, 1.0
-        z, n, p = z_of(confidence), self.whole, min(self.share, 1.0)
+        z, n, p = NormalDist().inv_cdf((1 + confidence) / 2), self.whole, min(self.share, 1.0)
         middle = p + z * z / (2 * n)
         half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
         return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
-
-
-def z_of(confidence: float) -> float:
-    """Returns how many standard deviations an interval of that confidence extends to each side."""
-    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def difference(one: Proportion, other: Proportion, confidence: float = 0.95) -> tuple[float, float]:
@@ -147,8 +142,7 @@ def difference(one: Proportion, other: Proportion, confidence: float = 0.95) -> 
     return p - q - below, p - q + math.hypot(high - p, q - other_low)
 
 
-def has_enough(*compared: Proportion) -> bool:
-    """Whether there are enough runs, and enough goals in total, for a comparison."""
+def _has_enough(*compared: Proportion) -> bool:
     goals = sum(each.part for each in compared)
     misses = sum(each.whole - each.part for each in compared)
     return all(each.whole >= FEWEST_RUNS for each in compared) and min(goals, misses) >= FEWEST_GOALS

@@ -148,17 +148,7 @@ class _Simulation:
         Further waits without input get their first outcome.
         """
         automation, assumed, replies = self._automation, list[Assumption](), list(self._given.replies)
-        run = Run(
-            id=ids.new("run"),
-            workspace_id=automation.workspace_id,
-            automation_id=automation.id,
-            version=automation.latest_version + 1,
-            contact_id=self._contact.id,
-            variables=self._given.variables,
-            event=self._given.event,
-            trace_id="",
-            created_at=clock.now(),
-        )
+        run = run_of_draft(automation, self._contact, self._given.event, variables=self._given.variables)
         unit = Rehearsal([self._contact, run])
         unit.computed = self._computed
         for _ in range(MOST_UNBROKEN):
@@ -223,9 +213,8 @@ class _Simulation:
 
 
 def _came_not(run: Run) -> Mapping[str, Any] | None:
-    return (
-        http_requests.answer_of(failed(Reason.LATE, "30 seconds"), attempts=3) if run.waits_for == "response" else None
-    )
+    late = failed(Reason.LATE, "30 seconds")
+    return http_requests.answer_of(late, attempts=3) if run.waits_for == "response" else None
 
 
 def _reply(log: Sequence[RunStep], given: str | Mapping[str, str]) -> dict[str, str | None]:
@@ -240,6 +229,21 @@ def _reply(log: Sequence[RunStep], given: str | Mapping[str, str]) -> dict[str, 
 
 def _answered(status: int, body: bytes) -> Mapping[str, Any]:
     return http_requests.answer_of(answered(status, body), attempts=1)
+
+
+def run_of_draft(automation: Automation, contact: Contact, event: Mapping[str, Any] | None, **further: Any) -> Run:
+    """Returns a new run of the version that the draft would become. The run is not stored."""
+    return Run(
+        id=ids.new("run"),
+        workspace_id=automation.workspace_id,
+        automation_id=automation.id,
+        version=automation.latest_version + 1,
+        contact_id=contact.id,
+        event=event,
+        trace_id="",
+        created_at=clock.now(),
+        **further,
+    )
 
 
 def blank_contact(workspace_id: str) -> Contact:

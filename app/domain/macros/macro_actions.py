@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.domain.automations import automations
+from app.domain.automations.definitions.json_schemas import any_kind, name_of, object_schema
 from app.domain.automations.steps import templated_values, times
 from app.domain.automations.steps.conversation_steps import SNOOZE_FIELDS
 from app.domain.conversations import conversation_changes, conversations, messages, notes, snoozes
@@ -263,14 +264,9 @@ ACTION_KINDS: Mapping[str, ActionKind] = {
 
 
 def _schema(name: str, kind: ActionKind) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "description": kind.description,
-        "required": ["kind", *kind.required],
-        "additionalProperties": False,
-        "properties": {"kind": {"type": "string", "const": name}, **kind.fields},
-        "example": {"kind": name, **kind.example},
-    }
+    properties = {"kind": {"type": "string", "const": name}, **kind.fields}
+    example = {"kind": name, **kind.example}
+    return object_schema(kind.description, ["kind", *kind.required], properties, example)
 
 
 def _choice(kind: ActionKind) -> dict[str, Any]:
@@ -286,21 +282,10 @@ def _choice(kind: ActionKind) -> dict[str, Any]:
     return {"not": {"anyOf": [all_of_them, none_of_them]}}
 
 
-def _component(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_")) + "Action"
-
-
 # Components of the OpenAPI document.
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "Action": {
-        "description": "An action of a macro; its members depend on its kind.",
-        "oneOf": [{"$ref": f"#/components/schemas/{_component(name)}"} for name in ACTION_KINDS],
-        "discriminator": {
-            "propertyName": "kind",
-            "mapping": {name: f"#/components/schemas/{_component(name)}" for name in ACTION_KINDS},
-        },
-    },
-    **{_component(name): _schema(name, kind) | _choice(kind) for name, kind in ACTION_KINDS.items()},
+    "Action": any_kind("Action", ACTION_KINDS, "An action of a macro; its members depend on its kind."),
+    **{name_of(name, "Action"): _schema(name, kind) | _choice(kind) for name, kind in ACTION_KINDS.items()},
 }
 
 

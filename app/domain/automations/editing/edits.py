@@ -16,7 +16,6 @@ from app.domain.automations.steps import STEP_KINDS
 from app.errors import Conflict, Fault, Invalid
 
 Definition = Mapping[str, Any]
-_ITSELF = "A step cannot be moved into itself."
 
 
 def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def move(definition: Definition, step_id: str, at: At) -> dict[str, Any]:
     moved = step_trees.find(definition, step_id).step
     inside = {each.step["id"] for each in step_trees.walk({"steps": [moved]})}
     if at.owner in inside:
-        raise Conflict(_ITSELF)
+        raise Conflict("A step cannot be moved into itself.")
     if at.after == step_id:
         return deepcopy(dict(definition))
     changed = deepcopy(dict(definition))
@@ -80,9 +79,8 @@ def move(definition: Definition, step_id: str, at: At) -> dict[str, Any]:
 def move_by(definition: Definition, step_id: str, by: int) -> dict[str, Any]:
     """Moves the step up (-1) or down (1) within its list, if possible."""
     changed = deepcopy(dict(definition))
-    placed = step_trees.find(changed, step_id)
-    listed = step_trees.list_at(changed, placed.at)
-    index = next(index for index, each in enumerate(listed) if each["id"] == step_id)
+    listed = step_trees.list_at(changed, step_trees.find(changed, step_id).at)
+    index = [each["id"] for each in listed].index(step_id)
     listed.insert(max(0, index + by), listed.pop(index))
     return changed
 
@@ -99,7 +97,8 @@ def paste(definition: Definition, at: At, step: Mapping[str, Any]) -> tuple[dict
     """
     taken, names = references.taken(definition), dict[str, str]()
     for each in step_trees.walk({"steps": [step]}):
-        names |= {name: references.fresh(name, taken | set(names.values())) for name in _new(each.step, names)}
+        new = sorted(references.names_of(each.step) - names.keys())
+        names |= {name: references.fresh(name, taken | set(names.values())) for name in new}
     pasted = deepcopy(dict(step))
     for placed in list(step_trees.walk({"steps": [pasted]})):
         inner: Any = placed.step
@@ -162,19 +161,14 @@ def _put(definition: Any, at: At, step: dict[str, Any]) -> None:
 
 
 def _take(definition: Any, step_id: str) -> dict[str, Any]:
-    placed = step_trees.find(definition, step_id)
-    listed = step_trees.list_at(definition, placed.at)
-    taken: dict[str, Any] = listed.pop(next(i for i, each in enumerate(listed) if each["id"] == step_id))
+    listed = step_trees.list_at(definition, step_trees.find(definition, step_id).at)
+    taken: dict[str, Any] = listed.pop([each["id"] for each in listed].index(step_id))
     return taken
 
 
 def _arm(arm: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     was = arm.pop("was", arm["name"])
     return {**arm, "steps": before.get(was, [])}
-
-
-def _new(step: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
-    return sorted(references.names_of(step) - names.keys())
 
 
 def _renamed(definition: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -16,8 +16,6 @@ from app.lib import json, templates
 from app.lib.templates import Budget, Overspent, TemplateError
 from app.models.contacts import Contact
 
-_OVERSPENT = "The text takes too many steps to be filled in."
-
 
 def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Returns the text rendered for the contact, and the names that print nothing.
@@ -32,7 +30,7 @@ def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[
         return templates.render(text, {**variables, "steps": {}}, budget), list(budget.missing)
     except Overspent as error:
         bounds.COMPUTING_PER_STEP.reached()
-        raise Conflict(_OVERSPENT) from error
+        raise Conflict("The text takes too many steps to be filled in.") from error
     except TemplateError as error:
         raise Conflict(str(error)) from error
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from app.domain.automations.editing import step_trees
-from app.domain.automations.steps import STEP_KINDS
+from app.domain.automations.steps import STEP_KINDS, templated_values
 
 LONGEST_ID = 64
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
@@ -69,7 +69,7 @@ def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, A
     changed = dict(step)
     for name in kind.templates:
         if name in step:
-            changed[name] = _mapped(step[name], of_template)
+            changed[name] = templated_values.with_texts(step[name], of_template)
     for name in (*kind.conditions, *(each for each in kind.trigger if each == "if")):
         if name in step:
             changed[name] = _condition(step[name], of_path)
@@ -77,15 +77,6 @@ def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, A
         if isinstance(step.get(name), str):
             changed[name] = of_path(step[name])
     return changed
-
-
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """Applies `change` to all strings in a JSON value."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {name: _mapped(inner, change) for name, inner in value.items()}
-    return [_mapped(inner, change) for inner in value] if isinstance(value, list) else value
 
 
 def _condition(condition: Any, change: Callable[[str], str]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from app.domain.automations.definitions import validation
 from app.domain.automations.definitions.json_schemas import ID, MOST_STEPS, MOST_TRIGGERS
 from app.domain.automations.steps import STEP_KINDS
-from app.errors import Conflict, Fault, pointer_to
+from app.errors import Conflict, Fault
 from app.lib import json
 
 MOST_BYTES = 512 * 1024
@@ -70,11 +70,8 @@ def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Pl
 def lists_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
     """Yields (name as in At, relative pointer, steps) for each list of steps inside a step."""
     kind = STEP_KINDS[step["kind"]]
-    for name in kind.lists:
-        yield name, pointer_to(name), step.get(name, [])
-    if kind.arms:
-        for index, arm in enumerate(step.get(kind.arms, [])):
-            yield f"{_ARM}{arm['name']}", pointer_to(kind.arms, index, "steps"), arm.get("steps", [])
+    for name, place, listed in kind.inside(step):
+        yield name if name in kind.lists else f"{_ARM}{name}", place, listed
 
 
 def find(definition: Mapping[str, Any], step_id: str) -> Placed:

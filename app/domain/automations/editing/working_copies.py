@@ -72,8 +72,7 @@ def current(automation: Automation) -> Copy:
         # The definition was changed elsewhere. The next edit stores it as a state. Until then, it is shown under the
         # old revision number.
         return Copy(automation, automation.definition, found.revision, undoes=_state(automation, found.state))
-    near = _near(found)
-    return _copy(automation, found, near)
+    return _copy(automation, found)
 
 
 def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is_typing: bool = False) -> Copy:
@@ -89,7 +88,7 @@ def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is
         if faults := step_trees.structure_faults(after):
             raise Invalid(*faults)
         if after == before:
-            return _copy(locked, found, _near(found))
+            return _copy(locked, found)
         steps = edits.changed_steps(before, after)
         number = found.state + 1
         if is_typing and _goes_on(found, actor_id, done, steps):
@@ -187,20 +186,15 @@ def _go_to(automation: Automation, found: WorkingCopy, number: int, definition: 
         automation, seen = automation.altered(definition=definition), step_trees.print_of(definition)
     changed = {"state": number, "revision": found.revision + 1, "seen": seen}
     WorkingCopy.update(**changed, updated_at=fn.now()).where(WorkingCopy.automation_id == automation.id).execute()
-    found = found.altered(**changed)
-    return _copy(automation, found, _near(found))
+    return _copy(automation, found.altered(**changed))
 
 
-def _copy(automation: Automation, found: WorkingCopy, near: Mapping[int, WorkingCopyState]) -> Copy:
+def _copy(automation: Automation, found: WorkingCopy) -> Copy:
+    around = WorkingCopyState.number.in_([found.state - 1, found.state, found.state + 1])
+    near = {state.number: state for state in _states(found.automation_id).where(around)}
     here = near[found.state]
     undoes = here if found.state - 1 in near else None
     return Copy(automation, here.definition, found.revision, undoes, near.get(found.state + 1))
-
-
-def _near(found: WorkingCopy) -> dict[int, WorkingCopyState]:
-    """Returns the current state and its neighbours, by number."""
-    around = WorkingCopyState.number.in_([found.state - 1, found.state, found.state + 1])
-    return {state.number: state for state in _states(found.automation_id).where(around)}
 
 
 def _definition(found: WorkingCopy) -> Mapping[str, Any]:

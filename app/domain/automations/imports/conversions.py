@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.domain.automations import definitions
-from app.domain.automations.imports.flow_graphs import Graph, Step
+from app.domain.automations.editing import step_trees
+from app.domain.automations.imports.flow_graphs import Graph
 from app.domain.automations.imports.nestings import Nesting, nest
 from app.domain.automations.imports.sources import Imported, Ledger, NameTable, Work
-from app.domain.automations.steps import STEP_KINDS
 from app.errors import Fault
 from app.lib import json
 
-UNREACHED = "Nothing that was imported leads here."
 _CHECKED = 300  # cost of checking one step, in characters
 _INSIDE = ("steps", "then", "else", "otherwise")
 
@@ -41,7 +40,7 @@ def convert(
     accounted = followed | {entry.source for entry in ledger.lost}
     for source, where in parts.items():
         if source not in accounted:
-            ledger.lose(source, where, UNREACHED)
+            ledger.lose(source, where, "Nothing that was imported leads here.")
     return Imported(kind, name, definition, tuple(ledger.lost), frozenset(followed - gone))
 
 
@@ -66,7 +65,8 @@ def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger
                 for source in sources or ("",):
                     ledger.lose(source, where, fault.detail)
                     gone.add(source)
-    return gone - _sources_of(definition["steps"], nesting)
+    left = [placed.step["id"] for placed in step_trees.walk(definition)]
+    return gone - {source for step in left if step in nesting.sources for source in nesting.sources[step][0]}
 
 
 def _faults(definition: Mapping[str, Any], work: Work) -> list[Fault]:
@@ -100,7 +100,7 @@ def _sortable(part: Any) -> tuple[int, str]:
     return (part, "") if isinstance(part, int) else (0, part)
 
 
-def _remove(definition: dict[str, Any], fault: Fault) -> list[Step]:
+def _remove(definition: dict[str, Any], fault: Fault) -> list[Mapping[str, Any]]:
     """Removes the step or trigger; returns all removed steps, including nested ones."""
     *path, index = _owner(fault.pointer)
     holder: Any = definition
@@ -109,15 +109,4 @@ def _remove(definition: dict[str, Any], fault: Fault) -> list[Step]:
     if not isinstance(index, int):  # a fault of the whole list
         raise AssertionError(fault)
     removed = holder.pop(index)
-    return list(_all_steps([removed])) if path[0] == "steps" else [{"id": ""}]
-
-
-def _all_steps(steps: Iterable[Step]) -> Iterable[Step]:
-    for step in steps:
-        yield step
-        for _, _, inner in STEP_KINDS[step["kind"]].inside(step):
-            yield from _all_steps(inner)
-
-
-def _sources_of(steps: Iterable[Step], nesting: Nesting) -> set[str]:
-    return {source for step in _all_steps(steps) for source in nesting.sources.get(step["id"], ((), ""))[0]}
+    return [placed.step for placed in step_trees.walk({"steps": [removed]})] if path[0] == "steps" else [{"id": ""}]

@@ -85,15 +85,14 @@ def _steps(
                 lose(identifier, where, "The step is left out.")
                 break
         else:
-            for inside in _lists(step):
+            for _, _, inside in STEP_KINDS[step["kind"]].inside(step):
                 inside[:] = _steps(inside, chosen, lose)
             yield step
 
 
 def _places(imported: Imported) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yields every step and trigger that names a resource, with the field that does."""
-    holders = [*definitions.compile(imported.definition).steps.values()]
-    for step in holders:
+    for step in definitions.compile(imported.definition).steps.values():
         yield from ((step.fields, field) for field in SORTS if _is_identifier(step.fields.get(field)))
     for trigger in imported.definition.get("triggers", ()):
         if timed_triggers.is_timed(trigger) and _is_identifier(trigger.get("segment_id")):
@@ -102,11 +101,3 @@ def _places(imported: Imported) -> Iterator[tuple[Mapping[str, Any], str]]:
 
 def _is_identifier(value: Any) -> bool:
     return isinstance(value, str) and _IDENTIFIER.fullmatch(value) is not None
-
-
-def _lists(step: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Yields the lists of steps inside a step."""
-    kind = STEP_KINDS[step["kind"]]
-    yield from (step[name] for name in kind.lists if isinstance(step.get(name), list))
-    if kind.arms:
-        yield from (arm["steps"] for arm in step[kind.arms] if isinstance(arm.get("steps"), list))

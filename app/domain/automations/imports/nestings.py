@@ -78,7 +78,7 @@ class _Making:
         while True:
             self._graph.work.spend(_LOOK)
             if to is None:
-                return [*steps, *self._end(place)]
+                return steps if place.falls is None else [*steps, self._step({"kind": "stop"}, "end")]
             if to == place.falls and not is_head:
                 return steps
             if place.loop and to not in place.loop.body:
@@ -88,7 +88,7 @@ class _Making:
                 element = self._loop(self._graph.loops[to], place, steps)
             else:
                 element = self._graph.elements[to]
-                steps += self._steps_of(element)
+                steps += self._fresh(element.steps, element)
                 self.nesting.kept.update(element.sources)
             is_head = False
             made, to, goes_on = self._on(element, place)
@@ -239,14 +239,8 @@ class _Making:
             self._reached[start, without] = self._graph.reach(start, without)
         return self._reached[start, without]
 
-    def _end(self, place: _Place) -> list[Step]:
-        return [] if place.falls is None else [self._step({"kind": "stop"}, "end")]
-
     def _set(self, variable: str, value: str) -> Step:
         return self._step({"kind": "set_variable", "name": variable, "value": value}, f"set_{variable}")
-
-    def _steps_of(self, element: Element) -> list[Step]:
-        return self._fresh(element.steps, element)
 
     def _fresh(self, steps: Sequence[Step], element: Element) -> list[Step]:
         """Returns the steps, with new identifiers if they are placed elsewhere already."""

@@ -274,5 +274,5 @@ class StepKind:
         """Yields the lists of steps inside a step: key, relative pointer, steps."""
         for name in self.lists:
             yield name, pointer_to(name), step.get(name, [])
-        for index, arm in enumerate(step[self.arms] if self.arms else ()):
+        for index, arm in enumerate(step.get(self.arms, []) if self.arms else ()):
             yield arm["name"], pointer_to(self.arms or "", index, "steps"), arm.get("steps", [])
