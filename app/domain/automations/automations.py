@@ -74,7 +74,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the given fields: a definition in the draft, the rest at once. Raises NotFound."""
+    """Changes the given fields: the definition in the draft, others with effect at once. Raises NotFound."""
     automation = Automation.find(change.workspace_id, change.target)
     _set(automation, **change.payload)
     if automation.status != "draft" and change.payload.keys() & {"exits", "goal"}:
@@ -115,7 +115,8 @@ def unpublish(change: Change) -> Effect:
     Raises NotFound, and Conflict if no version is published.
     """
     automation = Automation.find(change.workspace_id, change.target)
-    if automation.version is None and change.progress is None:  # progress: of a release that unpublished in parts
+    # A job with progress comes from a release that unpublished in parts. Such a job does not fail.
+    if automation.version is None and change.progress is None:
         raise Conflict("This automation is not published.")
     _end_publication(automation)
     return Effect("changed", "automation", automation.id)

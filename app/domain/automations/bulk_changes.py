@@ -25,10 +25,9 @@ PART = 100
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Unfinished runs of an automation, by status, range of identifiers, and contact if given.
+    """Selects unfinished runs of an automation by status, identifier and, if given, contact and step.
 
-    `first_id` is inclusive, `last_id` exclusive. `waiting_in`: (version, step); selects only runs that wait in that
-    step.
+    `first_id` is inclusive, `last_id` exclusive. `waiting_in`: (version, step), for runs that wait in that step.
     """
 
     workspace_id: str
@@ -81,7 +80,7 @@ def count(choice: Choice, most: int) -> int:
 
 
 def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) -> Iterator[Key]:
-    """Yields further keys to read if the unit has locked the contact. Its runs are locked after it."""
+    """Yields the keys of run and enrolment, unless another transaction has locked the contact."""
     if unit.is_free(sets.key(Contact, choice.workspace_id, "id", contact_id)):
         yield sets.key(Run, choice.workspace_id, "id", run_id)
         yield sets.key(Enrolment, choice.workspace_id, "id", Enrolment.id_of(contact_id, choice.automation_id))
@@ -90,10 +89,7 @@ def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) ->
 def _has_altered(
     unit: Unit, choice: Choice, run_id: str, contact_id: str, alter: Callable[[Unit, Run], object]
 ) -> bool:
-    """Alters the run if it is still chosen.
-
-    Returns False if another transaction has locked a row that it needs.
-    """
+    """Alters the run if it is still chosen. Returns False if another transaction has locked a row."""
     try:
         with unit.attempt():
             unit.get(Contact, choice.workspace_id, "id", contact_id)

@@ -71,7 +71,7 @@ def warned(automation_id: str, version: int) -> dict[str, int]:
 
 
 def kept() -> dict[str, datetime]:
-    """Returns the oldest time to keep by grain: a day more than is offered, as clocks differ."""
+    """Returns the oldest times to keep, by grain: a day before the first offered, as clocks differ."""
     hour, day = first_offered()
     return {"hour": hour - timedelta(days=1), "day": day - timedelta(days=1)}
 

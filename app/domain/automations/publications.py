@@ -114,7 +114,7 @@ def _check_timed(automation: Automation) -> None:
 
 
 def _published_starters(automation: Automation) -> dict[str, Any]:
-    """Returns other automations' published definitions that start automations, by automation."""
+    """Returns the published definitions of other automations that start automations, by identifier."""
     found = rows(
         """
         SELECT automations.id, automation_versions.definition FROM automations

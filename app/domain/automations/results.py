@@ -75,7 +75,7 @@ def by_version(automation: Automation) -> list[Arm]:
 
 
 def arms_of(counted: Mapping[str, Any]) -> dict[str, list[Arm]]:
-    """Returns the arms of each split, from a version's counts."""
+    """Returns the arms of each split by step. `counted`: a version's counts, as in the API."""
     return {
         step: [
             Arm(name, Proportion(min(passed["arm_goals"][name], taken), taken))
@@ -87,7 +87,11 @@ def arms_of(counted: Mapping[str, Any]) -> dict[str, list[Arm]]:
 
 
 def compare(arms: Sequence[Arm]) -> Verdict:
-    """Returns whether any two arms differ, with Bonferroni's correction for several pairs."""
+    """Returns whether any two arms differ, with Bonferroni's correction for several pairs.
+
+    Arms without runs are left out. The verdict is `too_few` if an arm has fewer than FEWEST_RUNS, or if fewer than
+    FEWEST_GOALS runs in all have reached or missed the goal.
+    """
     compared = [arm for arm in arms if arm.goals.whole]
     if len(compared) < 2 or not _has_enough(*(arm.goals for arm in compared)):
         return Verdict("too_few")
@@ -99,7 +103,7 @@ def compare(arms: Sequence[Arm]) -> Verdict:
 
 
 def leavings(counted: Mapping[str, Any]) -> list[Leaving]:
-    """Returns where runs leave a version, in the order of the steps in `counted`."""
+    """Returns where runs leave, step by step. `counted`: a version's counts, as in the API."""
     return [
         Leaving(
             step,

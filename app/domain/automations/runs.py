@@ -169,7 +169,7 @@ def _begun(workspace_id: str, run_id: str) -> Run | None:
 
 
 def _accepted(workspace_id: str, run_id: str) -> Run | None:
-    """Returns the run that a queued write will start."""
+    """Returns the run that a queued write will start; None if there is no such write."""
     is_queued = (Job.resource_id == run_id) & Job.kind.in_(_BEGINNINGS) & Job.due_at.is_null(False)
     job = Job.in_workspace(workspace_id).where(is_queued).first()
     if job is None:

@@ -115,7 +115,7 @@ def simulate(
 def _next(assumed: Sequence[Assumption]) -> list[str]:
     """Returns the outcomes that the next path starts with; [] if all paths were tried.
 
-    They repeat this path up to its last outcome that is not TIMED_OUT, which becomes TIMED_OUT.
+    The next path repeats this one up to its last outcome other than TIMED_OUT, and times out there.
     """
     for place in range(len(assumed) - 1, -1, -1):
         if assumed[place].outcome != TIMED_OUT:
@@ -124,7 +124,7 @@ def _next(assumed: Sequence[Assumption]) -> list[str]:
 
 
 class _Simulation:
-    """Simulates a draft for a contact. `_computed`: the steps of templates in all paths so far."""
+    """Simulates a draft for a contact. All its paths share one limit for computing templates."""
 
     def __init__(self, automation: Automation, contact: Contact, given: SimulationInput) -> None:
         self._automation, self._contact, self._given = automation, contact, given

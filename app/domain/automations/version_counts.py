@@ -144,7 +144,7 @@ def _check(since: datetime | None, until: datetime | None) -> None:
 
 
 def _from(name: str, amount: str) -> str:
-    """Returns SQL for the counts of runs created at the time `name` or later; no rows if it is null."""
+    """Returns SQL that counts the runs since the parameter `name`, a time; no rows if it is null."""
     at = f"%({name})s::timestamptz"
     day = f"date_trunc('day', {at} + interval '1 day' - interval '1 microsecond', 'UTC')"
     of_version = f"SELECT step, key, {amount} FROM run_counts WHERE automation_id = %(id)s AND version = %(version)s"

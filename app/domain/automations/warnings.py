@@ -57,9 +57,9 @@ def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
 
 
 def of_dates(automation: Automation) -> list[dict[str, Any]]:
-    """Returns a warning for each trigger that cannot read dates of contacts.
+    """Returns a warning for each published trigger that cannot read the dates of some contacts.
 
-    These are triggers of the published version. `pointer` is "" if the draft does not have the trigger.
+    The `pointer` is "" if the draft does not have the trigger.
     """
     keys = [key_of(trigger) for trigger in automation.definition.get("triggers", ())]
     return [

@@ -53,7 +53,7 @@ class Use:
         conversation_changes.update(replace(self.change, payload=payload | {"member_id": self.member_id}))
 
     def as_new(self, prefix: str, **payload: Any) -> Change:
-        """Returns the change for a verb that creates a row in the conversation. `prefix`: of its id."""
+        """Returns a change that creates a row in the conversation. `prefix`: of the row's identifier."""
         named = {"conversation_id": self.change.target, "contact_id": self.conversation.contact_id}
         return replace(self.change, payload=named | payload, resource_id=ids.new(prefix))
 

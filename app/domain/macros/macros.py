@@ -98,7 +98,7 @@ def check(workspace_id: str, body: Mapping[str, Any], *_: object) -> None:
 
 
 def check_use(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
-    """Raises Invalid if the payload names somebody who is no member of the workspace."""
+    """Raises Invalid if the payload's `member_id` belongs to no member of the workspace."""
     if "member_id" in payload and not members.exists(workspace_id, payload["member_id"]):
         raise Invalid(Fault("/member_id", "There is no such member in this workspace."))
 
@@ -126,7 +126,7 @@ def _refuse_unknown(workspace_id: str, payload: Mapping[str, Any], *, may_be_que
 
 
 def _detail(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Returns the given fields as the audit log shows them: only the kinds of actions."""
+    """Returns the audit entry's detail: the name, and the kinds of the actions if these are given."""
     shown: dict[str, Any] = {"name": payload.get("name", name)}
     if "actions" in payload:
         shown["actions"] = [action["kind"] for action in payload["actions"]]

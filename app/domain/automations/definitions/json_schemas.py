@@ -20,7 +20,7 @@ ID = "^[A-Za-z0-9_-]{1,64}$"
 
 REPLY_EVENT = "message.received"
 
-# The schemas of schedules, by `every`.
+# The names of the schemas of triggers at regular times, by their `every`.
 SCHEDULES = {"day": "DailyTrigger", "week": "WeeklyTrigger", "month": "MonthlyTrigger", ENTRY: "EntryTrigger"}
 _TRIGGERS = ("Trigger", "BeforeTrigger", "DateTrigger", *SCHEDULES.values())
 _CONDITION = {"$ref": "#/components/schemas/Condition"}
@@ -28,12 +28,12 @@ _STEPS = {"type": "array", "items": {"$ref": "#/components/schemas/Step"}}
 
 
 def name_of(kind: str, noun: str = "Step") -> str:
-    """Returns the name of the kind's component: `AddTagStep` for `add_tag`."""
+    """Returns the name of a kind's component: `AddTagStep` for the step `add_tag`."""
     return "".join(word.capitalize() for word in kind.split("_")) + noun
 
 
 def any_kind(noun: str, kinds: Iterable[str], description: str) -> dict[str, Any]:
-    """Returns the schema of a step or an action (`noun`) that is of one of the kinds."""
+    """Returns the schema of a `noun` (Step or Action) of any of the kinds, told apart by `kind`."""
     components = {kind: f"#/components/schemas/{name_of(kind, noun)}" for kind in kinds}
     return {
         "description": description,
@@ -88,7 +88,7 @@ _IF_THEN = _CONDITION | {"description": "Only if this holds then, for `contact` 
 
 
 def _schedule(every: str, example: Any = None, **on: Any) -> dict[str, Any]:
-    """Returns a schedule's schema. `on`: the schema of the day, if the schedule needs one."""
+    """Returns the schema of a schedule. `on`: the schema of its day, if it has one; `example`: a day."""
     days = dict.fromkeys(on, example)
     return object_schema(
         f"A time in each {every} at which a run starts for each contact of a segment.",

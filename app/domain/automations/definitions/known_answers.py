@@ -14,8 +14,8 @@ from app.domain.triggers import conditions
 from app.domain.triggers.comparisons import COMPARISONS, text
 from app.lib.nearest_names import nearest
 
-# The answers that buttons can give, by path, such as `steps.size.value`, and by the answer's folded text. Each is the
-# answer, and the button's other name (its identifier or label).
+# The answers that buttons can give: by path, such as `steps.size.value`, then by the answer as conditions compare it.
+# Each is a pair of the answer and the button's other name: a label and an identifier, or the reverse.
 Answers: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 
 # For each operator that can be checked, the operator that compares a value with one answer.

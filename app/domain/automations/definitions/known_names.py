@@ -82,9 +82,10 @@ def template_faults(template: str, names: Names) -> Iterator[str]:
 def value_faults(
     value: Any, at: str, names: Names, spend: Callable[[int], None] | None = None, depth: int = 0
 ) -> Iterator[Fault]:
-    """Like `template_faults`, for all strings in the value at the pointer.
+    """Yields the faults of the templates in the JSON value at the pointer `at`.
 
-    `spend` is called with the number of words in a string's tags before they are read.
+    A value nested deeper than DEEPEST_VALUE is a fault, too. `spend` is called with the number of words in a template's
+    tags, before the template is parsed.
     """
     if isinstance(value, str):
         if spend is not None and "{" in value:

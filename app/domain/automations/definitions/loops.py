@@ -20,9 +20,10 @@ _TEMPLATE = object()
 
 
 class Cause(NamedTuple):
-    """A reason why automations start: an event of a run or step, or a step that starts one.
+    """A reason why automations start: an event of a run or a step, or a step that starts one.
 
-    `what`: the event's tag, or the automation; None if there is none, or only a run can tell.
+    `event`: None for a step that starts an automation. `what`: the tag of the event, or the started automation; None if
+    the event has no tag, or if the tag is a template. `field`: the step's member with the changed value.
     """
 
     event: str | None
@@ -46,13 +47,13 @@ class Chain:
 def loop(
     automation_id: str, definition: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]], pointer: str = ""
 ) -> Fault | None:
-    """Returns the fault of the step that leads back to the automation via others; None if none does.
+    """Returns the fault of a step that starts the automation again, even through others; else None.
 
-    `definition` is the automation's own, at `pointer`. All definitions must be free of faults. Considers only steps
-    that start automations: chains of triggers depend on what changes, and end at the tenth automation.
+    `definition` is the automation's own, at `pointer`. All definitions must be free of faults. Ignores chains of
+    triggers: whether they go on depends on what changes, and they end at the tenth automation.
     """
 
-    # Automations that do not lead back: each is followed once, however many steps start it.
+    # The automations that were searched without finding a loop. Each is searched once.
     followed: set[str] = set()
 
     def follow(started_id: str) -> set[str]:
@@ -70,7 +71,7 @@ def loop(
 
 
 def caused(definitions: Iterable[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
-    """Returns what their runs may start: keys of listeners, prefixes of keys, ids of automations."""
+    """Returns what runs may start: keys of listeners, prefixes of such keys, and automations."""
     causes = [cause for definition in definitions for cause in _causes(compile(definition))]
     keys = {key for each in causes if each.event for key in (each.event, f"{each.event}:{each.what or ''}")}
     any_tag = {f"{each.event}:" for each in causes if each.event and each.field == "tag" and each.what is None}
@@ -95,14 +96,14 @@ def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[st
 
 
 def identifiers(definition: Mapping[str, Any], field: str) -> dict[str, str]:
-    """Returns the steps' identifiers in `field`, such as `channel_id`, by their pointers in the definition."""
+    """Returns the identifiers that steps have in `field`, such as `channel_id`, by pointer."""
     return {f"{at}/{field}": str(step[field]) for at, step in _pointers(definition) if step.get(field)}
 
 
 def _shortest_path(
     begin: Collection[str], end: str, follow: Callable[[str], Collection[str]]
 ) -> tuple[str, ...] | None:
-    """Returns the shortest path to `end`, always the same one; None if there is none."""
+    """Returns the shortest path from `begin` to `end`, always the same one; None if there is none."""
     paths: list[tuple[str, ...]] = [(each,) for each in sorted(begin)]
     seen = set(begin)
     for path in paths:
@@ -136,7 +137,6 @@ def _pointer_to(definition: Mapping[str, Any], step: Step) -> str:
 
 
 def _pointers(definition: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields each step with its pointer."""
     pending = [("/steps", definition["steps"])]
     while pending:
         at, steps = pending.pop()
@@ -146,14 +146,14 @@ def _pointers(definition: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 
 
 class _Among:
-    """The programs of automations, by the events that start them and the values that they set."""
+    """Programs of automations, with indexes of their triggers and of the values that their steps set."""
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
         self.programs = programs
-        # Which automations listen, by event and tag; None for any tag.
+        # The automations that listen to an event, by event and tag; None is a trigger without a tag.
         self._listening: dict[tuple[str, str | None], set[str]] = defaultdict(set)
         self._listening_to_any: dict[str, set[str]] = defaultdict(set)
-        # The values that steps set, by kind and field.
+        # The values that steps set, by kind of step and field.
         self._values: dict[tuple[str, str], set[Any]] = defaultdict(set)
         for id, program in programs.items():
             for trigger in program.triggers:
@@ -180,7 +180,7 @@ class _Among:
         return self._listening[cause.event, None] | self._listening[cause.event, cause.what]
 
     def _repeats(self, cause: Cause) -> bool:
-        """Whether the cause may recur: in each run, by a template, or as steps set two values."""
+        """Whether the cause can recur: it needs no change, or steps undo or vary the value that it sets."""
         if cause.step is None or cause.event is None:
             return True
         kind, value = cause.step.kind, _value(cause)

@@ -38,8 +38,8 @@ def insert(definition: Definition, at: At, step: Mapping[str, Any]) -> dict[str,
 def change(definition: Definition, step_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Replaces the members of the step. Nested steps stay.
 
-    A new `id` also replaces the old one where other steps name it. An arm keeps its steps if `was` has its old name.
-    Raises Invalid if another step has the identifier.
+    A new `id` also replaces the old one where other steps name it. An arm with a new name keeps its steps if its `was`
+    is the old name. Raises Invalid if another step has the identifier.
     """
     changed = deepcopy(dict(definition))
     step: Any = step_trees.find(changed, step_id).step
@@ -86,7 +86,7 @@ def move_by(definition: Definition, step_id: str, by: int) -> dict[str, Any]:
 
 
 def copied(definition: Definition, step_id: str) -> dict[str, Any]:
-    """Copies the step with its nested steps, for a clipboard."""
+    """Returns a copy of the step and its nested steps, for a clipboard."""
     return deepcopy(dict(step_trees.find(definition, step_id).step))
 
 
@@ -122,9 +122,9 @@ def affected(definition: Definition, step_id: str) -> list[tuple[str, str]]:
 def replace_trigger(
     definition: Definition, print_before: str | None, trigger: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Replaces the trigger that has the fingerprint `print_before`; if that is None, adds `trigger`.
+    """Replaces the trigger with the fingerprint `print_before`, or removes it if `trigger` is None.
 
-    If `trigger` is None, removes the trigger.
+    If `print_before` is None, adds `trigger`. Raises Conflict if no trigger has the fingerprint.
     """
     changed = deepcopy(dict(definition))
     triggers: list[Any] = changed.setdefault("triggers", [])

@@ -20,7 +20,8 @@ from app.models.contacts import Contact
 def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Returns the text rendered for the contact, and the names that print nothing.
 
-    Uses the first trigger's sample event; results of steps are unknown. Raises Conflict, with a sentence.
+    Uses the first trigger's sample event; results of steps are unknown. Raises Conflict if the text is no valid
+    template, or takes too much work.
     """
     variables: dict[str, Any] = {"contact": json.loads(json.dumps(contacts.represent(contact)))}
     variables |= {"workspace": {"timezone": workspaces.find(contact.workspace_id).timezone}}

@@ -38,7 +38,7 @@ def fresh(name: str, taken: Collection[str]) -> str:
 
 
 def uses(definition: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yields (step, name) for steps that use one of the names."""
+    """Yields (step, name) for each of the names that a step uses, in the order of the steps."""
     for placed in step_trees.walk(definition):
         used: set[str] = set()
         _replaced(step_trees.own(placed.step), lambda name, used=used: (used.add(name), name)[1])  # type: ignore[misc]
@@ -46,13 +46,13 @@ def uses(definition: Mapping[str, Any], names: Collection[str]) -> Iterator[tupl
 
 
 def rename(step: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Renames references in the step. Nested steps do not change."""
+    """Returns the step with its references renamed. Nested steps do not change."""
     renamed = _replaced(step_trees.own(step), lambda name: names.get(name, name))
     return {**step, **renamed} if not STEP_KINDS[step["kind"]].arms else dict(step)
 
 
 def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, Any]:
-    """Returns the step with names replaced in its templates, conditions and paths."""
+    """Returns the step with the names in its templates, conditions and paths replaced by `new(name)`."""
     kind = STEP_KINDS[step["kind"]]
 
     def of_path(path: str) -> str:

@@ -22,10 +22,10 @@ _ARM = "arm:"
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """The place of a step: in a list of the step `owner` (None: of the definition), after `after`.
+    """A place for a step: in a list of the step `owner`, after the step `after`.
 
-    `name`: the list: a member of the owner, or `arm:` and the name of an arm. With `after` None, the step is the first.
-    A place stays valid while others add and remove steps elsewhere.
+    `owner`: None for the definition. `name`: the member that holds the list, or `arm:` and the name of an arm. `after`:
+    None for the beginning of the list. A place stays valid while others add and remove steps elsewhere.
     """
 
     owner: str | None = None
@@ -60,7 +60,6 @@ def walk(definition: Mapping[str, Any]) -> Iterator[Placed]:
 
 
 def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Placed]:
-    """Yields the steps of one list, without nested ones."""
     after = None
     for index, step in enumerate(steps):
         yield Placed(step, At(owner, name, after), f"{pointer}/{index}")

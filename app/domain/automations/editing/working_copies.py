@@ -32,7 +32,7 @@ MOST_STATE_BYTES = 8 * 1024 * 1024
 TYPING_SECONDS = 120
 CHANGED_ELSEWHERE = "changed the draft over the API, or restored a version"
 _LARGE_BYTES = 4 * 1024
-# By the fingerprint of a definition. Cached, because each form of the editor shows the faults of the whole definition.
+# Faults by the fingerprint of their definition. Cached, because each form of the editor shows all of them.
 _FAULTS: Cache[str, list[Fault]] = Cache(10_000)
 Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -52,7 +52,7 @@ class Copy:
 
     @property
     def faults(self) -> list[Fault]:
-        """The faults that keep the copy from running, with pointers. Raises Overloaded."""
+        """The faults that keep the copy from running. Raises Overloaded if too many are being looked for."""
         key = step_trees.print_of(self.definition)
         if (kept := _FAULTS.get(key)) is not None:
             return kept
@@ -126,7 +126,7 @@ def last_change(automation: Automation, step_id: str) -> WorkingCopyState | None
 
 
 def step_with(automation: Automation, step_id: str, its_print: str) -> Mapping[str, Any] | None:
-    """Returns the step, without nested ones, as it had this fingerprint; None if no state has it."""
+    """Returns the step as it had the fingerprint, without nested steps; None if no state has it."""
     for state in _states(automation.id).order_by(WorkingCopyState.number.desc()):
         for placed in step_trees.walk(state.definition):
             if placed.step["id"] == step_id:
@@ -240,7 +240,7 @@ def _store(
 
 
 def _prune(automation_id: str, newest: int) -> None:
-    """Deletes the oldest states above MOST_STATES and MOST_STATE_BYTES."""
+    """Deletes the oldest states that exceed MOST_STATES or MOST_STATE_BYTES, but never `newest`."""
     rows(
         """
         DELETE FROM working_copy_states WHERE automation_id = %(id)s AND number < %(newest)s AND number <= (

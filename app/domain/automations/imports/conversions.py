@@ -45,9 +45,10 @@ def convert(
 
 
 def without_faults(imported: Imported) -> Imported:
-    """Removes the steps that have faults, such as those that name a removed step.
+    """Removes steps and triggers with faults from `imported`, and returns it.
 
-    Raises Unreadable if that takes more work than COMPUTING_PER_IMPORT.
+    A step that names a removed step has a fault, too. Raises Unreadable if the removal takes more work than
+    COMPUTING_PER_IMPORT.
     """
     ledger = Ledger(dict.fromkeys(imported.lost))
     _without_faults(imported.definition, Nesting(), ledger, Work())
@@ -56,7 +57,7 @@ def without_faults(imported: Imported) -> Imported:
 
 
 def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger, work: Work) -> set[str]:
-    """Removes steps and triggers with faults; returns the source parts that disappear with them."""
+    """Removes steps and triggers with faults; returns the source parts that no step is left of."""
     gone: set[str] = set()
     while faults := _faults(definition, work):
         for fault in _outermost(faults):

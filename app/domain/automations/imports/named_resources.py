@@ -42,10 +42,10 @@ def named(imported: Imported) -> list[Named]:
 
 
 def replaced(imported: Imported, chosen: Mapping[str, str], name_of: Callable[[str], str]) -> Imported:
-    """Replaces the named resources with the `chosen` ones, and adds what is lost to `lost`.
+    """Returns a copy that names the `chosen` resources instead, with the losses in `lost`.
 
     Without a choice, a step loses its assignee or channel; a step or trigger that names any other resource is removed.
-    `name_of`: returns the former name of an identifier. Raises Unreadable.
+    `name_of` returns the name that a resource had in its workspace. Raises Unreadable like `without_faults`.
     """
     made = replace(imported, definition=copy.deepcopy(imported.definition))
     lost = [*imported.lost]
@@ -91,7 +91,7 @@ def _steps(
 
 
 def _places(imported: Imported) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yields every step and trigger that names a resource, with the field that does."""
+    """Yields each step or trigger that names a resource, and the member that names it."""
     for step in definitions.compile(imported.definition).steps.values():
         yield from ((step.fields, field) for field in SORTS if _is_identifier(step.fields.get(field)))
     for trigger in imported.definition.get("triggers", ()):

@@ -197,7 +197,7 @@ class _Making:
         return replace(link, to=None)
 
     def _joint(self, links: Sequence[Link], place: _Place) -> str | None:
-        """Returns where the connections join, or where the longest continues while others end; else None."""
+        """Returns the element where connections join, or which the only long one leads to; else None."""
         reached = {to: self._reach(to, place.falls) for to in dict.fromkeys(link.to for link in links)}
         times: dict[str, int] = {}
         for to, number in Counter(link.to for link in links).items():
@@ -243,7 +243,7 @@ class _Making:
         return self._step({"kind": "set_variable", "name": variable, "value": value}, f"set_{variable}")
 
     def _fresh(self, steps: Sequence[Step], element: Element) -> list[Step]:
-        """Returns the steps, with new identifiers if they are placed elsewhere already."""
+        """Returns copies of the steps. A step that the nesting already contains gets a new identifier."""
         for step in steps:
             is_new = step["id"] not in self._by_id
             self._renamed[step["id"]] = step["id"] if is_new else self._names.fresh(step["id"])
@@ -265,7 +265,7 @@ class _Making:
         return step
 
     def _renaming(self, value: Any) -> Any:
-        """Replaces the names of steps' results in a value's strings with their current names."""
+        """Returns the JSON value with new identifiers in its names of results (`steps.<id>`)."""
         if isinstance(value, str):
             self._graph.work.spend(1 + len(value) // _CHARACTERS)
             return _NAMED.sub(lambda found: f"steps.{self._renamed.get(found[1], found[1])}", value)

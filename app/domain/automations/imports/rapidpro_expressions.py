@@ -14,7 +14,7 @@ _EXPRESSION = re.compile(
     rf"@@|@\((?P<code>(?:[^()\"]|{_QUOTE}|\((?:[^()\"]|{_QUOTE}|\([^()]{{0,200}}\)){{0,200}}\)){{0,300}})\)"
     rf"|@(?P<path>(?:{_TOPS}|legacy_extra)(?:\.[A-Za-z0-9_]+){{0,8}})"
 )
-# What texts print of a contact otherwise than routers read it.
+# Templates for names that have no path in _PATHS, or that print more than the value at their path.
 _TEMPLATES = {
     "contact.name": "{{ contact.first_name }} {{ contact.last_name }}",
     "contact.id": "{{ contact.id }}",

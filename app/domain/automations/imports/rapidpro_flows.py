@@ -114,8 +114,8 @@ class _Flow:
             exit_key = text(each.get("uuid")) or f"{key}/exit/{at}"
             to = text(each.get("destination_uuid")) or None
             exits[exit_key] = Link(to, exit_key, f"{where}, exit {at}")
-            if to is None:  # which is no loss
-                self._kept.append(exit_key)
+            if to is None:
+                self._kept.append(exit_key)  # an exit that leads nowhere is no loss
             self.parts[exit_key] = f"{where}, exit {at}"
         element = Element(key, where, sources, steps)
         router = mapping(node.get("router"))
@@ -129,7 +129,7 @@ class _Flow:
         self._reading.source, self._reading.where = source, where
 
     def _route(self, element: Element, router: Mapping[str, Any], exits: Mapping[str, Link]) -> None:
-        """Adds an element for the router after `element`, which waits for the reply if one is needed."""
+        """Adds an element for the router after `element`, which gets the wait for a reply, if any."""
         key, where = element.key, element.where
         self._at(key, f"{where}, router")
         categories = {}

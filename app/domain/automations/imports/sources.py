@@ -141,7 +141,7 @@ def name_of(label: str, otherwise: str = "value") -> str:
 
 
 class NameTable:
-    """Maps keys to names, no two of which are the same."""
+    """Maps keys to unique names."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -154,7 +154,7 @@ class NameTable:
         return self._names[key]
 
     def fresh(self, wanted: str) -> str:
-        """Returns the name, with a number if it is taken."""
+        """Returns the name, with a number if it is taken. From then on, it is taken."""
         name, number = wanted, self._taken.get(wanted, 1)
         while name in self._taken:
             number += 1

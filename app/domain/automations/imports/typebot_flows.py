@@ -90,7 +90,7 @@ class _Bot:
                 self._reading.ledger.lose(key, self.parts[key], "It leads nowhere: there is no such block.")
 
     def _block_at(self, place: Mapping[str, Any]) -> str | None:
-        """Returns the block at `groupId` and `blockId`, by default the group's first; None if there is none."""
+        """Returns the block `blockId`, or else the first, of `groupId`; None if there is no such block."""
         blocks = [text(each.get("id")) for each in self._blocks.get(text(place.get("groupId")), [])]
         wanted = text(place.get("blockId")) or next(iter(blocks), "")
         return wanted if wanted in blocks else None

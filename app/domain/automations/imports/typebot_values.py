@@ -141,7 +141,7 @@ def _words(node: Any, depth: int) -> str:
 
 
 def response_path(body: str) -> str | None:
-    """Returns the path for `body`, such as `body.items[0]` for `data.items[0]`; None if it is not simple."""
+    """Returns the path in our responses: `body.items[0]` for `data.items[0]`; None for other code."""
     made = body.strip()
     if re.fullmatch(r"data(\.[A-Za-z_][A-Za-z0-9_]{0,99}|\[[0-9]{1,4}\]){0,20}", made):
         return f"body{made.removeprefix('data')}"

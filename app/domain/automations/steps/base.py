@@ -194,7 +194,7 @@ def whole_number(least: int, most: int, description: str, **further: Any) -> dic
 
 
 def saved(context: StepContext, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """Returns additions to `steps`: the result under the step's `id`, the value under `save_as`."""
+    """Returns additions to `steps`: `result` under the step's `id`, and `value` under its `save_as`."""
     fields = context.step.fields
     named = {fields["save_as"]: value} if "save_as" in fields else {}
     return {**named, context.step.id: result}

@@ -22,7 +22,7 @@ SNOOZE_FIELDS: Mapping[str, Mapping[str, Any]] = {
     ),
     "until": times.UNTIL,
 }
-# Why the step leaves the conversation unchanged, in words and as a code; None if it may change it.
+# Why a step cannot change the conversation: a sentence, and a code for a failure. None if it can.
 Obstacle = tuple[str, str | None] | None
 
 

@@ -184,7 +184,6 @@ def _buttons(context: StepContext) -> list[dict[str, str]]:
 
 
 def _given(text: str, buttons: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Returns the step's input for the log."""
     return {"text": text} | ({"buttons": buttons} if buttons else {})
 
 
@@ -203,7 +202,7 @@ def _kept_quiet(context: StepContext, until: datetime) -> Outcome:
 
 
 def _latest(context: StepContext, chosen: Mapping[str, str | None]) -> Conversation | None:
-    """Returns the message's conversation; None if there is none yet."""
+    """Returns the conversation to send the message in; None if there is none yet."""
     if any(chosen.values()):
         return recipients.latest(context.unit, context.contact, **chosen)
     return conversations.of_run(context.unit, context.run)
@@ -219,7 +218,6 @@ def _text(context: StepContext, template: str) -> str:
 
 
 def _template(context: StepContext) -> Any:
-    """Renders the texts in the channel's template, at any depth."""
     try:
         return templates.fill(context.step.fields.get("template"), context.render, messages.MOST_TEMPLATE_BYTES)
     except TooLong as error:
@@ -249,7 +247,7 @@ def _cut(label: str, mark: str = "") -> str:
 
 
 def words(what: str, step: Given, names: Names) -> Words:
-    """Describes a step that sends a message. `what`: the words for what it does."""
+    """Describes a step that sends a message. `what`: the action, such as "Ask for a number"."""
     where = ""
     if kind := step.get("channel_kind"):
         where = f" on {CHANNELS[kind].in_words if kind in CHANNELS else kind}"

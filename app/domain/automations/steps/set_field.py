@@ -72,7 +72,7 @@ def field_of(name: str) -> str:
 
 
 def _fault_of_name(field: str) -> str | None:
-    """Returns what is wrong with the name; None if it is valid.
+    """Returns a sentence about an invalid name; None for a valid one.
 
     A custom field whose name resembles one of the contact's own fields must begin with `custom_fields.`.
     """

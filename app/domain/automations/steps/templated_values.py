@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def kept(context: StepContext, value: Any, most_bytes: int, too_long: str) -> Any:
-    """Returns the rendered value for storing. Raises StepFailed `limit` if its JSON is too long."""
+    """Returns the value, rendered. Raises StepFailed `limit` if its JSON exceeds `most_bytes`."""
     try:
         found = templates.fill(value, context.render, most_bytes)
     except TooLong as error:

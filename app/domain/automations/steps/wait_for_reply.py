@@ -62,7 +62,7 @@ def _unanswered(context: StepContext, text: str, result: Mapping[str, Any]) -> D
 
 
 def within(step: Given) -> str:
-    """Describes the timeout after what does not happen in time; "" if the step has none."""
+    """Describes the timeout, to end a sentence with: " within 2 hours"; "" if the step has none."""
     return f" within {duration(step['timeout_seconds'])}" if "timeout_seconds" in step else ""
 
 
