@@ -74,7 +74,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the given fields: the definition in the draft, others with effect at once. Raises NotFound."""
+    """Changes the draft (`definition`), and other fields with effect at once. Raises NotFound."""
     automation = Automation.find(change.workspace_id, change.target)
     _set(automation, **change.payload)
     if automation.status != "draft" and change.payload.keys() & {"exits", "goal"}:
@@ -201,10 +201,7 @@ def check_start(workspace_id: str, payload: Mapping[str, Any], *_: object) -> No
 
 
 def cancel_runs(change: Change) -> Effect | None:
-    """Cancels the unfinished runs that `payload` selects, in parts: returns None until the last.
-
-    Raises NotFound, Busy.
-    """
+    """Cancels the selected unfinished runs; None until the last part is done. Raises NotFound, Busy."""
     automation = Automation.find(change.workspace_id, change.target)
     return Effect("changed", "automation", automation.id) if controls.cancel(change, automation) else None
 

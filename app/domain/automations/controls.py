@@ -61,7 +61,8 @@ def cancel_all(change: Change, automation: Automation) -> bool:
 
 def is_cancelled(automation: Automation, run: Run) -> bool:
     """Whether a cancellation in progress covers the run."""
-    return any(_choice(automation.workspace_id, automation.id, mark).has(run) for mark in automation.cancellations)
+    choices = [{name: mark[name] for name in _MARKED} for mark in automation.cancellations]
+    return any(Choice(automation.workspace_id, automation.id, **choice).has(run) for choice in choices)
 
 
 def release_held(limit: int = 1_000) -> int:
@@ -92,10 +93,6 @@ def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool
 def _others(change: Change, automation: Automation) -> list[Mapping[str, Any]]:
     """Returns the marks of other jobs. These jobs have failed, and may still be replayed."""
     return [mark for mark in automation.cancellations if mark["job_id"] != change.cause.job_id]
-
-
-def _choice(workspace_id: str, automation_id: str, mark: Mapping[str, Any]) -> Choice:
-    return Choice(workspace_id, automation_id, **{name: mark[name] for name in _MARKED})
 
 
 def _mark(automation: Automation, marks: Sequence[Mapping[str, Any]]) -> None:

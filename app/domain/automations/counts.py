@@ -43,10 +43,7 @@ def first_offered() -> tuple[datetime, datetime]:
 
 
 def of(automation_ids: Collection[str], keys: Sequence[str] | None = None) -> dict[str, dict[str, int]]:
-    """Returns the counts of the automations (only `keys`, if given) from one snapshot.
-
-    Counts that do not exist are left out.
-    """
+    """Returns the existing counts (of `keys`, if given) by automation and key, from one snapshot."""
     found: dict[str, dict[str, int]] = {automation_id: {} for automation_id in automation_ids}
     for automation_id, key, amount in rows(_READ, {"ids": list(automation_ids), "keys": keys and list(keys)}):
         found[automation_id][key] = amount

@@ -68,10 +68,7 @@ def listen(automation: Automation) -> None:
 
 
 def remove_part(automation: Automation) -> bool:
-    """Deletes some of the automation's rows, and its own at last; returns whether all are gone.
-
-    Raises Busy.
-    """
+    """Deletes some of the automation's rows, its own last; returns whether all are gone. Raises Busy."""
     for table in _TABLES:
         # Skips rows that another transaction has locked: a later call deletes them. Raises Busy if only these are left.
         if delete_some(table, "automation_id = %s", "automation_id", (automation.id,), PART):

@@ -32,10 +32,7 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
 
 
 def cancel(change: Change) -> Effect:
-    """Cancels the run; does nothing if it is cancelled already.
-
-    Raises NotFound, and Conflict if the run has ended.
-    """
+    """Cancels the run if it is not cancelled yet. Raises NotFound, and Conflict for any other end."""
     run = _locked(change, change.target)
     refuse_ended(run)
     if run.status != "cancelled":
@@ -47,7 +44,9 @@ def resume(change: Change) -> Effect:
     """Resumes a run that a member's message holds. Raises NotFound, and Conflict if none holds it."""
     run = _locked(change, change.target)
     if run.status != "held" or run.waits_for != "member":
-        raise Conflict(_not_held(run))
+        if run.reason == "pause":
+            raise Conflict("This run is held because its automation is paused. Resume the automation.")
+        raise Conflict(f"No member's message holds this run: it is {run.status}.")
     run_states.wake(change.unit, run, status="running", reason=None, is_released=True)
     return Effect("changed", "run", run.id)
 
@@ -155,12 +154,6 @@ def _automation(run: Run) -> Automation:
     if found is None:
         raise NotFound("The automation of this run has been deleted.")
     return found  # type: ignore[no-any-return]
-
-
-def _not_held(run: Run) -> str:
-    if run.reason == "pause":
-        return "This run is held because its automation is paused. Resume the automation."
-    return f"No member's message holds this run: it is {run.status}."
 
 
 def _begun(workspace_id: str, run_id: str) -> Run | None:

@@ -181,10 +181,7 @@ class _Simulation:
         turns: Sequence[str],
         assumed: list[Assumption],
     ) -> Mapping[str, Any] | None:
-        """Returns the answer to the run's wait; None for a timeout.
-
-        Consumes `replies`; extends `assumed`.
-        """
+        """Returns the answer to the wait; None for a timeout. Consumes `replies`, extends `assumed`."""
         given, step = self._given, str(run.step)
         if run.waits_for == "reply" and replies:
             reply = replies.pop(0)

@@ -38,7 +38,6 @@ class StepCountsSchema(ResponseBody):
         values=fields.Integer(),
         metadata=about("Of a step with steps inside: how often each list of them was taken.", example={"then": 4}),
     )
-
     arm_goals = fields.Dict(
         values=fields.Integer(),
         metadata=about("Of a split: how many runs reached the goal after each arm.", example={"ten": 2}),
@@ -117,10 +116,10 @@ def _goal_times(counted: dict[tuple[str, str], int]) -> dict[str, Any]:
         for (step, key), amount in counted.items()
         if not step and key.startswith(goal_times.AFTER)
     }
-    times = {"median_seconds": 0.5, "p90_seconds": 0.9}
     return {
         "known": sum(by_class.values()),
-        **{name: goal_times.quantile(by_class, share) for name, share in times.items()},
+        "median_seconds": goal_times.quantile(by_class, 0.5),
+        "p90_seconds": goal_times.quantile(by_class, 0.9),
     }
 
 

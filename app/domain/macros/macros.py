@@ -37,10 +37,7 @@ EXAMPLE = [
 
 
 def create(change: Change) -> Effect:
-    """Creates a macro.
-
-    Raises Conflict above the QUOTA, and Invalid if an action names something that does not exist.
-    """
+    """Creates a macro. Raises Conflict above the QUOTA, and Invalid for names of missing resources."""
     QUOTA.keep(change.workspace_id)
     _refuse_unknown(change.workspace_id, change.payload, may_be_queued=False)
     Macro.insert(id=change.target, workspace_id=change.workspace_id, **change.payload).execute()

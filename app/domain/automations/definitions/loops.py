@@ -34,10 +34,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Automations that start each other, ending with the first.
-
-    `pointer`: where the cause is in the definition.
-    """
+    """Automations that start each other, the last the first again. `pointer`: of the cause."""
 
     pointer: str
     detail: str

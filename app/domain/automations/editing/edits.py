@@ -19,10 +19,7 @@ Definition = Mapping[str, Any]
 
 
 def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a new step, without members that only its author can fill in.
-
-    Raises KeyError for an unknown kind.
-    """
+    """Returns a new step, without its author's members. Raises KeyError for an unknown kind."""
     entry, taken = STEP_KINDS[kind].entry, references.taken(definition)
     lists: dict[str, list[Any]] = {name: [] for name in STEP_KINDS[kind].lists}
     return {"id": references.fresh(entry.id or kind, taken), "kind": kind, **deepcopy(dict(entry.members)), **lists}
@@ -99,15 +96,12 @@ def paste(definition: Definition, at: At, step: Mapping[str, Any]) -> tuple[dict
     for each in step_trees.walk({"steps": [step]}):
         new = sorted(references.names_of(each.step) - names.keys())
         names |= {name: references.fresh(name, taken | set(names.values())) for name in new}
-    pasted = deepcopy(dict(step))
-    for placed in list(step_trees.walk({"steps": [pasted]})):
+    tree = _renamed({"steps": [deepcopy(dict(step))]}, names)
+    for placed in list(step_trees.walk(tree)):
         inner: Any = placed.step
+        inner["id"] = names[inner["id"]]
         if inner.get("save_as") in names:
             inner["save_as"] = names[inner["save_as"]]
-    tree = _renamed({"steps": [pasted]}, names)
-    for placed in list(step_trees.walk(tree)):
-        inner = placed.step
-        inner["id"] = names[inner["id"]]
     return insert(definition, at, tree["steps"][0]), tree["steps"][0]["id"]
 
 

@@ -47,10 +47,7 @@ def sample_event(definition: Mapping[str, Any], workspace_id: str) -> Mapping[st
 
 
 def paths(names: known_names.Names, before: str = "", depth: int = 0) -> list[str]:
-    """Returns the dotted paths of the innermost known names, such as `contact.first_name`.
-
-    A path ends at its seventh name.
-    """
+    """Returns the innermost names as paths of up to seven names, such as `contact.first_name`."""
     found: list[str] = []
     for name, inner in names.items():
         path = f"{before}{name}"

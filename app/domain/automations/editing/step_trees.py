@@ -83,37 +83,29 @@ def find(definition: Mapping[str, Any], step_id: str) -> Placed:
 
 def list_at(definition: Any, at: At) -> list[Any]:
     """Returns the list of the place in `definition`; creates it if it is missing. Raises Conflict."""
-    listed: list[Any] = _holder(definition, at).setdefault("steps" if at.name.startswith(_ARM) else at.name, [])
+    holder = definition
+    if at.owner is not None:
+        holder = find(definition, at.owner).step
+        kind = STEP_KINDS[holder["kind"]]
+        if at.name not in kind.lists:
+            arms = holder.get(kind.arms, [])
+            holder = next((arm for arm in arms if f"{_ARM}{arm['name']}" == at.name), None)
+            if holder is None:
+                raise Conflict(GONE)
+    listed: list[Any] = holder.setdefault("steps" if at.name.startswith(_ARM) else at.name, [])
     return listed
-
-
-def _holder(definition: Any, at: At) -> Any:
-    """Returns the object that has the list: the definition, a step or an arm."""
-    if at.owner is None:
-        return definition
-    step = find(definition, at.owner).step
-    kind = STEP_KINDS[step["kind"]]
-    if at.name in kind.lists:
-        return step
-    for arm in step.get(kind.arms, []) if kind.arms else ():
-        if f"{_ARM}{arm['name']}" == at.name:
-            return arm
-    raise Conflict(GONE)
 
 
 def places(definition: Mapping[str, Any]) -> dict[str, At]:
     """Returns every place for a new step, by the pointer that the step would get: `/steps/2/then/0`."""
-    found: dict[str, At] = {}
-
-    def add(owner: str | None, name: str, pointer: str, listed: list[Any]) -> None:
-        befores = (None, *(step["id"] for step in listed))
-        found.update({f"{pointer}/{index}": At(owner, name, before) for index, before in enumerate(befores)})
-
-    add(None, "steps", "/steps", definition.get("steps", []))
+    lists = [(None, "steps", "/steps", definition.get("steps", []))]
     for placed in walk(definition):
-        for name, place, listed in lists_of(placed.step):
-            add(placed.step["id"], name, placed.pointer + place, listed)
-    return found
+        lists += [(placed.step["id"], name, placed.pointer + at, listed) for name, at, listed in lists_of(placed.step)]
+    return {
+        f"{pointer}/{index}": At(owner, name, before)
+        for owner, name, pointer, listed in lists
+        for index, before in enumerate((None, *(step["id"] for step in listed)))
+    }
 
 
 def own(step: Mapping[str, Any]) -> dict[str, Any]:

@@ -101,10 +101,7 @@ def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is
 
 
 def undo(automation: Automation, revision: int) -> Copy:
-    """Undoes the last change.
-
-    Raises Conflict if there is none, or the copy has changed since `revision`.
-    """
+    """Undoes the last change. Raises Conflict if there is none, or if `revision` is not current."""
     return _step(automation, revision, -1, "There is nothing to undo.")
 
 

@@ -52,10 +52,9 @@ class File:
 def recognize(raw: bytes | str) -> File:
     """Recognizes the kind of the file. Raises Unreadable if the kind is not known."""
     document = sources.load(raw)
-    if typebot_flows.is_export(document):
-        return File(typebot_flows.KIND, document)
-    if isinstance(document.get("typebot"), dict) and typebot_flows.is_export(document["typebot"]):
-        return File(typebot_flows.KIND, document["typebot"])
+    for each in (document, mapping(document.get("typebot"))):
+        if typebot_flows.is_export(each):
+            return File(typebot_flows.KIND, each)
     if rapidpro_flows.is_export(document):
         return File(rapidpro_flows.KIND, document, rapidpro_flows.names(document))
     if isinstance(document.get("nodes"), list) and "spec_version" in document:

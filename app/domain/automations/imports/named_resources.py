@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,10 +35,7 @@ class Named:
 
 def named(imported: Imported) -> list[Named]:
     """Returns the resources that the automation names, in order of occurrence."""
-    times: dict[tuple[str, str], int] = {}
-    for holder, field in _places(imported):
-        key = (holder[field], SORTS[field])
-        times[key] = times.get(key, 0) + 1
+    times = Counter((holder[field], SORTS[field]) for holder, field in _places(imported))
     return [Named(identifier, sort, number) for (identifier, sort), number in times.items()]
 
 

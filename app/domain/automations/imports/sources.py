@@ -81,8 +81,8 @@ class Ledger:
 
 def load(raw: bytes | str) -> Mapping[str, Any]:
     """Parses a file of at most MOST_BYTES that holds a JSON object. Raises Unreadable."""
-    size = len(raw) if isinstance(raw, bytes) else len(raw.encode(errors="surrogatepass"))
-    if size > MOST_BYTES:
+    encoded = raw if isinstance(raw, bytes) else raw.encode(errors="surrogatepass")
+    if len(encoded) > MOST_BYTES:
         raise Unreadable(f"The file is larger than {MOST_BYTES // 1_000_000} MB.")
     if not raw.strip():
         raise Unreadable("The file is empty.")
@@ -92,7 +92,7 @@ def load(raw: bytes | str) -> Mapping[str, Any]:
         raise Unreadable(f"This is not JSON that can be read: {str(error)[:200]}.") from error
     if not isinstance(document, dict):
         raise Unreadable("This JSON is not an object, so it is no automation.")
-    if b"\\u0000" in (raw if isinstance(raw, bytes) else raw.encode(errors="surrogatepass")):
+    if b"\\u0000" in encoded:
         raise Unreadable("The file has characters that no text can hold (NUL).")
     return document
 

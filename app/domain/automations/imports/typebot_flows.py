@@ -54,8 +54,8 @@ class _Bot:
             self._list_parts(group, number)
         self._list_edges()
         first = self._start()
-        for number, group in enumerate(self._groups, 1):
-            self._group(group, f"Group {quoted(text(group.get('title')) or str(number), 40)}")
+        for group in self._groups:
+            self._group(group)
         graph = Graph(self._elements, first)
         name = text(self._document.get("name")) or "Imported typebot"
         return conversions.convert(KIND, name, graph, self._names, self._reading.ledger, self.parts, kept=self._kept)
@@ -119,7 +119,7 @@ class _Bot:
             first = next((text(each.get("id")) for each in blocks if each.get("type") == _START), None)
         return first
 
-    def _group(self, group: Mapping[str, Any], where: str) -> None:
+    def _group(self, group: Mapping[str, Any]) -> None:
         """Adds the elements of a group's blocks. A text right before a question becomes its text."""
         blocks = self._blocks[text(group.get("id"))]
         aimed = set(self._targets.values())

@@ -129,7 +129,6 @@ CLOSE = StepKind(
     fields={},
     talks=True,
     begin=_close,
-    example={},
 )
 LABEL = StepKind(
     entry=Entry("Label the conversation", "bookmark", "label"),

@@ -8,7 +8,7 @@ from typing import Any
 from app.config import settings
 from app.domain.automations.steps.base import NAME as STEP_NAME
 from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Wait, Words, saved
-from app.domain.triggers.plain_words import LONGEST_TEXT, Given, Names, cut
+from app.domain.triggers.plain_words import LONGEST_TEXT, cut
 from app.errors import Fault, pointer_to
 from app.lib import foreign_json, json, templates
 from app.lib.addresses import LONGEST_ADDRESS, check_address
@@ -28,19 +28,11 @@ _SHOWN = {"accept", "accept-language", "content-type", "user-agent"}
 
 
 class _Unsendable(Exception):
-    """The rendered request cannot be sent: a code and a sentence."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
+    """The rendered request cannot be sent. The arguments are a code and a sentence."""
 
 
 def begin(context: StepContext) -> Outcome:
-    """Renders the request, and lets the run wait for its response.
-
-    If the request cannot be sent, continues with the error.
-    """
+    """Renders the request and waits for its response. Goes on with an error if it cannot be sent."""
     fields = context.step.fields
     request = {
         "method": fields["method"],
@@ -56,7 +48,8 @@ def begin(context: StepContext) -> Outcome:
             shown["body"] = request["body"][:EXCERPT]
         _check(request)
     except _Unsendable as refusal:
-        return _failed(context, {"code": refusal.code, "detail": refusal.text}, input=shown)
+        code, detail = refusal.args
+        return _failed(context, {"code": code, "detail": detail}, input=shown)
     if context.is_simulated:
         return Wait("response", "A simulation sends no request.", input=shown)
     text = f"Waiting for the response to {request['method']} {request['address']}."
@@ -144,13 +137,9 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
         seen.add(name.lower())
 
 
-def _words(step: Given, names: Names) -> Words:
-    return Words(f"Send a {step['method']} request", cut(str(step["address"]), LONGEST_TEXT))
-
-
 KIND = StepKind(
     entry=Entry("Send a request", "globe", "request", {"method": "GET"}),
-    words=_words,
+    words=lambda step, names: Words(f"Send a {step['method']} request", cut(str(step["address"]), LONGEST_TEXT)),
     description=(
         "Sends a request to another server and waits for the response: three attempts of at most 30 seconds, all with"
         " the same `Idempotency-Key`, and not before the time that a 429 or 503 names in `Retry-After` (up to an hour)."

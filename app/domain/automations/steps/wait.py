@@ -8,10 +8,7 @@ from app.lib.json import timestamp
 
 
 def begin(context: StepContext) -> Outcome:
-    """Waits until the time; continues at once if it has passed.
-
-    Raises StepFailed for an invalid time.
-    """
+    """Waits until the time, unless it has passed. Raises StepFailed for an invalid time."""
     until = times.until(context)
     given = {"until": timestamp(until)}
     if until <= context.now:
