@@ -19,7 +19,7 @@ Definition = Mapping[str, Any]
 
 
 def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a new step, without its author's members. Raises KeyError for an unknown kind."""
+    """Returns a new step for its author to complete. Raises KeyError for an unknown kind."""
     entry, taken = STEP_KINDS[kind].entry, references.taken(definition)
     lists: dict[str, list[Any]] = {name: [] for name in STEP_KINDS[kind].lists}
     return {"id": references.fresh(entry.id or kind, taken), "kind": kind, **deepcopy(dict(entry.members)), **lists}

@@ -84,7 +84,7 @@ def _outermost(faults: Sequence[Fault]) -> list[Fault]:
     for fault in faults:
         by_owner.setdefault(_owner(fault.pointer), fault)
     kept = [key for key in by_owner if not any(key[:length] in by_owner for length in range(2, len(key)))]
-    return [by_owner[key] for key in sorted(kept, reverse=True, key=lambda key: [_sortable(part) for part in key])]
+    return [by_owner[key] for key in sorted(kept, reverse=True, key=_in_order)]
 
 
 def _owner(pointer: str) -> tuple[Any, ...]:
@@ -97,8 +97,8 @@ def _owner(pointer: str) -> tuple[Any, ...]:
     return tuple(parts[:end])
 
 
-def _sortable(part: Any) -> tuple[int, str]:
-    return (part, "") if isinstance(part, int) else (0, part)
+def _in_order(path: Sequence[Any]) -> list[tuple[int, str]]:
+    return [(part, "") if isinstance(part, int) else (0, part) for part in path]
 
 
 def _remove(definition: dict[str, Any], fault: Fault) -> list[Mapping[str, Any]]:

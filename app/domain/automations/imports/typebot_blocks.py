@@ -169,17 +169,11 @@ _VALUES: Mapping[str, str] = {
 }
 _STEPS: Mapping[str, Callable[[Block, Reading], list[Step]]] = {
     "text": _say,
-    "image": _show,
-    "video": _show,
-    "audio": _show,
-    "embed": _show,
+    **dict.fromkeys(("image", "video", "audio", "embed"), _show),
     "Set variable": _set,
     "Wait": _wait,
     "Redirect": _redirect,
-    "Webhook": _request,
-    "Zapier": _request,
-    "Make.com": _request,
-    "Pabbly": _request,
+    **dict.fromkeys(("Webhook", "Zapier", "Make.com", "Pabbly"), _request),
 }
 _MODEL = "There is no step that asks a language model. A request to a server of yours can."
 _WHY: Mapping[str, str] = {

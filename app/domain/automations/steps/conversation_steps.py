@@ -1,4 +1,4 @@
-"""Steps that assign, close, label or snooze the run's conversation. Without one, they do nothing."""
+"""Steps that assign, close, label or snooze the run's conversation, or add a note, if it has one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from app.domain.automations.steps import base, templated_values, times
 from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepFailed, StepKind, Words
-from app.domain.conversations import conversation_changes, conversations, snoozes
-from app.domain.triggers.plain_words import Given, Names, named, quoted
+from app.domain.conversations import conversation_changes, conversations, notes, snoozes
+from app.domain.triggers.plain_words import Given, Names, named, quoted, text_of
 from app.errors import Invalid
 from app.lib import normalization
 from app.lib.json import timestamp
@@ -71,6 +71,22 @@ def _snooze(context: StepContext) -> Outcome:
 
     action = {"do": "snooze", "until": until.isoformat()}
     return _change(context, action, given, f"The conversation is snoozed until {given['until']}.", obstacle)
+
+
+def _note(context: StepContext) -> Outcome:
+    """Adds the note, even to a closed conversation. Raises StepFailed for an invalid text."""
+    text = templated_values.read(context, "text", notes.read_text)
+    given, done = {"text": text}, "The note was added."
+    if context.is_simulated:
+        return Done(done, given)
+    conversation = conversations.of_run(context.unit, context.run)
+    if conversation is None:
+        return Done("The contact has no conversation.", given, code="no_channel")
+    output = {"conversation_id": conversation.id}
+    if not notes.has_room(context.unit, conversation):
+        return Done(notes.TOO_MANY, given, output, run_fields=output, code="limit")
+    note = notes.add(context.unit, conversation, text, {"type": "automation", "id": context.run.automation_id})
+    return Done(done, given, {"note_id": note.id, **output}, run_fields=output)
 
 
 def _change(
@@ -143,6 +159,21 @@ LABEL = StepKind(
     talks=True,
     begin=_label,
     example={"label": "refund"},
+)
+NOTE = StepKind(
+    entry=Entry("Add a note", "sticky-note", "note"),
+    words=lambda step, names: Words("Add a note", text_of(step)),
+    description=(
+        "Adds a note to the conversation, which members see and the contact never does. Does nothing if the"
+        f" conversation has {notes.MOST_NOTES:,} notes, or if there is none."
+    ),
+    fields={"text": {"type": "string", "minLength": 1, "description": "The text of the note."}},
+    required=("text",),
+    templates=("text",),
+    check=partial(templated_values.check, "text", notes.read_text),
+    talks=True,
+    begin=_note,
+    example={"text": "Asked for a refund: {{ trigger.event.data.message.text }}"},
 )
 SNOOZE = StepKind(
     entry=Entry("Snooze the conversation", "alarm-clock", "snooze", {"seconds": times.DAY_SECONDS}),
