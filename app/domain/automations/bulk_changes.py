@@ -7,7 +7,7 @@ position between parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from app.database import rows
@@ -32,7 +32,7 @@ class Choice:
 
     workspace_id: str
     automation_id: str
-    statuses: Sequence[str] = field(default=UNFINISHED)
+    statuses: Sequence[str] = UNFINISHED
     contact_id: str | None = None
     first_id: str = ""
     last_id: str = "run_~"

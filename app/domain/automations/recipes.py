@@ -13,8 +13,6 @@ from app.domain.automations.imports.sources import Imported
 from app.errors import NotFound
 from app.lib import json
 
-_FILE = Path(__file__).with_suffix(".json")
-
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -37,7 +35,7 @@ class Recipe:
 @cache
 def all_recipes() -> Sequence[Recipe]:
     """Returns all recipes, in the order of the guides."""
-    return tuple(Recipe(**each) for each in json.loads(_FILE.read_bytes()))
+    return tuple(Recipe(**each) for each in json.loads(Path(__file__).with_suffix(".json").read_bytes()))
 
 
 def find(recipe_id: str) -> Recipe:

@@ -128,7 +128,7 @@ class Proportion:
         """The share, from 0 to 1; 0 if the whole is 0."""
         return self.part / self.whole if self.whole else 0.0
 
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Returns Wilson's interval for the true share (Wilson, 1927); (0, 1) if nothing was counted."""
         if not self.whole:
             return 0.0, 1.0
@@ -138,7 +138,7 @@ class Proportion:
         return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
 
 
-def difference(one: Proportion, other: Proportion, confidence: float = 0.95) -> tuple[float, float]:
+def difference(one: Proportion, other: Proportion, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Returns the interval of the difference between two shares (Newcombe, 1998, method 10)."""
     (low, high), (other_low, other_high) = one.interval(confidence), other.interval(confidence)
     p, q = min(one.share, 1.0), min(other.share, 1.0)

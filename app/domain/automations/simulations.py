@@ -45,7 +45,7 @@ class Rehearsal(Unit):
 
     @property
     def now(self) -> datetime:
-        """This process's time."""
+        """The time of this process; the database is not asked."""
         return clock.now()
 
     def read(self, keys: Iterable[Key]) -> None:

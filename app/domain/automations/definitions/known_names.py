@@ -19,7 +19,7 @@ from app.lib import templates
 from app.lib.nearest_names import MOST_LISTED, nearest
 from app.lib.templates import TemplateError
 
-# The names below a name; None if any are accepted.
+# Known names, each with the names below it; None accepts any.
 Names: TypeAlias = Mapping[str, "Names | None"]
 
 CONTACT_FIELDS = tuple(ContactSchema().fields)

@@ -37,7 +37,7 @@ def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[
 
 
 def sample_event(definition: Mapping[str, Any], workspace_id: str) -> Mapping[str, Any] | None:
-    """Returns a sample event of the first trigger that is an event; None if there is none."""
+    """Returns a sample of the first event that a trigger names or precedes; None if none does."""
     for trigger in definition.get("triggers", []):
         kind = "booking.created" if "before" in trigger else trigger.get("event")
         if (kind in catalogue.EVENT_KINDS) and (kind == "booking.created" or not timed_triggers.is_timed(trigger)):

@@ -40,15 +40,19 @@ def fresh(name: str, taken: Collection[str]) -> str:
 def uses(definition: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yields (step, name) for each of the names that a step uses, in the order of the steps."""
     for placed in step_trees.walk(definition):
-        used: set[str] = set()
-        _replaced(step_trees.own(placed.step), lambda name, used=used: (used.add(name), name)[1])  # type: ignore[misc]
-        yield from ((placed.step["id"], name) for name in sorted(used & set(names)))
+        yield from ((placed.step["id"], name) for name in sorted(_used(placed.step) & set(names)))
 
 
 def rename(step: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Returns the step with its references renamed. Nested steps do not change."""
     renamed = _replaced(step_trees.own(step), lambda name: names.get(name, name))
     return {**step, **renamed} if not STEP_KINDS[step["kind"]].arms else dict(step)
+
+
+def _used(step: Mapping[str, Any]) -> set[str]:
+    used: dict[str, str] = {}
+    _replaced(step_trees.own(step), lambda name: used.setdefault(name, name))
+    return set(used)
 
 
 def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, Any]:
@@ -85,12 +89,6 @@ def _condition(condition: Any, change: Callable[[str], str]) -> Any:
         return [_condition(each, change) for each in condition]
     if not isinstance(condition, dict):
         return condition
-    return {
-        name: change(value)
-        if name in ("field", "other") and isinstance(value, str)
-        # Only these contain conditions; other values are the author's own.
-        else _condition(value, change)
-        if name in ("all", "any", "not")
-        else value
-        for name, value in condition.items()
-    }
+    changed = {name: change(condition[name]) for name in ("field", "other") if isinstance(condition.get(name), str)}
+    inner = {name: _condition(condition[name], change) for name in ("all", "any", "not") if name in condition}
+    return condition | changed | inner

@@ -1,4 +1,4 @@
-"""Values that are templates: texts to be normalized, and JSON values with templates as strings."""
+"""Renders and checks fields with templates: texts that are normalized, and JSON values."""
 
 from __future__ import annotations
 
