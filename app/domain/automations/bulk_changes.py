@@ -89,7 +89,7 @@ def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) ->
 def _has_altered(
     unit: Unit, choice: Choice, run_id: str, contact_id: str, alter: Callable[[Unit, Run], object]
 ) -> bool:
-    """Alters the run if it is still chosen. Returns False if another transaction has locked a row."""
+    """Alters the run if it is still chosen. Returns False if another transaction blocks the change."""
     try:
         with unit.attempt():
             unit.get(Contact, choice.workspace_id, "id", contact_id)

@@ -91,7 +91,7 @@ def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool
 
 
 def _others(change: Change, automation: Automation) -> list[Mapping[str, Any]]:
-    """Returns the marks of other jobs. These jobs have failed, and may still be replayed."""
+    """Returns the marks of other jobs, which have failed but may be replayed."""
     return [mark for mark in automation.cancellations if mark["job_id"] != change.cause.job_id]
 
 

@@ -101,7 +101,7 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
 
 
 def _give_up(claimed: Claimed, error: Exception) -> Interpreter | Exception | None:
-    """Fails a run whose changes cannot be written, without these changes. Returns what a batch would."""
+    """Fails a run whose changes cannot be written, and drops the changes. Returns the task's result."""
     log.error("run.not_written", run=claimed.id, exc_info=error)
     [result] = batches.run([partial(_carry_on, claimed, is_hopeless=True)], [_contact(claimed)], in_order=False)
     return result

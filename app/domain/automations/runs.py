@@ -27,12 +27,12 @@ _BEGINNINGS = ("automations.start", "runs.replay")
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
-    """Returns the first key that verbs of this module need: a run is locked only after its contact."""
+    """Returns the contact's key, which comes first: a run is locked only after its contact."""
     return [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
 
 
 def cancel(change: Change) -> Effect:
-    """Cancels the run if it is not cancelled yet. Raises NotFound, and Conflict for any other end."""
+    """Cancels the run, unless it is cancelled. Raises NotFound, and Conflict for an ended run."""
     run = _locked(change, change.target)
     refuse_ended(run)
     if run.status != "cancelled":

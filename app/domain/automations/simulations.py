@@ -253,7 +253,7 @@ def blank_contact(workspace_id: str) -> Contact:
 # The kinds of waits for something that may not happen, and the outcome if it does happen.
 _FIRST = {"response": "answered", "event": "happened"}
 OUTCOMES = (*_FIRST.values(), TIMED_OUT)
-# For each member of SimulationInput that is by step: the kind of step that it is for, and what such a step does.
+# The members of SimulationInput with input by step: each with the kind of step, and what such a step does.
 _GIVEN = (
     ("responses", "http_request", "sends a request"),
     ("events", "wait_for_event", "waits for an event"),

@@ -19,7 +19,7 @@ DRAFT_KINDS = ("reply", "note")
 MOST_CHARACTERS = notes.MOST_CHARACTERS
 # The most drafts of a member that are kept. The oldest are deleted.
 MOST_OF_MEMBER = 200
-# How many sent forms a draft remembers. If a form's draft arrives only after the form was sent, it is ignored.
+# How many sent forms a draft remembers. A draft that arrives after its form was sent is ignored.
 _SENT_KEYS = 8
 
 

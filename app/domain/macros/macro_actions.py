@@ -34,7 +34,7 @@ Actions = Sequence[Mapping[str, Any]]
 class Use:
     """One application of a macro, by the write `change`.
 
-    `member_id`: on behalf of this member; None if a token applies the macro for no member.
+    `member_id`: the member who applies the macro; None if a token does so for nobody.
     """
 
     change: Change
@@ -146,6 +146,10 @@ def _labels(action: Mapping[str, Any]) -> list[str]:
     return [normalization.label(each) for each in action["labels"]]
 
 
+def _text(most: int) -> Mapping[str, Any]:
+    return {"type": "string", "minLength": 1, "maxLength": most, "description": "The text: a template."}
+
+
 _LABELS: Mapping[str, Any] = {
     "type": "array",
     "minItems": 1,
@@ -167,12 +171,7 @@ ACTION_KINDS: Mapping[str, ActionKind] = {
         apply=_reply,
         code="message",
         fields={
-            "text": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": saved_replies.LONGEST_TEXT,
-                "description": "The text: a template.",
-            },
+            "text": _text(saved_replies.LONGEST_TEXT),
             "saved_reply_id": {
                 "type": "string",
                 "pattern": "^srp_[0-7][0-9a-hjkmnp-tv-z]{25}$",
@@ -188,14 +187,7 @@ ACTION_KINDS: Mapping[str, ActionKind] = {
         description="Adds a note.",
         apply=_note,
         code="limit",
-        fields={
-            "text": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": notes.MOST_CHARACTERS,
-                "description": "The text: a template.",
-            }
-        },
+        fields={"text": _text(notes.MOST_CHARACTERS)},
         required=("text",),
         templates=("text",),
         example={"text": "Refunded by {{ member.email }}."},

@@ -1,6 +1,6 @@
 """Saved replies: texts that members insert by a shortcut while they write to a contact.
 
-Their texts are templates, like those of macros. Templates are checked when members write them, and rendered when
+The texts of saved replies and macros are templates. Templates are checked when members write them, and rendered when
 members use them.
 """
 

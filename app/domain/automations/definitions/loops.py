@@ -47,7 +47,7 @@ def loop(
     """Returns the fault of a step that starts the automation again, even through others; else None.
 
     `definition` is the automation's own, at `pointer`. All definitions must be free of faults. Ignores chains of
-    triggers: whether they go on depends on what changes, and they end at the tenth automation.
+    triggers: such a chain goes on only if something changes, and ends at the tenth automation.
     """
 
     # The automations that were searched without finding a loop. Each is searched once.
@@ -155,7 +155,7 @@ class _Among:
         for id, program in programs.items():
             for trigger in program.triggers:
                 if timed_triggers.is_timed(trigger):
-                    continue  # time passes in between, so this is no tight chain
+                    continue  # A trigger by time makes no tight chain.
                 # The condition may exclude runs of the chain's automations, so such a trigger is left out.
                 if not (trigger["event"] in _OF_RUNS and "if" in trigger):
                     self._listening[trigger["event"], trigger.get("tag")].add(id)

@@ -106,7 +106,7 @@ def paste(definition: Definition, at: At, step: Mapping[str, Any]) -> tuple[dict
 
 
 def affected(definition: Definition, step_id: str) -> list[tuple[str, str]]:
-    """Returns (step, name) for other steps that use results of the step or of nested ones."""
+    """Returns (step, name) for other steps that use results of the step or of its nested steps."""
     tree = {"steps": [step_trees.find(definition, step_id).step]}
     inside = {each.step["id"] for each in step_trees.walk(tree)}
     names = {name for each in step_trees.walk(tree) for name in references.names_of(each.step)}

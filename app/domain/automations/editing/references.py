@@ -27,7 +27,7 @@ def taken(definition: Mapping[str, Any]) -> set[str]:
 
 
 def fresh(name: str, taken: Collection[str]) -> str:
-    """Returns the name, with the lowest free number if it is taken."""
+    """Returns the name; if that is taken, with the lowest free number."""
     if name not in taken:
         return name
     stem, _, number = name.rpartition("_")

@@ -82,7 +82,7 @@ def find(definition: Mapping[str, Any], step_id: str) -> Placed:
 
 
 def list_at(definition: Any, at: At) -> list[Any]:
-    """Returns the list of the place in `definition`; creates it if it is missing. Raises Conflict."""
+    """Returns the place's list; creates a missing list. Raises Conflict if the owner is gone."""
     holder = definition
     if at.owner is not None:
         holder = find(definition, at.owner).step

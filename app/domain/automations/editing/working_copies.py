@@ -69,8 +69,8 @@ def current(automation: Automation) -> Copy:
     if found is None:
         return Copy(automation, automation.definition, 0)
     if found.seen != step_trees.print_of(automation.definition):
-        # The definition was changed elsewhere. The next edit stores it as a state. Until then, it is shown under the
-        # old revision number.
+        # The definition was changed elsewhere. The next edit stores that change as a state. Until then, the definition
+        # has the old revision number.
         return Copy(automation, automation.definition, found.revision, undoes=_state(automation, found.state))
     return _copy(automation, found)
 
@@ -111,7 +111,7 @@ def redo(automation: Automation, revision: int) -> Copy:
 
 
 def last_change(automation: Automation, step_id: str) -> WorkingCopyState | None:
-    """Returns the state that last changed or removed the step; None if it is no longer kept."""
+    """Returns the state that last changed or removed the step; None if that state is not kept."""
     position = WorkingCopy.select(WorkingCopy.state).where(WorkingCopy.automation_id == automation.id)
     found: WorkingCopyState | None = (
         _states(automation.id)
@@ -134,7 +134,7 @@ def step_with(automation: Automation, step_id: str, its_print: str) -> Mapping[s
 
 
 def check_publishable(automation: Automation) -> None:
-    """Raises Conflict if the working copy cannot run: editors would not see what is published."""
+    """Raises Conflict if the working copy cannot run: the published draft would not be the shown one."""
     count = len(current(automation).faults)
     if count:
         problems = "a problem" if count == 1 else f"{count} problems"

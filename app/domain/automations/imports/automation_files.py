@@ -1,4 +1,4 @@
-"""Files of automations: recognizes and reads what can be imported, and writes our own format.
+"""Files of automations: recognizes and reads files to import, and writes our own format.
 
 Files in our own format carry automations to other workspaces.
 """

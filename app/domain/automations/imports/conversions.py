@@ -102,7 +102,7 @@ def _in_order(path: Sequence[Any]) -> list[tuple[int, str]]:
 
 
 def _remove(definition: dict[str, Any], fault: Fault) -> list[Mapping[str, Any]]:
-    """Removes the step or trigger; returns all removed steps, including nested ones."""
+    """Removes the step or trigger with the fault; returns all removed steps, at any depth."""
     *path, index = _owner(fault.pointer)
     holder: Any = definition
     for part in path:

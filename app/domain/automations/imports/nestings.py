@@ -52,7 +52,7 @@ class Nesting:
 
 
 def nest(graph: Graph, names: NameTable, ledger: Ledger) -> Nesting:
-    """Converts the graph to nested steps. Notes in the ledger what cannot be nested.
+    """Converts the graph to nested steps. Notes in the ledger the parts that cannot be nested.
 
     Raises Unreadable above MOST_STEPS, and if it takes more work than COMPUTING_PER_IMPORT.
     """

@@ -156,7 +156,7 @@ def _webhook(action: Action, reading: Reading) -> list[Step]:
 
 
 def _body(body: str, reading: Reading) -> Any:
-    """Converts a body to JSON with templates as strings, or to one template if it is not JSON."""
+    """Converts a JSON body to JSON with templates as strings, and any other to one template."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Sources: reads other products' files defensively, and notes what has no equivalent."""
+"""Sources: reads other products' files defensively, and notes parts without an equivalent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.lib import json
 from app.lib.templates import Budget, Overspent
 
 MOST_BYTES = 1_000_000
-MOST_PARTS = 1_500  # nodes, blocks and actions in a file; they become at most 500 steps
+MOST_PARTS = 1_500  # nodes, blocks and actions in a file, of which at most 500 become steps
 MOST_WAYS = 5_000  # entries of any list in a file, such as connections
 LONGEST_TEXT = 10_000  # the most characters of a text that are kept
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
@@ -154,7 +154,7 @@ class NameTable:
         return self._names[key]
 
     def fresh(self, wanted: str) -> str:
-        """Returns the name, with a number if it is taken. From then on, it is taken."""
+        """Returns the name, with a number if the name is taken, and takes it."""
         name, number = wanted, self._taken.get(wanted, 1)
         while name in self._taken:
             number += 1

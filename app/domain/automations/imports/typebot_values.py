@@ -62,7 +62,7 @@ class Variables:
         return "".join([*made, escaped(said[end:])])
 
     def expression(self, value: Any, lose: Callable[[str], None]) -> str | None:
-        """Returns the template for the value of an expression; None if it is code."""
+        """Returns the template for the value of an expression; None if the expression is code."""
         said = text(value)
         if found := _SUM.fullmatch(said):
             filter_, other = _FILTERS[found[2]], found[3]

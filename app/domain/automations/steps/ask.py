@@ -33,7 +33,8 @@ CHOICE = "choice"
 def begin(context: StepContext) -> Outcome:
     """Sends the question, and waits for the reply.
 
-    If the message must wait first, returns that wait. If it is skipped or has expired, continues with `otherwise`.
+    If the message must wait first, returns that wait. If the message is skipped or has expired, continues with
+    `otherwise`.
     """
     sent = send_message.begin(context)
     if not isinstance(sent, Done):
@@ -97,7 +98,7 @@ def _wait(context: StepContext, sent: Done, attempts: int) -> Wait:
     if not context.is_simulated:
         context.run.conversation_id = sent.run_fields["conversation_id"]
         conversation = conversations.of_run(context.unit, context.run)
-        assert conversation is not None  # the question was just sent in this conversation
+        assert conversation is not None  # because the question was just sent in it
         replies.expect(context.unit, conversation, context.run)
     return Wait("reply", text, until, input=sent.input, run_fields=run_fields)
 

@@ -1,4 +1,4 @@
-"""The interface of a kind of step: its fields, and what it does when a run reaches or resumes it."""
+"""The interface of kinds of steps: fields, and functions for runs that reach or resume a step."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from app.models.runs import Run
 FailureCode = Literal["limit", "no_channel", "opted_out", "template", "gone", "error"]
 
 _TIMEZONE = "SELECT timezone FROM workspaces WHERE id = %s"
-# Matches templates that may need the workspace: they name it, or use the filter `date`, which falls back on its time
-# zone.
+# Matches templates that may need the workspace: by its name, or for the filter `date`, which uses its time zone.
 _OF_WORKSPACE = re.compile("workspace|date")
 _OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 _LONG_CONDITION = "The condition of this step takes more than {:,} steps. Compare less, or shorter lists and texts."
@@ -58,7 +57,7 @@ class Step:
 
 
 class StepContext:
-    """A run at a step: what the step may read, and how it makes changes.
+    """A run at a step: the values that the step can read, and the unit for its changes.
 
     Reads include the transaction's changes. Steps make all changes through `unit`, with verbs that take a `Change`, so
     changes are rolled back if the run's transaction fails, and never happen in a simulation. `answer`: what the step
@@ -171,7 +170,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The run is completed. `result`: for the run that started this one and waits for it."""
+    """The run is completed. `result`: for the other run that started the run and waits, if any."""
 
     text: str
     result: Any = None
@@ -220,7 +219,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A step in words: what it does, its text, and the labels of its buttons."""
+    """A step in words: its action, its text, and the labels of its buttons."""
 
     title: str
     detail: str = ""

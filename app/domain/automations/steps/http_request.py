@@ -59,7 +59,7 @@ def begin(context: StepContext) -> Outcome:
 def resume(context: StepContext) -> Outcome:
     """Saves the response (see `http_requests.py`). The run continues even if there is none."""
     answer = context.answer
-    if answer is None:  # a simulation without input for this step
+    if answer is None:  # in a simulation without input for the step
         return Done(_NO_RESPONSE.format(context.step.id), saved=_saved(context, None, None, None))
     output = {name: answer[name] for name in ("status", "duration_ms", "attempts")}
     output["body"] = answer["body"][:EXCERPT]
@@ -73,7 +73,7 @@ def resume(context: StepContext) -> Outcome:
 
 
 def _rendered_body(context: StepContext, headers: dict[str, str]) -> str:
-    """Renders the body. Adds a Content-Type to the headers if they have none."""
+    """Renders the body. Adds a Content-Type to headers without one. Raises _Unsendable if too long."""
     template = context.step.fields["body"]
     is_text = isinstance(template, str)
     try:
@@ -113,7 +113,7 @@ def _saved(context: StepContext, status: int | None, body: Any, error: Mapping[s
 
 
 def _read(text: str) -> Any:
-    """Parses the text as JSON; returns the text itself if it is not."""
+    """Parses the text as JSON; returns the text itself if it is not JSON."""
     try:
         return foreign_json.loads(text)
     except ValueError:
@@ -121,7 +121,7 @@ def _read(text: str) -> Any:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields the faults of the address, if it is not a template, and of each header."""
+    """Yields the faults of an address without templates, and of each header's name."""
     address = step["address"]
     if "{" not in address and (refusal := check_address(address, settings().webhook_allowed_networks)):
         yield Fault(f"{pointer}/address", refusal)

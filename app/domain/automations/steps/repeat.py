@@ -34,7 +34,7 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 
 
 def _items(context: StepContext) -> list[Any] | None:
-    """Returns the elements of `over`, [] if it is not a list; None if the step has no `over`."""
+    """Returns the elements of `over`, [] for anything but a list; None if the step has no `over`."""
     over = context.step.fields.get("over")
     if over is None:
         return None

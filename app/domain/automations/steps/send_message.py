@@ -100,7 +100,7 @@ def send(
             expires_at=expires_at,
         )
     except Invalid as error:
-        # The text passed the general limits, but this channel has lower ones.
+        # The text passed the general limits, but the channel's limits are lower.
         raise StepFailed("template", error.faults[0].detail) from error
     return Done(
         "The message was queued.",
@@ -112,7 +112,7 @@ def send(
 
 
 def rehearsed(context: StepContext, template: str) -> dict[str, Any]:
-    """Returns what a simulation shows of the message. Raises StepFailed."""
+    """Returns the message for the log of a simulation. Raises StepFailed."""
     files = [{"address": address} for address in fetched_files.rendered(context)]
     given = _given(_text(context, template), _buttons(context))
     return given | ({"attachments": files} if files else {})

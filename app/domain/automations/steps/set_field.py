@@ -20,8 +20,7 @@ CUSTOM, CONTACT = "custom_fields.", "contact."
 LONGEST_NAME = 100 + len(CONTACT + CUSTOM)
 LONGEST_CUSTOM_NAME = 100
 LONGEST_TEXT = 255
-# A custom field's name that is more similar than this to one of the contact's own fields needs `custom_fields.` before
-# it.
+# Above this similarity to the name of one of the contact's own fields, a custom field needs `custom_fields.`.
 _TOO_LIKE = 0.8
 _OF_OTHERS = tuple(f"{root}." for root in conditions.ROOTS)
 

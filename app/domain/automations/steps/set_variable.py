@@ -13,7 +13,7 @@ _TOO_LONG = f"The variables of the run are longer than {MOST_BYTES // 1024} KiB.
 
 
 def begin(context: StepContext) -> Outcome:
-    """Sets the variable. Raises StepFailed `limit` if the run has too many, or too long ones."""
+    """Sets the variable. Raises StepFailed `limit` for too many, or too long, variables of the run."""
     name = context.step.fields["name"]
     value = templated_values.kept(context, context.step.fields["value"], MOST_BYTES, _TOO_LONG)
     own = {**context.run.own_variables, name: value}

@@ -34,7 +34,7 @@ def with_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def read(context: StepContext, name: str, reader: Callable[[str], T]) -> T:
-    """Renders the field, and returns what `reader` makes of it. Raises StepFailed if it is invalid."""
+    """Renders the field, and reads it with `reader`. Raises StepFailed if that raises ValueError."""
     try:
         return reader(context.render(context.step.fields[name]))
     except ValueError as error:
