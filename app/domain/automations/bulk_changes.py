@@ -7,7 +7,7 @@ position between parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.database import rows
@@ -102,17 +102,9 @@ def _has_altered(
 
 
 def _values(choice: Choice, after: str, limit: int) -> dict[str, Any]:
-    return {
-        "workspace_id": choice.workspace_id,
-        "automation_id": choice.automation_id,
-        "statuses": list(choice.statuses),
-        "contact_id": choice.contact_id,
-        "first_id": max(choice.first_id, after),
-        "last_id": choice.last_id,
-        "after": after,
-        "limit": limit,
-        **dict(zip(("version", "step"), choice.waiting_in or (), strict=False)),
-    }
+    version, step = choice.waiting_in or (None, None)
+    bounds = {"first_id": max(choice.first_id, after), "after": after, "limit": limit}
+    return asdict(choice) | bounds | {"statuses": list(choice.statuses), "version": version, "step": step}
 
 
 # The next runs, with or without a contact. Whole index tuples are compared, so that the planner walks the index in

@@ -24,8 +24,6 @@ from app.lib.schemas import ResponseBody, about
 from app.models.automations import Automation
 from app.models.runs import STATUSES, UNFINISHED
 
-_KEYS = ("entered", "left", "waiting", "failed")
-
 
 class StepCountsSchema(ResponseBody):
     OPTIONAL = ("arms", "arm_goals")
@@ -102,7 +100,7 @@ def unfinished(automation_id: str, versions: Collection[int]) -> dict[int, int]:
 
 
 def _of_step(step: Step, counted: dict[tuple[str, str], int]) -> dict[str, Any]:
-    passed: dict[str, Any] = {key: counted.get((step.id, key), 0) for key in _KEYS}
+    passed: dict[str, Any] = {key: counted.get((step.id, key), 0) for key in ("entered", "left", "waiting", "failed")}
     if step.inside:
         passed["arms"] = {name: counted.get((step.id, f"arm:{name}"), 0) for name in step.inside}
     if step.kind == "split":
