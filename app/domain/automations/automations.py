@@ -134,7 +134,8 @@ def pause(change: Change) -> Effect:
 def resume(change: Change) -> Effect:
     """Ends a pause: held runs continue. Raises NotFound, Conflict."""
     automation = Automation.find(change.workspace_id, change.target)
-    if automation.status != "paused" and change.progress is None:  # see `unpublish`
+    # A job with progress comes from an older release, as in `unpublish`.
+    if automation.status != "paused" and change.progress is None:
         raise Conflict(f"Only a paused automation can be resumed. This one is {_state(automation)}.")
     if automation.status == "paused":
         _set(automation, status="published")

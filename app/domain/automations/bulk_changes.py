@@ -1,7 +1,7 @@
 """Bulk changes: change many runs of an automation in small transactions, each run once.
 
-Never waits for locks. A bulk change goes through the runs by identifier, in ascending order. The caller keeps the
-position between parts.
+Never waits for locks. A bulk change takes the runs in ascending order of their identifiers. The caller keeps the last
+identifier between parts.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def kept() -> dict[str, datetime]:
     return {"hour": hour - timedelta(days=1), "day": day - timedelta(days=1)}
 
 
-# In the order of keys, so that two schedulers changing the same counts do not deadlock.
+# Changes counts in the order of their keys, so that two schedulers do not deadlock.
 _FOLD = """
     WITH taken AS (
         DELETE FROM automation_deltas

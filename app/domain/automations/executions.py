@@ -145,8 +145,8 @@ def _carry_on(
 ) -> Interpreter | None:
     """Continues the run; returns None if it has changed since it was claimed.
 
-    Raises Busy if something is locked. Also raises Busy if the workspace has become heavy since the batch began,
-    because the thread is for workspaces that are not heavy.
+    Raises Busy if another transaction has locked a row. Also raises Busy if the workspace has become heavy since the
+    batch began, because the thread is for workspaces that are not heavy.
     """
     if was_light and TURNS.is_heavy(claimed.owner):
         raise Busy

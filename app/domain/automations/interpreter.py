@@ -69,7 +69,7 @@ class Interpreter(StepContext):
         self._put(status="held", reason="pause", due_at=None)
 
     def fail(self, code: FailureCode, text: str) -> None:
-        """Fails the run at the step that it has reached but does not take."""
+        """Fails the run before it takes its next step. The failure counts for that step."""
         if self.run.step is not None and self.run.waits_for is None:
             self._count("entered")
         self._fail(code, text)

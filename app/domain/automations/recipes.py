@@ -16,7 +16,7 @@ from app.lib import json
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """An example automation. `sentence`: about the automation. `needs`: things for users to fill in.
+    """An example automation. `sentence`: about the automation. `needs`: values for users to fill in.
 
     `body`: the API body that creates it. It may name members, segments and automations that do not exist.
     """

@@ -1,7 +1,7 @@
 """Counts of an automation's version: runs by status; entries, exits, waits and failures by step.
 
 Runs are selected by creation: recent ones by hour, older ones by day (UTC). Everything that a run does is counted under
-the hour of its creation. A read costs the same for any number of runs, and is exact.
+the hour of its creation. The counts are exact, and the cost of a read does not depend on the number of runs.
 """
 
 from __future__ import annotations

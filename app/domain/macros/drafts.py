@@ -26,8 +26,8 @@ _SENT_KEYS = 8
 def save(conversation: Conversation, member_id: str, kind: str, text: str, key: str) -> bool:
     """Stores the text as the member's draft in the conversation, in place of an earlier one.
 
-    `key`: the idempotency key of the form in which it was typed. Returns False and stores nothing if that form was sent
-    already, or if the contact was deleted. Safe to repeat. Raises Invalid.
+    `key`: the idempotency key of the form in which the text was typed. Returns False and stores nothing if that form
+    was sent already, or if the contact was deleted. Safe to repeat. Raises Invalid.
     """
     if kind not in DRAFT_KINDS:
         raise Invalid(Fault("/kind", "There is no such kind of draft."))

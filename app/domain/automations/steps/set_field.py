@@ -14,8 +14,8 @@ from app.errors import Fault
 from app.lib import normalization
 from app.lib.nearest_names import meant, nearest
 
-# `custom_fields.` marks a custom field whose name could be mistaken for another field; `contact.` is how templates
-# begin all fields.
+# Prefixes of names. CUSTOM marks a custom field whose name could be mistaken for another field. All names in templates
+# begin with CONTACT, so steps may have it, too.
 CUSTOM, CONTACT = "custom_fields.", "contact."
 LONGEST_NAME = 100 + len(CONTACT + CUSTOM)
 LONGEST_CUSTOM_NAME = 100
