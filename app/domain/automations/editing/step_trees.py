@@ -98,7 +98,7 @@ def list_at(definition: Any, at: At) -> list[Any]:
 
 def places(definition: Mapping[str, Any]) -> dict[str, At]:
     """Returns every place for a new step, by the pointer that the step would get: `/steps/2/then/0`."""
-    lists = [(None, "steps", "/steps", definition.get("steps", []))]
+    lists: list[tuple[str | None, str, str, Any]] = [(None, "steps", "/steps", definition.get("steps", []))]
     for placed in walk(definition):
         lists += [(placed.step["id"], name, placed.pointer + at, listed) for name, at, listed in lists_of(placed.step)]
     return {
