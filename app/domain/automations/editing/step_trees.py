@@ -88,7 +88,7 @@ def list_at(definition: Any, at: At) -> list[Any]:
         holder = find(definition, at.owner).step
         kind = STEP_KINDS[holder["kind"]]
         if at.name not in kind.lists:
-            arms = holder.get(kind.arms, [])
+            arms = holder.get(kind.arms, []) if kind.arms else []
             holder = next((arm for arm in arms if f"{_ARM}{arm['name']}" == at.name), None)
             if holder is None:
                 raise Conflict(GONE)
