@@ -152,7 +152,7 @@ VERBS: Mapping[str, Verb] = {
     "macros.create": Verb(macros.create, "inbox", "macro", check=macros.check, quota=macros.QUOTA, is_audited=True),
     "macros.update": Verb(macros.update, "inbox", "macro", check=macros.check, is_audited=True),
     "macros.delete": Verb(macros.delete, "inbox", "macro", is_audited=True),
-    "macros.apply": Verb(macros.apply, "inbox", "conversation", macros.needs, macros.check_use),
+    "macros.apply": Verb(macros.apply, "inbox", "conversation", conversation_changes.needs, macros.check_use),
     "members.update": Verb(member_changes.update, "inbox", "member", check=member_changes.check, is_audited=True),
     "members.give_back": Verb(member_changes.give_back, "inbox", "member"),
     "channels.create": Verb(

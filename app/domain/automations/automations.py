@@ -74,7 +74,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the given fields: a definition in the draft, the rest at once. Raises NotFound."""
+    """Changes the draft (`definition`), and other fields with effect at once. Raises NotFound."""
     automation = Automation.find(change.workspace_id, change.target)
     _set(automation, **change.payload)
     if automation.status != "draft" and change.payload.keys() & {"exits", "goal"}:
@@ -115,7 +115,8 @@ def unpublish(change: Change) -> Effect:
     Raises NotFound, and Conflict if no version is published.
     """
     automation = Automation.find(change.workspace_id, change.target)
-    if automation.version is None and change.progress is None:  # progress: of a release that unpublished in parts
+    # A job with progress comes from a release that unpublished in parts. Such a job does not fail.
+    if automation.version is None and change.progress is None:
         raise Conflict("This automation is not published.")
     _end_publication(automation)
     return Effect("changed", "automation", automation.id)
@@ -133,7 +134,8 @@ def pause(change: Change) -> Effect:
 def resume(change: Change) -> Effect:
     """Ends a pause: held runs continue. Raises NotFound, Conflict."""
     automation = Automation.find(change.workspace_id, change.target)
-    if automation.status != "paused" and change.progress is None:  # see `unpublish`
+    # A job with progress comes from an older release, as in `unpublish`.
+    if automation.status != "paused" and change.progress is None:
         raise Conflict(f"Only a paused automation can be resumed. This one is {_state(automation)}.")
     if automation.status == "paused":
         _set(automation, status="published")
@@ -200,10 +202,7 @@ def check_start(workspace_id: str, payload: Mapping[str, Any], *_: object) -> No
 
 
 def cancel_runs(change: Change) -> Effect | None:
-    """Cancels the unfinished runs that `payload` selects, in parts: returns None until the last.
-
-    Raises NotFound, Busy.
-    """
+    """Cancels the selected unfinished runs; None until the last part is done. Raises NotFound, Busy."""
     automation = Automation.find(change.workspace_id, change.target)
     return Effect("changed", "automation", automation.id) if controls.cancel(change, automation) else None
 

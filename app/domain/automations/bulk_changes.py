@@ -1,13 +1,13 @@
 """Bulk changes: change many runs of an automation in small transactions, each run once.
 
-Never waits for locks. A bulk change goes through the runs by identifier, in ascending order. The caller keeps the
-position between parts.
+Never waits for locks. A bulk change takes the runs in ascending order of their identifiers. The caller keeps the last
+identifier between parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.database import rows
@@ -25,15 +25,14 @@ PART = 100
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Unfinished runs of an automation, by status, range of identifiers, and contact if given.
+    """Selects unfinished runs of an automation by status, identifier and, if given, contact and step.
 
-    `first_id` is inclusive, `last_id` exclusive. `waiting_in`: (version, step); selects only runs that wait in that
-    step.
+    `first_id` is inclusive, `last_id` exclusive. `waiting_in`: (version, step), for runs that wait in that step.
     """
 
     workspace_id: str
     automation_id: str
-    statuses: Sequence[str] = field(default=UNFINISHED)
+    statuses: Sequence[str] = UNFINISHED
     contact_id: str | None = None
     first_id: str = ""
     last_id: str = "run_~"
@@ -81,7 +80,7 @@ def count(choice: Choice, most: int) -> int:
 
 
 def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) -> Iterator[Key]:
-    """Yields further keys to read if the unit has locked the contact. Its runs are locked after it."""
+    """Yields the keys of run and enrolment, unless another transaction has locked the contact."""
     if unit.is_free(sets.key(Contact, choice.workspace_id, "id", contact_id)):
         yield sets.key(Run, choice.workspace_id, "id", run_id)
         yield sets.key(Enrolment, choice.workspace_id, "id", Enrolment.id_of(contact_id, choice.automation_id))
@@ -90,10 +89,7 @@ def _behind_contact(unit: Unit, choice: Choice, run_id: str, contact_id: str) ->
 def _has_altered(
     unit: Unit, choice: Choice, run_id: str, contact_id: str, alter: Callable[[Unit, Run], object]
 ) -> bool:
-    """Alters the run if it is still chosen.
-
-    Returns False if another transaction has locked a row that it needs.
-    """
+    """Alters the run if it is still chosen. Returns False if another transaction blocks the change."""
     try:
         with unit.attempt():
             unit.get(Contact, choice.workspace_id, "id", contact_id)
@@ -106,17 +102,9 @@ def _has_altered(
 
 
 def _values(choice: Choice, after: str, limit: int) -> dict[str, Any]:
-    return {
-        "workspace_id": choice.workspace_id,
-        "automation_id": choice.automation_id,
-        "statuses": list(choice.statuses),
-        "contact_id": choice.contact_id,
-        "first_id": max(choice.first_id, after),
-        "last_id": choice.last_id,
-        "after": after,
-        "limit": limit,
-        **dict(zip(("version", "step"), choice.waiting_in or (), strict=False)),
-    }
+    version, step = choice.waiting_in or (None, None)
+    bounds = {"first_id": max(choice.first_id, after), "after": after, "limit": limit}
+    return asdict(choice) | bounds | {"statuses": list(choice.statuses), "version": version, "step": step}
 
 
 # The next runs, with or without a contact. Whole index tuples are compared, so that the planner walks the index in

@@ -61,7 +61,8 @@ def cancel_all(change: Change, automation: Automation) -> bool:
 
 def is_cancelled(automation: Automation, run: Run) -> bool:
     """Whether a cancellation in progress covers the run."""
-    return any(_choice(automation.workspace_id, automation.id, mark).has(run) for mark in automation.cancellations)
+    choices = [{name: mark[name] for name in _MARKED} for mark in automation.cancellations]
+    return any(Choice(automation.workspace_id, automation.id, **choice).has(run) for choice in choices)
 
 
 def release_held(limit: int = 1_000) -> int:
@@ -79,7 +80,8 @@ def release_held(limit: int = 1_000) -> int:
 def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool:
     """Sets the mark in the first part, and cancels runs in the others; returns whether none are left."""
     if change.progress is None or "after" not in change.progress:
-        _mark(automation, [*_others(change, automation), _mark_of(change, choice)])
+        mark = {"job_id": change.cause.job_id, **{name: getattr(choice, name) for name in _MARKED}}
+        _mark(automation, [*_others(change, automation), mark])
         change.keep(after="")
         return False
     after = bulk_changes.go_on(change, choice, change.progress["after"], partial(_cancel, automation.name))
@@ -89,16 +91,8 @@ def _cancel_part(change: Change, automation: Automation, choice: Choice) -> bool
 
 
 def _others(change: Change, automation: Automation) -> list[Mapping[str, Any]]:
-    """Returns the marks of other jobs, which have failed and may be replayed."""
+    """Returns the marks of other jobs, which have failed but may be replayed."""
     return [mark for mark in automation.cancellations if mark["job_id"] != change.cause.job_id]
-
-
-def _mark_of(change: Change, choice: Choice) -> Mapping[str, Any]:
-    return {"job_id": change.cause.job_id, **{name: getattr(choice, name) for name in _MARKED}}
-
-
-def _choice(workspace_id: str, automation_id: str, mark: Mapping[str, Any]) -> Choice:
-    return Choice(workspace_id, automation_id, **{name: mark[name] for name in _MARKED})
 
 
 def _mark(automation: Automation, marks: Sequence[Mapping[str, Any]]) -> None:

@@ -43,10 +43,7 @@ def first_offered() -> tuple[datetime, datetime]:
 
 
 def of(automation_ids: Collection[str], keys: Sequence[str] | None = None) -> dict[str, dict[str, int]]:
-    """Returns the counts of the automations (only `keys`, if given) from one snapshot.
-
-    Counts that do not exist are left out.
-    """
+    """Returns the existing counts (of `keys`, if given) by automation and key, from one snapshot."""
     found: dict[str, dict[str, int]] = {automation_id: {} for automation_id in automation_ids}
     for automation_id, key, amount in rows(_READ, {"ids": list(automation_ids), "keys": keys and list(keys)}):
         found[automation_id][key] = amount
@@ -71,12 +68,12 @@ def warned(automation_id: str, version: int) -> dict[str, int]:
 
 
 def kept() -> dict[str, datetime]:
-    """Returns the oldest time to keep by grain: a day more than is offered, as clocks differ."""
+    """Returns the oldest times to keep, by grain: a day before the first offered, as clocks differ."""
     hour, day = first_offered()
     return {"hour": hour - timedelta(days=1), "day": day - timedelta(days=1)}
 
 
-# In the order of keys, so that two schedulers changing the same counts do not deadlock.
+# Changes counts in the order of their keys, so that two schedulers do not deadlock.
 _FOLD = """
     WITH taken AS (
         DELETE FROM automation_deltas

@@ -101,7 +101,7 @@ def _carry_out(batch: Sequence[Claimed]) -> list[Claimed]:
 
 
 def _give_up(claimed: Claimed, error: Exception) -> Interpreter | Exception | None:
-    """Fails a run whose changes cannot be written. None of the changes are kept."""
+    """Fails a run whose changes cannot be written, and drops the changes. Returns the task's result."""
     log.error("run.not_written", run=claimed.id, exc_info=error)
     [result] = batches.run([partial(_carry_on, claimed, is_hopeless=True)], [_contact(claimed)], in_order=False)
     return result
@@ -145,8 +145,8 @@ def _carry_on(
 ) -> Interpreter | None:
     """Continues the run; returns None if it has changed since it was claimed.
 
-    Raises Busy if something is locked. Also raises Busy if the workspace has become heavy since the batch began,
-    because the thread is for workspaces that are not heavy.
+    Raises Busy if another transaction has locked a row. Also raises Busy if the workspace has become heavy since the
+    batch began, because the thread is for workspaces that are not heavy.
     """
     if was_light and TURNS.is_heavy(claimed.owner):
         raise Busy

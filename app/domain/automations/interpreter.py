@@ -69,7 +69,7 @@ class Interpreter(StepContext):
         self._put(status="held", reason="pause", due_at=None)
 
     def fail(self, code: FailureCode, text: str) -> None:
-        """Fails the run at the step that it has reached but does not take."""
+        """Fails the run before it takes its next step. The failure counts for that step."""
         if self.run.step is not None and self.run.waits_for is None:
             self._count("entered")
         self._fail(code, text)
@@ -95,7 +95,9 @@ class Interpreter(StepContext):
             with self.unit.attempt():
                 outcome = STEP_KINDS[step.kind].resume(self) if resumes else STEP_KINDS[step.kind].begin(self)
         except (StepFailed, BellhopError) as error:
-            self._fail_at(step, error)
+            code, text = (error.code, error.text) if isinstance(error, StepFailed) else ("error", error.detail)
+            self._log(step, "failed", text, code=code)
+            self._fail(code, text)
             return False
         finally:
             self.unit.computed += self._budget.spent
@@ -157,11 +159,6 @@ class Interpreter(StepContext):
             )
         )
         database.after_commit(partial(mailbox.ring, http_requests.MAIL, run.workspace_id))
-
-    def _fail_at(self, step: Step, error: StepFailed | BellhopError) -> None:
-        code, text = (error.code, error.text) if isinstance(error, StepFailed) else ("error", error.detail)
-        self._log(step, "failed", text, code=code)
-        self._fail(code, text)
 
     def _fail(self, code: FailureCode, text: str) -> None:
         if self.run.step is not None:

@@ -45,7 +45,7 @@ def move_runs(change: Change) -> Effect | None:
 
 
 def common_steps(automation_id: str, one: int, other: int) -> list[str]:
-    """Returns the steps, sorted, that are of the same kind in both versions. Raises NotFound."""
+    """Returns the sorted identifiers of steps with the same kind in both versions. Raises NotFound."""
     theirs = programs.program_of(automation_id, other).steps
     return sorted(
         step.id

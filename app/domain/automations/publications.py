@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from peewee import fn
@@ -17,9 +16,6 @@ from app.errors import Conflict, Fault, Invalid
 from app.models.automations import Automation, AutomationVersion
 from app.models.channels import Channel
 
-NO_AUTOMATION = "There is no such automation in this workspace."
-NO_CHANNEL = "There is no such channel in this workspace."
-NO_SEGMENT = "There is no such segment in this workspace."
 # The most rows that one transaction removes.
 PART = 1_000
 # The tables that have rows of an automation, except the tables of runs and their logs.
@@ -37,8 +33,8 @@ def publish(automation: Automation, published_by: str | None) -> None:
     Raises Invalid if the draft names an automation, a channel or a segment that does not exist. Raises Conflict if the
     draft closes a loop of automations, or if the workspace has too many timed triggers.
     """
-    _check_named(automation, Automation, definitions.started, NO_AUTOMATION)
-    _check_named(automation, Channel, definitions.channels, NO_CHANNEL)
+    _check_named(automation, Automation, "automation")
+    _check_named(automation, Channel, "channel")
     _check_segments(automation)
     _check_timed(automation)
     published = _published_starters(automation)
@@ -72,10 +68,7 @@ def listen(automation: Automation) -> None:
 
 
 def remove_part(automation: Automation) -> bool:
-    """Deletes some of the automation's rows, and its own at last; returns whether all are gone.
-
-    Raises Busy.
-    """
+    """Deletes some of the automation's rows, its own last; returns whether all are gone. Raises Busy."""
     for table in _TABLES:
         # Skips rows that another transaction has locked: a later call deletes them. Raises Busy if only these are left.
         if delete_some(table, "automation_id = %s", "automation_id", (automation.id,), PART):
@@ -86,21 +79,20 @@ def remove_part(automation: Automation) -> bool:
     return True
 
 
-def _check_named(
-    automation: Automation, model: Any, named_in: Callable[[Mapping[str, Any], str], Mapping[str, str]], detail: str
-) -> None:
-    named = named_in(automation.definition, "/definition")
+def _check_named(automation: Automation, model: Any, noun: str) -> None:
+    named = definitions.identifiers(automation.definition, f"{noun}_id")
     if not named:
         return
     known = model.in_workspace(automation.workspace_id).where(model.id.in_(list(named.values())))
     there_are = {found.id for found in known}
-    if faults := [Fault(pointer, detail) for pointer, each in named.items() if each not in there_are]:
+    detail = f"There is no such {noun} in this workspace."
+    if faults := [Fault(f"/definition{at}", detail) for at, each in named.items() if each not in there_are]:
         raise Invalid(*faults)
 
 
 def _check_segments(automation: Automation) -> None:
     faults = [
-        Fault(f"/definition/triggers/{number}/segment_id", NO_SEGMENT)
+        Fault(f"/definition/triggers/{number}/segment_id", "There is no such segment in this workspace.")
         for number, trigger in enumerate(automation.definition.get("triggers", []))
         if timed_triggers.is_scheduled(trigger) and not segments.find(automation.workspace_id, trigger["segment_id"])
     ]
@@ -119,7 +111,7 @@ def _check_timed(automation: Automation) -> None:
 
 
 def _published_starters(automation: Automation) -> dict[str, Any]:
-    """Returns other automations' published definitions that start automations, by automation."""
+    """Returns the published definitions of other automations that start automations, by identifier."""
     found = rows(
         """
         SELECT automations.id, automation_versions.definition FROM automations

@@ -13,12 +13,10 @@ from app.domain.automations.imports.sources import Imported
 from app.errors import NotFound
 from app.lib import json
 
-_FILE = Path(__file__).with_suffix(".json")
-
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """An example automation: a sentence about it, and what the user must fill in.
+    """An example automation. `sentence`: about the automation. `needs`: values for users to fill in.
 
     `body`: the API body that creates it. It may name members, segments and automations that do not exist.
     """
@@ -37,7 +35,7 @@ class Recipe:
 @cache
 def all_recipes() -> Sequence[Recipe]:
     """Returns all recipes, in the order of the guides."""
-    return tuple(Recipe(**each) for each in json.loads(_FILE.read_bytes()))
+    return tuple(Recipe(**each) for each in json.loads(Path(__file__).with_suffix(".json").read_bytes()))
 
 
 def find(recipe_id: str) -> Recipe:

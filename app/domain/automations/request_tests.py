@@ -16,14 +16,12 @@ from app.domain.automations import http_requests
 from app.domain.automations.definitions import programs
 from app.domain.automations.editing import previews
 from app.domain.automations.interpreter import Interpreter
-from app.domain.automations.simulations import Rehearsal, blank_contact
+from app.domain.automations.simulations import Rehearsal, blank_contact, run_of_draft
 from app.domain.automations.steps import http_request
 from app.domain.automations.steps.base import StepFailed, Wait
 from app.errors import Conflict, Overloaded
-from app.lib import clock, ids
 from app.models.automations import Automation
 from app.models.contacts import Contact
-from app.models.runs import Run
 from app.outbound import Answer, Outbound
 
 log = structlog.get_logger(__name__)
@@ -56,16 +54,7 @@ def send(automation: Automation, definition: Mapping[str, Any], step_id: str, co
     if step is None or step.kind != "http_request":
         raise Conflict("This step sends no request.")
     contact = contact or blank_contact(automation.workspace_id)
-    run = Run(
-        id=ids.new("run"),
-        workspace_id=automation.workspace_id,
-        automation_id=automation.id,
-        version=automation.latest_version + 1,
-        contact_id=contact.id,
-        event=previews.sample_event(definition, automation.workspace_id),
-        trace_id="",
-        created_at=clock.now(),
-    )
+    run = run_of_draft(automation, contact, previews.sample_event(definition, automation.workspace_id))
     context = Interpreter(Rehearsal([contact, run]), run, automation.name)
     context.step = step
     try:

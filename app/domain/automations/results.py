@@ -75,7 +75,7 @@ def by_version(automation: Automation) -> list[Arm]:
 
 
 def arms_of(counted: Mapping[str, Any]) -> dict[str, list[Arm]]:
-    """Returns the arms of each split, from a version's counts."""
+    """Returns the arms of each split by step. `counted`: a version's counts, as in the API."""
     return {
         step: [
             Arm(name, Proportion(min(passed["arm_goals"][name], taken), taken))
@@ -87,9 +87,13 @@ def arms_of(counted: Mapping[str, Any]) -> dict[str, list[Arm]]:
 
 
 def compare(arms: Sequence[Arm]) -> Verdict:
-    """Returns whether any two arms differ, with Bonferroni's correction for several pairs."""
+    """Returns whether any two arms differ, with Bonferroni's correction for several pairs.
+
+    Arms without runs are left out. The verdict is `too_few` if an arm has fewer than FEWEST_RUNS, or if fewer than
+    FEWEST_GOALS runs in all have reached or missed the goal.
+    """
     compared = [arm for arm in arms if arm.goals.whole]
-    if len(compared) < 2 or not has_enough(*(arm.goals for arm in compared)):
+    if len(compared) < 2 or not _has_enough(*(arm.goals for arm in compared)):
         return Verdict("too_few")
     pairs = list(combinations(sorted(compared, key=lambda arm: -arm.goals.share), 2))
     confidence = 1 - (1 - CONFIDENCE) / len(pairs)
@@ -99,7 +103,7 @@ def compare(arms: Sequence[Arm]) -> Verdict:
 
 
 def leavings(counted: Mapping[str, Any]) -> list[Leaving]:
-    """Returns where runs leave a version, in the order of the steps in `counted`."""
+    """Returns where runs leave, step by step. `counted`: a version's counts, as in the API."""
     return [
         Leaving(
             step,
@@ -124,22 +128,17 @@ class Proportion:
         """The share, from 0 to 1; 0 if the whole is 0."""
         return self.part / self.whole if self.whole else 0.0
 
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Returns Wilson's interval for the true share (Wilson, 1927); (0, 1) if nothing was counted."""
         if not self.whole:
             return 0.0, 1.0
-        z, n, p = z_of(confidence), self.whole, min(self.share, 1.0)
+        z, n, p = NormalDist().inv_cdf((1 + confidence) / 2), self.whole, min(self.share, 1.0)
         middle = p + z * z / (2 * n)
         half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
         return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
 
 
-def z_of(confidence: float) -> float:
-    """Returns how many standard deviations an interval of that confidence extends to each side."""
-    return NormalDist().inv_cdf((1 + confidence) / 2)
-
-
-def difference(one: Proportion, other: Proportion, confidence: float = 0.95) -> tuple[float, float]:
+def difference(one: Proportion, other: Proportion, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Returns the interval of the difference between two shares (Newcombe, 1998, method 10)."""
     (low, high), (other_low, other_high) = one.interval(confidence), other.interval(confidence)
     p, q = min(one.share, 1.0), min(other.share, 1.0)
@@ -147,8 +146,7 @@ def difference(one: Proportion, other: Proportion, confidence: float = 0.95) -> 
     return p - q - below, p - q + math.hypot(high - p, q - other_low)
 
 
-def has_enough(*compared: Proportion) -> bool:
-    """Whether there are enough runs, and enough goals in total, for a comparison."""
+def _has_enough(*compared: Proportion) -> bool:
     goals = sum(each.part for each in compared)
     misses = sum(each.whole - each.part for each in compared)
     return all(each.whole >= FEWEST_RUNS for each in compared) and min(goals, misses) >= FEWEST_GOALS

@@ -1,4 +1,4 @@
-"""The history of runs: exports and erases what runs store of a contact, and deletes old runs."""
+"""The history of runs: exports and erases a contact's data in runs, and deletes old runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
 
 
 def erase(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
-    """Erases the data of a deleted contact from these runs, and cancels unfinished ones.
+    """Erases the data of a deleted contact from these runs, and cancels unfinished runs.
 
     The caller has locked the runs. `erase_log` erases their logs. Raises Busy if one of their requests is in progress.
     """

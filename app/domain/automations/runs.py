@@ -27,15 +27,12 @@ _BEGINNINGS = ("automations.start", "runs.replay")
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[Key]:
-    """Returns the first key that verbs of this module need: a run is locked only after its contact."""
+    """Returns the contact's key, which comes first: a run is locked only after its contact."""
     return [sets.key(Contact, workspace_id, "id", payload["contact_id"])]
 
 
 def cancel(change: Change) -> Effect:
-    """Cancels the run; does nothing if it is cancelled already.
-
-    Raises NotFound, and Conflict if the run has ended.
-    """
+    """Cancels the run, unless it is cancelled. Raises NotFound, and Conflict for an ended run."""
     run = _locked(change, change.target)
     refuse_ended(run)
     if run.status != "cancelled":
@@ -47,7 +44,9 @@ def resume(change: Change) -> Effect:
     """Resumes a run that a member's message holds. Raises NotFound, and Conflict if none holds it."""
     run = _locked(change, change.target)
     if run.status != "held" or run.waits_for != "member":
-        raise Conflict(_not_held(run))
+        if run.reason == "pause":
+            raise Conflict("This run is held because its automation is paused. Resume the automation.")
+        raise Conflict(f"No member's message holds this run: it is {run.status}.")
     run_states.wake(change.unit, run, status="running", reason=None, is_released=True)
     return Effect("changed", "run", run.id)
 
@@ -157,19 +156,13 @@ def _automation(run: Run) -> Automation:
     return found  # type: ignore[no-any-return]
 
 
-def _not_held(run: Run) -> str:
-    if run.reason == "pause":
-        return "This run is held because its automation is paused. Resume the automation."
-    return f"No member's message holds this run: it is {run.status}."
-
-
 def _begun(workspace_id: str, run_id: str) -> Run | None:
     found: Run | None = Run.in_workspace(workspace_id).where(Run.id == run_id).first()
     return found
 
 
 def _accepted(workspace_id: str, run_id: str) -> Run | None:
-    """Returns the run that a queued write will start."""
+    """Returns the run that a queued write will start; None if there is no such write."""
     is_queued = (Job.resource_id == run_id) & Job.kind.in_(_BEGINNINGS) & Job.due_at.is_null(False)
     job = Job.in_workspace(workspace_id).where(is_queued).first()
     if job is None:

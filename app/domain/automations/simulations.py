@@ -45,7 +45,7 @@ class Rehearsal(Unit):
 
     @property
     def now(self) -> datetime:
-        """This process's time."""
+        """The time of this process; the database is not asked."""
         return clock.now()
 
     def read(self, keys: Iterable[Key]) -> None:
@@ -115,7 +115,7 @@ def simulate(
 def _next(assumed: Sequence[Assumption]) -> list[str]:
     """Returns the outcomes that the next path starts with; [] if all paths were tried.
 
-    They repeat this path up to its last outcome that is not TIMED_OUT, which becomes TIMED_OUT.
+    The next path repeats this one up to its last outcome other than TIMED_OUT, and times out there.
     """
     for place in range(len(assumed) - 1, -1, -1):
         if assumed[place].outcome != TIMED_OUT:
@@ -124,7 +124,7 @@ def _next(assumed: Sequence[Assumption]) -> list[str]:
 
 
 class _Simulation:
-    """Simulates a draft for a contact. `_computed`: the steps of templates in all paths so far."""
+    """Simulates a draft for a contact. All its paths share one limit for computing templates."""
 
     def __init__(self, automation: Automation, contact: Contact, given: SimulationInput) -> None:
         self._automation, self._contact, self._given = automation, contact, given
@@ -148,17 +148,7 @@ class _Simulation:
         Further waits without input get their first outcome.
         """
         automation, assumed, replies = self._automation, list[Assumption](), list(self._given.replies)
-        run = Run(
-            id=ids.new("run"),
-            workspace_id=automation.workspace_id,
-            automation_id=automation.id,
-            version=automation.latest_version + 1,
-            contact_id=self._contact.id,
-            variables=self._given.variables,
-            event=self._given.event,
-            trace_id="",
-            created_at=clock.now(),
-        )
+        run = run_of_draft(automation, self._contact, self._given.event, variables=self._given.variables)
         unit = Rehearsal([self._contact, run])
         unit.computed = self._computed
         for _ in range(MOST_UNBROKEN):
@@ -191,10 +181,7 @@ class _Simulation:
         turns: Sequence[str],
         assumed: list[Assumption],
     ) -> Mapping[str, Any] | None:
-        """Returns the answer to the run's wait; None for a timeout.
-
-        Consumes `replies`; extends `assumed`.
-        """
+        """Returns the answer to the wait; None for a timeout. Consumes `replies`, extends `assumed`."""
         given, step = self._given, str(run.step)
         if run.waits_for == "reply" and replies:
             reply = replies.pop(0)
@@ -223,9 +210,8 @@ class _Simulation:
 
 
 def _came_not(run: Run) -> Mapping[str, Any] | None:
-    return (
-        http_requests.answer_of(failed(Reason.LATE, "30 seconds"), attempts=3) if run.waits_for == "response" else None
-    )
+    late = failed(Reason.LATE, "30 seconds")
+    return http_requests.answer_of(late, attempts=3) if run.waits_for == "response" else None
 
 
 def _reply(log: Sequence[RunStep], given: str | Mapping[str, str]) -> dict[str, str | None]:
@@ -242,6 +228,21 @@ def _answered(status: int, body: bytes) -> Mapping[str, Any]:
     return http_requests.answer_of(answered(status, body), attempts=1)
 
 
+def run_of_draft(automation: Automation, contact: Contact, event: Mapping[str, Any] | None, **further: Any) -> Run:
+    """Returns a new run of the version that the draft would become. The run is not stored."""
+    return Run(
+        id=ids.new("run"),
+        workspace_id=automation.workspace_id,
+        automation_id=automation.id,
+        version=automation.latest_version + 1,
+        contact_id=contact.id,
+        event=event,
+        trace_id="",
+        created_at=clock.now(),
+        **further,
+    )
+
+
 def blank_contact(workspace_id: str) -> Contact:
     """Returns an empty contact, which is not stored."""
     now = clock.now()
@@ -252,7 +253,7 @@ def blank_contact(workspace_id: str) -> Contact:
 # The kinds of waits for something that may not happen, and the outcome if it does happen.
 _FIRST = {"response": "answered", "event": "happened"}
 OUTCOMES = (*_FIRST.values(), TIMED_OUT)
-# For each member of SimulationInput that is by step: the kind of step that it is for, and what such a step does.
+# The members of SimulationInput with input by step: each with the kind of step, and what such a step does.
 _GIVEN = (
     ("responses", "http_request", "sends a request"),
     ("events", "wait_for_event", "waits for an event"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app import sql
@@ -34,18 +34,12 @@ def of(automation: Automation) -> list[dict[str, Any]]:
     if automation.reentry != "once":
         followed = _followed(automation)
         found = definitions.chains(automation.id, automation.definition, followed)
-        warnings += [
-            {"pointer": f"/definition{each.pointer}", "detail": each.detail, "chain": list(each.automation_ids)}
-            for each in found[:MOST_WARNINGS]
-        ]
+        warnings += [_warning(each.detail, each.pointer, each.automation_ids) for each in found[:MOST_WARNINGS]]
     if refused := counts.of([automation.id], ["refused:depth"])[automation.id].get("refused:depth"):
         detail = f"{refused:,} starts were refused after {MOST_DEPTH} automations in a row had started each other."
-        warnings.append({"pointer": "", "detail": detail, "chain": []})
-    examples = [
-        {"pointer": f"/definition{each.pointer}", "detail": each.detail, "chain": []}
-        for each in of_examples(automation.definition)
-    ]
-    return warnings + examples + of_dates(automation) + _of_runs(automation)
+        warnings.append(_warning(detail))
+    warnings += [_warning(each.detail, each.pointer) for each in of_examples(automation.definition)]
+    return warnings + of_dates(automation) + _of_runs(automation)
 
 
 def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
@@ -63,17 +57,13 @@ def of_examples(definition: Mapping[str, Any]) -> list[Fault]:
 
 
 def of_dates(automation: Automation) -> list[dict[str, Any]]:
-    """Returns a warning for each trigger that cannot read dates of contacts.
+    """Returns a warning for each published trigger that cannot read the dates of some contacts.
 
-    These are triggers of the published version. `pointer` is "" if the draft does not have the trigger.
+    The `pointer` is "" if the draft does not have the trigger.
     """
     keys = [key_of(trigger) for trigger in automation.definition.get("triggers", ())]
     return [
-        {
-            "pointer": f"/definition/triggers/{keys.index(each.key)}" if each.key in keys else "",
-            "detail": each.detail,
-            "chain": [],
-        }
+        _warning(each.detail, f"/triggers/{keys.index(each.key)}" if each.key in keys else None)
         for each in dates.unreadable_of_automation(automation.id)
     ]
 
@@ -81,10 +71,13 @@ def of_dates(automation: Automation) -> list[dict[str, Any]]:
 def _of_runs(automation: Automation) -> list[dict[str, Any]]:
     """Returns a warning for each step of the latest version whose texts had names without a value."""
     warned = counts.warned(automation.id, automation.latest_version)
-    return [
-        {"pointer": "", "detail": _MISSING.format(automation.latest_version, step, amount), "chain": []}
-        for step, amount in list(warned.items())[:MOST_WARNINGS]
-    ]
+    missing = list(warned.items())[:MOST_WARNINGS]
+    return [_warning(_MISSING.format(automation.latest_version, step, amount)) for step, amount in missing]
+
+
+def _warning(detail: str, pointer: str | None = None, chain: Sequence[str] = ()) -> dict[str, Any]:
+    """Returns a warning as in the API. `pointer`: into the definition; None for the whole automation."""
+    return {"pointer": "" if pointer is None else f"/definition{pointer}", "detail": detail, "chain": list(chain)}
 
 
 def _followed(automation: Automation) -> Mapping[str, Mapping[str, Any]]:
@@ -93,28 +86,20 @@ def _followed(automation: Automation) -> Mapping[str, Mapping[str, Any]]:
     newest = [automation.definition]
     for _ in range(MOST_DEPTH):
         keys, beginnings, started = definitions.caused(newest)
-        known = [automation.id, *found]
-        newest = []
-        for automation_id, definition in _listeners(automation.workspace_id, keys, beginnings, started, known):
-            found[automation_id] = definition
-            newest.append(definition)
-        if not newest:
+        values = {
+            "workspace_id": automation.workspace_id,
+            "keys": sql.array(keys),
+            "beginnings": sql.array(beginnings),
+            "started": sql.array(started),
+            "known": sql.array([automation.id, *found]),
+            "most": max(MOST_FOLLOWED - len(found), 0),
+        }
+        further = dict(rows(_LISTENERS, values))
+        if not further:
             break
+        found |= further
+        newest = [*further.values()]
     return found
-
-
-def _listeners(
-    workspace_id: str, keys: Collection[str], beginnings: Collection[str], started: Collection[str], known: list[str]
-) -> list[tuple[str, Mapping[str, Any]]]:
-    values = {
-        "workspace_id": workspace_id,
-        "keys": sql.array(keys),
-        "beginnings": sql.array(beginnings),
-        "started": sql.array(started),
-        "known": sql.array(known),
-        "most": max(MOST_FOLLOWED - len(known) + 1, 0),
-    }
-    return [(automation_id, definition) for automation_id, definition in rows(_LISTENERS, values)]
 
 
 _LISTENERS = """

@@ -1,1 +1,1 @@
-"""Saved replies, macros and drafts: what members prepare for their work in the inbox."""
+"""Saved replies, macros and drafts, which members prepare for their work in the inbox."""

@@ -19,15 +19,15 @@ DRAFT_KINDS = ("reply", "note")
 MOST_CHARACTERS = notes.MOST_CHARACTERS
 # The most drafts of a member that are kept. The oldest are deleted.
 MOST_OF_MEMBER = 200
-# How many sent forms a draft remembers. If a form's draft arrives only after the form was sent, it is ignored.
+# How many sent forms a draft remembers. A draft that arrives after its form was sent is ignored.
 _SENT_KEYS = 8
 
 
 def save(conversation: Conversation, member_id: str, kind: str, text: str, key: str) -> bool:
     """Stores the text as the member's draft in the conversation, in place of an earlier one.
 
-    `key`: the idempotency key of the form in which it was typed. Returns False and stores nothing if that form was sent
-    already, or if the contact was deleted. Safe to repeat. Raises Invalid.
+    `key`: the idempotency key of the form in which the text was typed. Returns False and stores nothing if that form
+    was sent already, or if the contact was deleted. Safe to repeat. Raises Invalid.
     """
     if kind not in DRAFT_KINDS:
         raise Invalid(Fault("/kind", "There is no such kind of draft."))

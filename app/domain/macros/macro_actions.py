@@ -8,7 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from app.domain.automations import automations
+from app.domain.automations.definitions.json_schemas import any_kind, name_of, object_schema
 from app.domain.automations.steps import templated_values, times
+from app.domain.automations.steps.conversation_steps import SNOOZE_FIELDS
 from app.domain.conversations import conversation_changes, conversations, messages, notes, snoozes
 from app.domain.macros import saved_replies
 from app.domain.macros.saved_replies import Rendering
@@ -32,7 +34,7 @@ Actions = Sequence[Mapping[str, Any]]
 class Use:
     """One application of a macro, by the write `change`.
 
-    `member_id`: on behalf of this member; None if a token applies the macro for no member.
+    `member_id`: the member who applies the macro; None if a token does so for nobody.
     """
 
     change: Change
@@ -51,7 +53,7 @@ class Use:
         conversation_changes.update(replace(self.change, payload=payload | {"member_id": self.member_id}))
 
     def as_new(self, prefix: str, **payload: Any) -> Change:
-        """Returns the change for a verb that creates a row in the conversation. `prefix`: of its id."""
+        """Returns a change that creates a row in the conversation. `prefix`: of the row's identifier."""
         named = {"conversation_id": self.change.target, "contact_id": self.conversation.contact_id}
         return replace(self.change, payload=named | payload, resource_id=ids.new(prefix))
 
@@ -129,10 +131,6 @@ def _snooze(use: Use, action: Mapping[str, Any]) -> None:
     use.update(snoozed_until=until.isoformat())
 
 
-def _close(use: Use, action: Mapping[str, Any]) -> None:
-    use.update(status="closed")
-
-
 def _start(use: Use, action: Mapping[str, Any]) -> None:
     try:
         effect = automations.start(use.as_new("run", automation_id=action["automation_id"]))
@@ -146,6 +144,10 @@ def _start(use: Use, action: Mapping[str, Any]) -> None:
 
 def _labels(action: Mapping[str, Any]) -> list[str]:
     return [normalization.label(each) for each in action["labels"]]
+
+
+def _text(most: int) -> Mapping[str, Any]:
+    return {"type": "string", "minLength": 1, "maxLength": most, "description": "The text: a template."}
 
 
 _LABELS: Mapping[str, Any] = {
@@ -169,12 +171,7 @@ ACTION_KINDS: Mapping[str, ActionKind] = {
         apply=_reply,
         code="message",
         fields={
-            "text": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": saved_replies.LONGEST_TEXT,
-                "description": "The text: a template.",
-            },
+            "text": _text(saved_replies.LONGEST_TEXT),
             "saved_reply_id": {
                 "type": "string",
                 "pattern": "^srp_[0-7][0-9a-hjkmnp-tv-z]{25}$",
@@ -190,14 +187,7 @@ ACTION_KINDS: Mapping[str, ActionKind] = {
         description="Adds a note.",
         apply=_note,
         code="limit",
-        fields={
-            "text": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": notes.MOST_CHARACTERS,
-                "description": "The text: a template.",
-            }
-        },
+        fields={"text": _text(notes.MOST_CHARACTERS)},
         required=("text",),
         templates=("text",),
         example={"text": "Refunded by {{ member.email }}."},
@@ -237,20 +227,16 @@ ACTION_KINDS: Mapping[str, ActionKind] = {
         description="Snoozes the conversation, which must be open.",
         apply=_snooze,
         code="closed",
-        fields={
-            "seconds": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": snoozes.MOST_DAYS * 24 * 60 * 60,
-                "description": f"For how long; {snoozes.MOST_DAYS} days at most.",
-            },
-            "until": times.FIELD | {"description": "A time (RFC 3339), or a template that gives one."},
-        },
+        fields=SNOOZE_FIELDS,
         one_of=("seconds", "until"),
         templates=("until",),
         example={"seconds": 7200},
     ),
-    "close": ActionKind(description="Closes the conversation.", apply=_close, code="closed"),
+    "close": ActionKind(
+        description="Closes the conversation.",
+        apply=lambda use, action: use.update(status="closed"),
+        code="closed",
+    ),
     "start_automation": ActionKind(
         description="Starts an automation for the contact.",
         apply=_start,
@@ -270,14 +256,9 @@ ACTION_KINDS: Mapping[str, ActionKind] = {
 
 
 def _schema(name: str, kind: ActionKind) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "description": kind.description,
-        "required": ["kind", *kind.required],
-        "additionalProperties": False,
-        "properties": {"kind": {"type": "string", "const": name}, **kind.fields},
-        "example": {"kind": name, **kind.example},
-    }
+    properties = {"kind": {"type": "string", "const": name}, **kind.fields}
+    example = {"kind": name, **kind.example}
+    return object_schema(kind.description, ["kind", *kind.required], properties, example)
 
 
 def _choice(kind: ActionKind) -> dict[str, Any]:
@@ -293,21 +274,10 @@ def _choice(kind: ActionKind) -> dict[str, Any]:
     return {"not": {"anyOf": [all_of_them, none_of_them]}}
 
 
-def _component(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_")) + "Action"
-
-
 # Components of the OpenAPI document.
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "Action": {
-        "description": "An action of a macro; its members depend on its kind.",
-        "oneOf": [{"$ref": f"#/components/schemas/{_component(name)}"} for name in ACTION_KINDS],
-        "discriminator": {
-            "propertyName": "kind",
-            "mapping": {name: f"#/components/schemas/{_component(name)}" for name in ACTION_KINDS},
-        },
-    },
-    **{_component(name): _schema(name, kind) | _choice(kind) for name, kind in ACTION_KINDS.items()},
+    "Action": any_kind("Action", ACTION_KINDS, "An action of a macro; its members depend on its kind."),
+    **{name_of(name, "Action"): _schema(name, kind) | _choice(kind) for name, kind in ACTION_KINDS.items()},
 }
 
 

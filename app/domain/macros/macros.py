@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from itertools import islice
 from typing import Any
@@ -11,7 +11,7 @@ from marshmallow import fields
 from peewee import fn
 
 from app import bounds
-from app.domain.conversations import conversation_changes, conversations
+from app.domain.conversations import conversations
 from app.domain.macros import macro_actions
 from app.domain.macros.macro_actions import ACTION_KINDS, Use
 from app.domain.macros.saved_replies import Rendering
@@ -24,11 +24,10 @@ from app.errors import MAX_FAULTS, BellhopError, Conflict, Fault, Invalid, NotFo
 from app.lib import json
 from app.lib.schemas import ResponseBody, about, time
 from app.models.macros import Macro
-from app.models.sets import Key
 
 QUOTA = Quota(Macro, 500, "macros")
 MOST_ACTIONS = 20
-# Templates of this length take up to 25 ms to check.
+# From this size on, actions are checked alone: their templates may take 25 ms.
 _LARGE_BYTES = 4 * 1024
 EXAMPLE = [
     {"kind": "reply", "text": "Hello {{ contact.first_name }}, your refund is on its way."},
@@ -37,16 +36,8 @@ EXAMPLE = [
 ]
 
 
-def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | None) -> Iterable[Key]:
-    """Returns the keys that `apply` gets from its unit."""
-    return conversation_changes.needs(workspace_id, payload, conversation_id)
-
-
 def create(change: Change) -> Effect:
-    """Creates a macro.
-
-    Raises Conflict above the QUOTA, and Invalid if an action names something that does not exist.
-    """
+    """Creates a macro. Raises Conflict above the QUOTA, and Invalid for names of missing resources."""
     QUOTA.keep(change.workspace_id)
     _refuse_unknown(change.workspace_id, change.payload, may_be_queued=False)
     Macro.insert(id=change.target, workspace_id=change.workspace_id, **change.payload).execute()
@@ -104,7 +95,7 @@ def check(workspace_id: str, body: Mapping[str, Any], *_: object) -> None:
 
 
 def check_use(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
-    """Raises Invalid if the payload names somebody who is no member of the workspace."""
+    """Raises Invalid if the payload's `member_id` belongs to no member of the workspace."""
     if "member_id" in payload and not members.exists(workspace_id, payload["member_id"]):
         raise Invalid(Fault("/member_id", "There is no such member in this workspace."))
 
@@ -132,7 +123,7 @@ def _refuse_unknown(workspace_id: str, payload: Mapping[str, Any], *, may_be_que
 
 
 def _detail(payload: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Returns the given fields as the audit log shows them: only the kinds of actions."""
+    """Returns the audit entry's detail: the name, and the kinds of the actions if these are given."""
     shown: dict[str, Any] = {"name": payload.get("name", name)}
     if "actions" in payload:
         shown["actions"] = [action["kind"] for action in payload["actions"]]

@@ -1,6 +1,6 @@
 """Saved replies: texts that members insert by a shortcut while they write to a contact.
 
-Their texts are templates, like those of macros. Templates are checked when members write them, and rendered when
+The texts of saved replies and macros are templates. Templates are checked when members write them, and rendered when
 members use them.
 """
 
@@ -153,7 +153,7 @@ def render(reply: SavedReply, contact: Contact, member_id: str | None) -> dict[s
 
 
 def template_faults(template: str, pointer: str) -> Iterator[Fault]:
-    """Yields the faults of the template. `pointer`: where it is in the body."""
+    """Yields the faults of the template at `pointer` in the body."""
     yield from (Fault(pointer, detail) for detail in known_names.template_faults(template, NAMES))
 
 
@@ -209,7 +209,7 @@ def _refuse_taken(change: Change, folded: str) -> None:
 
 
 def _detail(payload: Mapping[str, Any], shortcut: str) -> dict[str, Any]:
-    """Returns the given fields for the audit log: the beginning of a text, the number of files."""
+    """Returns the audit entry's detail: shortcut, beginning of a new text, and number of new files."""
     shown: dict[str, Any] = {"shortcut": payload.get("shortcut", shortcut)}
     if "text" in payload:
         shown["text"] = shorten(payload["text"], _MOST_AUDITED, placeholder=" …")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.domain.automations.definitions.json_schemas import SCHEMAS
-from app.domain.automations.definitions.loops import Chain, caused, chains, channels, loop, started
+from app.domain.automations.definitions.loops import caused, chains, identifiers, loop
 from app.domain.automations.definitions.programs import compile
 from app.domain.automations.definitions.validation import exit_faults, faults, filter_faults, goal_faults, names
 from app.domain.triggers import timed_triggers

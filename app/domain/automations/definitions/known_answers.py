@@ -14,8 +14,8 @@ from app.domain.triggers import conditions
 from app.domain.triggers.comparisons import COMPARISONS, text
 from app.lib.nearest_names import nearest
 
-# The answers that buttons can give, by path, such as `steps.size.value`, and by the answer's folded text. Each is the
-# answer, and the button's other name (its identifier or label).
+# The answers that buttons can give: by path, such as `steps.size.value`, then by the answer as conditions compare it.
+# Each is a pair of the answer and the button's other name: a label and an identifier, or the reverse.
 Answers: TypeAlias = Mapping[str, Mapping[str, tuple[str, str]]]
 
 # For each operator that can be checked, the operator that compares a value with one answer.
@@ -43,7 +43,7 @@ def of_steps(steps: Iterable[Mapping[str, Any]]) -> Answers:
             of_path = found.setdefault(path, {})
             for answer, other in given:
                 of_path.setdefault(text(answer), (answer, other))
-    return {path: given for path, given in found.items() if not _is_open(path, open_names)}
+    return {path: given for path, given in found.items() if not {path, path.rpartition(".")[0]} & open_names}
 
 
 def faults(condition: Any, answers: Answers, spend: Callable[[int], None]) -> Iterator[tuple[str, str]]:
@@ -76,10 +76,6 @@ def _offered(step: Mapping[str, Any]) -> list[tuple[str, str]]:
         for each in buttons
         if isinstance(each.get("id"), str) and isinstance(each.get("label"), str)
     ]
-
-
-def _is_open(path: str, open_names: set[str]) -> bool:
-    return path in open_names or path.rpartition(".")[0] in open_names
 
 
 def _sentence(value: str, given: Sequence[tuple[str, str]]) -> str:

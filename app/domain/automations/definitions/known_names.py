@@ -19,7 +19,7 @@ from app.lib import templates
 from app.lib.nearest_names import MOST_LISTED, nearest
 from app.lib.templates import TemplateError
 
-# The names below a name; None if any are accepted.
+# Known names, each with the names below it; None accepts any.
 Names: TypeAlias = Mapping[str, "Names | None"]
 
 CONTACT_FIELDS = tuple(ContactSchema().fields)
@@ -30,7 +30,6 @@ WORKSPACE: Names = {"workspace": {"timezone": None}}
 _CONVERSATION: Names = dict.fromkeys(ConversationSchema().fields)
 # Names that filters of contacts can use.
 OF_FILTERS: Names = {"contact": {**CONTACT, **dict.fromkeys(FURTHER_FIELDS)}}
-_ENVELOPE = ("id", "kind", "created_at", "workspace_id")
 
 
 def of_steps(results: Mapping[str, Collection[str] | None], events: Iterable[str]) -> Names:
@@ -83,9 +82,10 @@ def template_faults(template: str, names: Names) -> Iterator[str]:
 def value_faults(
     value: Any, at: str, names: Names, spend: Callable[[int], None] | None = None, depth: int = 0
 ) -> Iterator[Fault]:
-    """Like `template_faults`, for all strings in the value at the pointer.
+    """Yields the faults of the templates in the JSON value at the pointer `at`.
 
-    `spend` is called with the number of words in a string's tags before they are read.
+    A value nested deeper than DEEPEST_VALUE is a fault, too. `spend` is called with the number of words in a template's
+    tags, before the template is parsed.
     """
     if isinstance(value, str):
         if spend is not None and "{" in value:
@@ -120,7 +120,7 @@ def _event(kinds: frozenset[str]) -> Names:
     for kind in sorted(kinds):
         for name, value in catalogue.EVENT_KINDS[kind].sample().items():
             data[name] = _merged(data.get(name), value)
-    return {**dict.fromkeys(_ENVELOPE), "data": data}
+    return {**dict.fromkeys(("id", "kind", "created_at", "workspace_id")), "data": data}
 
 
 def _merged(known: Names | None, value: Any) -> Names | None:

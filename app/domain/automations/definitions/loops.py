@@ -20,9 +20,10 @@ _TEMPLATE = object()
 
 
 class Cause(NamedTuple):
-    """A reason why automations start: an event of a run or step, or a step that starts one.
+    """A reason why automations start: an event of a run or a step, or a step that starts one.
 
-    `what`: the event's tag, or the automation; None if there is none, or only a run can tell.
+    `event`: None for a step that starts an automation. `what`: the tag of the event, or the started automation; None if
+    the event has no tag, or if the tag is a template. `field`: the step's member with the changed value.
     """
 
     event: str | None
@@ -33,10 +34,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Automations that start each other, ending with the first.
-
-    `pointer`: where the cause is in the definition.
-    """
+    """Automations that start each other, the last the first again. `pointer`: of the cause."""
 
     pointer: str
     detail: str
@@ -46,13 +44,13 @@ class Chain:
 def loop(
     automation_id: str, definition: Mapping[str, Any], published: Mapping[str, Mapping[str, Any]], pointer: str = ""
 ) -> Fault | None:
-    """Returns the fault of the step that leads back to the automation via others; None if none does.
+    """Returns the fault of a step that starts the automation again, even through others; else None.
 
-    `definition` is the automation's own, at `pointer`. All definitions must be free of faults. Considers only steps
-    that start automations: chains of triggers depend on what changes, and end at the tenth automation.
+    `definition` is the automation's own, at `pointer`. All definitions must be free of faults. Ignores chains of
+    triggers: such a chain goes on only if something changes, and ends at the tenth automation.
     """
 
-    # Automations that do not lead back: each is followed once, however many steps start it.
+    # The automations that were searched without finding a loop. Each is searched once.
     followed: set[str] = set()
 
     def follow(started_id: str) -> set[str]:
@@ -62,15 +60,15 @@ def loop(
 
     for step in _starts(compile(definition)):
         first = str(step.fields["automation_id"])
-        path = None if first in followed else shortest_path([first], automation_id, follow)
+        path = None if first in followed else _shortest_path([first], automation_id, follow)
         if path is not None:
             detail = f"The automation would start itself again without a wait: {' → '.join((automation_id, *path))}."
-            return Fault(f"{pointer}{pointer_to_step(definition, step.id)}/automation_id", f"{detail} Add a wait.")
+            return Fault(f"{pointer}{_pointer_to(definition, step)}/automation_id", f"{detail} Add a wait.")
     return None
 
 
 def caused(definitions: Iterable[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
-    """Returns what their runs may start: keys of listeners, prefixes of keys, ids of automations."""
+    """Returns what runs may start: keys of listeners, prefixes of such keys, and automations."""
     causes = [cause for definition in definitions for cause in _causes(compile(definition))]
     keys = {key for each in causes if each.event for key in (each.event, f"{each.event}:{each.what or ''}")}
     any_tag = {f"{each.event}:" for each in causes if each.event and each.field == "tag" and each.what is None}
@@ -87,30 +85,22 @@ def chains(automation_id: str, definition: Mapping[str, Any], others: Mapping[st
     followers = {id: {other for each in among.causes(id) for other in among.started(each)} for id in among.programs}
     found = []
     for cause in among.causes(automation_id):
-        path = shortest_path(among.started(cause), automation_id, followers.__getitem__) if cause.event else None
+        path = _shortest_path(among.started(cause), automation_id, followers.__getitem__) if cause.event else None
         if path:
-            at = f"{pointer_to_step(definition, cause.step.id)}/{cause.field}" if cause.step else "/triggers"
+            at = f"{_pointer_to(definition, cause.step)}/{cause.field}" if cause.step else "/triggers"
             found.append(Chain(at, _detail(cause, path), (automation_id, *path)))
     return found
 
 
-def started(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
-    """Maps pointers to the automations that the definition's steps start."""
-    return _named(definition, pointer, "automation_id")
+def identifiers(definition: Mapping[str, Any], field: str) -> dict[str, str]:
+    """Returns the identifiers that steps have in `field`, such as `channel_id`, by pointer."""
+    return {f"{at}/{field}": str(step[field]) for at, step in _pointers(definition) if step.get(field)}
 
 
-def channels(definition: Mapping[str, Any], pointer: str = "") -> dict[str, str]:
-    """Maps the pointer of each `channel_id` in the definition's steps to the channel's identifier."""
-    return _named(definition, pointer, "channel_id")
-
-
-def _named(definition: Mapping[str, Any], pointer: str, field: str) -> dict[str, str]:
-    steps = _pointers(definition)
-    return {f"{pointer}{at}/{field}": str(step[field]) for at, step in steps if step.get(field)}
-
-
-def shortest_path(begin: Collection[str], end: str, follow: Callable[[str], Collection[str]]) -> tuple[str, ...] | None:
-    """Returns the shortest path to `end`, always the same one; None if there is none."""
+def _shortest_path(
+    begin: Collection[str], end: str, follow: Callable[[str], Collection[str]]
+) -> tuple[str, ...] | None:
+    """Returns the shortest path from `begin` to `end`, always the same one; None if there is none."""
     paths: list[tuple[str, ...]] = [(each,) for each in sorted(begin)]
     seen = set(begin)
     for path in paths:
@@ -139,16 +129,11 @@ def _starts(program: Program) -> Iterator[Step]:
             pending += [step.next, *step.inside.values()]
 
 
-def pointer_to_step(definition: Mapping[str, Any], identifier: str) -> str:
-    """Returns the pointer to the step with this identifier. Raises LookupError."""
-    for at, step in _pointers(definition):
-        if step["id"] == identifier:
-            return at
-    raise LookupError(identifier)
+def _pointer_to(definition: Mapping[str, Any], step: Step) -> str:
+    return next(at for at, each in _pointers(definition) if each["id"] == step.id)
 
 
 def _pointers(definition: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields each step with its pointer."""
     pending = [("/steps", definition["steps"])]
     while pending:
         at, steps = pending.pop()
@@ -158,19 +143,19 @@ def _pointers(definition: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 
 
 class _Among:
-    """The programs of automations, by the events that start them and the values that they set."""
+    """Programs of automations, with indexes of their triggers and of the values that their steps set."""
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
         self.programs = programs
-        # Which automations listen, by event and tag; None for any tag.
+        # The automations that listen to an event, by event and tag; None is a trigger without a tag.
         self._listening: dict[tuple[str, str | None], set[str]] = defaultdict(set)
         self._listening_to_any: dict[str, set[str]] = defaultdict(set)
-        # The values that steps set, by kind and field.
+        # The values that steps set, by kind of step and field.
         self._values: dict[tuple[str, str], set[Any]] = defaultdict(set)
         for id, program in programs.items():
             for trigger in program.triggers:
                 if timed_triggers.is_timed(trigger):
-                    continue  # time passes in between, so this is no tight chain
+                    continue  # A trigger by time makes no tight chain.
                 # The condition may exclude runs of the chain's automations, so such a trigger is left out.
                 if not (trigger["event"] in _OF_RUNS and "if" in trigger):
                     self._listening[trigger["event"], trigger.get("tag")].add(id)
@@ -192,7 +177,7 @@ class _Among:
         return self._listening[cause.event, None] | self._listening[cause.event, cause.what]
 
     def _repeats(self, cause: Cause) -> bool:
-        """Whether the cause may recur: in each run, by a template, or as steps set two values."""
+        """Whether the cause can recur: it needs no change, or steps undo or vary the value that it sets."""
         if cause.step is None or cause.event is None:
             return True
         kind, value = cause.step.kind, _value(cause)

@@ -33,13 +33,12 @@ from app.lib.nearest_names import meant
 from app.lib.templates import Budget, Overspent
 
 MOST_EXITS = 20
-# Compiling a regular expression costs as much as reading this many words of tags.
+# Compiling a regular expression costs as much as parsing this many words in tags of templates.
 _WORDS_OF_MATCHES = 25
 _TOO_MUCH = (
     "The tags, regular expressions and comparisons with buttons of all steps have more than {:,} parts together. Use"
     " fewer, or start another automation for some of the steps."
 )
-_EXAMPLE_OF_GOAL = '{"event": "sale.recorded", "within_seconds": 604800}'
 
 
 def faults(definition: Any, pointer: str = "") -> list[Fault]:
@@ -60,7 +59,8 @@ def filter_faults(condition: Any, pointer: str = "") -> list[Fault]:
 def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
     """Returns the faults of an automation's goal."""
     if not isinstance(goal, dict):
-        return [Fault(pointer, f"Give an object, such as {_EXAMPLE_OF_GOAL}, or null.")]
+        example = '{"event": "sale.recorded", "within_seconds": 604800}'
+        return [Fault(pointer, f"Give an object, such as {example}, or null.")]
     schema = SCHEMAS["Goal"]["properties"]
     faults = [
         Fault(
@@ -78,7 +78,7 @@ def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
 
 
 def names(definition: Mapping[str, Any]) -> Names:
-    """Returns the names for templates and conditions of the definition, which may have faults."""
+    """Returns the names that can be used in the definition, even one with faults."""
     return known_names.of_steps(dict(_results(definition.get("steps", []))), _events(definition.get("triggers")))
 
 
@@ -102,7 +102,7 @@ def list_faults(
 
 
 def id_fault(step: Mapping[str, Any], at: str, pointers: dict[str, str]) -> Fault | None:
-    """Returns the fault of the step's identifier. If it has none, adds it to `pointers`."""
+    """Returns the fault of the step's identifier; if there is none, None, and adds it to `pointers`."""
     identifier = step.get("id")
     if not isinstance(identifier, str) or not re.fullmatch(ID, identifier):
         return Fault(f"{at}/id", "Give the step an identifier of 1 to 64 letters, digits, '_' and '-'.")
@@ -116,8 +116,8 @@ def id_fault(step: Mapping[str, Any], at: str, pointers: dict[str, str]) -> Faul
 class _Seen:
     """The state of a validation.
 
-    `names`: the names that steps can use; `answers`: the answers that buttons can give; `pointers`: of the steps read
-    so far, by identifier; `work`: the cost of reading templates so far.
+    `names`: the names that steps can use. `answers`: the answers that buttons can give. `pointers`: the pointers of the
+    steps so far, by identifier. `steps`: their number. `work`: the cost of their templates and conditions.
     """
 
     names: Names
@@ -149,7 +149,7 @@ def _faults(definition: Any, at: str) -> Iterator[Fault]:
 
 
 def _results(steps: Any) -> Iterator[tuple[str, Collection[str] | None]]:
-    """Yields the names that `steps` will have, from steps at any depth, and the members of each."""
+    """Yields (name, members) for each result that steps at any depth save; members None if unknown."""
     for each in _all_steps(steps):
         kind = STEP_KINDS.get(each["kind"]) if isinstance(each.get("kind"), str) else None
         if isinstance(each.get("id"), str):
@@ -159,7 +159,7 @@ def _results(steps: Any) -> Iterator[tuple[str, Collection[str] | None]]:
 
 
 def _all_steps(steps: Any) -> Iterator[dict[str, Any]]:
-    """Yields all steps at any depth, and any other objects found in their place."""
+    """Yields the objects in lists at any depth: the steps, and anything that stands in their place."""
     pending = [steps]
     while pending:
         each = pending.pop()

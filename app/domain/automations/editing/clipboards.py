@@ -10,7 +10,7 @@ from peewee import fn
 from app.models.automations import Automation
 from app.models.working_copies import StepClipboard
 
-# How many days a step can be pasted.
+# How many days after it was copied or cut a step can be pasted.
 KEPT_DAYS = 30
 
 

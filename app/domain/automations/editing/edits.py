@@ -16,14 +16,10 @@ from app.domain.automations.steps import STEP_KINDS
 from app.errors import Conflict, Fault, Invalid
 
 Definition = Mapping[str, Any]
-_ITSELF = "A step cannot be moved into itself."
 
 
 def begun(kind: str, definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a new step, without members that only its author can fill in.
-
-    Raises KeyError for an unknown kind.
-    """
+    """Returns a new step for its author to complete. Raises KeyError for an unknown kind."""
     entry, taken = STEP_KINDS[kind].entry, references.taken(definition)
     lists: dict[str, list[Any]] = {name: [] for name in STEP_KINDS[kind].lists}
     return {"id": references.fresh(entry.id or kind, taken), "kind": kind, **deepcopy(dict(entry.members)), **lists}
@@ -39,8 +35,8 @@ def insert(definition: Definition, at: At, step: Mapping[str, Any]) -> dict[str,
 def change(definition: Definition, step_id: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Replaces the members of the step. Nested steps stay.
 
-    A new `id` also replaces the old one where other steps name it. An arm keeps its steps if `was` has its old name.
-    Raises Invalid if another step has the identifier.
+    A new `id` also replaces the old one where other steps name it. An arm with a new name keeps its steps if its `was`
+    is the old name. Raises Invalid if another step has the identifier.
     """
     changed = deepcopy(dict(definition))
     step: Any = step_trees.find(changed, step_id).step
@@ -69,7 +65,7 @@ def move(definition: Definition, step_id: str, at: At) -> dict[str, Any]:
     moved = step_trees.find(definition, step_id).step
     inside = {each.step["id"] for each in step_trees.walk({"steps": [moved]})}
     if at.owner in inside:
-        raise Conflict(_ITSELF)
+        raise Conflict("A step cannot be moved into itself.")
     if at.after == step_id:
         return deepcopy(dict(definition))
     changed = deepcopy(dict(definition))
@@ -80,15 +76,14 @@ def move(definition: Definition, step_id: str, at: At) -> dict[str, Any]:
 def move_by(definition: Definition, step_id: str, by: int) -> dict[str, Any]:
     """Moves the step up (-1) or down (1) within its list, if possible."""
     changed = deepcopy(dict(definition))
-    placed = step_trees.find(changed, step_id)
-    listed = step_trees.list_at(changed, placed.at)
-    index = next(index for index, each in enumerate(listed) if each["id"] == step_id)
+    listed = step_trees.list_at(changed, step_trees.find(changed, step_id).at)
+    index = [each["id"] for each in listed].index(step_id)
     listed.insert(max(0, index + by), listed.pop(index))
     return changed
 
 
 def copied(definition: Definition, step_id: str) -> dict[str, Any]:
-    """Copies the step with its nested steps, for a clipboard."""
+    """Returns a copy of the step and its nested steps, for a clipboard."""
     return deepcopy(dict(step_trees.find(definition, step_id).step))
 
 
@@ -99,21 +94,19 @@ def paste(definition: Definition, at: At, step: Mapping[str, Any]) -> tuple[dict
     """
     taken, names = references.taken(definition), dict[str, str]()
     for each in step_trees.walk({"steps": [step]}):
-        names |= {name: references.fresh(name, taken | set(names.values())) for name in _new(each.step, names)}
-    pasted = deepcopy(dict(step))
-    for placed in list(step_trees.walk({"steps": [pasted]})):
+        new = sorted(references.names_of(each.step) - names.keys())
+        names |= {name: references.fresh(name, taken | set(names.values())) for name in new}
+    tree = _renamed({"steps": [deepcopy(dict(step))]}, names)
+    for placed in list(step_trees.walk(tree)):
         inner: Any = placed.step
+        inner["id"] = names[inner["id"]]
         if inner.get("save_as") in names:
             inner["save_as"] = names[inner["save_as"]]
-    tree = _renamed({"steps": [pasted]}, names)
-    for placed in list(step_trees.walk(tree)):
-        inner = placed.step
-        inner["id"] = names[inner["id"]]
     return insert(definition, at, tree["steps"][0]), tree["steps"][0]["id"]
 
 
 def affected(definition: Definition, step_id: str) -> list[tuple[str, str]]:
-    """Returns (step, name) for other steps that use results of the step or of nested ones."""
+    """Returns (step, name) for other steps that use results of the step or of its nested steps."""
     tree = {"steps": [step_trees.find(definition, step_id).step]}
     inside = {each.step["id"] for each in step_trees.walk(tree)}
     names = {name for each in step_trees.walk(tree) for name in references.names_of(each.step)}
@@ -123,9 +116,9 @@ def affected(definition: Definition, step_id: str) -> list[tuple[str, str]]:
 def replace_trigger(
     definition: Definition, print_before: str | None, trigger: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Replaces the trigger that has the fingerprint `print_before`; if that is None, adds `trigger`.
+    """Replaces the trigger with the fingerprint `print_before`, or removes it if `trigger` is None.
 
-    If `trigger` is None, removes the trigger.
+    If `print_before` is None, adds `trigger`. Raises Conflict if no trigger has the fingerprint.
     """
     changed = deepcopy(dict(definition))
     triggers: list[Any] = changed.setdefault("triggers", [])
@@ -162,19 +155,14 @@ def _put(definition: Any, at: At, step: dict[str, Any]) -> None:
 
 
 def _take(definition: Any, step_id: str) -> dict[str, Any]:
-    placed = step_trees.find(definition, step_id)
-    listed = step_trees.list_at(definition, placed.at)
-    taken: dict[str, Any] = listed.pop(next(i for i, each in enumerate(listed) if each["id"] == step_id))
+    listed = step_trees.list_at(definition, step_trees.find(definition, step_id).at)
+    taken: dict[str, Any] = listed.pop([each["id"] for each in listed].index(step_id))
     return taken
 
 
 def _arm(arm: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     was = arm.pop("was", arm["name"])
     return {**arm, "steps": before.get(was, [])}
-
-
-def _new(step: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
-    return sorted(references.names_of(step) - names.keys())
 
 
 def _renamed(definition: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

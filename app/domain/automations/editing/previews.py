@@ -16,13 +16,12 @@ from app.lib import json, templates
 from app.lib.templates import Budget, Overspent, TemplateError
 from app.models.contacts import Contact
 
-_OVERSPENT = "The text takes too many steps to be filled in."
-
 
 def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Returns the text rendered for the contact, and the names that print nothing.
 
-    Uses the first trigger's sample event; results of steps are unknown. Raises Conflict, with a sentence.
+    Uses the first trigger's sample event; results of steps are unknown. Raises Conflict if the text is no valid
+    template, or takes too much work.
     """
     variables: dict[str, Any] = {"contact": json.loads(json.dumps(contacts.represent(contact)))}
     variables |= {"workspace": {"timezone": workspaces.find(contact.workspace_id).timezone}}
@@ -32,13 +31,13 @@ def render(text: str, contact: Contact, definition: Mapping[str, Any]) -> tuple[
         return templates.render(text, {**variables, "steps": {}}, budget), list(budget.missing)
     except Overspent as error:
         bounds.COMPUTING_PER_STEP.reached()
-        raise Conflict(_OVERSPENT) from error
+        raise Conflict("The text takes too many steps to be filled in.") from error
     except TemplateError as error:
         raise Conflict(str(error)) from error
 
 
 def sample_event(definition: Mapping[str, Any], workspace_id: str) -> Mapping[str, Any] | None:
-    """Returns a sample event of the first trigger that is an event; None if there is none."""
+    """Returns a sample of the first event that a trigger names or precedes; None if none does."""
     for trigger in definition.get("triggers", []):
         kind = "booking.created" if "before" in trigger else trigger.get("event")
         if (kind in catalogue.EVENT_KINDS) and (kind == "booking.created" or not timed_triggers.is_timed(trigger)):
@@ -48,10 +47,7 @@ def sample_event(definition: Mapping[str, Any], workspace_id: str) -> Mapping[st
 
 
 def paths(names: known_names.Names, before: str = "", depth: int = 0) -> list[str]:
-    """Returns the dotted paths of the innermost known names, such as `contact.first_name`.
-
-    A path ends at its seventh name.
-    """
+    """Returns the innermost names as paths of up to seven names, such as `contact.first_name`."""
     found: list[str] = []
     for name, inner in names.items():
         path = f"{before}{name}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from app.domain.automations.editing import step_trees
-from app.domain.automations.steps import STEP_KINDS
+from app.domain.automations.steps import STEP_KINDS, templated_values
 
 LONGEST_ID = 64
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
@@ -27,7 +27,7 @@ def taken(definition: Mapping[str, Any]) -> set[str]:
 
 
 def fresh(name: str, taken: Collection[str]) -> str:
-    """Returns the name, with the lowest free number if it is taken."""
+    """Returns the name; if that is taken, with the lowest free number."""
     if name not in taken:
         return name
     stem, _, number = name.rpartition("_")
@@ -38,21 +38,25 @@ def fresh(name: str, taken: Collection[str]) -> str:
 
 
 def uses(definition: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yields (step, name) for steps that use one of the names."""
+    """Yields (step, name) for each of the names that a step uses, in the order of the steps."""
     for placed in step_trees.walk(definition):
-        used: set[str] = set()
-        _replaced(step_trees.own(placed.step), lambda name, used=used: (used.add(name), name)[1])  # type: ignore[misc]
-        yield from ((placed.step["id"], name) for name in sorted(used & set(names)))
+        yield from ((placed.step["id"], name) for name in sorted(_used(placed.step) & set(names)))
 
 
 def rename(step: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Renames references in the step. Nested steps do not change."""
+    """Returns the step with its references renamed. Nested steps do not change."""
     renamed = _replaced(step_trees.own(step), lambda name: names.get(name, name))
     return {**step, **renamed} if not STEP_KINDS[step["kind"]].arms else dict(step)
 
 
+def _used(step: Mapping[str, Any]) -> set[str]:
+    used: dict[str, str] = {}
+    _replaced(step_trees.own(step), lambda name: used.setdefault(name, name))
+    return set(used)
+
+
 def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, Any]:
-    """Returns the step with names replaced in its templates, conditions and paths."""
+    """Returns the step with the names in its templates, conditions and paths replaced by `new(name)`."""
     kind = STEP_KINDS[step["kind"]]
 
     def of_path(path: str) -> str:
@@ -69,7 +73,7 @@ def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, A
     changed = dict(step)
     for name in kind.templates:
         if name in step:
-            changed[name] = _mapped(step[name], of_template)
+            changed[name] = templated_values.with_texts(step[name], of_template)
     for name in (*kind.conditions, *(each for each in kind.trigger if each == "if")):
         if name in step:
             changed[name] = _condition(step[name], of_path)
@@ -79,27 +83,12 @@ def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, A
     return changed
 
 
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """Applies `change` to all strings in a JSON value."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {name: _mapped(inner, change) for name, inner in value.items()}
-    return [_mapped(inner, change) for inner in value] if isinstance(value, list) else value
-
-
 def _condition(condition: Any, change: Callable[[str], str]) -> Any:
     """Applies `change` to all paths in a condition."""
     if isinstance(condition, list):
         return [_condition(each, change) for each in condition]
     if not isinstance(condition, dict):
         return condition
-    return {
-        name: change(value)
-        if name in ("field", "other") and isinstance(value, str)
-        # Only these contain conditions; other values are the author's own.
-        else _condition(value, change)
-        if name in ("all", "any", "not")
-        else value
-        for name, value in condition.items()
-    }
+    changed = {name: change(condition[name]) for name in ("field", "other") if isinstance(condition.get(name), str)}
+    inner = {name: _condition(condition[name], change) for name in ("all", "any", "not") if name in condition}
+    return condition | changed | inner

@@ -11,7 +11,7 @@ from typing import Any
 from app.domain.automations.definitions import validation
 from app.domain.automations.definitions.json_schemas import ID, MOST_STEPS, MOST_TRIGGERS
 from app.domain.automations.steps import STEP_KINDS
-from app.errors import Conflict, Fault, pointer_to
+from app.errors import Conflict, Fault
 from app.lib import json
 
 MOST_BYTES = 512 * 1024
@@ -22,10 +22,10 @@ _ARM = "arm:"
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """The place of a step: in a list of the step `owner` (None: of the definition), after `after`.
+    """A place for a step: in a list of the step `owner`, after the step `after`.
 
-    `name`: the list: a member of the owner, or `arm:` and the name of an arm. With `after` None, the step is the first.
-    A place stays valid while others add and remove steps elsewhere.
+    `owner`: None for the definition. `name`: the member that holds the list, or `arm:` and the name of an arm. `after`:
+    None for the beginning of the list. A place stays valid while others add and remove steps elsewhere.
     """
 
     owner: str | None = None
@@ -60,7 +60,6 @@ def walk(definition: Mapping[str, Any]) -> Iterator[Placed]:
 
 
 def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Placed]:
-    """Yields the steps of one list, without nested ones."""
     after = None
     for index, step in enumerate(steps):
         yield Placed(step, At(owner, name, after), f"{pointer}/{index}")
@@ -70,11 +69,8 @@ def _walk(steps: Any, owner: str | None, name: str, pointer: str) -> Iterator[Pl
 def lists_of(step: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
     """Yields (name as in At, relative pointer, steps) for each list of steps inside a step."""
     kind = STEP_KINDS[step["kind"]]
-    for name in kind.lists:
-        yield name, pointer_to(name), step.get(name, [])
-    if kind.arms:
-        for index, arm in enumerate(step.get(kind.arms, [])):
-            yield f"{_ARM}{arm['name']}", pointer_to(kind.arms, index, "steps"), arm.get("steps", [])
+    for name, place, listed in kind.inside(step):
+        yield name if name in kind.lists else f"{_ARM}{name}", place, listed
 
 
 def find(definition: Mapping[str, Any], step_id: str) -> Placed:
@@ -86,38 +82,30 @@ def find(definition: Mapping[str, Any], step_id: str) -> Placed:
 
 
 def list_at(definition: Any, at: At) -> list[Any]:
-    """Returns the list of the place in `definition`; creates it if it is missing. Raises Conflict."""
-    listed: list[Any] = _holder(definition, at).setdefault("steps" if at.name.startswith(_ARM) else at.name, [])
+    """Returns the place's list; creates a missing list. Raises Conflict if the owner is gone."""
+    holder = definition
+    if at.owner is not None:
+        holder = find(definition, at.owner).step
+        kind = STEP_KINDS[holder["kind"]]
+        if at.name not in kind.lists:
+            arms = holder.get(kind.arms, []) if kind.arms else []
+            holder = next((arm for arm in arms if f"{_ARM}{arm['name']}" == at.name), None)
+            if holder is None:
+                raise Conflict(GONE)
+    listed: list[Any] = holder.setdefault("steps" if at.name.startswith(_ARM) else at.name, [])
     return listed
-
-
-def _holder(definition: Any, at: At) -> Any:
-    """Returns the object that has the list: the definition, a step or an arm."""
-    if at.owner is None:
-        return definition
-    step = find(definition, at.owner).step
-    kind = STEP_KINDS[step["kind"]]
-    if at.name in kind.lists:
-        return step
-    for arm in step.get(kind.arms, []) if kind.arms else ():
-        if f"{_ARM}{arm['name']}" == at.name:
-            return arm
-    raise Conflict(GONE)
 
 
 def places(definition: Mapping[str, Any]) -> dict[str, At]:
     """Returns every place for a new step, by the pointer that the step would get: `/steps/2/then/0`."""
-    found: dict[str, At] = {}
-
-    def add(owner: str | None, name: str, pointer: str, listed: list[Any]) -> None:
-        befores = (None, *(step["id"] for step in listed))
-        found.update({f"{pointer}/{index}": At(owner, name, before) for index, before in enumerate(befores)})
-
-    add(None, "steps", "/steps", definition.get("steps", []))
+    lists: list[tuple[str | None, str, str, Any]] = [(None, "steps", "/steps", definition.get("steps", []))]
     for placed in walk(definition):
-        for name, place, listed in lists_of(placed.step):
-            add(placed.step["id"], name, placed.pointer + place, listed)
-    return found
+        lists += [(placed.step["id"], name, placed.pointer + at, listed) for name, at, listed in lists_of(placed.step)]
+    return {
+        f"{pointer}/{index}": At(owner, name, before)
+        for owner, name, pointer, listed in lists
+        for index, before in enumerate((None, *(step["id"] for step in listed)))
+    }
 
 
 def own(step: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ MOST_STATE_BYTES = 8 * 1024 * 1024
 TYPING_SECONDS = 120
 CHANGED_ELSEWHERE = "changed the draft over the API, or restored a version"
 _LARGE_BYTES = 4 * 1024
-# By the fingerprint of a definition. Cached, because each form of the editor shows the faults of the whole definition.
+# Faults by the fingerprint of their definition. Cached, because each form of the editor shows all of them.
 _FAULTS: Cache[str, list[Fault]] = Cache(10_000)
 Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -52,7 +52,7 @@ class Copy:
 
     @property
     def faults(self) -> list[Fault]:
-        """The faults that keep the copy from running, with pointers. Raises Overloaded."""
+        """The faults that keep the copy from running. Raises Overloaded if too many are being looked for."""
         key = step_trees.print_of(self.definition)
         if (kept := _FAULTS.get(key)) is not None:
             return kept
@@ -69,11 +69,10 @@ def current(automation: Automation) -> Copy:
     if found is None:
         return Copy(automation, automation.definition, 0)
     if found.seen != step_trees.print_of(automation.definition):
-        # The definition was changed elsewhere. The next edit stores it as a state. Until then, it is shown under the
-        # old revision number.
+        # The definition was changed elsewhere. The next edit stores that change as a state. Until then, the definition
+        # has the old revision number.
         return Copy(automation, automation.definition, found.revision, undoes=_state(automation, found.state))
-    near = _near(found)
-    return _copy(automation, found, near)
+    return _copy(automation, found)
 
 
 def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is_typing: bool = False) -> Copy:
@@ -89,7 +88,7 @@ def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is
         if faults := step_trees.structure_faults(after):
             raise Invalid(*faults)
         if after == before:
-            return _copy(locked, found, _near(found))
+            return _copy(locked, found)
         steps = edits.changed_steps(before, after)
         number = found.state + 1
         if is_typing and _goes_on(found, actor_id, done, steps):
@@ -102,10 +101,7 @@ def edit(automation: Automation, actor_id: str, done: str, change: Change, *, is
 
 
 def undo(automation: Automation, revision: int) -> Copy:
-    """Undoes the last change.
-
-    Raises Conflict if there is none, or the copy has changed since `revision`.
-    """
+    """Undoes the last change. Raises Conflict if there is none, or if `revision` is not current."""
     return _step(automation, revision, -1, "There is nothing to undo.")
 
 
@@ -115,7 +111,7 @@ def redo(automation: Automation, revision: int) -> Copy:
 
 
 def last_change(automation: Automation, step_id: str) -> WorkingCopyState | None:
-    """Returns the state that last changed or removed the step; None if it is no longer kept."""
+    """Returns the state that last changed or removed the step; None if that state is not kept."""
     position = WorkingCopy.select(WorkingCopy.state).where(WorkingCopy.automation_id == automation.id)
     found: WorkingCopyState | None = (
         _states(automation.id)
@@ -127,7 +123,7 @@ def last_change(automation: Automation, step_id: str) -> WorkingCopyState | None
 
 
 def step_with(automation: Automation, step_id: str, its_print: str) -> Mapping[str, Any] | None:
-    """Returns the step, without nested ones, as it had this fingerprint; None if no state has it."""
+    """Returns the step as it had the fingerprint, without nested steps; None if no state has it."""
     for state in _states(automation.id).order_by(WorkingCopyState.number.desc()):
         for placed in step_trees.walk(state.definition):
             if placed.step["id"] == step_id:
@@ -138,7 +134,7 @@ def step_with(automation: Automation, step_id: str, its_print: str) -> Mapping[s
 
 
 def check_publishable(automation: Automation) -> None:
-    """Raises Conflict if the working copy cannot run: editors would not see what is published."""
+    """Raises Conflict if the working copy cannot run: the published draft would not be the shown one."""
     count = len(current(automation).faults)
     if count:
         problems = "a problem" if count == 1 else f"{count} problems"
@@ -187,20 +183,15 @@ def _go_to(automation: Automation, found: WorkingCopy, number: int, definition: 
         automation, seen = automation.altered(definition=definition), step_trees.print_of(definition)
     changed = {"state": number, "revision": found.revision + 1, "seen": seen}
     WorkingCopy.update(**changed, updated_at=fn.now()).where(WorkingCopy.automation_id == automation.id).execute()
-    found = found.altered(**changed)
-    return _copy(automation, found, _near(found))
+    return _copy(automation, found.altered(**changed))
 
 
-def _copy(automation: Automation, found: WorkingCopy, near: Mapping[int, WorkingCopyState]) -> Copy:
+def _copy(automation: Automation, found: WorkingCopy) -> Copy:
+    around = WorkingCopyState.number.in_([found.state - 1, found.state, found.state + 1])
+    near = {state.number: state for state in _states(found.automation_id).where(around)}
     here = near[found.state]
     undoes = here if found.state - 1 in near else None
     return Copy(automation, here.definition, found.revision, undoes, near.get(found.state + 1))
-
-
-def _near(found: WorkingCopy) -> dict[int, WorkingCopyState]:
-    """Returns the current state and its neighbours, by number."""
-    around = WorkingCopyState.number.in_([found.state - 1, found.state, found.state + 1])
-    return {state.number: state for state in _states(found.automation_id).where(around)}
 
 
 def _definition(found: WorkingCopy) -> Mapping[str, Any]:
@@ -246,7 +237,7 @@ def _store(
 
 
 def _prune(automation_id: str, newest: int) -> None:
-    """Deletes the oldest states above MOST_STATES and MOST_STATE_BYTES."""
+    """Deletes the oldest states that exceed MOST_STATES or MOST_STATE_BYTES, but never `newest`."""
     rows(
         """
         DELETE FROM working_copy_states WHERE automation_id = %(id)s AND number < %(newest)s AND number <= (

@@ -1,4 +1,4 @@
-"""Files of automations: recognizes and reads what can be imported, and writes our own format.
+"""Files of automations: recognizes and reads files to import, and writes our own format.
 
 Files in our own format carry automations to other workspaces.
 """
@@ -52,16 +52,17 @@ class File:
 def recognize(raw: bytes | str) -> File:
     """Recognizes the kind of the file. Raises Unreadable if the kind is not known."""
     document = sources.load(raw)
-    if typebot_flows.is_export(document):
-        return File(typebot_flows.KIND, document)
-    if isinstance(document.get("typebot"), dict) and typebot_flows.is_export(document["typebot"]):
-        return File(typebot_flows.KIND, document["typebot"])
+    for each in (document, mapping(document.get("typebot"))):
+        if typebot_flows.is_export(each):
+            return File(typebot_flows.KIND, each)
     if rapidpro_flows.is_export(document):
         return File(rapidpro_flows.KIND, document, rapidpro_flows.names(document))
     if isinstance(document.get("nodes"), list) and "spec_version" in document:
         return File(rapidpro_flows.KIND, {"flows": [document]}, rapidpro_flows.names({"flows": [document]}))
-    if _is_file(document):
-        return File(KIND, document, names=_names_in(document))
+    # One of our files, or the API's body of an automation.
+    if document.get("bellhop") == "automation" or "definition" in document:
+        named = mapping(document.get("names")).items()
+        return File(KIND, document, names={key: text(name)[:200] for key, name in named if isinstance(name, str)})
     raise Unreadable(
         "This is none of the files that can be imported: an automation of Bellhop, an export of Typebot, or one of"
         " RapidPro's flows."
@@ -103,16 +104,6 @@ def read(document: Mapping[str, Any]) -> Imported:
     except ValueError:
         name = "Imported automation"
     return Imported(KIND, name, {"triggers": [], **definition}, exits=exits, goal=goal, reentry=reentry)
-
-
-def _is_file(document: Mapping[str, Any]) -> bool:
-    """Whether `document` looks like one of our files, or like the API body of an automation."""
-    return document.get("bellhop") == "automation" or "definition" in document
-
-
-def _names_in(document: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the names of the resources that the file mentions, by identifier."""
-    return {key: text(name)[:200] for key, name in mapping(document.get("names")).items() if isinstance(name, str)}
 
 
 def _sentence(faults: list[Fault]) -> str:

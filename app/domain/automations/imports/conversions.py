@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app.domain.automations import definitions
-from app.domain.automations.imports.flow_graphs import Graph, Step
+from app.domain.automations.editing import step_trees
+from app.domain.automations.imports.flow_graphs import Graph
 from app.domain.automations.imports.nestings import Nesting, nest
 from app.domain.automations.imports.sources import Imported, Ledger, NameTable, Work
-from app.domain.automations.steps import STEP_KINDS
 from app.errors import Fault
 from app.lib import json
 
-UNREACHED = "Nothing that was imported leads here."
 _CHECKED = 300  # cost of checking one step, in characters
 _INSIDE = ("steps", "then", "else", "otherwise")
 
@@ -41,14 +40,15 @@ def convert(
     accounted = followed | {entry.source for entry in ledger.lost}
     for source, where in parts.items():
         if source not in accounted:
-            ledger.lose(source, where, UNREACHED)
+            ledger.lose(source, where, "Nothing that was imported leads here.")
     return Imported(kind, name, definition, tuple(ledger.lost), frozenset(followed - gone))
 
 
 def without_faults(imported: Imported) -> Imported:
-    """Removes the steps that have faults, such as those that name a removed step.
+    """Removes steps and triggers with faults from `imported`, and returns it.
 
-    Raises Unreadable if that takes more work than COMPUTING_PER_IMPORT.
+    A step that names a removed step has a fault, too. Raises Unreadable if the removal takes more work than
+    COMPUTING_PER_IMPORT.
     """
     ledger = Ledger(dict.fromkeys(imported.lost))
     _without_faults(imported.definition, Nesting(), ledger, Work())
@@ -57,7 +57,7 @@ def without_faults(imported: Imported) -> Imported:
 
 
 def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger, work: Work) -> set[str]:
-    """Removes steps and triggers with faults; returns the source parts that disappear with them."""
+    """Removes steps and triggers with faults; returns the source parts that no step is left of."""
     gone: set[str] = set()
     while faults := _faults(definition, work):
         for fault in _outermost(faults):
@@ -66,7 +66,8 @@ def _without_faults(definition: dict[str, Any], nesting: Nesting, ledger: Ledger
                 for source in sources or ("",):
                     ledger.lose(source, where, fault.detail)
                     gone.add(source)
-    return gone - _sources_of(definition["steps"], nesting)
+    left = [placed.step["id"] for placed in step_trees.walk(definition)]
+    return gone - {source for step in left if step in nesting.sources for source in nesting.sources[step][0]}
 
 
 def _faults(definition: Mapping[str, Any], work: Work) -> list[Fault]:
@@ -83,7 +84,7 @@ def _outermost(faults: Sequence[Fault]) -> list[Fault]:
     for fault in faults:
         by_owner.setdefault(_owner(fault.pointer), fault)
     kept = [key for key in by_owner if not any(key[:length] in by_owner for length in range(2, len(key)))]
-    return [by_owner[key] for key in sorted(kept, reverse=True, key=lambda key: [_sortable(part) for part in key])]
+    return [by_owner[key] for key in sorted(kept, reverse=True, key=_in_order)]
 
 
 def _owner(pointer: str) -> tuple[Any, ...]:
@@ -96,12 +97,12 @@ def _owner(pointer: str) -> tuple[Any, ...]:
     return tuple(parts[:end])
 
 
-def _sortable(part: Any) -> tuple[int, str]:
-    return (part, "") if isinstance(part, int) else (0, part)
+def _in_order(path: Sequence[Any]) -> list[tuple[int, str]]:
+    return [(part, "") if isinstance(part, int) else (0, part) for part in path]
 
 
-def _remove(definition: dict[str, Any], fault: Fault) -> list[Step]:
-    """Removes the step or trigger; returns all removed steps, including nested ones."""
+def _remove(definition: dict[str, Any], fault: Fault) -> list[Mapping[str, Any]]:
+    """Removes the step or trigger with the fault; returns all removed steps, at any depth."""
     *path, index = _owner(fault.pointer)
     holder: Any = definition
     for part in path:
@@ -109,15 +110,4 @@ def _remove(definition: dict[str, Any], fault: Fault) -> list[Step]:
     if not isinstance(index, int):  # a fault of the whole list
         raise AssertionError(fault)
     removed = holder.pop(index)
-    return list(_all_steps([removed])) if path[0] == "steps" else [{"id": ""}]
-
-
-def _all_steps(steps: Iterable[Step]) -> Iterable[Step]:
-    for step in steps:
-        yield step
-        for _, _, inner in STEP_KINDS[step["kind"]].inside(step):
-            yield from _all_steps(inner)
-
-
-def _sources_of(steps: Iterable[Step], nesting: Nesting) -> set[str]:
-    return {source for step in _all_steps(steps) for source in nesting.sources.get(step["id"], ((), ""))[0]}
+    return [placed.step for placed in step_trees.walk({"steps": [removed]})] if path[0] == "steps" else [{"id": ""}]

@@ -15,9 +15,9 @@ SOURCE = "_source"
 
 @dataclass(slots=True)
 class Link:
-    """A connection from an element. `source`: its identifier in the source; `to`: an element or None.
+    """A connection to the element `to` (None: to the end). `source`: its identifier in the file.
 
-    `condition`: None for the connection taken if no other condition holds. `steps`: taken before the next element.
+    `condition`: None for the connection that is taken if no other condition holds. `steps`: taken on the way.
     """
 
     to: str | None
@@ -74,8 +74,9 @@ class Graph:
                     link.to = None
         self.order: list[str] = []  # reverse postorder: each element precedes the elements it leads to forwards
         self.place: dict[str, int] = {}
-        self.jumps: set[tuple[str, str]] = set()  # backward connections, except to the head of a loop
+        # Connections that lead backwards: to the head of their loop, or to any other element.
         self.back: set[tuple[str, str]] = set()
+        self.jumps: set[tuple[str, str]] = set()
         self.loops: dict[str, Loop] = {}
         self._forward: dict[str, list[str]] = {}
         if self.first is not None:

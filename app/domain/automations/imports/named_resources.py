@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,18 +35,15 @@ class Named:
 
 def named(imported: Imported) -> list[Named]:
     """Returns the resources that the automation names, in order of occurrence."""
-    times: dict[tuple[str, str], int] = {}
-    for holder, field in _places(imported):
-        key = (holder[field], SORTS[field])
-        times[key] = times.get(key, 0) + 1
+    times = Counter((holder[field], SORTS[field]) for holder, field in _places(imported))
     return [Named(identifier, sort, number) for (identifier, sort), number in times.items()]
 
 
 def replaced(imported: Imported, chosen: Mapping[str, str], name_of: Callable[[str], str]) -> Imported:
-    """Replaces the named resources with the `chosen` ones, and adds what is lost to `lost`.
+    """Returns a copy that names the `chosen` resources instead, with the losses in `lost`.
 
     Without a choice, a step loses its assignee or channel; a step or trigger that names any other resource is removed.
-    `name_of`: returns the former name of an identifier. Raises Unreadable.
+    `name_of` returns the name that a resource had in its workspace. Raises Unreadable like `without_faults`.
     """
     made = replace(imported, definition=copy.deepcopy(imported.definition))
     lost = [*imported.lost]
@@ -85,15 +83,14 @@ def _steps(
                 lose(identifier, where, "The step is left out.")
                 break
         else:
-            for inside in _lists(step):
+            for _, _, inside in STEP_KINDS[step["kind"]].inside(step):
                 inside[:] = _steps(inside, chosen, lose)
             yield step
 
 
 def _places(imported: Imported) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yields every step and trigger that names a resource, with the field that does."""
-    holders = [*definitions.compile(imported.definition).steps.values()]
-    for step in holders:
+    """Yields each step or trigger that names a resource, and the member that names it."""
+    for step in definitions.compile(imported.definition).steps.values():
         yield from ((step.fields, field) for field in SORTS if _is_identifier(step.fields.get(field)))
     for trigger in imported.definition.get("triggers", ()):
         if timed_triggers.is_timed(trigger) and _is_identifier(trigger.get("segment_id")):
@@ -102,11 +99,3 @@ def _places(imported: Imported) -> Iterator[tuple[Mapping[str, Any], str]]:
 
 def _is_identifier(value: Any) -> bool:
     return isinstance(value, str) and _IDENTIFIER.fullmatch(value) is not None
-
-
-def _lists(step: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Yields the lists of steps inside a step."""
-    kind = STEP_KINDS[step["kind"]]
-    yield from (step[name] for name in kind.lists if isinstance(step.get(name), list))
-    if kind.arms:
-        yield from (arm["steps"] for arm in step[kind.arms] if isinstance(arm.get("steps"), list))

@@ -52,7 +52,7 @@ class Nesting:
 
 
 def nest(graph: Graph, names: NameTable, ledger: Ledger) -> Nesting:
-    """Converts the graph to nested steps. Notes in the ledger what cannot be nested.
+    """Converts the graph to nested steps. Notes in the ledger the parts that cannot be nested.
 
     Raises Unreadable above MOST_STEPS, and if it takes more work than COMPUTING_PER_IMPORT.
     """
@@ -78,7 +78,7 @@ class _Making:
         while True:
             self._graph.work.spend(_LOOK)
             if to is None:
-                return [*steps, *self._end(place)]
+                return steps if place.falls is None else [*steps, self._step({"kind": "stop"}, "end")]
             if to == place.falls and not is_head:
                 return steps
             if place.loop and to not in place.loop.body:
@@ -88,7 +88,7 @@ class _Making:
                 element = self._loop(self._graph.loops[to], place, steps)
             else:
                 element = self._graph.elements[to]
-                steps += self._steps_of(element)
+                steps += self._fresh(element.steps, element)
                 self.nesting.kept.update(element.sources)
             is_head = False
             made, to, goes_on = self._on(element, place)
@@ -197,7 +197,7 @@ class _Making:
         return replace(link, to=None)
 
     def _joint(self, links: Sequence[Link], place: _Place) -> str | None:
-        """Returns where the connections join, or where the longest continues while others end; else None."""
+        """Returns the element where connections join, or which the only long one leads to; else None."""
         reached = {to: self._reach(to, place.falls) for to in dict.fromkeys(link.to for link in links)}
         times: dict[str, int] = {}
         for to, number in Counter(link.to for link in links).items():
@@ -239,17 +239,11 @@ class _Making:
             self._reached[start, without] = self._graph.reach(start, without)
         return self._reached[start, without]
 
-    def _end(self, place: _Place) -> list[Step]:
-        return [] if place.falls is None else [self._step({"kind": "stop"}, "end")]
-
     def _set(self, variable: str, value: str) -> Step:
         return self._step({"kind": "set_variable", "name": variable, "value": value}, f"set_{variable}")
 
-    def _steps_of(self, element: Element) -> list[Step]:
-        return self._fresh(element.steps, element)
-
     def _fresh(self, steps: Sequence[Step], element: Element) -> list[Step]:
-        """Returns the steps, with new identifiers if they are placed elsewhere already."""
+        """Returns copies of the steps. A step that the nesting already contains gets a new identifier."""
         for step in steps:
             is_new = step["id"] not in self._by_id
             self._renamed[step["id"]] = step["id"] if is_new else self._names.fresh(step["id"])
@@ -271,7 +265,7 @@ class _Making:
         return step
 
     def _renaming(self, value: Any) -> Any:
-        """Replaces the names of steps' results in a value's strings with their current names."""
+        """Returns the JSON value with new identifiers in its names of results (`steps.<id>`)."""
         if isinstance(value, str):
             self._graph.work.spend(1 + len(value) // _CHARACTERS)
             return _NAMED.sub(lambda found: f"steps.{self._renamed.get(found[1], found[1])}", value)

@@ -11,6 +11,7 @@ from app.domain.automations.imports.buttons_of_messages import buttons_of, files
 from app.domain.automations.imports.flow_graphs import Step
 from app.domain.automations.imports.rapidpro_expressions import result_name, template_of
 from app.domain.automations.imports.sources import Ledger, NameTable, listed, mapping, name_of, text, texts
+from app.domain.automations.steps.templated_values import with_texts
 
 Action = Mapping[str, Any]
 
@@ -155,20 +156,12 @@ def _webhook(action: Action, reading: Reading) -> list[Step]:
 
 
 def _body(body: str, reading: Reading) -> Any:
-    """Converts a body to JSON with templates as strings, or to one template if it is not JSON."""
+    """Converts a JSON body to JSON with templates as strings, and any other to one template."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
         return reading.template(body)
-    return _templates(value, reading) if isinstance(value, (dict, list)) else reading.template(body)
-
-
-def _templates(value: Any, reading: Reading) -> Any:
-    if isinstance(value, str):
-        return reading.template(value)
-    if isinstance(value, list):
-        return [_templates(each, reading) for each in value]
-    return {key: _templates(each, reading) for key, each in value.items()} if isinstance(value, dict) else value
+    return with_texts(value, reading.template) if isinstance(value, (dict, list)) else reading.template(body)
 
 
 def _ticket(action: Action, reading: Reading) -> list[Step]:

@@ -47,11 +47,6 @@ def condition_of(case: Mapping[str, Any], path: str) -> Condition | str:
     return made
 
 
-def category_path(path: str) -> str:
-    """Returns the path of the category of the result at `path`; `path` itself if it is a category's."""
-    return path if path.endswith("_category") else f"{path}_category"
-
-
 def _is(path: str, how: str, *value: Any) -> Condition:
     return {"field": path, "is": how, **({"value": value[0]} if value else {})}
 
@@ -75,8 +70,8 @@ def _only(path: str, arguments: Sequence[str], kind: str) -> Condition | None:
     return _any(said)
 
 
-def _with_argument(how: str) -> Callable[[str, Sequence[str], str], Condition | None]:
-    return lambda path, arguments, kind: _is(path, how, arguments[0]) if arguments and arguments[0] else None
+def _with_argument(how: str, before: str = "") -> Callable[[str, Sequence[str], str], Condition | None]:
+    return lambda path, arguments, kind: _is(path, how, before + arguments[0]) if any(arguments[:1]) else None
 
 
 def _ordered(path: str, arguments: Sequence[str], kind: str) -> Condition | None:
@@ -94,12 +89,9 @@ def _between(path: str, arguments: Sequence[str], kind: str) -> Condition | None
     return None if None in ends else {"all": [*ends[0]["all"], ends[1]["all"][1]]}  # type: ignore[index]
 
 
-def _pattern(path: str, arguments: Sequence[str], kind: str) -> Condition | None:
-    return _is(path, "matches", f"(?i){arguments[0]}") if arguments and arguments[0] else None
-
-
 def _category(path: str, arguments: Sequence[str], kind: str) -> Condition | None:
-    return _is(category_path(path), "one_of", list(arguments)) if arguments else None
+    of_category = path if path.endswith("_category") else f"{path}_category"
+    return _is(of_category, "one_of", list(arguments)) if arguments else None
 
 
 def _group(path: str, arguments: Sequence[str], kind: str) -> Condition | None:
@@ -113,9 +105,8 @@ _CONDITIONS: Mapping[str, Callable[[str, Sequence[str], str], Condition | None]]
     "has_only_phrase": _only,
     "has_only_text": _only,
     "has_beginning": _with_argument("starts_with"),
-    "has_text": lambda path, arguments, kind: _is(path, "exists"),
-    "has_value": lambda path, arguments, kind: _is(path, "exists"),
-    "has_pattern": _pattern,
+    **dict.fromkeys(("has_text", "has_value"), lambda path, arguments, kind: _is(path, "exists")),
+    "has_pattern": _with_argument("matches", "(?i)"),
     "has_category": _category,
     "has_group": _group,
     "has_number_between": _between,

@@ -14,17 +14,12 @@ _EXPRESSION = re.compile(
     rf"@@|@\((?P<code>(?:[^()\"]|{_QUOTE}|\((?:[^()\"]|{_QUOTE}|\([^()]{{0,200}}\)){{0,200}}\)){{0,300}})\)"
     rf"|@(?P<path>(?:{_TOPS}|legacy_extra)(?:\.[A-Za-z0-9_]+){{0,8}})"
 )
-_CONTACT = {
-    "": "{{ contact.first_name }}",
-    "name": "{{ contact.first_name }} {{ contact.last_name }}",
-    "first_name": "{{ contact.first_name }}",
-    "language": "{{ contact.locale }}",
-    "id": "{{ contact.id }}",
-    "uuid": "{{ contact.id }}",
-    "timezone": "{{ contact.timezone }}",
-    "created_on": "{{ contact.created_at }}",
-    "urn": "{{ contact.phone }}",
-    "groups": '{{ contact.tags | join: ", " }}',
+# Templates for names that have no path in _PATHS, or that print more than the value at their path.
+_TEMPLATES = {
+    "contact.name": "{{ contact.first_name }} {{ contact.last_name }}",
+    "contact.id": "{{ contact.id }}",
+    "contact.uuid": "{{ contact.id }}",
+    "contact.groups": '{{ contact.tags | join: ", " }}',
 }
 _PATHS = {
     "contact": "contact.first_name",
@@ -115,14 +110,10 @@ def result_name(name: str) -> str:
 
 
 def _template(name: str) -> str | None:
-    top, _, rest = name.partition(".")
-    if top == "contact" and rest in _CONTACT:
-        return _CONTACT[rest]
+    if name in _TEMPLATES:
+        return _TEMPLATES[name]
     path = _path(name, None)
-    if path is None:
-        return None
-    numbered = _NUMBERED.sub(r"[\1]", path)
-    return f"{{{{ {numbered} }}}}"
+    return None if path is None else "{{ " + _NUMBERED.sub(r"[\1]", path) + " }}"
 
 
 def _code(code: str) -> str | None:

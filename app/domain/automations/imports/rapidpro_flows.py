@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.domain.automations.imports import conversions
@@ -24,11 +25,10 @@ from app.domain.automations.imports.sources import (
     texts,
 )
 from app.domain.automations.steps.split import MOST_ARMS
-from app.domain.automations.steps.wait_for_reply import LONGEST_SECONDS
+from app.domain.automations.steps.times import LONGEST_SECONDS
 from app.lib import json
 
 KIND = "rapidpro"
-_SPECS = ("13", "14")
 _INPUT = re.compile(rb'(?<![A-Za-z0-9_."])input\b(?!["_])')
 
 
@@ -73,11 +73,11 @@ class _Flow:
         # Whether `@input` is used anywhere except as the operand of a router.
         self._keeps_input = len(_INPUT.findall(written)) > written.count(b'"operand":"@input')
         self._triggers: list[Mapping[str, Any]] = []
+        self._kept: list[str] = []
 
     def convert(self) -> Imported:
-        """Converts the flow to an automation. Raises Unreadable."""
         version = text(self._flow.get("spec_version"))
-        if version.partition(".")[0] not in _SPECS:
+        if version.partition(".")[0] not in ("13", "14"):
             said = f"version {version}" if version else "a format before 13"
             raise Unreadable(
                 f"This flow is of {said[:40]}. Open and save it in a newer RapidPro, then export it again."
@@ -114,6 +114,8 @@ class _Flow:
             exit_key = text(each.get("uuid")) or f"{key}/exit/{at}"
             to = text(each.get("destination_uuid")) or None
             exits[exit_key] = Link(to, exit_key, f"{where}, exit {at}")
+            if to is None:
+                self._kept.append(exit_key)  # an exit that leads nowhere is no loss
             self.parts[exit_key] = f"{where}, exit {at}"
         element = Element(key, where, sources, steps)
         router = mapping(node.get("router"))
@@ -127,7 +129,7 @@ class _Flow:
         self._reading.source, self._reading.where = source, where
 
     def _route(self, element: Element, router: Mapping[str, Any], exits: Mapping[str, Link]) -> None:
-        """Adds an element for the router after `element`, which waits for the reply if one is needed."""
+        """Adds an element for the router after `element`, which gets the wait for a reply, if any."""
         key, where = element.key, element.where
         self._at(key, f"{where}, router")
         categories = {}
@@ -202,27 +204,18 @@ class _Flow:
                 self._reading.lose(made)
                 continue
             chosen.sources = [*chosen.sources, source]
-            chosen.links.append(Link(link.to, link.source, link.where, made, steps=self._category(result, name)))
+            chosen.links.append(replace(link, condition=made, steps=self._category(result, name)))
         name, link = categories.get(text(router.get("default_category_uuid")), ("", Link(None, None, chosen.where)))
-        chosen.links.append(Link(link.to, link.source, link.where, steps=self._category(result, name)))
+        chosen.links.append(replace(link, steps=self._category(result, name)))
 
     def _category(self, result: str, name: str) -> list[Step]:
         if not result or not name or not self._reading.uses_categories:
             return []
         return [self._reading.set(f"{result_name(result)}_category", name)]
 
-    @property
-    def _kept(self) -> Iterator[str]:
-        """Yields the exits that lead nowhere, because they are no loss, and the converted triggers."""
-        for node in listed(self._flow.get("nodes"), "'nodes'"):
-            for number, each in enumerate(listed(node.get("exits"), "'exits'"), 1):
-                if not text(each.get("destination_uuid")):
-                    yield text(each.get("uuid")) or f"{text(node.get('uuid'))}/exit/{number}"
-        yield from self._taken
-
     def _around(self) -> None:
         """Converts the flow's keyword triggers. Notes other triggers, campaigns, translations as lost."""
-        flow, self._taken = text(self._flow.get("uuid")), list[str]()
+        flow = text(self._flow.get("uuid"))
         for language in mapping(self._flow.get("localization")):
             self._ledger.lose(f"localization/{language}", "The flow", f"Its texts in '{language[:20]}' are left out.")
         for number, trigger in enumerate(listed(self._document.get("triggers"), "'triggers'"), 1):
@@ -232,7 +225,7 @@ class _Flow:
             self.parts[source] = where
             if made := _trigger(trigger):
                 self._triggers.append(made)
-                self._taken.append(source)
+                self._kept.append(source)
             else:
                 self._ledger.lose(source, where, "Only triggers by keywords have an equivalent.")
         for campaign in listed(self._document.get("campaigns"), "'campaigns'"):
@@ -263,4 +256,4 @@ def _split(chosen: Element, categories: Sequence[tuple[str, Link]], reading: Rea
     for number, (name, link) in enumerate(categories):
         percent = share if number else round(100 - share * (len(categories) - 1), 2)
         arm = table.of(str(number), name, "arm")
-        chosen.links.append(Link(link.to, link.source, link.where, percent=percent, name=arm))
+        chosen.links.append(replace(link, percent=percent, name=arm))

@@ -1,4 +1,4 @@
-"""Sources: reads other products' files defensively, and notes what has no equivalent."""
+"""Sources: reads other products' files defensively, and notes parts without an equivalent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.lib import json
 from app.lib.templates import Budget, Overspent
 
 MOST_BYTES = 1_000_000
-MOST_PARTS = 1_500  # nodes, blocks and actions in a file; they become at most 500 steps
+MOST_PARTS = 1_500  # nodes, blocks and actions in a file, of which at most 500 become steps
 MOST_WAYS = 5_000  # entries of any list in a file, such as connections
 LONGEST_TEXT = 10_000  # the most characters of a text that are kept
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
@@ -81,8 +81,8 @@ class Ledger:
 
 def load(raw: bytes | str) -> Mapping[str, Any]:
     """Parses a file of at most MOST_BYTES that holds a JSON object. Raises Unreadable."""
-    size = len(raw) if isinstance(raw, bytes) else len(raw.encode(errors="surrogatepass"))
-    if size > MOST_BYTES:
+    encoded = raw if isinstance(raw, bytes) else raw.encode(errors="surrogatepass")
+    if len(encoded) > MOST_BYTES:
         raise Unreadable(f"The file is larger than {MOST_BYTES // 1_000_000} MB.")
     if not raw.strip():
         raise Unreadable("The file is empty.")
@@ -92,7 +92,7 @@ def load(raw: bytes | str) -> Mapping[str, Any]:
         raise Unreadable(f"This is not JSON that can be read: {str(error)[:200]}.") from error
     if not isinstance(document, dict):
         raise Unreadable("This JSON is not an object, so it is no automation.")
-    if b"\\u0000" in (raw if isinstance(raw, bytes) else raw.encode(errors="surrogatepass")):
+    if b"\\u0000" in encoded:
         raise Unreadable("The file has characters that no text can hold (NUL).")
     return document
 
@@ -141,7 +141,7 @@ def name_of(label: str, otherwise: str = "value") -> str:
 
 
 class NameTable:
-    """Maps keys to names, no two of which are the same."""
+    """Maps keys to unique names."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -154,7 +154,7 @@ class NameTable:
         return self._names[key]
 
     def fresh(self, wanted: str) -> str:
-        """Returns the name, with a number if it is taken."""
+        """Returns the name, with a number if the name is taken, and takes it."""
         name, number = wanted, self._taken.get(wanted, 1)
         while name in self._taken:
             number += 1

@@ -8,8 +8,8 @@ from typing import Any
 
 from app.domain.automations.imports.buttons_of_messages import files_of
 from app.domain.automations.imports.flow_graphs import Step
-from app.domain.automations.imports.sources import Ledger, NameTable, listed, mapping, quoted, text
-from app.domain.automations.imports.typebot_values import Variables, paths_in, plain, step_name
+from app.domain.automations.imports.sources import Ledger, NameTable, listed, mapping, name_of, quoted, text
+from app.domain.automations.imports.typebot_values import Variables, plain, response_path
 
 Block = Mapping[str, Any]
 
@@ -35,12 +35,13 @@ class Reading:
 
     def step(self, kind: str, **fields: Any) -> Step:
         """Returns a step with a unique identifier, named after the group."""
-        return {"id": self.names.fresh(step_name(self.title, kind.partition("_")[0])), "kind": kind, **fields}
+        verb = kind.partition("_")[0]
+        return {"id": self.names.fresh(name_of(f"{self.title} {verb}", verb)[:48]), "kind": kind, **fields}
 
     def set(self, variable_id: Any, value: Any) -> list[Step]:
         """Returns the step that sets a variable; [] if there is no such variable."""
         name = self.variables.of_id(variable_id)
-        return [] if name is None else [{**self.step("set_variable", name=name), "value": value}]
+        return [] if name is None else [self.step("set_variable", name=name, value=value)]
 
 
 def steps_of(block: Block, reading: Reading) -> list[Step]:
@@ -126,18 +127,9 @@ def _request(block: Block, reading: Reading) -> list[Step]:
     if not address:
         reading.lose("It has no address.")
         return []
-    pairs = [
-        f"{text(each.get('key'))}={reading.template(each.get('value'))}"
-        for each in listed(webhook.get("queryParams"), "'queryParams'")
-        if text(each.get("key"))
-    ]
-    if pairs:
-        address += ("&" if "?" in address else "?") + "&".join(pairs)
-    headers = {
-        text(each.get("key")): reading.template(each.get("value"))
-        for each in listed(webhook.get("headers"), "'headers'")
-        if text(each.get("key"))
-    }
+    if query := "&".join(f"{key}={value}" for key, value in _pairs(webhook, "queryParams", reading)):
+        address += ("&" if "?" in address else "?") + query
+    headers = dict(_pairs(webhook, "headers", reading))
     step = reading.step("http_request", method=text(webhook.get("method")) or "POST", address=address)
     if headers:
         step["headers"] = headers
@@ -147,23 +139,26 @@ def _request(block: Block, reading: Reading) -> list[Step]:
     return [step, *_mapped(options, str(step["id"]), reading)]
 
 
+def _pairs(webhook: Mapping[str, Any], name: str, reading: Reading) -> list[tuple[str, str]]:
+    pairs = [(text(each.get("key")), each.get("value")) for each in listed(webhook.get(name), f"'{name}'")]
+    return [(key, reading.template(value)) for key, value in pairs if key]
+
+
 def _mapped(options: Mapping[str, Any], request: str, reading: Reading) -> list[Step]:
     made = []
     for each in listed(options.get("responseVariableMapping"), "'responseVariableMapping'"):
         said = text(each.get("bodyPath"))
-        for path in paths_in(said):
+        if path := response_path(said):
             made += reading.set(each.get("variableId"), f"{{{{ steps.{request}.{path} }}}}")
-            break
         else:
             reading.lose(f"The part {quoted(said)} of the response has no equivalent.")
     return made
 
 
 _CAPTIONS = {"image": "An image", "video": "A video", "audio": "A recording"}
-_NOW = "%Y-%m-%dT%H:%M:%SZ"
 _VALUES: Mapping[str, str] = {
     "Empty": "",
-    "Now": f'{{{{ "now" | date: "{_NOW}" }}}}',
+    "Now": '{{ "now" | date: "%Y-%m-%dT%H:%M:%SZ" }}',
     "Today": '{{ "now" | date: "%Y-%m-%d" }}',
     "Yesterday": '{{ "now" | add_days: -1 | date: "%Y-%m-%d" }}',
     "Tomorrow": '{{ "now" | add_days: 1 | date: "%Y-%m-%d" }}',
@@ -174,17 +169,11 @@ _VALUES: Mapping[str, str] = {
 }
 _STEPS: Mapping[str, Callable[[Block, Reading], list[Step]]] = {
     "text": _say,
-    "image": _show,
-    "video": _show,
-    "audio": _show,
-    "embed": _show,
+    **dict.fromkeys(("image", "video", "audio", "embed"), _show),
     "Set variable": _set,
     "Wait": _wait,
     "Redirect": _redirect,
-    "Webhook": _request,
-    "Zapier": _request,
-    "Make.com": _request,
-    "Pabbly": _request,
+    **dict.fromkeys(("Webhook", "Zapier", "Make.com", "Pabbly"), _request),
 }
 _MODEL = "There is no step that asks a language model. A request to a server of yours can."
 _WHY: Mapping[str, str] = {

@@ -9,7 +9,6 @@ from app.domain.automations.imports import conversions, typebot_inputs
 from app.domain.automations.imports.flow_graphs import SOURCE, Element, Graph, Link
 from app.domain.automations.imports.sources import (
     MOST_PARTS,
-    MOST_WAYS,
     Imported,
     NameTable,
     Unreadable,
@@ -51,13 +50,12 @@ class _Bot:
         self._by_origin: dict[str, str] = {}
 
     def convert(self) -> Imported:
-        """Converts the typebot to an automation. Raises Unreadable."""
         for number, group in enumerate(self._groups, 1):
             self._list_parts(group, number)
         self._list_edges()
         first = self._start()
-        for number, group in enumerate(self._groups, 1):
-            self._group(group, f"Group {quoted(text(group.get('title')) or str(number), 40)}")
+        for group in self._groups:
+            self._group(group)
         graph = Graph(self._elements, first)
         name = text(self._document.get("name")) or "Imported typebot"
         return conversions.convert(KIND, name, graph, self._names, self._reading.ledger, self.parts, kept=self._kept)
@@ -82,19 +80,20 @@ class _Bot:
             raise Unreadable(f"The typebot is too large: it has more than {MOST_PARTS:,} blocks and buttons.")
 
     def _list_edges(self) -> None:
-        edges = listed(self._document.get("edges"), "'edges'")
-        if len(edges) > MOST_WAYS:
-            raise Unreadable("The typebot is too large: it has too many connections.")
-        for number, edge in enumerate(edges, 1):
+        for number, edge in enumerate(listed(self._document.get("edges"), "'edges'"), 1):
             key, begin, end = text(edge.get("id")), mapping(edge.get("from")), mapping(edge.get("to"))
             origin = text(begin.get("itemId")) or text(begin.get("blockId")) or text(begin.get("eventId"))
             self._part(key, f"Connection {number} from {self.parts.get(origin, 'the start')}")
             self._by_origin.setdefault(origin, key)
-            blocks = self._blocks.get(text(end.get("groupId")), [])
-            wanted = text(end.get("blockId")) or (text(blocks[0].get("id")) if blocks else "")
-            self._targets[key] = wanted if any(text(each.get("id")) == wanted for each in blocks) else None
+            self._targets[key] = self._block_at(end)
             if self._targets[key] is None:
                 self._reading.ledger.lose(key, self.parts[key], "It leads nowhere: there is no such block.")
+
+    def _block_at(self, place: Mapping[str, Any]) -> str | None:
+        """Returns the block `blockId`, or else the first, of `groupId`; None if there is no such block."""
+        blocks = [text(each.get("id")) for each in self._blocks.get(text(place.get("groupId")), [])]
+        wanted = text(place.get("blockId")) or next(iter(blocks), "")
+        return wanted if wanted in blocks else None
 
     def _way(self, part: Mapping[str, Any]) -> Link | None:
         """Returns the connection from a block, item or event; None if no edge begins there."""
@@ -116,16 +115,11 @@ class _Bot:
             else:
                 self._reading.ledger.lose(key, where, "Only the start has an equivalent. Add a trigger instead.")
         if first is None:
-            begins = [
-                text(each.get("id"))
-                for blocks in self._blocks.values()
-                for each in blocks
-                if each.get("type") == _START
-            ]
-            first = begins[0] if begins else None
+            blocks = (each for blocks in self._blocks.values() for each in blocks)
+            first = next((text(each.get("id")) for each in blocks if each.get("type") == _START), None)
         return first
 
-    def _group(self, group: Mapping[str, Any], where: str) -> None:
+    def _group(self, group: Mapping[str, Any]) -> None:
         """Adds the elements of a group's blocks. A text right before a question becomes its text."""
         blocks = self._blocks[text(group.get("id"))]
         aimed = set(self._targets.values())
@@ -195,10 +189,8 @@ class _Bot:
             element.links.append(link)
 
     def _jump(self, element: Element, block: Block) -> None:
-        options = mapping(block.get("options"))
-        blocks = self._blocks.get(text(options.get("groupId")), [])
-        wanted = text(options.get("blockId")) or (text(blocks[0].get("id")) if blocks else "")
-        if not any(text(each.get("id")) == wanted for each in blocks):
+        wanted = self._block_at(mapping(block.get("options")))
+        if wanted is None:
             self._reading.lose("It leads nowhere: there is no such group.")
             return
         if text(block.get("type")) != "Jump":

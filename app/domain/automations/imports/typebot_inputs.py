@@ -62,7 +62,7 @@ def ask(
     step = reading.step(kind, **{name: value for name, value in fields.items() if value})
     element.steps.append(step)
     chosen = Element(f"{element.key}/answer", element.where, [*element.sources, *labels])
-    chosen.steps += reading.set(options.get("variableId"), _answer(step, labels))
+    chosen.steps += reading.set(options.get("variableId"), _answer(step))
     _lead(chosen, step, labels, links, is_choice=format_ == "choice")
     element.shape, element.links = "otherwise", [Link(None), Link(chosen.key)]
     return chosen
@@ -85,7 +85,7 @@ def _warn(kind: str, options: Mapping[str, Any], items: list[Mapping[str, Any]],
         reading.lose("Its buttons are always shown, whatever the conditions.")
 
 
-def _answer(step: Step, labels: Mapping[str, str]) -> str:
+def _answer(step: Step) -> str:
     """Returns the template for the answer's variable; for a button, its full label."""
     at = f"steps.{step['id']}"
     if step.get("format") != "choice":

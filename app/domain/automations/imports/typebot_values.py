@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.domain.automations.imports.sources import NameTable, escaped, listed, mapping, name_of, quoted, text
+from app.domain.automations.imports.sources import NameTable, escaped, listed, mapping, quoted, text
 from app.domain.triggers import conditions
 
 _NAMED = re.compile(r"\{\{([^{}]{0,300})\}\}")
@@ -62,7 +62,7 @@ class Variables:
         return "".join([*made, escaped(said[end:])])
 
     def expression(self, value: Any, lose: Callable[[str], None]) -> str | None:
-        """Returns the template for the value of an expression; None if it is code."""
+        """Returns the template for the value of an expression; None if the expression is code."""
         said = text(value)
         if found := _SUM.fullmatch(said):
             filter_, other = _FILTERS[found[2]], found[3]
@@ -140,15 +140,9 @@ def _words(node: Any, depth: int) -> str:
     return f"- {inner}" if given.get("type") == "li" else inner
 
 
-def paths_in(body: str) -> Iterator[str]:
-    """Yields the path into a response if it is simple: `body.items[0].name` for `data.items[0].name`."""
+def response_path(body: str) -> str | None:
+    """Returns the path in our responses: `body.items[0]` for `data.items[0]`; None for other code."""
     made = body.strip()
     if re.fullmatch(r"data(\.[A-Za-z_][A-Za-z0-9_]{0,99}|\[[0-9]{1,4}\]){0,20}", made):
-        yield f"body{made.removeprefix('data')}"
-    elif made == "statusCode":
-        yield "status"
-
-
-def step_name(title: str, kind: str) -> str:
-    """Returns a name for a step: its group's title and its kind. Another step may have that name."""
-    return name_of(f"{title} {kind}", kind)[:48]
+        return f"body{made.removeprefix('data')}"
+    return "status" if made == "statusCode" else None

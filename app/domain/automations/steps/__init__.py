@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.domain.automations.steps import (
-    add_note,
     ask,
     branch,
     conversation_steps,
@@ -44,7 +43,7 @@ GROUPS: Mapping[str, Mapping[str, StepKind]] = {
     "Work in the inbox": {
         "assign_conversation": conversation_steps.ASSIGN,
         "label_conversation": conversation_steps.LABEL,
-        "add_note": add_note.KIND,
+        "add_note": conversation_steps.NOTE,
         "snooze_conversation": conversation_steps.SNOOZE,
         "close_conversation": conversation_steps.CLOSE,
     },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 from app.domain.automations.steps import send_message, times, wait_for_reply
@@ -17,6 +16,7 @@ from app.domain.automations.steps.base import (
     Wait,
     Words,
     saved,
+    whole_number,
 )
 from app.domain.channels import buttons
 from app.domain.conversations import conversations, replies
@@ -33,7 +33,8 @@ CHOICE = "choice"
 def begin(context: StepContext) -> Outcome:
     """Sends the question, and waits for the reply.
 
-    If the message must wait first, returns that wait. If it is skipped or has expired, continues with `otherwise`.
+    If the message must wait first, returns that wait. If the message is skipped or has expired, continues with
+    `otherwise`.
     """
     sent = send_message.begin(context)
     if not isinstance(sent, Done):
@@ -86,7 +87,7 @@ def _ask_again(context: StepContext, attempts: int, readings: Sequence[str] = ()
 
 
 def _wait(context: StepContext, sent: Done, attempts: int) -> Wait:
-    until = context.now + timedelta(seconds=context.step.fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
+    until = times.deadline(context)
     text = f"The run has asked, and waits for a reply until {timestamp(until)}."
     asked: dict[str, Any] = {"attempts": attempts}
     if _format(context) == CHOICE:
@@ -97,7 +98,7 @@ def _wait(context: StepContext, sent: Done, attempts: int) -> Wait:
     if not context.is_simulated:
         context.run.conversation_id = sent.run_fields["conversation_id"]
         conversation = conversations.of_run(context.unit, context.run)
-        assert conversation is not None  # the question was just sent in this conversation
+        assert conversation is not None  # because the question was just sent in it
         replies.expect(context.unit, conversation, context.run)
     return Wait("reply", text, until, input=sent.input, run_fields=run_fields)
 
@@ -211,13 +212,7 @@ KIND = StepKind(
             " number or its emoji.",
         },
         "retry_text": {"type": "string", "minLength": 1, "description": "The text to ask again with; else the first."},
-        "attempts": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": MOST_ATTEMPTS,
-            "default": ATTEMPTS,
-            "description": "How often to ask at most.",
-        },
+        "attempts": whole_number(1, MOST_ATTEMPTS, "How often to ask at most.", default=ATTEMPTS),
         **{name: wait_for_reply.KIND.fields[name] for name in ("save_as", "timeout_seconds", "otherwise")},
     },
     required=("text",),

@@ -1,4 +1,4 @@
-"""The interface of a kind of step: its fields, and what it does when a run reaches or resumes it."""
+"""The interface of kinds of steps: fields, and functions for runs that reach or resume a step."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from app.models.runs import Run
 FailureCode = Literal["limit", "no_channel", "opted_out", "template", "gone", "error"]
 
 _TIMEZONE = "SELECT timezone FROM workspaces WHERE id = %s"
-# Matches templates that may need the workspace: they name it, or use the filter `date`, which falls back on its time
-# zone.
+# Matches templates that may need the workspace: by its name, or for the filter `date`, which uses its time zone.
 _OF_WORKSPACE = re.compile("workspace|date")
 _OVERSPENT = "The templates of this step take more than {:,} steps together. Use fewer or shorter ones."
 _LONG_CONDITION = "The condition of this step takes more than {:,} steps. Compare less, or shorter lists and texts."
@@ -58,7 +57,7 @@ class Step:
 
 
 class StepContext:
-    """A run at a step: what the step may read, and how it makes changes.
+    """A run at a step: the values that the step can read, and the unit for its changes.
 
     Reads include the transaction's changes. Steps make all changes through `unit`, with verbs that take a `Change`, so
     changes are rolled back if the run's transaction fails, and never happen in a simulation. `answer`: what the step
@@ -171,7 +170,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The run is completed. `result`: for the run that started this one and waits for it."""
+    """The run is completed. `result`: for the other run that started the run and waits, if any."""
 
     text: str
     result: Any = None
@@ -188,8 +187,13 @@ NAME: dict[str, Any] = {
 }
 
 
+def whole_number(least: int, most: int, description: str, **further: Any) -> dict[str, Any]:
+    """Returns the JSON Schema of a whole number from `least` to `most`, with `further` members."""
+    return {"type": "integer", "minimum": least, "maximum": most, **further, "description": description}
+
+
 def saved(context: StepContext, result: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """Returns additions to `steps`: the result under the step's `id`, the value under `save_as`."""
+    """Returns additions to `steps`: `result` under the step's `id`, and `value` under its `save_as`."""
     fields = context.step.fields
     named = {fields["save_as"]: value} if "save_as" in fields else {}
     return {**named, context.step.id: result}
@@ -198,14 +202,6 @@ def saved(context: StepContext, result: Mapping[str, Any], value: Any) -> dict[s
 def _with_times_as_text(resource: Mapping[str, Any]) -> Mapping[str, Any]:
     """Converts the resource's times to JSON text, for templates and conditions."""
     return {name: timestamp(value) if isinstance(value, datetime) else value for name, value in resource.items()}
-
-
-def _resume_by_going_on(context: StepContext) -> Outcome:
-    return Done("The wait is over.")
-
-
-def _nothing(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    return iter(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +219,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A step in words: what it does, its text, and the labels of its buttons."""
+    """A step in words: its action, its text, and the labels of its buttons."""
 
     title: str
     detail: str = ""
@@ -269,13 +265,13 @@ class StepKind:
     waits: bool = False
     talks: bool = False
     results: tuple[str, ...] = ()
-    resume: Callable[[StepContext], Outcome] = _resume_by_going_on
-    check: Callable[[Mapping[str, Any], str], Iterator[Fault]] = _nothing
+    resume: Callable[[StepContext], Outcome] = lambda context: Done("The wait is over.")
+    check: Callable[[Mapping[str, Any], str], Iterator[Fault]] = lambda step, pointer: iter(())
     example: Mapping[str, Any] = field(default_factory=dict)
 
     def inside(self, step: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
         """Yields the lists of steps inside a step: key, relative pointer, steps."""
         for name in self.lists:
             yield name, pointer_to(name), step.get(name, [])
-        for index, arm in enumerate(step[self.arms] if self.arms else ()):
+        for index, arm in enumerate(step.get(self.arms, []) if self.arms else ()):
             yield arm["name"], pointer_to(self.arms or "", index, "steps"), arm.get("steps", [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Words
-from app.domain.triggers.plain_words import LONGEST_TEXT, Given, condition, cut
+from app.domain.triggers.plain_words import LONGEST_TEXT, condition, cut
 
 
 def begin(context: StepContext) -> Outcome:
@@ -14,14 +14,10 @@ def begin(context: StepContext) -> Outcome:
     return Done("The condition does not hold.", condition, False, to="else")
 
 
-def _way(step: Given, key: str) -> tuple[str, str]:
-    return ("Yes", f"If {condition(step['if'])}") if key == "then" else ("Otherwise", "Otherwise")
-
-
 KIND = StepKind(
     entry=Entry("Decide by a condition", "split"),
     words=lambda step, names: Words("Decide", cut(f"If {condition(step['if'])}", 2 * LONGEST_TEXT)),
-    way=_way,
+    way=lambda step, key: ("Yes", f"If {condition(step['if'])}") if key == "then" else ("Otherwise", "Otherwise"),
     description="Continues with the steps of `then` if the condition holds, otherwise with those of `else`. After "
     "either list comes the step after the branch.",
     fields={

@@ -1,4 +1,4 @@
-"""Steps that assign, close, label or snooze the run's conversation. Without one, they do nothing."""
+"""Steps that assign, close, label or snooze the run's conversation, or add a note, if it has one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from app.domain.automations.steps import templated_values, times
+from app.domain.automations.steps import base, templated_values, times
 from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepFailed, StepKind, Words
-from app.domain.conversations import conversation_changes, conversations, snoozes
-from app.domain.triggers.plain_words import Given, Names, named, quoted
+from app.domain.conversations import conversation_changes, conversations, notes, snoozes
+from app.domain.triggers.plain_words import Given, Names, named, quoted, text_of
 from app.errors import Invalid
 from app.lib import normalization
 from app.lib.json import timestamp
 from app.models.conversations import Conversation
 
-# Why the step leaves the conversation unchanged, in words and as a code; None if it may change it.
+# The JSON Schemas of a snooze's end, for steps and macros.
+SNOOZE_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "seconds": base.whole_number(
+        1, snoozes.MOST_DAYS * times.DAY_SECONDS, f"For how long; {snoozes.MOST_DAYS} days at most."
+    ),
+    "until": times.UNTIL,
+}
+# Why a step cannot change the conversation: a sentence, and a code for a failure. None if it can.
 Obstacle = tuple[str, str | None] | None
 
 
@@ -64,6 +71,22 @@ def _snooze(context: StepContext) -> Outcome:
 
     action = {"do": "snooze", "until": until.isoformat()}
     return _change(context, action, given, f"The conversation is snoozed until {given['until']}.", obstacle)
+
+
+def _note(context: StepContext) -> Outcome:
+    """Adds the note, even to a closed conversation. Raises StepFailed for an invalid text."""
+    text = templated_values.read(context, "text", notes.read_text)
+    given, done = {"text": text}, "The note was added."
+    if context.is_simulated:
+        return Done(done, given)
+    conversation = conversations.of_run(context.unit, context.run)
+    if conversation is None:
+        return Done("The contact has no conversation.", given, code="no_channel")
+    output = {"conversation_id": conversation.id}
+    if not notes.has_room(context.unit, conversation):
+        return Done(notes.TOO_MANY, given, output, run_fields=output, code="limit")
+    note = notes.add(context.unit, conversation, text, {"type": "automation", "id": context.run.automation_id})
+    return Done(done, given, {"note_id": note.id, **output}, run_fields=output)
 
 
 def _change(
@@ -122,7 +145,6 @@ CLOSE = StepKind(
     fields={},
     talks=True,
     begin=_close,
-    example={},
 )
 LABEL = StepKind(
     entry=Entry("Label the conversation", "bookmark", "label"),
@@ -138,6 +160,21 @@ LABEL = StepKind(
     begin=_label,
     example={"label": "refund"},
 )
+NOTE = StepKind(
+    entry=Entry("Add a note", "sticky-note", "note"),
+    words=lambda step, names: Words("Add a note", text_of(step)),
+    description=(
+        "Adds a note to the conversation, which members see and the contact never does. Does nothing if the"
+        f" conversation has {notes.MOST_NOTES:,} notes, or if there is none."
+    ),
+    fields={"text": {"type": "string", "minLength": 1, "description": "The text of the note."}},
+    required=("text",),
+    templates=("text",),
+    check=partial(templated_values.check, "text", notes.read_text),
+    talks=True,
+    begin=_note,
+    example={"text": "Asked for a refund: {{ trigger.event.data.message.text }}"},
+)
 SNOOZE = StepKind(
     entry=Entry("Snooze the conversation", "alarm-clock", "snooze", {"seconds": times.DAY_SECONDS}),
     words=lambda step, names: Words(f"Snooze the conversation {times.in_words(step, 'for ')}"),
@@ -145,15 +182,7 @@ SNOOZE = StepKind(
         "Snoozes the conversation: it stays open and wakes at the time, or when the contact writes. Does nothing if the"
         " conversation is closed, if there is none, or if the time has passed."
     ),
-    fields={
-        "seconds": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": snoozes.MOST_DAYS * 24 * 60 * 60,
-            "description": f"For how long; {snoozes.MOST_DAYS} days at most.",
-        },
-        "until": times.UNTIL,
-    },
+    fields=SNOOZE_FIELDS,
     templates=("until",),
     check=times.check,
     talks=True,

@@ -1,4 +1,4 @@
-"""Files of a step's message, fetched from other servers before it is sent."""
+"""Files of a step's message. They are fetched from other servers before it is sent."""
 
 from __future__ import annotations
 

@@ -8,15 +8,13 @@ from typing import Any
 from app.config import settings
 from app.domain.automations.steps.base import NAME as STEP_NAME
 from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Wait, Words, saved
-from app.domain.triggers.plain_words import LONGEST_TEXT, Given, Names, cut
+from app.domain.triggers.plain_words import LONGEST_TEXT, cut
 from app.errors import Fault, pointer_to
 from app.lib import foreign_json, json, templates
 from app.lib.addresses import LONGEST_ADDRESS, check_address
 from app.lib.templates import TooLong
 from app.outbound.wire_format import NAME, RESERVED, VALUE
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
-MOST_HEADERS = 20
 MOST_BODY_BYTES = 262_144
 LONGEST_HEADER = 4096
 # The most characters of a body in the run's log.
@@ -27,23 +25,14 @@ _TOO_LONG = f"The body is longer than {MOST_BODY_BYTES // 1024} KiB."
 _OURS = RESERVED | {"idempotency-key"}
 # Headers whose values are logged. Others may contain secrets.
 _SHOWN = {"accept", "accept-language", "content-type", "user-agent"}
-_HIDDEN = "(hidden)"
 
 
 class _Unsendable(Exception):
-    """The rendered request cannot be sent: a code and a sentence."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
+    """The rendered request cannot be sent. The arguments are a code and a sentence."""
 
 
 def begin(context: StepContext) -> Outcome:
-    """Renders the request, and lets the run wait for its response.
-
-    If the request cannot be sent, continues with the error.
-    """
+    """Renders the request and waits for its response. Goes on with an error if it cannot be sent."""
     fields = context.step.fields
     request = {
         "method": fields["method"],
@@ -51,14 +40,16 @@ def begin(context: StepContext) -> Outcome:
         "headers": {name: context.render(value) for name, value in fields.get("headers", {}).items()},
         "body": None,
     }
-    shown = {**request, "headers": _without_secrets(request["headers"])}
+    headers = {name: value if name.lower() in _SHOWN else "(hidden)" for name, value in request["headers"].items()}
+    shown = {**request, "headers": headers}
     try:
         if fields.get("body") is not None:
             request["body"] = _rendered_body(context, request["headers"])
             shown["body"] = request["body"][:EXCERPT]
         _check(request)
     except _Unsendable as refusal:
-        return _failed(context, {"code": refusal.code, "detail": refusal.text}, input=shown)
+        code, detail = refusal.args
+        return _failed(context, {"code": code, "detail": detail}, input=shown)
     if context.is_simulated:
         return Wait("response", "A simulation sends no request.", input=shown)
     text = f"Waiting for the response to {request['method']} {request['address']}."
@@ -68,7 +59,7 @@ def begin(context: StepContext) -> Outcome:
 def resume(context: StepContext) -> Outcome:
     """Saves the response (see `http_requests.py`). The run continues even if there is none."""
     answer = context.answer
-    if answer is None:  # a simulation without input for this step
+    if answer is None:  # in a simulation without input for the step
         return Done(_NO_RESPONSE.format(context.step.id), saved=_saved(context, None, None, None))
     output = {name: answer[name] for name in ("status", "duration_ms", "attempts")}
     output["body"] = answer["body"][:EXCERPT]
@@ -81,12 +72,8 @@ def resume(context: StepContext) -> Outcome:
     return Done(text, output=output, saved=_saved(context, answer["status"], body, None))
 
 
-def _without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value if name.lower() in _SHOWN else _HIDDEN for name, value in headers.items()}
-
-
 def _rendered_body(context: StepContext, headers: dict[str, str]) -> str:
-    """Renders the body. Adds a Content-Type to the headers if they have none."""
+    """Renders the body. Adds a Content-Type to headers without one. Raises _Unsendable if too long."""
     template = context.step.fields["body"]
     is_text = isinstance(template, str)
     try:
@@ -126,7 +113,7 @@ def _saved(context: StepContext, status: int | None, body: Any, error: Mapping[s
 
 
 def _read(text: str) -> Any:
-    """Parses the text as JSON; returns the text itself if it is not."""
+    """Parses the text as JSON; returns the text itself if it is not JSON."""
     try:
         return foreign_json.loads(text)
     except ValueError:
@@ -134,7 +121,7 @@ def _read(text: str) -> Any:
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
-    """Yields the faults of the address, if it is not a template, and of each header."""
+    """Yields the faults of an address without templates, and of each header's name."""
     address = step["address"]
     if "{" not in address and (refusal := check_address(address, settings().webhook_allowed_networks)):
         yield Fault(f"{pointer}/address", refusal)
@@ -150,13 +137,9 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
         seen.add(name.lower())
 
 
-def _words(step: Given, names: Names) -> Words:
-    return Words(f"Send a {step['method']} request", cut(str(step["address"]), LONGEST_TEXT))
-
-
 KIND = StepKind(
     entry=Entry("Send a request", "globe", "request", {"method": "GET"}),
-    words=_words,
+    words=lambda step, names: Words(f"Send a {step['method']} request", cut(str(step["address"]), LONGEST_TEXT)),
     description=(
         "Sends a request to another server and waits for the response: three attempts of at most 30 seconds, all with"
         " the same `Idempotency-Key`, and not before the time that a 429 or 503 names in `Retry-After` (up to an hour)."
@@ -164,7 +147,7 @@ KIND = StepKind(
         " run continues in either case. At most 64 KiB of a response are kept."
     ),
     fields={
-        "method": {"type": "string", "enum": list(METHODS)},
+        "method": {"type": "string", "enum": ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]},
         "address": {
             "type": "string",
             "minLength": 1,
@@ -173,7 +156,7 @@ KIND = StepKind(
         },
         "headers": {
             "type": "object",
-            "maxProperties": MOST_HEADERS,
+            "maxProperties": 20,
             "additionalProperties": {"type": "string", "maxLength": LONGEST_HEADER},
             "description": "The log of a run hides the values of all but harmless ones.",
         },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Words, whole_number
 from app.domain.triggers import conditions
 from app.domain.triggers.plain_words import LONGEST_TEXT, Given, Names, condition, cut, many, value_of
 from app.errors import Fault
@@ -21,7 +21,8 @@ def begin(context: StepContext) -> Outcome:
     items = _items(context)
     most = min(step.fields.get("times", MOST_ROUNDS), MOST_ROUNDS if items is None else len(items))
     if rounds >= most or ("while" in step.fields and not context.holds(step.fields["while"])):
-        return Done(f"The steps were taken {_times(rounds)}.", output=rounds, saved={step.id: {"rounds": rounds}})
+        times = "once" if rounds == 1 else f"{rounds} times"
+        return Done(f"The steps were taken {times}.", output=rounds, saved={step.id: {"rounds": rounds}})
     state = {"index": rounds, "item": None if items is None else items[rounds], "is_under_way": True}
     return Done(f"Round {rounds + 1} begins.", output=state["item"], saved={step.id: state}, to="steps")
 
@@ -33,16 +34,12 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
 
 
 def _items(context: StepContext) -> list[Any] | None:
-    """Returns the elements of `over`, [] if it is not a list; None if the step has no `over`."""
+    """Returns the elements of `over`, [] for anything but a list; None if the step has no `over`."""
     over = context.step.fields.get("over")
     if over is None:
         return None
     found = conditions.value_at(over, context.variables) if isinstance(over, str) else over
     return found[:MOST_ROUNDS] if isinstance(found, list) else []
-
-
-def _times(rounds: int) -> str:
-    return "once" if rounds == 1 else f"{rounds} times"
 
 
 def _words(step: Given, names: Names) -> Words:
@@ -65,12 +62,7 @@ KIND = StepKind(
     f" for each element of `over`; at most {MOST_ROUNDS} times. `steps.<id>` has `index`, which counts rounds from 0,"
     " and `item`, the element; in the end, `rounds` is how many there were.",
     fields={
-        "times": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": MOST_ROUNDS,
-            "description": "How many rounds there are at most.",
-        },
+        "times": whole_number(0, MOST_ROUNDS, "How many rounds there are at most."),
         "while": {"description": "The condition for a further round."},
         "over": {
             "type": ["array", "string"],

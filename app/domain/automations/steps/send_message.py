@@ -23,7 +23,6 @@ from app.models.conversations import Conversation
 # Matches the tags of a template. The length of their output is known only in a run.
 _TAG = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _MOST_CHIPS = 4  # the most buttons that a picture shows
-_NOWHERE = "The contact has not written yet, and no connected channel can reach it first."
 _BUTTONS: Mapping[str, Any] = {
     "type": "array",
     "minItems": 1,
@@ -51,7 +50,8 @@ def begin(context: StepContext) -> Outcome:
     """
     if context.contact.opted_out:
         raise StepFailed("opted_out", "The contact has opted out of messages.")
-    expires_at = _expires_at(context)
+    has_end = "expires_at" in context.step.fields
+    expires_at = templated_values.read(context, "expires_at", times.read) if has_end else None
     if expires_at is not None and expires_at <= context.now:
         given = {"expires_at": timestamp(expires_at)}
         return Done("The message expired before it could be sent.", given, code="expired")
@@ -65,7 +65,7 @@ def begin(context: StepContext) -> Outcome:
         return _kept_quiet(context, min(ends, expires_at or ends))
     conversation = conversation or recipients.open_first(context.change({}), context.contact, **chosen)
     if conversation is None:
-        raise StepFailed("no_channel", _NOWHERE)
+        raise StepFailed("no_channel", "The contact has not written yet, and no connected channel can reach it first.")
     if (waits := fetched_files.awaited(context, conversation)) is not None:
         return waits
     return send(context, conversation, context.step.fields["text"], expires_at, has_files=True)
@@ -100,7 +100,7 @@ def send(
             expires_at=expires_at,
         )
     except Invalid as error:
-        # The text passed the general limits, but this channel has lower ones.
+        # The text passed the general limits, but the channel's limits are lower.
         raise StepFailed("template", error.faults[0].detail) from error
     return Done(
         "The message was queued.",
@@ -112,7 +112,7 @@ def send(
 
 
 def rehearsed(context: StepContext, template: str) -> dict[str, Any]:
-    """Returns what a simulation shows of the message. Raises StepFailed."""
+    """Returns the message for the log of a simulation. Raises StepFailed."""
     files = [{"address": address} for address in fetched_files.rendered(context)]
     given = _given(_text(context, template), _buttons(context))
     return given | ({"attachments": files} if files else {})
@@ -184,12 +184,7 @@ def _buttons(context: StepContext) -> list[dict[str, str]]:
 
 
 def _given(text: str, buttons: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Returns the step's input for the log."""
     return {"text": text} | ({"buttons": buttons} if buttons else {})
-
-
-def _expires_at(context: StepContext) -> datetime | None:
-    return templated_values.read(context, "expires_at", times.read) if "expires_at" in context.step.fields else None
 
 
 def _quiet_until(context: StepContext) -> datetime | None:
@@ -207,7 +202,7 @@ def _kept_quiet(context: StepContext, until: datetime) -> Outcome:
 
 
 def _latest(context: StepContext, chosen: Mapping[str, str | None]) -> Conversation | None:
-    """Returns the message's conversation; None if there is none yet."""
+    """Returns the conversation to send the message in; None if there is none yet."""
     if any(chosen.values()):
         return recipients.latest(context.unit, context.contact, **chosen)
     return conversations.of_run(context.unit, context.run)
@@ -223,7 +218,6 @@ def _text(context: StepContext, template: str) -> str:
 
 
 def _template(context: StepContext) -> Any:
-    """Renders the texts in the channel's template, at any depth."""
     try:
         return templates.fill(context.step.fields.get("template"), context.render, messages.MOST_TEMPLATE_BYTES)
     except TooLong as error:
@@ -253,7 +247,7 @@ def _cut(label: str, mark: str = "") -> str:
 
 
 def words(what: str, step: Given, names: Names) -> Words:
-    """Describes a step that sends a message. `what`: the words for what it does."""
+    """Describes a step that sends a message. `what`: the action, such as "Ask for a number"."""
     where = ""
     if kind := step.get("channel_kind"):
         where = f" on {CHANNELS[kind].in_words if kind in CHANNELS else kind}"

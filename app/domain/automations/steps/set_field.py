@@ -14,14 +14,13 @@ from app.errors import Fault
 from app.lib import normalization
 from app.lib.nearest_names import meant, nearest
 
-# `custom_fields.` marks a custom field whose name could be mistaken for another field; `contact.` is how templates
-# begin all fields.
+# Prefixes of names. CUSTOM marks a custom field whose name could be mistaken for another field. All names in templates
+# begin with CONTACT, so steps may have it, too.
 CUSTOM, CONTACT = "custom_fields.", "contact."
 LONGEST_NAME = 100 + len(CONTACT + CUSTOM)
 LONGEST_CUSTOM_NAME = 100
 LONGEST_TEXT = 255
-# A custom field's name that is more similar than this to one of the contact's own fields needs `custom_fields.` before
-# it.
+# Above this similarity to the name of one of the contact's own fields, a custom field needs `custom_fields.`.
 _TOO_LIKE = 0.8
 _OF_OTHERS = tuple(f"{root}." for root in conditions.ROOTS)
 
@@ -31,8 +30,7 @@ _FORMATS: Mapping[str, Callable[[str], str]] = {
     "locale": normalization.locale,
     "timezone": normalization.timezone,
 }
-_TEXTS = ("external_id", "first_name", "last_name")
-_OWN = (*_FORMATS, *_TEXTS, "opted_out")
+_OWN = (*_FORMATS, "external_id", "first_name", "last_name", "opted_out")
 _KEPT = ("id", "tags", "custom_fields", "identities", "suggested_merges", "created_at", "updated_at")
 
 
@@ -73,7 +71,7 @@ def field_of(name: str) -> str:
 
 
 def _fault_of_name(field: str) -> str | None:
-    """Returns what is wrong with the name; None if it is valid.
+    """Returns a sentence about an invalid name; None for a valid one.
 
     A custom field whose name resembles one of the contact's own fields must begin with `custom_fields.`.
     """

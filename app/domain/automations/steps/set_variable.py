@@ -10,19 +10,15 @@ from app.lib import json
 MOST_VARIABLES = 64
 MOST_BYTES = 32 * 1024
 _TOO_LONG = f"The variables of the run are longer than {MOST_BYTES // 1024} KiB."
-_TOO_MANY = f"A run has at most {MOST_VARIABLES} variables of its own."
 
 
 def begin(context: StepContext) -> Outcome:
-    """Sets the variable.
-
-    Raises StepFailed `limit` if the run's variables become too many or too long.
-    """
+    """Sets the variable. Raises StepFailed `limit` for too many, or too long, variables of the run."""
     name = context.step.fields["name"]
     value = templated_values.kept(context, context.step.fields["value"], MOST_BYTES, _TOO_LONG)
     own = {**context.run.own_variables, name: value}
     if len(own) > MOST_VARIABLES:
-        raise StepFailed("limit", _TOO_MANY)
+        raise StepFailed("limit", f"A run has at most {MOST_VARIABLES} variables of its own.")
     if len(json.dumps(own)) > MOST_BYTES:
         raise StepFailed("limit", _TOO_LONG)
     return Done(f"The variable '{name}' was set.", {"name": name, "value": value}, run_fields={"own_variables": own})

@@ -36,7 +36,9 @@ def begin(context: StepContext) -> Outcome:
     the chain is too long.
     """
     automation_id = context.step.fields["automation_id"]
-    automation = _find(context, automation_id)
+    of_id = Automation.in_workspace(context.run.workspace_id).where(Automation.id == automation_id)
+    note = ("started automation", context.run.workspace_id, automation_id)
+    automation: Automation | None = context.unit.noted(note, of_id.first)
     if automation is None:
         raise StepFailed("gone", f"There is no automation {automation_id} in this workspace.")
     if automation.version is None:
@@ -53,7 +55,7 @@ def begin(context: StepContext) -> Outcome:
         version=automation.version,
         contact_id=context.contact.id,
         trace_id=context.run.trace_id,
-        variables=given["variables"],
+        variables=variables,
         parent_id=context.run.id,
         is_awaited=context.step.fields.get("wait", False),
         depth=context.run.depth + 1,
@@ -90,13 +92,6 @@ def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:
         yield Fault(f"{pointer}/save_as", "Only a step that waits has a result to save. Give 'wait': true.")
     if step.get("cancel_together"):
         yield Fault(f"{pointer}/cancel_together", "Only a run that waits can take the other along. Give 'wait': true.")
-
-
-def _find(context: StepContext, automation_id: str) -> Automation | None:
-    of_id = Automation.in_workspace(context.run.workspace_id).where(Automation.id == automation_id)
-    note = ("started automation", context.run.workspace_id, automation_id)
-    found: Automation | None = context.unit.noted(note, of_id.first)
-    return found
 
 
 _ENDED = {"completed": "completed", "failed": "failed", "cancelled": "been cancelled"}

@@ -13,7 +13,7 @@ from app.lib import normalization
 
 
 def add(context: StepContext) -> Outcome:
-    """Adds the tag. Raises StepFailed if it is invalid, or the contact is gone."""
+    """Adds the tag. Raises StepFailed for an invalid tag, and if the contact is gone."""
     tag, contact = templated_values.read(context, "tag", normalization.tag), context.contact
     if tag in contact.tags:
         return Done(f"The contact had the tag '{tag}' already.", {"tag": tag})
@@ -22,7 +22,7 @@ def add(context: StepContext) -> Outcome:
 
 
 def remove(context: StepContext) -> Outcome:
-    """Removes the tag. Raises StepFailed if it is invalid, or the contact is gone."""
+    """Removes the tag. Raises StepFailed for an invalid tag, and if the contact is gone."""
     tag, contact = templated_values.read(context, "tag", normalization.tag), context.contact
     if tag not in contact.tags:
         return Done(f"The contact did not have the tag '{tag}'.", {"tag": tag})

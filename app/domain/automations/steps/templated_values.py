@@ -1,4 +1,4 @@
-"""Values that are templates: texts to be normalized, and JSON values with templates as strings."""
+"""Renders and checks fields with templates: texts that are normalized, and JSON values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def kept(context: StepContext, value: Any, most_bytes: int, too_long: str) -> Any:
-    """Returns the rendered value for storing. Raises StepFailed `limit` if its JSON is too long."""
+    """Returns the value, rendered. Raises StepFailed `limit` if its JSON exceeds `most_bytes`."""
     try:
         found = templates.fill(value, context.render, most_bytes)
     except TooLong as error:
@@ -24,8 +24,17 @@ def kept(context: StepContext, value: Any, most_bytes: int, too_long: str) -> An
     return found
 
 
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Returns a copy of the JSON value with `change` applied to its strings, at any depth."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: with_texts(inner, change) for name, inner in value.items()}
+    return [with_texts(inner, change) for inner in value] if isinstance(value, list) else value
+
+
 def read(context: StepContext, name: str, reader: Callable[[str], T]) -> T:
-    """Renders the field, and returns what `reader` makes of it. Raises StepFailed if it is invalid."""
+    """Renders the field, and reads it with `reader`. Raises StepFailed if that raises ValueError."""
     try:
         return reader(context.render(context.step.fields[name]))
     except ValueError as error:

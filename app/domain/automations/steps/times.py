@@ -7,14 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.domain.automations.steps import templated_values
-from app.domain.automations.steps.base import StepContext
+from app.domain.automations.steps.base import StepContext, whole_number
 from app.domain.triggers.plain_words import Given, cut, duration
 from app.errors import Fault
 
 DAY_SECONDS = 24 * 60 * 60
+LONGEST_SECONDS = 90 * DAY_SECONDS  # the longest wait of a step
 # The JSON Schemas of fields with a time.
 FIELD = {"type": "string", "minLength": 1, "maxLength": 4096}
 UNTIL = FIELD | {"description": "A time (RFC 3339), or a template that gives one."}
+TIMEOUT = whole_number(1, LONGEST_SECONDS, "How long to wait; 90 days at most.", default=LONGEST_SECONDS)
 
 
 def until(context: StepContext) -> datetime:
@@ -22,6 +24,11 @@ def until(context: StepContext) -> datetime:
     if "seconds" in context.step.fields:
         return context.now + timedelta(seconds=context.step.fields["seconds"])
     return templated_values.read(context, "until", read)
+
+
+def deadline(context: StepContext) -> datetime:
+    """Returns when the step's wait times out: in `timeout_seconds`, or else in LONGEST_SECONDS."""
+    return context.now + timedelta(seconds=context.step.fields.get("timeout_seconds", LONGEST_SECONDS))
 
 
 def check(step: Mapping[str, Any], pointer: str) -> Iterator[Fault]:

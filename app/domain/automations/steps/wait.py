@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from app.domain.automations.steps import times
-from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Wait, Words
+from app.domain.automations.steps.base import Done, Entry, Outcome, StepContext, StepKind, Wait, Words, whole_number
 from app.lib.json import timestamp
-
-LONGEST_SECONDS = 90 * 24 * 60 * 60
 
 
 def begin(context: StepContext) -> Outcome:
-    """Waits until the time; continues at once if it has passed.
-
-    Raises StepFailed for an invalid time.
-    """
+    """Waits until the time, unless it has passed. Raises StepFailed for an invalid time."""
     until = times.until(context)
     given = {"until": timestamp(until)}
     if until <= context.now:
@@ -26,12 +21,7 @@ KIND = StepKind(
     words=lambda step, names: Words(f"Wait {times.in_words(step)}"),
     description="Waits for some seconds, or until a time; continues at once if the time has passed.",
     fields={
-        "seconds": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": LONGEST_SECONDS,
-            "description": "How long to wait; 90 days at most.",
-        },
+        "seconds": whole_number(0, times.LONGEST_SECONDS, "How long to wait; 90 days at most."),
         "until": times.UNTIL,
     },
     templates=("until",),

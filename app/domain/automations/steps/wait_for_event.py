@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from app.domain.automations.steps import times, wait_for_reply
@@ -23,7 +22,7 @@ def begin(context: StepContext) -> Outcome:
     is_first = context.run.logged == 0 and not context.is_simulated
     if is_first and (event := awaited_events.missed(context.unit, context.run, awaited)) is not None:
         return _occurred(context, event)
-    until = context.now + timedelta(seconds=fields.get("timeout_seconds", wait_for_reply.LONGEST_SECONDS))
+    until = times.deadline(context)
     waiting = {**context.run.saved, context.step.id: awaited_events.expect(context.unit, context.run, awaited)}
     text = f"The run waits for '{fields['event']}' until {timestamp(until)}."
     return Wait("event", text, until, run_fields={"saved": waiting})
@@ -63,7 +62,7 @@ KIND = StepKind(
             "description": "Only if this holds, for what exits can name: `trigger.event` is the event at hand,"
             " `run.trigger.event` the one that started the run.",
         },
-        "timeout_seconds": wait_for_reply.KIND.fields["timeout_seconds"],
+        "timeout_seconds": times.TIMEOUT,
         "save_as": {
             **wait_for_reply.KIND.fields["save_as"],
             "description": "Another name in `steps`, for the event alone; null if none came.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from app.domain.automations.steps import times
@@ -23,12 +22,10 @@ from app.domain.conversations import conversations, replies
 from app.domain.triggers.plain_words import Given, Names, duration
 from app.lib.json import timestamp
 
-LONGEST_SECONDS = 90 * 24 * 60 * 60
-
 
 def begin(context: StepContext) -> Outcome:
     """Continues at once with a reply that has already arrived; otherwise waits for one."""
-    until = context.now + timedelta(seconds=context.step.fields.get("timeout_seconds", LONGEST_SECONDS))
+    until = times.deadline(context)
     waiting = f"The run waits for a reply until {timestamp(until)}."
     if context.is_simulated:
         return Wait("reply", waiting, until)
@@ -65,7 +62,7 @@ def _unanswered(context: StepContext, text: str, result: Mapping[str, Any]) -> D
 
 
 def within(step: Given) -> str:
-    """Describes the timeout after what does not happen in time; "" if the step has none."""
+    """Describes the timeout, to end a sentence with: " within 2 hours"; "" if the step has none."""
     return f" within {duration(step['timeout_seconds'])}" if "timeout_seconds" in step else ""
 
 
@@ -83,13 +80,7 @@ KIND = StepKind(
     "waits: a newer one takes over, and the older one continues with `otherwise`. `steps.<id>` has `text`, `button_id`"
     " (null: nothing was pressed) and `timed_out`.",
     fields={
-        "timeout_seconds": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": LONGEST_SECONDS,
-            "default": LONGEST_SECONDS,
-            "description": "How long to wait; 90 days at most.",
-        },
+        "timeout_seconds": times.TIMEOUT,
         "save_as": NAME | {"description": "Another name in `steps`, for the reply's text alone; null if none came."},
         "otherwise": {"description": "The steps to take if no reply comes in time."},
     },

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.domain.automations import definitions
-from app.domain.automations.definitions import Chain
+from app.domain.automations.definitions.loops import Chain
 
 IS_VIP = {"field": "contact.tags", "is": "contains", "value": "vip"}
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.automations.steps.add_note import KIND
 from app.domain.automations.steps.base import Done, StepFailed
+from app.domain.automations.steps.conversation_steps import NOTE
 from app.domain.conversations import notes
 from app.errors import Fault
 from app.models.notes import Note
@@ -74,8 +74,8 @@ def test_a_text_that_is_no_note_fails_the_run(
 def test_a_text_without_a_template_is_checked_at_once() -> None:
     detail = "A note has 1 to 10,000 characters, none of them U+0000, and more than spaces."
 
-    assert list(KIND.check({"text": " "}, "/steps/0")) == [Fault("/steps/0/text", detail)]
-    assert list(KIND.check({"text": "{{ contact.email }}"}, "/steps/0")) == []
+    assert list(NOTE.check({"text": " "}, "/steps/0")) == [Fault("/steps/0/text", detail)]
+    assert list(NOTE.check({"text": "{{ contact.email }}"}, "/steps/0")) == []
 
 
 def test_without_a_conversation_the_run_goes_on(channel_id: str, run_id: str) -> None:
