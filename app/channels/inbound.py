@@ -17,10 +17,7 @@ ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
 
 
 class BadPayload(Exception):
-    """A webhook's body is not as the provider documents it.
-
-    `readable`: the arrivals that could be read.
-    """
+    """A webhook differs from the provider's documents. `readable`: the arrivals that could be read."""
 
     def __init__(self, detail: str, readable: Sequence[Arrival] = ()) -> None:
         super().__init__(detail)
@@ -44,10 +41,7 @@ class Media(ProviderData):
 
 
 class _Arrived(ProviderData):
-    """An item of a webhook.
-
-    Identifiers are never altered, because two different ones could become equal.
-    """
+    """An item of a webhook. Its identifiers stay as they are: altered ones could become equal."""
 
     __slots__ = ()
 
@@ -99,7 +93,7 @@ class Received(_Arrived):
 
 @dataclass(frozen=True, slots=True)
 class Edited(_Arrived):
-    """A contact has changed the text of a message, or revoked it (`text` is None)."""
+    """A contact has changed the text of a message, or has revoked the message: `text` is None."""
 
     key: str
     sender: str
