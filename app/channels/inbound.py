@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from app.channels.provider_data import MOST_IDENTIFIER, ProviderData, identifier_of, size_of, storable
-from app.lib import json
+from app.lib import json, phones
 
 _IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient", "pressed"})
 # The largest provider document that is kept with a message. Larger ones are dropped.
@@ -48,12 +48,14 @@ class _Arrived(ProviderData):
     def kept(self, name: str, value: Any) -> Any:
         """Returns a storable value. Raises BadPayload for an identifier that cannot be stored.
 
-        An invalid `button_id` or `album`, and a document that is too large, becomes None.
+        Other invalid values become None: a `phone`, `button_id` or `album`, and a document that is too large.
         """
         if name in _IDENTIFIERS and value is not None and identifier_of(value) is None:
             raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
         if name in ("button_id", "album"):
             return identifier_of(value)
+        if name == "phone":
+            return value if value is not None and phones.E164.fullmatch(value) else None
         if name in ("payload", "data", "referral"):
             return storable(value) if value and len(json.dumps(value)) <= MOST_PAYLOAD_BYTES else None
         if name == "formers":

@@ -26,7 +26,7 @@ def unanswered(answer: Answer) -> Verdict:
     """Returns the verdict without an answer: UNKNOWN if the request may have arrived, else LATER."""
     if answer.may_have_arrived:
         return _unknown("no_answer", answer.error)
-    return Verdict(Outcome.LATER, code="unreachable", detail=answer.error, pause_seconds=PAUSE_SECONDS, pauses="channel")
+    return Verdict(Outcome.LATER, None, "unreachable", answer.error, PAUSE_SECONDS, "channel")
 
 
 def unreadable(provider: str) -> Verdict:

@@ -32,7 +32,7 @@ _ORIGIN = r"^https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$
 
 
 class WebChat(ChannelKind):
-    """A chat on the workspace's own pages. `settings.origins`: the origins of the pages that may show it.
+    """A chat on the workspace's own pages. `settings.origins`: the pages that may show it.
 
     Visitors see `greeting`, `color`, `picture` and `opening_hours`. The hours are in the workspace's time zone. A span
     that ends no later than it begins ends on the next day. The only credential signs visitors' identities.

@@ -285,7 +285,7 @@ def _content(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
 
 
 def _interactive(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
-    """Returns the text with a list, or with up to _MOST_BUTTONS reply buttons and perhaps a file above."""
+    """Returns the text with a list, or with a few reply buttons, perhaps below a file."""
     body = {"body": {"text": outgoing.text}}
     if len(outgoing.buttons) > _MOST_BUTTONS:
         rows = [{"id": each["id"], "title": each["label"]} for each in outgoing.buttons]

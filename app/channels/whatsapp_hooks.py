@@ -102,7 +102,7 @@ class _Person:
 
     @property
     def attested_phone(self) -> str | None:
-        return f"+{self.phone}" if self.phone and self.phone.isascii() and self.phone.isdigit() else None
+        return f"+{self.phone}" if self.phone else None
 
 
 def _person(value: Mapping[str, Any], phone: object, user_id: object) -> _Person:

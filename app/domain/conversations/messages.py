@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from marshmallow import fields, validate
 
@@ -26,14 +26,31 @@ from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids, normalization
 from app.lib.schemas import ResponseBody, about, time
+from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.runs import Run
+from app.models.sets import Key
 
 MOST_CHARACTERS = 4_096
 MOST_TEMPLATE_BYTES = 16 * 1024
 PAYLOADS_KEPT_DAYS = 30
 TEMPLATE_TOO_LONG = f"The texts of the template are longer than {MOST_TEMPLATE_BYTES // 1024} KiB together."
+
+
+class MessageIds(NamedTuple):
+    """The identifiers of a message, and of its workspace, conversation and contact."""
+
+    workspace_id: str
+    message_id: str
+    conversation_id: str
+    contact_id: str
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys of the contact, the conversation and the message, in the order to lock them."""
+        ids = ((Contact, self.contact_id), (Conversation, self.conversation_id), (Message, self.message_id))
+        return [sets.key(model, self.workspace_id, "id", value) for model, value in ids]
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
