@@ -112,7 +112,7 @@ def claim_uploads(
 
 
 def give(unit: Unit, workspace_id: str, upload_ids: Sequence[str], keeper_id: str) -> list[dict[str, Any]]:
-    """Gives the files to a saved reply or broadcast (again, if it has them); returns its `attachments`.
+    """Gives the files to a saved reply or broadcast (which may have some); returns its `attachments`.
 
     Raises Busy, and Invalid if a file is missing, expired or attached elsewhere.
     """

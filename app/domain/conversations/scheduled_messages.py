@@ -50,10 +50,7 @@ _BROKEN = {"code": "error", "detail": "Bellhop could not send this."}
 
 
 def needs(workspace_id: str, payload: Mapping[str, Any], message_id: str | None) -> list[Key]:
-    """Returns the keys that `update` and `delete` read from their unit, as far as known in advance.
-
-    These are the message, and the contact and the conversation if the payload names them.
-    """
+    """Returns the keys of the message, and of the contact and conversation that the payload names."""
     return [*recipients.needs(workspace_id, payload, None), sets.key(Message, workspace_id, "id", str(message_id))]
 
 
@@ -74,7 +71,8 @@ def create(change: Change) -> Effect:
 def update(change: Change) -> Effect:
     """Changes the text or the time of a scheduled message. Raises NotFound, Invalid, Conflict, Busy."""
     _, message = _hold(change)
-    changed = _changed(message, change.payload)
+    send_at = _time(change.payload) if "send_at" in change.payload else message.send_at
+    changed = message.altered(text=change.payload.get("text", message.text), send_at=send_at)
     _check_content(channels.seen_by(change.unit, str(message.channel_id)), changed)
     change.unit.put(changed)
     return Effect("changed", "message", message.id)
@@ -119,13 +117,10 @@ def check_change(workspace_id: str, payload: Mapping[str, Any], message_id: str,
 
 
 def cancel(change: Change, conversation_id: str) -> None:
-    """Fails the conversation's scheduled messages that a reply of the contact cancels.
-
-    Makes no query if nothing is scheduled. Raises Busy.
-    """
+    """Fails the conversation's scheduled messages that a reply of the contact cancels. Raises Busy."""
     unit, workspace_id = change.unit, change.workspace_id
     conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
-    if conversation is None or not conversation.scheduled:
+    if conversation is None or not conversation.scheduled:  # saves a query for each message of a contact
         return
     found = [message_id for (message_id,) in rows(_OF_CONVERSATION, (conversation_id,))]
     unit.read(sets.key(Message, workspace_id, "id", message_id) for message_id in found)
@@ -154,23 +149,19 @@ def end_some(change: Change, channel_id: str, failure: Mapping[str, Any], limit:
 def queue_some() -> int:
     """Queues due scheduled messages until none is left or the time slice is over; returns how many.
 
-    Run it twice a second. Each workspace gets an equal part of a slice. Safe to run concurrently: each message is
-    queued once.
+    Each workspace gets an equal part of the slice. Safe to run concurrently: each message is queued once.
     """
     owners = (owner for (owner,) in rows(sql.prepared("find_owners_of_due_messages", _OWNERS)))
     return equal_parts.serve(owners, _queue_due)
 
 
 def count(unit: Unit, conversation: Conversation, more: int) -> Conversation:
-    """Adds `more` to the conversation's number of scheduled messages."""
+    """Adds `more`, which may be negative, to the conversation's number of scheduled messages."""
     return conversations.alter(unit, conversation, scheduled=conversation.scheduled + more)
 
 
 def _hold(change: Change) -> tuple[Conversation, Message]:
-    """Returns the conversation and the scheduled message, locked with the contact.
-
-    Raises NotFound, Conflict, Busy.
-    """
+    """Returns the conversation and the scheduled message, locked. Raises NotFound, Conflict, Busy."""
     message = change.unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
         raise NotFound
@@ -202,27 +193,19 @@ def _take_room(unit: Unit, conversation: Conversation) -> None:
 
 
 def _stored(workspace_id: str) -> int:
-    counted = """
-        SELECT count(*) FROM (
-            SELECT FROM messages WHERE workspace_id = %s AND send_at IS NOT NULL LIMIT %s) AS scheduled
-    """
-    return int(rows(counted, (workspace_id, MOST_OF_WORKSPACE))[0][0])
+    scheduled = "SELECT FROM messages WHERE workspace_id = %s AND send_at IS NOT NULL LIMIT %s"
+    [(number,)] = rows(f"SELECT count(*) FROM ({scheduled}) AS scheduled", (workspace_id, MOST_OF_WORKSPACE))
+    return int(number)
 
 
 def _time(payload: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(payload["send_at"])
 
 
-def _changed(message: Message, payload: Mapping[str, Any]) -> Message:
-    send_at = _time(payload) if "send_at" in payload else message.send_at
-    return message.altered(text=payload.get("text", message.text), send_at=send_at)
-
-
 def _check_scheduled(message: Message) -> None:
     if message.status != "scheduled":
-        raise Conflict(
-            f"Only a scheduled message can be changed or deleted. The status of this one is {message.status}."
-        )
+        detail = f"Only a scheduled message can be changed or deleted. The status of this one is {message.status}."
+        raise Conflict(detail)
 
 
 def _check_content(channel: Channel, message: Message) -> None:
