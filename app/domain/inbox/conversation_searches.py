@@ -132,5 +132,3 @@ def _conversations(workspace_id: str, conversation_ids: set[str]) -> list[Conver
     if not conversation_ids:
         return []
     return list(Conversation.in_workspace(workspace_id).where(Conversation.id.in_(list(conversation_ids))))
-
-
