@@ -227,7 +227,7 @@ class ChannelKind(ABC):
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """Returns the part of the answer that `sending` needs; if it failed, a verdict but UNKNOWN."""
+        """Returns the part that `sending` needs; after a failure, the verdict, which is never UNKNOWN."""
         raise NotImplementedError
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
@@ -239,7 +239,7 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """Returns the message to send, without `preparing`, instead of one that was refused, if any."""
+        """Returns the message to send, without `preparing`, after a refusal of this one; None if none."""
         return None
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:

@@ -41,7 +41,7 @@ class Media(ProviderData):
 
 
 class _Arrived(ProviderData):
-    """An item of a webhook. Its identifiers stay as they are: altered ones could become equal."""
+    """An item of a webhook. Identifiers are never altered: two different ones could become equal."""
 
     __slots__ = ()
 
@@ -67,12 +67,12 @@ class _Arrived(ProviderData):
 class Received(_Arrived):
     """A message from a contact.
 
-    `key` is unique among all arrivals of the channel, so that a repeated webhook is recognized. `sender` is
-    the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
-    `button_id`: the contact pressed that button, of the message that the provider knows by `pressed`; `text` is its
-    label, None if the provider does not say it. `payload` is the provider's document; None if `text` and `media` show
-    all of the message. `data` holds the answers of a form that the contact filled in. `referral` is the advertisement
-    that led the contact here, in the provider's format. Messages with the same `album` belong together.
+    `key` is unique among all arrivals of the channel, so that a repeated webhook is recognized. `sender` is the
+    contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
+    `button_id`: the button that the contact pressed, in the message whose `provider_id` is `pressed`. The button's
+    label is the `text`; None if the provider does not say it. `payload` is the provider's document; None if `text` and
+    `media` show all of the message. `data` holds the answers of a form that the contact filled in. `referral` is the
+    advertisement that led the contact here, in the provider's format. Messages with the same `album` belong together.
     """
 
     key: str

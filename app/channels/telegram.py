@@ -143,9 +143,9 @@ class Telegram(ChannelKind):
         return verdict_of(answer, chat=outgoing.to)
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """Returns the message with its photo, video or audio as a document, if Telegram cannot show it.
+        """Returns the message with its file as a document, if Telegram refuses to show the file.
 
-        Telegram refuses a photo that is too wide, for example. None if it refused the message for another reason.
+        For example, a photo may be too wide. None if Telegram refused the message for another reason.
         """
         file, verdict = outgoing.file, verdict_of(answer)
         if file is None or _way_of(file)[0] == "sendDocument" or verdict.outcome is not Outcome.FAILED:

@@ -167,7 +167,7 @@ def _identifier(message: Object, chat: Object) -> str:
 
 
 def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
-    """Returns the text, the files, and the member that they do not show; None if they show all."""
+    """Returns the text, the files, and the name of the member that is not shown, if any."""
     try:
         return _text(message), _media(message), _unknown_kind(message)
     except BadPayload:  # a part that differs from Telegram's documents must not lose the message

@@ -39,7 +39,7 @@ _UNDOCUMENTED = (AttributeError, IndexError, KeyError, OverflowError, TypeError,
 
 
 def arrivals_in(body: bytes, phone_number_id: str) -> Sequence[Arrival]:
-    """Returns the arrivals in the webhook for this number. Raises BadPayload with the readable ones.
+    """Returns the arrivals for this number. Raises BadPayload with the readable arrivals.
 
     An app has one address for webhooks, so the webhook may also be about other numbers.
     """
@@ -164,7 +164,7 @@ def _edit(item: Mapping[str, Any], person: _Person) -> Arrival:
 
 
 def _move(item: Mapping[str, Any]) -> Arrival | None:
-    """Reads a change of a phone number, or of the identifier of a person who hides it; else None."""
+    """Reads a contact's new phone number or identifier; None for any other system message."""
     part = item["system"]
     before = [_text(part.get("previous_user_id") or item.get("from_user_id")), _text(item.get("from"))]
     after = _Person(_text(part.get("wa_id") or part.get("new_wa_id")), _text(part.get("user_id")), None)

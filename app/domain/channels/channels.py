@@ -132,10 +132,9 @@ def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> li
 
 
 def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
-    """Returns the sealed credentials to store: the given ones, and what Bellhop generates.
+    """Returns the sealed credentials to store, and the credentials that the creator is shown once.
 
-    Also returns the credentials that the creator is shown once: the `secret` of a web chat. Credentials for a provider
-    are never shown.
+    The `secret` of a web chat is shown; credentials for a provider never are.
     """
     made = kind.fresh_credentials(given or {})
     return sealed(made).decode(), {} if kind.has_provider else {"secret": made["secret"]}

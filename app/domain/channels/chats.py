@@ -153,7 +153,7 @@ def unread(channel: Channel, visitor: Visitor) -> int:
 
 
 def represent(visitor_id: str, message: Message) -> dict[str, Any]:
-    """Returns the message as the visitor sees it. `client_id`: the id that the page gave it, if any."""
+    """Returns the message as the visitor sees it. `client_id`: the id from the page, if any."""
     own, key = _key(visitor_id, ""), message.provider_id or ""
     return {
         "id": message.id,

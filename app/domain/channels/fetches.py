@@ -22,7 +22,7 @@ from app.models.channels import Channel
 
 
 class Carried(NamedTuple):
-    """Columns loaded with a claim. `source`: the file's fields of Media. `tries`: attempts so far."""
+    """Columns loaded with a claim. `source`: the fields of a Media. `tries`: attempts so far."""
 
     source: Mapping[str, Any] | None
     tries: int

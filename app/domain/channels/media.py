@@ -126,7 +126,7 @@ def give(unit: Unit, workspace_id: str, upload_ids: Sequence[str], keeper_id: st
 
 
 def detach(unit: Unit, workspace_id: str, upload_ids: Iterable[str]) -> None:
-    """Takes the files from their saved reply or broadcast; unsent ones expire at once. Raises Busy."""
+    """Detaches the files from a saved reply or broadcast. Unsent files expire at once. Raises Busy."""
     for upload_id in upload_ids:
         if (found := _locked(unit, workspace_id, upload_id)) is not None:
             unit.put(found.altered(saved_reply_id=None, expires_at=None if found.was_sent else unit.now))

@@ -39,7 +39,7 @@ def prefetch(unit: Unit, conversation_ids: Iterable[str]) -> None:
 
 
 def place(unit: Unit, conversation: Conversation) -> Mapping[str, Any]:
-    """Returns the fields of a message that is queued now: due, or behind others. Rings if it is due."""
+    """Returns the fields of a message that is queued now. Rings after the commit if it is due."""
     key = _unfinished(conversation.id)
     prefetch(unit, [conversation.id])
     is_behind, unit.notes[key] = unit.notes[key], True

@@ -1,4 +1,4 @@
-"""Changes to conversations (status, assignee, labels, snoozes, reading), whoever makes them.
+"""Changes to conversations: status, assignee, labels, snoozes, reading.
 
 Labels that fold to the same text, such as "Refund" and "refund", are one label, spelled as it came first.
 """

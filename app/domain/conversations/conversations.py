@@ -39,7 +39,7 @@ def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
 
 
 def prefetch_most_recent(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
-    """Reads what `most_recent` will return for these contacts, in three statements in all."""
+    """Reads the conversations that `most_recent` will return for the contacts, in three statements."""
     latest = _latest(contact_ids)
     unit.notes |= latest
     unit.read(sets.key(Conversation, workspace_id, "id", found) for found in latest.values() if found)
@@ -173,7 +173,7 @@ def answer(unit: Unit, conversation: Conversation) -> Conversation:
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Moves the conversation to the contact, as the most recent one if its latest message is."""
+    """Moves the conversation to the contact, as the most recent one if none of theirs is later."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or is_later(conversation, latest):
         unit.notes[_latest_of(contact.id)] = conversation.id
@@ -181,7 +181,7 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def is_later(conversation: Conversation, than: Conversation) -> bool:
-    """Whether the latest message (without one, the creation) is as late as that of `than`, or later."""
+    """Whether the conversation is as late as `than`, by the latest message or else the creation."""
     one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
     return bool(one >= other)
 

@@ -1,7 +1,7 @@
 """Checks whether a message may be sent, when it is queued and again when it is claimed.
 
-Automations and broadcasts also check the contact's quiet hours, and how often a text was sent to the contact in the
-last minutes; they have locked the contact.
+For automations and broadcasts, it also checks the contact's quiet hours, and how often a text was sent to the contact
+in the last minutes. Callers of these checks have locked the contact.
 """
 
 from __future__ import annotations

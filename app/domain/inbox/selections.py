@@ -1,7 +1,7 @@
 """Selections: bulk changes of conversations, in small transactions, each conversation once.
 
 A selection is fixed before its first change: the ticked conversations, or all that a view has when its job begins. A
-conversation that has left the view by its turn is passed over.
+conversation that has left the view since then is passed over.
 """
 
 from __future__ import annotations

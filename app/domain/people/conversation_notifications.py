@@ -18,7 +18,7 @@ from app.models.notifications import Notification
 def assigned(unit: Unit, conversation: Conversation, *actor_ids: str | None) -> None:
     """Notifies the assignee of the assignment, unless the assignee is among `actor_ids`.
 
-    `actor_ids`: the members who assigned the conversation, or for whom something did.
+    `actor_ids`: the members who assigned the conversation, or on whose behalf it was assigned.
     """
     if conversation.assignee_id is not None and conversation.assignee_id not in actor_ids:
         _notify(unit, "assigned", conversation, conversation.assignee_id)
@@ -37,7 +37,7 @@ def contact_wrote(unit: Unit, conversation: Conversation) -> None:
 
 
 def woken(unit: Unit, conversation: Conversation, actor_id: str | None = None) -> None:
-    """Notifies the assignee that the snooze has ended, except if the assignee (`actor_id`) ended it."""
+    """Notifies the assignee that the snooze has ended, unless the assignee (`actor_id`) ended it."""
     if conversation.assignee_id is not None and conversation.assignee_id != actor_id:
         _notify(unit, "woken", conversation, conversation.assignee_id)
 

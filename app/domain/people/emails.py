@@ -24,8 +24,8 @@ from app.outbound.smtp import Away, Postponed, Refused
 
 log = structlog.get_logger(__name__)
 
-# How many e-mails one connection sends, and how long they stay claimed. No message is begun after half of that time,
-# because one takes as long as several SMTP replies.
+# How many e-mails one connection sends, and how long they stay claimed. None is begun after half of that time, because
+# one in progress may still wait for a few replies of the SMTP server.
 BATCH = 20
 CLAIMED = timedelta(minutes=3)
 # The pause after the first failed attempt; it doubles with each further one, up to an hour.

@@ -65,8 +65,8 @@ class Made:
 def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None) -> Made:
     """Creates an invitation to the workspace, which replaces an open one of the same person.
 
-    Raises Invalid for an address or role, and Conflict if the person is a member, or after too many invitations within
-    a day.
+    Raises Invalid if the address or role is not valid, and Conflict if the person is a member, or after too many
+    invitations within a day.
     """
     check_role(role)
     with transaction():

@@ -52,8 +52,8 @@ class Person:
 def create(workspace_id: str, email: str, password: str, role: str, is_support: bool = False) -> tuple[Member, Account]:
     """Makes somebody a member who can sign in with this password at once. For operators.
 
-    Replaces the password of an account that exists, and ends its sessions. Raises Invalid for an address or password,
-    and Conflict if the person is a member already.
+    Replaces the password of an account that exists, and ends its sessions. Raises Invalid if the address or password is
+    not valid, and Conflict if the person is a member already.
     """
     hashed = accounts.hash_password(password)
     with transaction():

@@ -44,8 +44,8 @@ class Supporter:
 def create(email: str, password: str) -> Account:
     """Creates a support account that can sign in with this password at once.
 
-    An account without a workspace becomes a support account, gets the password, and its sessions end. Raises Invalid
-    for an address or password, and Conflict for a support account or a member of a workspace.
+    An account without a workspace becomes a support account, gets the password, and its sessions end. Raises Invalid if
+    the address or password is not valid, and Conflict for a support account or a member of a workspace.
     """
     hashed = accounts.hash_password(password)
     with transaction():

@@ -1,4 +1,4 @@
-"""Effects of arrivals: what messages, edits, echoes, receipts, blocks and new numbers change.
+"""Effects of arrivals: applies messages, edits, echoes, receipts, blocks and new numbers.
 
 Each effect locks the contact first, and may raise Busy. `prefetch` reads the rows that many arrivals need.
 """
