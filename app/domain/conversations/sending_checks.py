@@ -1,6 +1,6 @@
 """Checks whether a message may be sent, when it is queued and again when it is claimed.
 
-For automations and broadcasts, it also checks the contact's quiet hours, and how often a text was sent to the contact
+For automations and broadcasts, also checks the contact's quiet hours, and how often a text was sent to the contact
 in the last minutes. Callers of these checks have locked the contact.
 """
 
