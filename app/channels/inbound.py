@@ -108,7 +108,7 @@ class Edited(_Arrived):
 class Echoed(_Arrived):
     """A message that the business sent to `recipient` in the provider's own app.
 
-    `peer`: see Received. `phone`: the recipient's, see Received.
+    `peer` and `phone` are the recipient's, as in Received.
     """
 
     key: str

@@ -181,7 +181,7 @@ class Telegram(ChannelKind):
         return verdict
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """Confirms the press of a button; None for a message, which bots cannot mark as read."""
+        """Returns the request that confirms a press; None for a message: bots cannot mark one as read."""
         query = telegram_updates.query_of(provider_id)
         return _call(account, "answerCallbackQuery", {"callback_query_id": query}) if query else None
 

@@ -99,7 +99,7 @@ def change_some(
 
 
 def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
-    """Raises Invalid for an assignee outside the workspace, or an impossible snooze time."""
+    """Raises Invalid for an assignee outside the workspace, and for a snooze to a time out of range."""
     snoozes.check(payload.get("snoozed_until"))
     assignee_id = payload.get("assignee_id")
     if assignee_id is not None and not members.exists(workspace_id, assignee_id):

@@ -159,7 +159,10 @@ _IDENTIFIERS = """
 
 
 def _failure(verdict: Verdict) -> str | None:
-    """Returns the failure as JSON, or None. After LATER, it applies once PUT_OFF_SECONDS are over."""
+    """Returns the failure as JSON; None if the outcome is none.
+
+    The failure of a message that the provider postpones counts only after PUT_OFF_SECONDS.
+    """
     code, detail = verdict.code or "error", verdict.detail
     if verdict.outcome is Outcome.LATER:
         if verdict.code is None:  # Bellhop postponed it, not the provider
