@@ -25,7 +25,6 @@ from app.config import settings
 from app.domain.bodies.objects import object_in
 from app.domain.bodies.pointers import load
 from app.domain.channels import chats, media, visitors
-from app.domain.channels.chats import VisitorMessage
 from app.domain.channels.visitors import Visitor
 from app.domain.people import rate_limits
 from app.domain.receiving import signed_visitors
@@ -117,11 +116,7 @@ def say() -> Response:
     if user_id is not None:
         signed_visitors.join(visitor, user_id, request_id())
         visitor = visitors.refreshed(visitor)
-    chats.say(
-        _channel(),
-        visitor,
-        VisitorMessage(body["id"], body["text"], body["uploads"], body["locale"], body["button_id"]),
-    )
+    chats.say(_channel(), visitor, body["id"], body["text"], body["uploads"], body["locale"], body["button_id"])
     return respond(202, {"id": body["id"], **({"token": token} if token else {})})
 
 

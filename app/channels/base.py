@@ -44,10 +44,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A channel, as its kind sees it.
-
-    `api_url` has no trailing slash; webhooks arrive at `hook_address`.
-    """
+    """A channel, as its kind sees it. `api_url` has no trailing slash."""
 
     channel_id: str
     settings: Mapping[str, Any]
@@ -210,17 +207,11 @@ class ChannelKind(ABC):
         """Returns the credentials to store: the given ones, and secrets that Bellhop generates."""
 
     def connecting(self, account: Account) -> Sequence[Request]:
-        """Returns the requests that connect the channel: make them in order until one fails.
-
-        Safe to repeat.
-        """
+        """Returns the requests that connect the channel: make them in order, until one fails."""
         raise NotImplementedError
 
     def connected(self, account: Account, answers: Sequence[Answer]) -> tuple[Verdict, str | None]:
-        """Returns the meaning of the answers to `connecting` so far, and the provider's account.
-
-        The account: its identifier at the provider; None if the answers do not say it.
-        """
+        """Returns the meaning of the answers so far, and the account's id at the provider, if known."""
         raise NotImplementedError
 
     def disconnecting(self, account: Account) -> Sequence[Request]:
@@ -236,10 +227,7 @@ class ChannelKind(ABC):
         return None
 
     def prepared(self, answer: Answer) -> str | Verdict:
-        """Returns the part of the answer to `preparing` that `sending` needs; the verdict on a failure.
-
-        The verdict is never UNKNOWN.
-        """
+        """Returns the part that `sending` needs; after a failure, the verdict, which is never UNKNOWN."""
         raise NotImplementedError
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
@@ -247,17 +235,11 @@ class ChannelKind(ABC):
         raise NotImplementedError
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """Returns the meaning of the answer to `sending`.
-
-        This is LATER only if the provider has certainly not accepted the message.
-        """
+        """Returns the meaning of the answer; LATER only if the message was certainly not accepted."""
         raise NotImplementedError
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """Returns the message to send instead if the answer refuses this one; None if there is none.
-
-        Send the new message without `preparing`.
-        """
+        """Returns the message to send, without `preparing`, after a refusal of this one; None if none."""
         return None
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from app.channels.provider_data import MOST_IDENTIFIER, ProviderData, identifier_of, size_of, storable
-from app.lib import json
+from app.lib import json, phones
 
 _IDENTIFIERS = frozenset({"key", "sender", "peer", "provider_id", "recipient", "pressed"})
 # The largest provider document that is kept with a message. Larger ones are dropped.
@@ -17,10 +17,7 @@ ReceiptStatus = Literal["sent", "delivered", "read", "failed"]
 
 
 class BadPayload(Exception):
-    """A webhook's body is not as the provider documents it.
-
-    `readable`: the arrivals that could be read.
-    """
+    """A webhook differs from the provider's documents. `readable`: the arrivals that could be read."""
 
     def __init__(self, detail: str, readable: Sequence[Arrival] = ()) -> None:
         super().__init__(detail)
@@ -44,22 +41,21 @@ class Media(ProviderData):
 
 
 class _Arrived(ProviderData):
-    """An item of a webhook.
-
-    Identifiers are never altered, because two different ones could become equal.
-    """
+    """An item of a webhook. Identifiers are never altered: two different ones could become equal."""
 
     __slots__ = ()
 
     def kept(self, name: str, value: Any) -> Any:
         """Returns a storable value. Raises BadPayload for an identifier that cannot be stored.
 
-        An invalid `button_id` or `album`, and a document that is too large, becomes None.
+        Other invalid values become None: a `phone`, `button_id` or `album`, and a document that is too large.
         """
         if name in _IDENTIFIERS and value is not None and identifier_of(value) is None:
             raise BadPayload(f"An identifier has 1 to {MOST_IDENTIFIER} characters, and no U+0000.")
         if name in ("button_id", "album"):
             return identifier_of(value)
+        if name == "phone":
+            return value if value is not None and phones.E164.fullmatch(value) else None
         if name in ("payload", "data", "referral"):
             return storable(value) if value and len(json.dumps(value)) <= MOST_PAYLOAD_BYTES else None
         if name == "formers":
@@ -71,12 +67,12 @@ class _Arrived(ProviderData):
 class Received(_Arrived):
     """A message from a contact.
 
-    `key` is unique among all arrivals of the channel, so that a repeated webhook is recognized. `sender` is
-    the contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
-    `button_id`: the contact pressed that button, of the message that the provider knows by `pressed`; `text` is its
-    label, None if the provider does not say it. `payload` is the provider's document; None if `text` and `media` show
-    all of the message. `data` holds the answers of a form that the contact filled in. `referral` is the advertisement
-    that led the contact here, in the provider's format. Messages with the same `album` belong together.
+    `key` is unique among all arrivals of the channel, so that a repeated webhook is recognized. `sender` is the
+    contact's identifier at the provider, `peer` where answers go. `phone` is E.164 and attested by the provider.
+    `button_id`: the button that the contact pressed, in the message whose `provider_id` is `pressed`. The button's
+    label is the `text`; None if the provider does not say it. `payload` is the provider's document; None if `text` and
+    `media` show all of the message. `data` holds the answers of a form that the contact filled in. `referral` is the
+    advertisement that led the contact here, in the provider's format. Messages with the same `album` belong together.
     """
 
     key: str
@@ -99,7 +95,7 @@ class Received(_Arrived):
 
 @dataclass(frozen=True, slots=True)
 class Edited(_Arrived):
-    """A contact has changed the text of a message, or revoked it (`text` is None)."""
+    """A contact has changed the text of a message, or has revoked the message: `text` is None."""
 
     key: str
     sender: str
@@ -112,7 +108,7 @@ class Edited(_Arrived):
 class Echoed(_Arrived):
     """A message that the business sent to `recipient` in the provider's own app.
 
-    `peer`: see Received. `phone`: the recipient's, see Received.
+    `peer` and `phone` are the recipient's, as in Received.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Readings: texts that members see for filled-in forms, and for messages of unknown kinds."""
+"""Readings: the texts that members see of filled-in forms and of messages of unknown kinds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ _LONGEST_KIND = 50
 
 
 def reading(kind: str, part: object) -> str:
-    """Returns the text in the message's part, one line per value.
-
-    Without any text, returns a sentence that names the kind.
-    """
+    """Returns the texts in the message's part, one a line; if it has none, a sentence with the kind."""
     words = "\n".join(islice(_words(part), _MOST_LINES))
     return words or f"A message that Bellhop cannot show ({kind[:_LONGEST_KIND]})"
 
@@ -36,11 +33,8 @@ def answers_in(said: object) -> dict[str, Any] | None:
 
 def lines_of(answers: Mapping[str, Any]) -> list[str]:
     """Returns the answers as members read them, one line each."""
-    return [f"{name}: {_answer(value)}" for name, value in answers.items()]
-
-
-def _answer(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value).decode()
+    texts = {name: value if isinstance(value, str) else json.dumps(value).decode() for name, value in answers.items()}
+    return [f"{name}: {text}" for name, text in texts.items()]
 
 
 def _words(part: object) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Telegram: bots of the Bot API (https://core.telegram.org/bots/api)."""
+"""Telegram: the requests and answers of the Bot API (https://core.telegram.org/bots/api)."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ from app.channels.base import (
     Verdict,
 )
 from app.channels.inbound import Arrival, Media
-from app.channels.telegram_answers import result_of, verdict_of
-from app.channels.verdicts import repeatable
+from app.channels.provider_data import pause_of
+from app.channels.verdicts import PAUSE_SECONDS, broken, document_of, repeatable, unanswered, unreadable
 from app.lib import json
 from app.outbound import Answer
 
 # The kinds of updates that `arrivals` reads. Telegram is told to send no others.
-UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
+_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
 # The types of files that chats show inline, with their method and field. Others are sent as documents.
-SHOWN = {
+_SHOWN = {
     "image/jpeg": ("sendPhoto", "photo"),
     "image/png": ("sendPhoto", "photo"),
     "video/mp4": ("sendVideo", "video"),
     "audio/mpeg": ("sendAudio", "audio"),
     "audio/mp4": ("sendAudio", "audio"),
 }
-MOST_PHOTO_BYTES = 10_000_000
+_MOST_PHOTO_BYTES = 10_000_000
+# The longest detail that is kept, in characters.
+_MOST_DETAIL = 300
 # The beginnings of Telegram's errors for files that it accepts only as documents, such as PHOTO_INVALID_DIMENSIONS.
 _NOT_SHOWN = ("PHOTO_", "IMAGE_", "VIDEO_", "AUDIO_")
 # `(?!\n)`: Python's "$" also matches before a line break at the end.
@@ -47,10 +49,10 @@ TOKEN = r"^[0-9]{3,20}:[A-Za-z0-9_-]{20,100}$(?!\n)"
 
 
 class Telegram(ChannelKind):
-    """A bot. Bots cannot start a conversation, so its contacts have written first.
+    """A bot, to which contacts have to write first, because bots cannot begin a chat.
 
-    `external_id` of an identity is the user's number, `peer` the chat's. A message's `provider_id` is the chat's
-    number, a colon, and the message's number, which is unique only within the chat.
+    An identity's `external_id` is the user's number; `peer` is the chat's. A message's `provider_id` is the chat's
+    number, a colon and the message's number, which is unique only within the chat.
     """
 
     name = "telegram"
@@ -102,11 +104,11 @@ class Telegram(ChannelKind):
         return {"bot_token": given["bot_token"], "hook_secret": secrets.token_hex(32)}
 
     def connecting(self, account: Account) -> Sequence[Request]:
-        """Asks for the bot's identity, then registers the webhook."""
+        """Returns the requests for the bot's identity and for the registration of the webhook."""
         hook = {
             "url": account.hook_address,
             "secret_token": account.credentials["hook_secret"],
-            "allowed_updates": UPDATES,
+            "allowed_updates": _UPDATES,
         }
         return [_call(account, "getMe", {}), _call(account, "setWebhook", hook)]
 
@@ -121,11 +123,11 @@ class Telegram(ChannelKind):
         return Verdict(Outcome.SENT), number
 
     def disconnecting(self, account: Account) -> Sequence[Request]:
-        """Removes the webhook."""
+        """Returns the request that removes the webhook."""
         return [_call(account, "deleteWebhook", {})]
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
-        """Sends a file with its caption, or a text."""
+        """Returns the request for a file with its caption, or for a text."""
         if outgoing.file is None:
             text = {"chat_id": _chat(outgoing), "text": outgoing.text or ""}
             return _call(account, "sendMessage", text | _keyboard(outgoing))
@@ -141,9 +143,9 @@ class Telegram(ChannelKind):
         return verdict_of(answer, chat=outgoing.to)
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
-        """Returns the message with its photo, video or sound as a document, if Telegram cannot show it.
+        """Returns the message with its file as a document, if Telegram refuses to show the file.
 
-        For example, a photo may be too wide. None if the message was refused for another reason.
+        For example, a photo may be too wide. None if Telegram refused the message for another reason.
         """
         file, verdict = outgoing.file, verdict_of(answer)
         if file is None or _way_of(file)[0] == "sendDocument" or verdict.outcome is not Outcome.FAILED:
@@ -163,7 +165,7 @@ class Telegram(ChannelKind):
         return [] if arrival is None else [arrival]
 
     def locating(self, account: Account, media: Media) -> Request:
-        """Asks for the path of a file. Links to it work for an hour."""
+        """Returns the request for a file's path, which works for an hour."""
         return _call(account, "getFile", {"file_id": media.ref})
 
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
@@ -179,10 +181,7 @@ class Telegram(ChannelKind):
         return verdict
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """Confirms a pressed button, for which the contact's app waits; None for a message.
-
-        Bots cannot mark messages as read.
-        """
+        """Returns the request that confirms a press; None for a message: bots cannot mark one as read."""
         query = telegram_updates.query_of(provider_id)
         return _call(account, "answerCallbackQuery", {"callback_query_id": query}) if query else None
 
@@ -209,7 +208,57 @@ def _chat(outgoing: Outgoing) -> int | str:
 
 
 def _way_of(file: File) -> tuple[str, str]:
-    method, field = SHOWN.get(file.content_type.partition(";")[0].strip().lower(), ("sendDocument", "document"))
-    if method == "sendPhoto" and len(file.content) > MOST_PHOTO_BYTES:
+    """Returns the API's method that sends the file, and the form's field for it."""
+    method, field = _SHOWN.get(file.content_type.partition(";")[0].strip().lower(), ("sendDocument", "document"))
+    if method == "sendPhoto" and len(file.content) > _MOST_PHOTO_BYTES:
         return "sendDocument", "document"
     return method, field
+
+
+def result_of(answer: Answer) -> Any:
+    """Returns the result in a successful answer; None in any other."""
+    said = document_of(answer)
+    return said.get("result") if answer.ok and said.get("ok") is True else None
+
+
+def verdict_of(answer: Answer, chat: str = "") -> Verdict:
+    """Returns the verdict on a request. For a message to `chat`, SENT has its identifier."""
+    if answer.status is None:
+        return unanswered(answer)
+    said = document_of(answer)
+    if answer.ok:
+        if said.get("ok") is not True:
+            return unreadable("Telegram")
+        return Verdict(Outcome.SENT, _identifier(said.get("result"), chat))
+    detail = str(said.get("description") or answer.error_without_target or "")[:_MOST_DETAIL]
+    asked = _asked_pause(answer, said)
+    # Telegram asks for a retry, so the request was not accepted, whatever the status says.
+    if answer.status == 429 or asked is not None:
+        seconds = pause_of(asked, PAUSE_SECONDS)
+        return Verdict(Outcome.LATER, code="throttled", detail=detail, pause_seconds=seconds, pauses="channel")
+    if answer.status >= 500:
+        return broken(detail)
+    return _refusal(answer.status, said, detail)
+
+
+def _refusal(status: int, said: Mapping[str, Any], detail: str) -> Verdict:
+    # 401 means a revoked token, 404 an unknown one. Both count only in Telegram's own format, not from a proxy.
+    if status in (401, 404) and said.get("ok") is False:
+        return Verdict(Outcome.UNAUTHORIZED, code="unauthorized", detail=detail)
+    is_opt_out = status == 403 and any(word in detail.lower() for word in ("blocked", "deactivated"))
+    code = "blocked" if is_opt_out else {403: "forbidden", 413: "too_large"}.get(status, "rejected")
+    return Verdict(Outcome.FAILED, code=code, detail=detail, is_opt_out=is_opt_out)
+
+
+def _asked_pause(answer: Answer, said: Mapping[str, Any]) -> object:
+    """Returns the pause in seconds that Telegram asks for, unchecked; None if it asks for none."""
+    parameters = said.get("parameters")
+    asked = parameters.get("retry_after") if isinstance(parameters, dict) else None
+    if asked is None and answer.status == 429:
+        asked = dict(answer.headers).get("retry-after")
+    return asked
+
+
+def _identifier(result: Any, chat: str) -> str | None:
+    number = result.get("message_id") if isinstance(result, dict) else None
+    return None if number is None else f"{chat}:{number}"

@@ -10,13 +10,39 @@ from typing import Any
 from app.channels.inbound import Arrival, BadPayload, Blocked, Edited, Media, Received
 from app.channels.provider_data import unix_time
 from app.channels.readings import answers_in, lines_of, reading
-from app.channels.telegram_members import ENVELOPE, SERVICE
-from app.lib import clock, json, phones
+from app.lib import clock, json
 
 # Members of a message that hold one file. An animation is repeated in `document`, so it comes first.
-FILES = ("animation", "document", "video", "audio", "voice", "video_note", "sticker")
+_FILES = ("animation", "document", "video", "audio", "voice", "video_note", "sticker")
 # The types of files for which Telegram does not send a type.
-TYPES = {"photo": "image/jpeg", "video_note": "video/mp4", "voice": "audio/ogg"}
+_TYPES = {"photo": "image/jpeg", "video_note": "video/mp4", "voice": "audio/ogg"}
+# Members of service messages, which report an event in the chat. Nobody has written these messages. See
+# https://core.telegram.org/bots/api#message.
+_SERVICE = frozenset(
+    {
+        *("new_chat_members", "left_chat_member", "new_chat_title", "new_chat_photo", "delete_chat_photo"),
+        *("group_chat_created", "supergroup_chat_created", "channel_chat_created", "migrate_to_chat_id"),
+        *("migrate_from_chat_id", "pinned_message", "message_auto_delete_timer_changed", "chat_background_set"),
+        *("write_access_allowed", "connected_website", "proximity_alert_triggered", "boost_added"),
+        *("forum_topic_created", "forum_topic_edited", "forum_topic_closed", "forum_topic_reopened"),
+        *("general_forum_topic_hidden", "general_forum_topic_unhidden", "giveaway_created", "giveaway_completed"),
+        *("video_chat_scheduled", "video_chat_started", "video_chat_ended", "video_chat_participants_invited"),
+        *("paid_message_price_changed", "direct_message_price_changed"),
+    }
+)
+# Members that say who sent a message, when, and how it looks; also the text and the caption, which `_text` reads.
+_ENVELOPE = frozenset(
+    {
+        *("message_id", "message_thread_id", "from", "sender_chat", "sender_boost_count", "sender_business_bot"),
+        *("date", "edit_date", "business_connection_id", "chat", "forward_origin", "forward_from", "forward_date"),
+        *("forward_from_chat", "forward_from_message_id", "forward_signature", "forward_sender_name", "via_bot"),
+        *("is_topic_message", "is_automatic_forward", "is_from_offline", "is_paid_post", "paid_star_count"),
+        *("reply_to_message", "reply_to_story", "reply_to_checklist_task_id", "external_reply", "quote"),
+        *("has_protected_content", "has_media_spoiler", "show_caption_above_media", "media_group_id"),
+        *("author_signature", "text", "entities", "caption", "caption_entities", "link_preview_options"),
+        *("effect_id", "reply_markup", "direct_messages_topic", "suggested_post_info"),
+    }
+)
 
 Object = Mapping[str, Any]
 
@@ -46,7 +72,7 @@ def read(body: bytes) -> Arrival | None:
 
 def _received(key: str, message: Object, chat: Object) -> Received | None:
     sender = _object(message, "from")
-    if sender.get("is_bot") is True or not message.keys().isdisjoint(SERVICE):
+    if sender.get("is_bot") is True or not message.keys().isdisjoint(_SERVICE):
         return None
     text, media, kind = _content(message)
     if text is None and not media:
@@ -141,16 +167,12 @@ def _identifier(message: Object, chat: Object) -> str:
 
 
 def _content(message: Object) -> tuple[str | None, Sequence[Media], str | None]:
-    """Returns the text, the files, and the message's member that could not be shown.
-
-    The member is None if the text and the files show the whole message.
-    A part that differs from Telegram's documents, such as a file without an identifier, must not lose the message.
-    """
+    """Returns the text, the files, and the name of the member that is not shown, if any."""
     try:
         return _text(message), _media(message), _unknown_kind(message)
-    except BadPayload:
+    except BadPayload:  # a part that differs from Telegram's documents must not lose the message
         written = _without_nul(message.get("text", message.get("caption")))
-        return written, (), next((member for member in message if member not in ENVELOPE), "entities")
+        return written, (), next((member for member in message if member not in _ENVELOPE), "entities")
 
 
 def _text(message: Object) -> str | None:
@@ -192,7 +214,6 @@ def _location_words(location: Object) -> str:
 
 
 def _answers(sent: object) -> dict[str, Any] | None:
-    """The answers of a mini app; None if they are not a JSON object."""
     return answers_in(sent.get("data")) if isinstance(sent, dict) else None
 
 
@@ -215,11 +236,9 @@ _WORDS: Mapping[str, Callable[[Object], str | None]] = {
 
 
 def _unknown_kind(message: Object) -> str | None:
-    """The member that holds the content of a message of an unknown kind; None for known kinds.
-
-    Polls and answers of mini apps count as unknown, because they are not shown whole otherwise.
-    """
-    known = (ENVELOPE | _WORDS.keys() | {"photo", *FILES}) - {"poll", "web_app_data"}
+    """Returns the member with the content of a message of an unknown kind; None for known kinds."""
+    # A poll and the answers of a mini app count as unknown: their texts do not show all of them.
+    known = (_ENVELOPE | _WORDS.keys() | {"photo", *_FILES}) - {"poll", "web_app_data"}
     return next((member for member in message if member not in known), None)
 
 
@@ -228,7 +247,7 @@ def _media(message: Object) -> Sequence[Media]:
     if isinstance(sizes, list) and sizes:
         largest = max((size for size in sizes if isinstance(size, dict)), key=_area, default={})
         return [_file("photo", largest)]
-    return [_file(member, _object(message, member)) for member in FILES if member in message][:1]
+    return [_file(member, _object(message, member)) for member in _FILES if member in message][:1]
 
 
 def _file(member: str, file: Object) -> Media:
@@ -237,7 +256,7 @@ def _file(member: str, file: Object) -> Media:
         raise BadPayload("A file has no file_id.")
     return Media(
         ref=ref,
-        content_type=_string(file, "mime_type") or TYPES.get(member),
+        content_type=_string(file, "mime_type") or _TYPES.get(member),
         name=_string(file, "file_name"),
         bytes=bytes if isinstance(bytes, int) else None,
     )
@@ -257,8 +276,7 @@ def _own_phone(message: Object, sender: Object) -> str | None:
     contact = message.get("contact")
     if not isinstance(contact, dict) or contact.get("user_id") != sender.get("id"):
         return None
-    phone = "+" + re.sub(r"[^0-9]", "", _string(contact, "phone_number") or "")
-    return phone if phones.E164.fullmatch(phone) else None
+    return "+" + re.sub(r"[^0-9]", "", _string(contact, "phone_number") or "")
 
 
 def _object(parent: Object, member: str) -> Object:

@@ -1,4 +1,4 @@
-"""Verdicts on answers that all providers give alike."""
+"""The verdicts that do not depend on the provider: no answer, an unreadable one, a fault."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from app.outbound import Answer
 
 # The pause after a failed connection, or if an answer asks for a retry without a time.
 PAUSE_SECONDS = 5.0
-# The code if no byte of the request was sent.
-UNREACHABLE = "unreachable"
 
 
 def document_of(answer: Answer) -> dict[str, Any]:
@@ -25,10 +23,10 @@ def document_of(answer: Answer) -> dict[str, Any]:
 
 
 def unanswered(answer: Answer) -> Verdict:
-    """Returns the verdict without an answer: `no_answer` if the request may have arrived, else LATER."""
+    """Returns the verdict without an answer: UNKNOWN if the request may have arrived, else LATER."""
     if answer.may_have_arrived:
         return _unknown("no_answer", answer.error)
-    return Verdict(Outcome.LATER, code=UNREACHABLE, detail=answer.error, pause_seconds=PAUSE_SECONDS, pauses="channel")
+    return Verdict(Outcome.LATER, None, "unreachable", answer.error, PAUSE_SECONDS, "channel")
 
 
 def unreadable(provider: str) -> Verdict:
@@ -42,7 +40,7 @@ def broken(detail: str | None, *, pauses: Literal["channel", "conversation"] = "
 
 
 def repeatable(verdict: Verdict) -> Verdict:
-    """The verdict on a request that is safe to repeat: UNKNOWN becomes LATER."""
+    """Returns the verdict on a request that is safe to repeat: UNKNOWN becomes LATER."""
     return replace(verdict, outcome=Outcome.LATER) if verdict.outcome is Outcome.UNKNOWN else verdict
 
 

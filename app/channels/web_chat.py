@@ -32,11 +32,10 @@ _ORIGIN = r"^https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$
 
 
 class WebChat(ChannelKind):
-    """A chat on pages of the workspace. `settings.origins`: the origins of pages that may show it.
+    """A chat on the workspace's own pages. `settings.origins`: the pages that may show it.
 
-    `new_visitors_per_minute` limits how many chats may begin. `greeting`, `color`, `picture` (an address that the
-    visitor's browser loads) and `opening_hours` are shown to the visitor. The hours are in the workspace's time zone; a
-    span that does not end after its start ends on the next day. The only credential signs visitors' identities.
+    Visitors see `greeting`, `color`, `picture` and `opening_hours`. The hours are in the workspace's time zone. A span
+    that ends no later than it begins ends on the next day. The only credential signs visitors' identities.
     """
 
     name: ClassVar[str] = "web_chat"

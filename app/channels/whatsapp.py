@@ -160,7 +160,7 @@ class WhatsApp(ChannelKind):
         return dict(given)
 
     def connecting(self, account: Account) -> Sequence[Request]:
-        """Asks for the phone number, which shows whether the token has access to it."""
+        """Returns the request for the number's data, which shows whether the token has access to it."""
         fields = "fields=id,display_phone_number,verified_name"
         return [Request("GET", f"{_number(account)}?{fields}", _authorization(account))]
 
@@ -175,13 +175,11 @@ class WhatsApp(ChannelKind):
         return (Verdict(Outcome.SENT, found), found) if is_connected else (verdict, None)
 
     def template_fault(self, template: Mapping[str, Any]) -> str | None:
-        """Returns the fault of a parameter that Meta refuses; None if there is none.
-
-        Meta refuses parameters that are empty or too long.
-        """
+        """Returns the fault of the first parameter that is empty or too long for Meta; None if none is."""
         components = template.get("components")
         for component in components if isinstance(components, list) else ():
-            most = _MOST_IN_HEADER if _kind_of(component) == "header" else _MOST_PARAMETER
+            kind = component.get("type") if isinstance(component, Mapping) else None
+            most = _MOST_IN_HEADER if str(kind).lower() == "header" else _MOST_PARAMETER
             for name, text in _parameters(component):
                 if not normalization.bare(text):
                     return "A parameter of the template is empty."
@@ -190,7 +188,7 @@ class WhatsApp(ChannelKind):
         return None
 
     def preparing(self, account: Account, outgoing: Outgoing) -> Request | None:
-        """The request that uploads the message's file; None if it has no file."""
+        """Returns the request that uploads the message's file; None if it has no file."""
         file = outgoing.file
         if file is None:
             return None
@@ -206,10 +204,7 @@ class WhatsApp(ChannelKind):
         return verdict.provider_id if verdict.provider_id is not None else verdict
 
     def sending(self, account: Account, outgoing: Outgoing, prepared: str | None) -> Request:
-        """Sends a template, a text, or an uploaded file. Status webhooks will repeat our identifier.
-
-        A template has the buttons that Meta approved.
-        """
+        """Returns the request for a template, a text or an uploaded file, with our id for its statuses."""
         envelope = {**_envelope(outgoing.to), "biz_opaque_callback_data": outgoing.message_id}
         return _posting(account, envelope | _content(outgoing, prepared))
 
@@ -237,7 +232,7 @@ class WhatsApp(ChannelKind):
         return arrivals_in(body, account.settings["phone_number_id"])
 
     def locating(self, account: Account, media: Media) -> Request:
-        """Asks for the address of a file. The address works for five minutes."""
+        """Returns the request for a file's address, which works for five minutes."""
         address = f"{account.api_url}/{quote(media.ref, safe='')}"
         return Request("GET", address, _authorization(account))
 
@@ -249,7 +244,7 @@ class WhatsApp(ChannelKind):
         return Request("GET", verdict.provider_id, _authorization(account))
 
     def reading(self, account: Account, peer: str, provider_id: str) -> Request | None:
-        """Marks the message and all before it as read."""
+        """Returns the request that marks the message, and all before it, as read."""
         return _posting(account, {"messaging_product": "whatsapp", "status": "read", "message_id": provider_id})
 
 
@@ -267,7 +262,7 @@ def _posting(account: Account, document: Mapping[str, Any]) -> Request:
 
 
 def _envelope(to: str) -> dict[str, str]:
-    """Returns the recipient part: a phone number, or the identifier of a person who hides theirs."""
+    """Returns the recipient's part: a phone number, or the identifier of a person who hides it."""
     phone = to.removeprefix("+")
     whom = {"to": phone} if re.fullmatch("[0-9]+", phone) else {"recipient": to}
     return {"messaging_product": "whatsapp", "recipient_type": "individual", **whom}
@@ -290,7 +285,7 @@ def _content(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
 
 
 def _interactive(outgoing: Outgoing, prepared: str | None) -> dict[str, Any]:
-    """Returns a text with reply buttons, perhaps below a file, or with a list."""
+    """Returns the text with a list, or with a few reply buttons, perhaps below a file."""
     body = {"body": {"text": outgoing.text}}
     if len(outgoing.buttons) > _MOST_BUTTONS:
         rows = [{"id": each["id"], "title": each["label"]} for each in outgoing.buttons]
@@ -321,17 +316,13 @@ def _template(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parameters(part: Any) -> Iterator[tuple[str, str]]:
-    """Yields the texts that a part of a template is filled with, each with its name among _FILLED."""
+    """Yields the name and the text of each parameter in a part of a template."""
     if isinstance(part, Mapping):
         yield from ((name, part[name]) for name in _FILLED if isinstance(part.get(name), str))
         part = list(part.values())
     if isinstance(part, list):
         for inner in part:
             yield from _parameters(inner)
-
-
-def _kind_of(component: Any) -> str:
-    return str(component.get("type", "")).lower() if isinstance(component, Mapping) else ""
 
 
 def _flat(part: Any) -> Any:

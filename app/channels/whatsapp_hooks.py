@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from app.channels.inbound import (
@@ -34,17 +33,13 @@ _STATUSES: Mapping[str, ReceiptStatus] = {
     "played": "read",
     "failed": "failed",
 }
-
-
 # The second name comes from API versions before 12.
 _MOVES = ("user_changed_number", "customer_changed_number", "user_changed_user_id")
-
-
 _UNDOCUMENTED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 
 
 def arrivals_in(body: bytes, phone_number_id: str) -> Sequence[Arrival]:
-    """Returns the arrivals in the webhook for this number. Raises BadPayload with the readable ones.
+    """Returns the arrivals for this number. Raises BadPayload with the readable arrivals.
 
     An app has one address for webhooks, so the webhook may also be about other numbers.
     """
@@ -55,8 +50,7 @@ def arrivals_in(body: bytes, phone_number_id: str) -> Sequence[Arrival]:
             for change in entry["changes"]:
                 value = change["value"]
                 if phone_number_id == value.get("metadata", {}).get("phone_number_id", phone_number_id):
-                    for read in _reads(value):
-                        _collect(read, found, unreadable)
+                    _read_items(value, found, unreadable)
     except _UNDOCUMENTED as error:
         unreadable.append(_what_is_wrong(error))
     if unreadable:
@@ -64,23 +58,20 @@ def arrivals_in(body: bytes, phone_number_id: str) -> Sequence[Arrival]:
     return found
 
 
-def _reads(value: Mapping[str, Any]) -> Iterator[Callable[[], Arrival | None]]:
+def _read_items(value: Mapping[str, Any], found: list[Arrival], unreadable: list[str]) -> None:
     for name, read in _READERS.items():
         for item in value.get(name, ()):
-            if not _is_of_group(item):
-                yield partial(read, item, value)
-
-
-def _collect(read: Callable[[], Arrival | None], found: list[Arrival], unreadable: list[str]) -> None:
-    try:
-        arrival = read()
-    except BadPayload as error:
-        unreadable.append(str(error))
-    except _UNDOCUMENTED as error:
-        unreadable.append(_what_is_wrong(error))
-    else:
-        if arrival is not None:
-            found.append(arrival)
+            if "group_id" in item or item.get("recipient_type") == "group":
+                continue
+            try:
+                arrival = read(item, value)
+            except BadPayload as error:
+                unreadable.append(str(error))
+            except _UNDOCUMENTED as error:
+                unreadable.append(_what_is_wrong(error))
+            else:
+                if arrival is not None:
+                    found.append(arrival)
 
 
 def _what_is_wrong(error: Exception) -> str:
@@ -111,21 +102,21 @@ class _Person:
 
     @property
     def attested_phone(self) -> str | None:
-        return f"+{self.phone}" if self.phone and self.phone.isascii() and self.phone.isdigit() else None
+        return f"+{self.phone}" if self.phone else None
 
 
 def _person(value: Mapping[str, Any], phone: object, user_id: object) -> _Person:
     contacts = value.get("contacts") or []
-    named = [each for each in contacts if _is_same(each, phone, user_id)]
+    named = [
+        each
+        for each in contacts
+        if (phone and each.get("wa_id") == phone) or (user_id and each.get("user_id") == user_id)
+    ]
     contact = named[0] if named else contacts[0] if len(contacts) == 1 and not (phone or user_id) else {}
     name = contact.get("profile", {}).get("name")
     return _Person(
         _text(phone or contact.get("wa_id")), _text(user_id or contact.get("user_id")), _text(name) if name else None
     )
-
-
-def _is_same(contact: Mapping[str, Any], phone: object, user_id: object) -> bool:
-    return bool((phone and contact.get("wa_id") == phone) or (user_id and contact.get("user_id") == user_id))
 
 
 def _message(item: Mapping[str, Any], value: Mapping[str, Any]) -> Arrival | None:
@@ -173,10 +164,7 @@ def _edit(item: Mapping[str, Any], person: _Person) -> Arrival:
 
 
 def _move(item: Mapping[str, Any]) -> Arrival | None:
-    """Reads a change of phone number, or of the identifier of a person who hides it; else None.
-
-    Such items have no `contacts`.
-    """
+    """Reads a contact's new phone number or identifier; None for any other system message."""
     part = item["system"]
     before = [_text(part.get("previous_user_id") or item.get("from_user_id")), _text(item.get("from"))]
     after = _Person(_text(part.get("wa_id") or part.get("new_wa_id")), _text(part.get("user_id")), None)
@@ -229,15 +217,12 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Arrival 
 
 
 def _content(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media], bool] | None:
-    """Returns the text and media of a message, and whether they show all of it.
-
-    None for other items, such as a reaction. A part that differs from Meta's documents must not lose the message.
-    """
+    """Returns text, media and whether they show the whole message; None if the item is no message."""
     if item.get("type") in _NO_MESSAGES:
         return None
     try:
         return *_text_and_media(item), _is_shown(item)
-    except (BadPayload, *_UNDOCUMENTED):
+    except (BadPayload, *_UNDOCUMENTED):  # a part that differs from Meta's documents must not lose the message
         return reading(_kind(item), _part(item)), (), False
 
 
@@ -252,22 +237,17 @@ def _text_and_media(item: Mapping[str, Any]) -> tuple[str | None, Sequence[Media
 
 
 def _part(item: Mapping[str, Any]) -> Any:
-    """Returns the message's content, which is in the member named like its kind."""
     return item.get(str(item.get("type")))
 
 
 def _kind(item: Mapping[str, Any]) -> str:
-    """Returns the message's type, or `unknown`.
-
-    For an interactive or unsupported message, returns the type inside it, such as `button_reply`.
-    """
+    """Returns the message's type, or the inner one of an interactive or unsupported message."""
     kind, part = item.get("type"), _object(_part(item)) or {}
     inner = part.get("type") if kind in ("interactive", "unsupported") else None
     return str(inner or kind or "unknown")
 
 
 def _is_shown(item: Mapping[str, Any]) -> bool:
-    """Whether the text and the files show everything in the message."""
     if "referral" in item or "referred_product" in (item.get("context") or {}):
         return False
     return item["type"] in _SHOWN or _kind(item) in _CHOICES
@@ -303,11 +283,8 @@ def _button_id(item: Mapping[str, Any]) -> str | None:
 
 
 def _place(part: Mapping[str, Any]) -> str:
-    return "\n".join(str(each) for each in (part.get("name"), part.get("address"), _point(part)) if each)
-
-
-def _point(part: Mapping[str, Any]) -> str:
-    return f"{float(part['latitude'])}, {float(part['longitude'])}"
+    point = f"{float(part['latitude'])}, {float(part['longitude'])}"
+    return "\n".join(str(each) for each in (part.get("name"), part.get("address"), point) if each)
 
 
 def _cards(part: Sequence[Mapping[str, Any]]) -> str:
@@ -328,10 +305,6 @@ _TEXTS: Mapping[str, Callable[[Any], str | None]] = {
 }
 _CHOICES = ("button_reply", "list_reply")
 _SHOWN = (*_MEDIA, "text", "button", "location", "contacts")
-
-
-def _is_of_group(item: Mapping[str, Any]) -> bool:
-    return "group_id" in item or item.get("recipient_type") == "group"
 
 
 def _id(part: Mapping[str, Any], name: str = "id") -> str:

@@ -20,9 +20,9 @@ Ring = Callable[[Collection[str]], int | None]
 class MailKind(NamedTuple):
     """A kind of mail. `name`: as in the names of its passes. `served_by`: the type of process.
 
-    Mail whose bell was lost is found within about `overdue_seconds`. Then `ring` is called with its owners; if `ring`
-    is None, the bell rings for each. Usually workers wake rows that wait. If no worker runs, the scheduler does so
-    every `waking_seconds`, so that the rows wait as due mail.
+    Mail whose bell was lost is found within about `overdue_seconds`. Then `ring` is called with the owners; if `ring`
+    is None, the bell rings for each. Workers wake rows that wait; if none runs, the scheduler does so every
+    `waking_seconds`.
     """
 
     mail: Mail

@@ -83,12 +83,8 @@ TYPES: Mapping[str, ResourceType] = {
     "job": ResourceType("jobs", Job.find, lambda job: represent_job(job)),
     "workspace": ResourceType(None, lambda id, _: workspaces.find(id), workspaces.represent),
 }
-
-
 # Columns about the replay or discard of a failed job, shown if they have a value. `replayed_from` is on the new job.
 AFTERMATH = ("replayed_from", "replayed_as", "discarded_at", "discard_reason")
-
-
 _OTHER_JOB = "job_01kaj5bd40e6rr3f5y2kq0w9xz"
 
 
@@ -128,10 +124,7 @@ class JobSchema(ResponseBody):
 
 
 def represent_job(job: Job) -> Represented:
-    """Returns the job as the API shows it.
-
-    Includes the progress of an import or of a bulk discard, and the AFTERMATH columns that have a value.
-    """
+    """Returns the job as the API shows it, with the progress of an import or of a bulk discard."""
     resource = None
     if job.resource_id is not None and job.resource_type is not None:
         resource = {"type": job.resource_type, "id": job.resource_id, "url": url(job)}
@@ -162,14 +155,14 @@ def find(job: Job) -> Represented | None:
 
 
 def url(job: Job) -> str:
-    """The API address of the job's resource. The job must have a resource type."""
+    """Returns the API address of the job's resource. The job must have a resource type."""
     assert job.resource_type is not None
     path = TYPES[job.resource_type].path
     return _below(job.workspace_id, f"/{path}/{job.resource_id}" if path else "")
 
 
 def job_url(job: Job) -> str:
-    """The API address of the job itself."""
+    """Returns the API address of the job itself."""
     return _below(job.workspace_id, f"/jobs/{job.id}")
 
 

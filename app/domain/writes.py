@@ -139,10 +139,9 @@ def work(workspace_id: str) -> None:
 
 
 def take_up_known(limit: int = 1_000) -> int:
-    """Queues up to `limit` jobs that were set aside and whose kinds this version knows.
+    """Queues up to `limit` jobs of known kinds that were set aside; returns how many.
 
-    Takes the oldest first, and puts them before the waiting writes, which are younger. Rings for their workspaces and
-    returns how many there were. Also updates JOBS_UNKNOWN.
+    Puts them before the waiting writes, which are younger, and rings for their workspaces. Also updates JOBS_UNKNOWN.
     """
     known = rows(
         f"""
@@ -167,10 +166,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _apply_singly(batch: Sequence[Claimed]) -> bool:
-    """Applies the jobs one by one, so that a job that kills its worker can be identified.
-
-    For batches that an earlier worker left without an outcome. Returns False like `_apply`.
-    """
+    """Like `_apply`, but one job at a time, which shows which job kills its worker."""
     for claimed in batch:
         with mailbox.in_progress(MAIL, claimed, batch):
             is_through = _apply([claimed])
@@ -180,10 +176,7 @@ def _apply_singly(batch: Sequence[Claimed]) -> bool:
 
 
 def _apply(batch: Sequence[Claimed]) -> bool:
-    """Applies the batch in one transaction.
-
-    Returns False if it stopped early, at a job that needs a row that another transaction holds.
-    """
+    """Applies the batch in one transaction; returns False if it stops at a job whose rows are locked."""
     began = time.time()
     with transaction():
         if not mailbox.holding(MAIL, batch):
@@ -295,27 +288,17 @@ def _end(job: Job, result: Effect | Exception) -> None:
 
 
 def _put_back(job: Job) -> None:
-    """Releases a long job for its next part, behind other writes if its verb `gives_way`.
-
-    Resets the job's deaths, because they are counted for each part.
-    """
+    """Releases a long job for its next part, behind other writes if its verb `gives_way`."""
+    # Deaths are counted for each part.
     rows("UPDATE jobs SET leased_until = NULL, deaths = 0 WHERE id = %s", (job.id,))
     if VERBS[job.kind].gives_way:
         jobs.give_way(job.id)
 
 
 def _set_aside(unknown: Sequence[Job]) -> None:
-    """Sets the jobs aside for a worker that knows their kinds.
-
-    Until then, they are not mail and block no other jobs.
-    """
-    rows(
-        """
-        UPDATE jobs SET status = 'queued', due_at = NULL, leased_until = NULL, unknown_since = now()
-        WHERE id = ANY(%s)
-        """,
-        ([job.id for job in unknown],),
-    )
+    """Sets the jobs aside for a worker that knows their kinds, so that they block no other jobs."""
+    aside = "status = 'queued', due_at = NULL, leased_until = NULL, unknown_since = now()"
+    rows(f"UPDATE jobs SET {aside} WHERE id = ANY(%s)", ([job.id for job in unknown],))
     log.warning("jobs.unknown", kinds=sorted({job.kind for job in unknown}), jobs=len(unknown))
 
 

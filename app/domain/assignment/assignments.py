@@ -101,10 +101,9 @@ def is_chosen(settings: Mapping[str, Any], member_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NextAssignee:
-    """The next member and the `load` of open conversations, or the `reason` why there is none.
+    """The next member and their `load` of open conversations, or the `reason` why there is none.
 
-    `gone`: all chosen members have left the workspace. `queued`: how many conversations wait, counted up to MOST_QUEUED
-    + 1.
+    `gone`: all chosen members have left the workspace. `queued`: how many conversations wait, up to MOST_QUEUED + 1.
     """
 
     reason: Literal["gone", "away", "full"] | None
@@ -114,7 +113,7 @@ class NextAssignee:
 
 
 def next_assignee(channel: Channel) -> NextAssignee | None:
-    """Returns the current outlook; None for a channel without the rule."""
+    """Returns who would get the channel's next conversation now; None for a channel without the rule."""
     if channel.settings.get("assignment") != "balanced":
         return None
     [(queued,)] = rows(_QUEUED, (channel.id, MOST_QUEUED + 1))
@@ -149,10 +148,7 @@ def _assign_of(workspace_id: str, channel_ids: Sequence[str]) -> int:
 
 
 def _assign(workspace_id: str, conversation_id: str, members: Sequence[sets.Key], unit: Unit) -> bool:
-    """Assigns the conversation if it is still queued and a member has room; returns whether it did.
-
-    Raises Busy.
-    """
+    """Assigns the conversation, if it is still queued and a member has room; returns whether it did."""
     change = Change(workspace_id, {}, conversation_id, "conversations.assign", None, Cause(None, uuid4().hex), unit)
     contact, conversation = conversations.hold(change, conversation_id)
     channel = channels.seen_by(unit, conversation.channel_id)
@@ -166,46 +162,33 @@ def _assign(workspace_id: str, conversation_id: str, members: Sequence[sets.Key]
 
 
 def _next(unit: Unit, channel: Channel, members: Sequence[sets.Key]) -> Member | None:
-    """Returns the member whom the channel's rule chooses; None if nobody has room.
-
-    Adds one to the member's load.
-    """
+    """Returns the member whom the channel's rule chooses, and counts the load; None if it has none."""
     if channel.settings.get("assignment") != "balanced":
         return None
     held = _locked(unit, members)
-    loads = unit.noted(_loads_of(channel.workspace_id), partial(_loads, channel.workspace_id, held))
+    # Read after the members were locked, in a statement of its own, which sees what was committed before.
+    noted = ("open conversations of members", channel.workspace_id)
+    loads = unit.noted(
+        noted, lambda: conversation_counts.of_members(channel.workspace_id, [member.id for member in held])
+    )
     chosen = choose(channel.settings, held, loads)
     if chosen is None:
         return None
-    unit.notes[_loads_of(channel.workspace_id)] = {**loads, chosen.id: loads[chosen.id] + 1}
+    unit.notes[noted] = {**loads, chosen.id: loads[chosen.id] + 1}
     latest = max(member.assigned_at or _NEVER for member in held)
     return unit.put(chosen.altered(assigned_at=max(unit.now, latest + timedelta(microseconds=1))))
 
 
 def _locked(unit: Unit, members: Sequence[sets.Key]) -> list[Member]:
-    """Returns the members, locked.
-
-    Leaves out members locked elsewhere, who may be getting a conversation.
-    """
+    """Returns the members, locked, but for those whom another transaction may be assigning to."""
     unit.read(members)
     found = [unit.get(Member, *key[1:]) for key in members if unit.is_free(key)]
     return [member for member in found if member is not None]
 
 
-def _loads(workspace_id: str, members: Sequence[Member]) -> Mapping[str, int]:
-    # A separate statement, so that it sees what was committed before the members were locked.
-    return conversation_counts.of_members(workspace_id, [member.id for member in members])
-
-
-def _loads_of(workspace_id: str) -> tuple[str, str]:
-    return ("open conversations of members", workspace_id)
-
-
 IS_QUEUED = "status = 'open' AND assignee_id IS NULL AND snoozed_until IS NULL"
 _AVAILABLE = "SELECT id FROM members WHERE workspace_id = %s AND availability = 'available' ORDER BY id"
-
 _LOAD = conversation_counts.OPEN_OF.format("members.workspace_id", "members.id")
-
 # Examines the next channels with the rule. Selects, by workspace, the channels with a queue and a member with room.
 _READY = f"""
     WITH looked_at AS MATERIALIZED (
@@ -235,8 +218,6 @@ _QUEUE = f"""
         WHERE channel_id = channel.id AND {IS_QUEUED} ORDER BY waiting_since, id LIMIT %(part)s) AS queued
     ORDER BY queued.waiting_since, queued.id LIMIT %(part)s
 """
-
-
 _QUEUED = f"""
     SELECT count(*) FROM (
         SELECT FROM conversations WHERE channel_id = %s AND {IS_QUEUED} LIMIT %s) AS queued

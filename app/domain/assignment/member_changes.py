@@ -21,7 +21,6 @@ from app.models.members import Member
 MOST_CAPACITY = 10_000
 # The most conversations that one transaction gives back.
 PART = 200
-_MANAGE = "availability.manage"
 _NOT_YOURS = "Your role in this workspace lets you change your own availability, and nothing of other members."
 
 
@@ -34,15 +33,15 @@ def check(workspace_id: str, payload: Mapping[str, Any], member_id: str, actor_i
         raise NotFound
     if actor_id is None or not actor_id.startswith("mem_") or (actor_id == member_id and "capacity" not in payload):
         return
-    if not roles.may(members.find(workspace_id, actor_id).role, _MANAGE):
+    if not roles.may(members.find(workspace_id, actor_id).role, "availability.manage"):
         raise InsufficientScope(_NOT_YOURS)
 
 
 def update(change: Change) -> Effect | None:
-    """Changes availability and capacity.
+    """Changes availability and capacity. Raises NotFound, InsufficientScope, Busy.
 
     A member who goes away gives back waiting conversations, unless `reassign` is false. This runs in parts: returns
-    None if more are left. Raises NotFound, InsufficientScope, Busy.
+    None if more are left.
     """
     if change.progress is not None:
         return give_back(change)
@@ -75,15 +74,11 @@ def give_back(change: Change) -> Effect | None:
 
     Leaves out channels without the rule. Runs in parts: returns None if more are left. Raises Busy.
     """
-    after = (change.progress or {}).get("after", "")
-    values = {
-        "workspace_id": change.workspace_id,
-        "member_id": change.target,
-        "channels": assignments.balanced_channels(change.workspace_id),
-        "after": after,
-        "part": PART,
-    }
-    last = conversation_changes.change_some(change, rows(_WAITING, values), _unassign) if values["channels"] else None
+    last = None
+    if channel_ids := assignments.balanced_channels(change.workspace_id):
+        after = (change.progress or {}).get("after", "")
+        found = rows(_WAITING, (change.workspace_id, change.target, after, channel_ids, PART))
+        last = conversation_changes.change_some(change, found, _unassign)
     if last is None:
         return Effect("changed", "member", change.target)
     change.keep(after=last)
@@ -97,7 +92,7 @@ def _unassign(change: Change, contact: Contact, conversation: Conversation) -> N
 
 _WAITING = """
     SELECT id, contact_id FROM conversations
-    WHERE workspace_id = %(workspace_id)s AND assignee_id = %(member_id)s AND status = 'open' AND id > %(after)s
-        AND waiting_since IS NOT NULL AND channel_id = ANY(%(channels)s)
-    ORDER BY id LIMIT %(part)s
+    WHERE workspace_id = %s AND assignee_id = %s AND status = 'open' AND id > %s
+        AND waiting_since IS NOT NULL AND channel_id = ANY(%s)
+    ORDER BY id LIMIT %s
 """

@@ -1,8 +1,7 @@
 """Arrivals: messages and receipts over channels, stored before the webhook is answered.
 
-Each arrival is stored once, and is then its sender's mail. A sender is a contact as a channel knows it. Everything
-about a sender, receipts and echoes included, is processed in the order in which it came, independently of the
-workspace's writes.
+Each arrival is stored once, and is then the mail of its sender: a contact as a channel knows it. A sender's arrivals,
+receipts and echoes included, are processed in order, independently of the workspace's writes.
 """
 
 from __future__ import annotations
@@ -52,10 +51,8 @@ _LATELY = Rates()
 
 def find_channel(kind: str, channel_id: str) -> Channel:
     """Returns the channel of the hook. Raises NotFound, also for kinds without a provider."""
-    found: Channel | None = None
-    if ids.is_id(channel_id, "chn"):
-        found = Channel.get_or_none(Channel.id == channel_id, Channel.kind == kind, Channel.deleted_at.is_null())
-    if found is None or not channels.kind_of(found).has_provider:
+    found = channels.find_anywhere(kind, channel_id)
+    if not channels.kind_of(found).has_provider:
         raise NotFound()
     return found
 
@@ -104,41 +101,38 @@ def _account(channel: Channel) -> Account:
 
 
 def store(channel: Channel, items: Sequence[Arrival], *, trace_id: str | None = None) -> int:
-    """Stores the items in order and rings for them; returns how many are new.
+    """Stores the items in order, and rings for them after the commit; returns how many are new.
 
-    Leaves out items that are almost eight days old, and items whose key came in over the channel within eight days.
-    Runs one statement, which is durable once the surrounding transaction commits.
+    Leaves out items that are almost eight days old, and items whose key came over the channel within eight days. Runs
+    one statement.
     """
     since = clock.now() - _OLDEST
     young = [item for item in items if item.at > since]
     metrics.ARRIVALS.labels("outdated").inc(len(items) - len(young))
-    return _store(channel, young, trace_id) if young else 0
-
-
-def _store(channel: Channel, items: Sequence[Arrival], trace_id: str | None) -> int:
-    senders = [sender_key(channel.id, _sender_of(item)) for item in items]
+    if not young:
+        return 0
     stored = rows(
         sql.prepared("store_arrivals"),
         {
             "workspace_id": channel.workspace_id,
             "channel_id": channel.id,
             "trace_id": trace_id or ids.new("hook"),
-            "ids": sql.array(ids.new("arr") for _ in items),
-            "senders": sql.array(senders),
-            "keys": sql.array(item.key for item in items),
-            "kinds": sql.array(_NAMES[type(item)] for item in items),
-            "payloads": sql.array(_written(item) for item in items),
+            "ids": sql.array(ids.new("arr") for _ in young),
+            "senders": sql.array(sender_key(channel.id, _sender_of(item)) for item in young),
+            "keys": sql.array(item.key for item in young),
+            "kinds": sql.array(_NAMES[type(item)] for item in young),
+            "payloads": sql.array(_written(item) for item in young),
         },
     )
     for sender in {sender for (sender,) in stored}:
         database.after_commit(partial(mailbox.ring, MAIL, sender))
     metrics.ARRIVALS.labels("stored").inc(len(stored))
-    metrics.ARRIVALS.labels("repeated").inc(len(items) - len(stored))
+    metrics.ARRIVALS.labels("repeated").inc(len(young) - len(stored))
     return len(stored)
 
 
 def sender_key(channel_id: str, sender: str) -> str:
-    """Returns the owner of a sender's mail. `sender`: the provider's name for the sender."""
+    """Returns the owner of a sender's mail. `sender`: the sender's identifier at the provider."""
     return f"{channel_id}/{sender}"
 
 
@@ -151,8 +145,7 @@ def read(stored: Stored) -> Arrival:
 def retry(arrival_id: str | None = None) -> int:
     """Queues one given-up arrival again, or all if `arrival_id` is None; returns how many.
 
-    Raises NotFound if that arrival was not given up. Each transaction queues up to RETRIED, so an interrupted call
-    keeps what is done.
+    Each transaction queues up to RETRIED. Raises NotFound if the arrival was not given up.
     """
     retried = _retry("id = %s", arrival_id) if arrival_id else 0
     if arrival_id and not retried:

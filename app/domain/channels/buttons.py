@@ -25,10 +25,7 @@ class ButtonSchema(ResponseBody):
 
 
 def repeated(buttons: Sequence[Mapping[str, str]]) -> Iterator[Fault]:
-    """Yields a fault for each button whose id or label an earlier button has.
-
-    Pointers start at the list of buttons.
-    """
+    """Yields a fault for each button with an earlier one's id or label. Pointers begin at the list."""
     for name in ("id", "label"):
         seen = set()
         for index, button in enumerate(buttons):
@@ -56,10 +53,7 @@ def label_of(channel_id: str, provider_id: str, button_id: str) -> str | None:
 
 
 def is_offered(conversation_id: str, text: str) -> bool:
-    """Whether our last message in the conversation has a button with this label.
-
-    False if the message is not among the latest _MOST_LOOKED_AT of the conversation.
-    """
+    """Whether our last message, if among the latest _MOST_LOOKED_AT, has a button with this label."""
     found = rows(
         """
         SELECT button->>'label' FROM (

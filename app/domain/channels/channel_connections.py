@@ -54,7 +54,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of an attempt. `is_ours`: the fault is on our side, and the attempt does not count."""
+    """The outcome of an attempt. `is_ours`: the fault is ours, and the attempt does not count."""
 
     dispatch: Dispatch
     verdict: Verdict
@@ -120,7 +120,7 @@ def _connecting(dispatch: Dispatch) -> Asking:
 
 
 def _disconnecting(dispatch: Dispatch) -> Asking:
-    """Disconnects. Every answer below 500 counts as success."""
+    """Yields the requests that end the connection. Any answer below 500 counts as success."""
     answers: list[Answer] = []
     try:
         account = channels.account_of(dispatch.channel)
@@ -138,21 +138,16 @@ def _record(result: Result) -> None:
     with transaction():
         # Lock channels first, and in order: the verbs lock a channel before its request, and two channels may have the
         # same account.
-        rows(
-            """
-            SELECT 1 FROM channels WHERE id = %s OR (kind = %s AND account = %s) ORDER BY id FOR NO KEY UPDATE
-            """,
-            (channel.id, channel.kind, result.account),
-        )
+        lock = "SELECT 1 FROM channels WHERE id = %s OR (kind = %s AND account = %s) ORDER BY id FOR NO KEY UPDATE"
+        rows(lock, (channel.id, channel.kind, result.account))
         if not _is_still_wanted(claimed):
             return
         if result.verdict.outcome in (Outcome.LATER, Outcome.UNKNOWN):
             if result.is_ours or claimed.carried.tries + 1 < MOST_TRIES[claimed.carried.action]:
                 _put_off(result)
                 return
-            result = replace(
-                result, verdict=Verdict(Outcome.FAILED, code="unreachable", detail=_NO_ANSWER), account=None
-            )
+            verdict = Verdict(Outcome.FAILED, code="unreachable", detail=_NO_ANSWER)
+            result = replace(result, verdict=verdict, account=None)
         mailbox.drop(MAIL, [claimed])
         if claimed.carried.action == "disconnect":
             rows("UPDATE channels SET credentials = NULL, account = NULL WHERE id = %s", (channel.id,))
@@ -176,13 +171,9 @@ def _put_off(result: Result) -> None:
     claimed, verdict = result.claimed, result.verdict
     pause = max(PAUSES_SECONDS[min(claimed.carried.tries, len(PAUSES_SECONDS) - 1)], verdict.pause_seconds)
     mailbox.put_off(WAITING, [PutOff(claimed, pause, is_spent=not result.is_ours)])
-    if claimed.carried.action == "connect" and verdict.detail is not None and not _is_connected(claimed.id):
+    connected = "SELECT 1 FROM channels WHERE id = %s AND state = 'connected'"
+    if claimed.carried.action == "connect" and verdict.detail is not None and not rows(connected, (claimed.id,)):
         channels.set_state(claimed.id, "disconnected", {"code": "connecting", "detail": verdict.detail})
-
-
-def _is_connected(channel_id: str) -> bool:
-    """Returns whether the channel is connected."""
-    return bool(rows("SELECT 1 FROM channels WHERE id = %s AND state = 'connected'", (channel_id,)))
 
 
 def _settle(channel: Channel, result: Result) -> None:
@@ -201,10 +192,7 @@ def _settle(channel: Channel, result: Result) -> None:
 
 
 def _take_over(channel: Channel, account: str | None) -> None:
-    """Disconnects other channels of the account.
-
-    A provider sends an account's messages to one address only: that of the channel connected last.
-    """
+    """Disconnects the account's other channels: a provider sends messages only to the latest address."""
     others = rows(
         """
         SELECT id FROM channels

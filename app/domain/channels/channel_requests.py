@@ -13,10 +13,7 @@ Action = Literal["connect", "disconnect"]
 
 
 class Carried(NamedTuple):
-    """Columns that are loaded with a claim. `revision`: grows when the request is replaced.
-
-    `tries`: the attempts so far.
-    """
+    """Columns loaded with a claim. `revision` counts replacements. `tries`: the attempts so far."""
 
     action: Action
     revision: int

@@ -22,7 +22,7 @@ from app.domain.work.events import Recorder
 from app.domain.work.quotas import Quota
 from app.domain.work.units import Unit
 from app.errors import Fault, Invalid, NotFound
-from app.lib import clock, json, vault
+from app.lib import clock, ids, json, vault
 from app.lib.schemas import ResponseBody, time
 from app.models.channels import Channel
 from app.models.jobs import Job
@@ -49,6 +49,16 @@ def noted(unit: Unit, found: list[Channel]) -> list[Channel]:
 def kind_of(channel: Channel) -> ChannelKind:
     """Returns the kind of the channel. Raises KeyError if only a newer version knows the kind."""
     return CHANNEL_KINDS[channel.kind]
+
+
+def find_anywhere(kind: str, channel_id: str) -> Channel:
+    """Returns the channel of that kind, in any workspace. Raises NotFound."""
+    found: Channel | None = None
+    if ids.is_id(channel_id, "chn"):
+        found = Channel.get_or_none(Channel.id == channel_id, Channel.kind == kind, Channel.deleted_at.is_null())
+    if found is None:
+        raise NotFound
+    return found
 
 
 def kind_to_be(workspace_id: str, channel_id: str) -> ChannelKind:
@@ -122,10 +132,9 @@ def credentials_faults(kind: ChannelKind, given: Mapping[str, Any] | None) -> li
 
 
 def fresh_credentials(kind: ChannelKind, given: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
-    """Returns the sealed credentials to store: the given ones, and what Bellhop generates.
+    """Returns the sealed credentials to store, and the credentials that the creator is shown once.
 
-    Also returns the credentials that the creator is shown once: the `secret` of a web chat. Credentials for a provider
-    are never shown.
+    The `secret` of a web chat is shown; credentials for a provider never are.
     """
     made = kind.fresh_credentials(given or {})
     return sealed(made).decode(), {} if kind.has_provider else {"secret": made["secret"]}

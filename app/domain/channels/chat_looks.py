@@ -1,7 +1,4 @@
-"""Prepares a web chat's look and greeting for its script.
-
-Colors are made readable, and opening hours become spans of time.
-"""
+"""Prepares a web chat's look, greeting and opening hours for its script."""
 
 from __future__ import annotations
 
@@ -18,8 +15,7 @@ _LIGHT, _DARK = "#ffffff", "#17191f"
 _LEAST_CONTRAST = 4.5
 # More than a week, so that a chat that opens once a week always has a span.
 _DAYS_AHEAD = 9
-# The most spans that the script gets. On a page that stays open beyond the last one, the script no longer says whether
-# anybody is there.
+# The most spans that the script gets. After the last one, the script no longer says whether anybody is there.
 _MOST_SPANS = 8
 
 
@@ -74,16 +70,11 @@ def _spans(
 def _readable(color: str, paper: str) -> str:
     """Returns the color, made just dark or light enough to be readable as text on `paper`."""
     end = 0 if paper == _LIGHT else 255
-    channels = _channels(color)
     for share in range(0, 101, 2):
-        mixed = [round(each + (end - each) * share / 100) for each in channels]
-        if _contrast(mixed, _channels(paper)) >= _LEAST_CONTRAST:
+        mixed = [round(each + (end - each) * share / 100) for each in bytes.fromhex(color[1:])]
+        if _contrast(mixed, bytes.fromhex(paper[1:])) >= _LEAST_CONTRAST:
             break
     return "#" + bytes(mixed).hex()
-
-
-def _channels(color: str) -> list[int]:
-    return list(bytes.fromhex(color[1:]))
 
 
 def _contrast(one: Sequence[int], other: Sequence[int]) -> float:

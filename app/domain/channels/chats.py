@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from app import bounds, realtime
@@ -31,31 +30,26 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class VisitorMessage:
-    """A message as the page sends it. `id`: chosen by the page, to recognize a repeated message.
+def say(
+    channel: Channel,
+    visitor: Visitor,
+    client_id: str,
+    text: str | None,
+    upload_ids: Sequence[str] = (),
+    locale: str | None = None,
+    button_id: str | None = None,
+) -> None:
+    """Stores a message of the visitor. Safe to repeat with the page's `client_id`.
 
-    With `button_id`, the message is a press of that button, and the button's label becomes the text.
+    `button_id`: the button that was pressed, whose label becomes the text. Raises Invalid for a message without text
+    and files, for files that the visitor may not send, and for a button that the visitor was not offered.
     """
-
-    id: str
-    text: str | None
-    upload_ids: Sequence[str]
-    locale: str | None
-    button_id: str | None = None
-
-
-def say(channel: Channel, visitor: Visitor, said: VisitorMessage) -> None:
-    """Stores a message of the visitor. Safe to repeat.
-
-    Raises Invalid for a message without text and files, for files that the visitor may not send, and for a button that
-    the visitor was not offered.
-    """
-    text = said.text if said.button_id is None else _label(visitor, said.button_id)
-    if not text and not said.upload_ids:
+    if button_id is not None:
+        text = _label(visitor, button_id)
+    if not text and not upload_ids:
         raise Invalid(Fault("/text", "Give a text or a file."))
-    _check_uploads(visitor, said)
-    key = _key(visitor.id, said.id)
+    _check_uploads(visitor, upload_ids)
+    key = _key(visitor.id, client_id)
     received = Received(
         key=key,
         sender=visitor.id,
@@ -63,18 +57,15 @@ def say(channel: Channel, visitor: Visitor, said: VisitorMessage) -> None:
         provider_id=key,
         at=clock.now(),
         text=text or None,
-        media=[Media(upload_id) for upload_id in said.upload_ids],
-        locale=said.locale,
-        button_id=said.button_id,
+        media=[Media(upload_id) for upload_id in upload_ids],
+        locale=locale,
+        button_id=button_id,
     )
     arrivals.store(channel, [received])
 
 
 def storage_bounds(visitor: Visitor, address: str) -> dict[str, Bound]:
-    """Returns the bounds that the visitor's next file counts towards.
-
-    Raises Conflict if MOST_UPLOADS files wait to be sent.
-    """
+    """Returns the bounds of the visitor's next file. Raises Conflict if MOST_UPLOADS are unsent."""
     waiting = rows("SELECT count(*) FROM uploads WHERE visitor_id = %s AND message_id IS NULL", (visitor.id,))[0][0]
     if waiting >= MOST_UPLOADS:
         raise Conflict("Send the files that are uploaded first.")
@@ -133,10 +124,7 @@ def tell_typing(visitor: Visitor) -> None:
 
 
 def history(channel: Channel, visitor: Visitor, before: str | None = None) -> list[dict[str, Any]]:
-    """Returns the latest MOST_SHOWN messages that the visitor may see, oldest first.
-
-    `before`: the message to go back from; None for the latest.
-    """
+    """Returns the last MOST_SHOWN messages that the visitor may see (before `before`), oldest first."""
     found = rows(
         f"""
         SELECT shown.* FROM conversations CROSS JOIN LATERAL (
@@ -165,10 +153,7 @@ def unread(channel: Channel, visitor: Visitor) -> int:
 
 
 def represent(visitor_id: str, message: Message) -> dict[str, Any]:
-    """Returns the message as the visitor sees it.
-
-    `client_id`: the id that the visitor's page gave the message; None for messages of others.
-    """
+    """Returns the message as the visitor sees it. `client_id`: the id from the page, if any."""
     own, key = _key(visitor_id, ""), message.provider_id or ""
     return {
         "id": message.id,
@@ -185,10 +170,7 @@ def represent(visitor_id: str, message: Message) -> dict[str, Any]:
 
 
 def _label(visitor: Visitor, button_id: str) -> str:
-    """Returns the label of the button, from the latest message to the visitor that offers it.
-
-    Raises Invalid if none of the latest MOST_OFFERING messages does.
-    """
+    """Returns the button's label in the last message that offers it. Raises Invalid if none does."""
     found = rows(
         f"""
         SELECT button->>'label' FROM conversations CROSS JOIN LATERAL (
@@ -205,21 +187,19 @@ def _label(visitor: Visitor, button_id: str) -> str:
     return str(found[0][0])
 
 
-def _check_uploads(visitor: Visitor, said: VisitorMessage) -> None:
-    if len(said.upload_ids) > WebChat.most_files:
+def _check_uploads(visitor: Visitor, upload_ids: Sequence[str]) -> None:
+    if not upload_ids:
+        return
+    if len(upload_ids) > WebChat.most_files:
         raise Invalid(Fault("/uploads", f"A message has at most {WebChat.most_files} files."))
-    if len(set(said.upload_ids)) < len(said.upload_ids):
+    if len(set(upload_ids)) < len(upload_ids):
         raise Invalid(Fault("/uploads", "A file is given twice."))
     # Also finds the files of a message that is repeated, because files keep their `visitor_id`.
-    found = (
-        rows(
-            "SELECT id FROM uploads WHERE id = ANY(%s) AND workspace_id = %s AND visitor_id = %s AND file IS NOT NULL",
-            (list(said.upload_ids), visitor.workspace_id, visitor.id),
-        )
-        if said.upload_ids
-        else []
+    found = rows(
+        "SELECT id FROM uploads WHERE id = ANY(%s) AND workspace_id = %s AND visitor_id = %s AND file IS NOT NULL",
+        (list(upload_ids), visitor.workspace_id, visitor.id),
     )
-    if len(found) < len(said.upload_ids):
+    if len(found) < len(upload_ids):
         raise Invalid(Fault("/uploads", "There is no such file of this visitor. Unsent files are kept for an hour."))
 
 

@@ -22,10 +22,7 @@ from app.models.channels import Channel
 
 
 class Carried(NamedTuple):
-    """Columns that are loaded with a claimed file. `source`: where the provider has the file.
-
-    `tries`: how many attempts were made before. `run_id`: the run that waits for the file, if any.
-    """
+    """Columns loaded with a claim. `source`: the fields of a Media. `tries`: attempts so far."""
 
     source: Mapping[str, Any] | None
     tries: int
@@ -102,10 +99,7 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Fetched]:
 
 
 def record(fetched: Sequence[Fetched]) -> list[Fetched]:
-    """Stores the fetched files, and retries or gives up the others. Safe to repeat.
-
-    Returns [], as no outcome is left for later.
-    """
+    """Stores the fetched files; retries or gives up the others. Returns []. Safe to repeat."""
     unkept = [each for each in map(_keep, fetched) if each is not None]
     for each in unkept:
         if each.verdict is not None and each.verdict.outcome is Outcome.UNAUTHORIZED:

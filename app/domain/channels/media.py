@@ -52,18 +52,18 @@ MARK = ".bellhop"
 def store(
     workspace_id: str, name: str | None, content: bytes | Iterable[bytes], *, visitor_id: str | None = None
 ) -> Upload:
-    """Stores the file for a later message, and returns its row. Each call stores another file.
+    """Stores the file for a later message, and returns its row.
 
-    Stores nothing and raises TooLarge above MOST_BYTES, Invalid if empty, Unavailable, or what reading `content`
-    raises.
+    Raises TooLarge above MOST_BYTES, Invalid for an empty file, Unavailable, and any error of the iterable `content`.
     """
     upload_id, clean = ids.new("upl"), _clean(name)
+    kept_hours = KEPT_HOURS if visitor_id is None else VISITORS_KEPT_HOURS
     rows(
         """
         INSERT INTO uploads (id, workspace_id, visitor_id, name, expires_at)
         VALUES (%s, %s, %s, %s, now() + %s * interval '1 hour')
         """,
-        (upload_id, workspace_id, visitor_id, clean, KEPT_HOURS if visitor_id is None else VISITORS_KEPT_HOURS),
+        (upload_id, workspace_id, visitor_id, clean, kept_hours),
     )
     try:
         content_type, length = _write(upload_id, clean, content)
@@ -95,58 +95,57 @@ def check_uploads(workspace_id: str, upload_ids: Sequence[str]) -> None:
 def claim_uploads(
     unit: Unit, workspace_id: str, upload_ids: Sequence[str], message_id: str, *, visitor_id: str | None = None
 ) -> list[dict[str, Any]]:
-    """Attaches the files to the message for good; returns its `attachments`.
+    """Attaches the files to the message for good, and returns its `attachments`.
 
-    Saved replies keep their files. Raises Invalid if a file is missing, expired, attached or another uploader's; Busy.
+    A saved reply keeps its files. Raises Busy, and Invalid if a file is missing, expired, attached already or uploaded
+    by somebody else. `visitor_id`: None for members' files.
     """
     attachments = []
     for index, upload_id in enumerate(upload_ids):
-        found = seen_by(unit, workspace_id, upload_id)
+        found = _locked(unit, workspace_id, upload_id)
         if found is not None and found.saved_reply_id is not None and visitor_id is None:
             claimed = unit.put(found.altered(was_sent=True))
         else:
-            claimed = unit.put(free(unit, found, index, visitor_id).altered(message_id=message_id, expires_at=None))
-        attachments.append(attachment_of(claimed))
+            claimed = unit.put(_free(unit, found, index, visitor_id).altered(message_id=message_id, expires_at=None))
+        attachments.append(_attachment_of(claimed))
     return attachments
 
 
 def give(unit: Unit, workspace_id: str, upload_ids: Sequence[str], keeper_id: str) -> list[dict[str, Any]]:
-    """Gives the files to a saved reply or broadcast; returns its `attachments`.
+    """Gives the files to a saved reply or broadcast (which may have some); returns its `attachments`.
 
-    It may have some of the files already. Raises Invalid if a file is missing, expired or attached elsewhere, and Busy.
+    Raises Busy, and Invalid if a file is missing, expired or attached elsewhere.
     """
     attachments = []
     for index, upload_id in enumerate(upload_ids):
-        found = seen_by(unit, workspace_id, upload_id)
+        found = _locked(unit, workspace_id, upload_id)
         if found is None or found.saved_reply_id != keeper_id:
-            found = unit.put(free(unit, found, index).altered(saved_reply_id=keeper_id, expires_at=None))
-        attachments.append(attachment_of(found))
+            found = unit.put(_free(unit, found, index).altered(saved_reply_id=keeper_id, expires_at=None))
+        attachments.append(_attachment_of(found))
     return attachments
 
 
 def detach(unit: Unit, workspace_id: str, upload_ids: Iterable[str]) -> None:
-    """Detaches the files from their saved reply or broadcast. Raises Busy.
-
-    Files that were never sent with a message expire at once.
-    """
+    """Detaches the files from a saved reply or broadcast. Unsent files expire at once. Raises Busy."""
     for upload_id in upload_ids:
-        if (found := seen_by(unit, workspace_id, upload_id)) is not None:
+        if (found := _locked(unit, workspace_id, upload_id)) is not None:
             unit.put(found.altered(saved_reply_id=None, expires_at=None if found.was_sent else unit.now))
 
 
-def seen_by(unit: Unit, workspace_id: str, upload_id: str) -> Upload | None:
-    """Returns the upload, locked; None if there is none. Raises Busy."""
+def _locked(unit: Unit, workspace_id: str, upload_id: str) -> Upload | None:
     return unit.get(Upload, workspace_id, "id", upload_id) if ids.is_id(upload_id, "upl") else None
 
 
-def free(unit: Unit, upload: Upload | None, index: int, visitor_id: str | None = None) -> Upload:
+def _free(unit: Unit, upload: Upload | None, index: int, visitor_id: str | None = None) -> Upload:
     """Returns the upload if it is stored and unattached. Otherwise raises Invalid for `index`."""
-    if upload is None or not _is_free(upload, visitor_id) or upload.expires_at <= unit.now:
+    if upload is None or upload.file is None or upload.message_id is not None or upload.visitor_id != visitor_id:
+        raise Invalid(_missing(index))
+    if upload.expires_at is None or upload.expires_at <= unit.now:
         raise Invalid(_missing(index))
     return upload
 
 
-def attachment_of(upload: Upload) -> dict[str, Any]:
+def _attachment_of(upload: Upload) -> dict[str, Any]:
     """Returns the file as one of a message's `attachments`. `bytes` is None until it is stored."""
     return {name: getattr(upload, name) for name in ("id", "name", "content_type", "bytes")}
 
@@ -156,8 +155,8 @@ def expect(
 ) -> list[dict[str, Any]]:
     """Queues fetches of the files from the channel's provider; returns the `attachments`.
 
-    For a run, `ref` is any address, and the file can be attached for KEPT_HOURS. An attachment's `bytes` are None until
-    its file is stored. The caller must ring for the channel after the commit.
+    For a run, `ref` is any address, and the file can be attached for KEPT_HOURS. The caller must ring for the channel
+    after the commit.
     """
     attachments = []
     for each in media:
@@ -175,14 +174,14 @@ def expect(
             created_at=unit.now,
         )
         unit.put(row)
-        attachments.append(attachment_of(row))
+        attachments.append(_attachment_of(row))
     return attachments
 
 
 def keep(upload_id: str, content: bytes | Iterable[bytes]) -> None:
     """Stores the content of an expected file, completes the attachment, and wakes the waiting run.
 
-    Safe to repeat. Does nothing if the row is gone. Raises TooLarge, Unavailable and whatever reading `content` raises.
+    Safe to repeat. Does nothing if the row is gone. Raises TooLarge, Unavailable and any error of the iterable.
     """
     found = Upload.get_or_none(Upload.id == upload_id)
     if found is None:
@@ -209,7 +208,8 @@ def load(upload_id: str) -> File:
     found = Upload.get_or_none((Upload.id == upload_id) & Upload.file.is_null(False))
     try:
         if found is not None:
-            return File(found.name or _default_name(found), found.content_type or "", path_of(found).read_bytes())
+            name = found.name or f"{(found.content_type or 'file').partition('/')[0]}-{found.id[-6:]}"
+            return File(name, found.content_type or "", path_of(found).read_bytes())
     except FileNotFoundError:
         log.error("media.file_missing", upload_id=upload_id)
     raise NotFound
@@ -307,26 +307,19 @@ def check_room() -> None:
 
 
 def free_bytes() -> int:
-    """Returns the free bytes for files under MEDIA_DIR or for temporary files, whichever are fewer.
-
-    If MEDIA_DIR does not exist yet, its nearest existing parent counts. Raises OSError.
-    """
+    """Returns the free bytes under MEDIA_DIR or for temporary files, the smaller one. Raises OSError."""
     place = Path(settings().media_dir).absolute()
     while not os.path.exists(place):  # unlike Path.exists, does not raise without permission
-        place = place.parent
-    free = {
-        name: shutil.disk_usage(path).free for name, path in (("media", place), ("temporary", tempfile.gettempdir()))
-    }
+        place = place.parent  # MEDIA_DIR is made by the first file
+    paths = {"media": str(place), "temporary": tempfile.gettempdir()}
+    free = {name: shutil.disk_usage(path).free for name, path in paths.items()}
     for name, number in free.items():
         metrics.MEDIA_FREE.labels(name).set(number)
     return min(free.values())
 
 
 def try_writing() -> None:
-    """Writes and deletes a file under MEDIA_DIR, creating the directory if it is missing.
-
-    Raises OSError, which names the directory.
-    """
+    """Writes and deletes a file under MEDIA_DIR, made if missing. Raises OSError with the path."""
     directory = Path(settings().media_dir).absolute()
     if not _trying.acquire(timeout=_PATIENCE_SECONDS):
         raise _refused(directory, TimeoutError("does not answer"))
@@ -342,10 +335,7 @@ def try_writing() -> None:
 
 
 def mark() -> str:
-    """Returns the mark of MEDIA_DIR, creating it if there is none.
-
-    Returns "" while another process is writing it. Raises OSError.
-    """
+    """Returns MEDIA_DIR's mark, made if missing; "" while another process makes it. Raises OSError."""
     directory = Path(settings().media_dir).absolute()
     files.make_directory(directory)
     try:
@@ -392,11 +382,6 @@ def _complete(message_id: str | None, upload_id: str, facts: Mapping[str, Any]) 
         count("UPDATE messages SET attachments = %s WHERE id = %s", (json.dumps(completed).decode(), message_id))
 
 
-def _is_free(upload: Upload, visitor_id: str | None) -> bool:
-    is_here = upload.file is not None and upload.message_id is None and upload.expires_at is not None
-    return is_here and upload.visitor_id == visitor_id
-
-
 def _missing(index: int) -> Fault:
     detail = "There is no such upload, or it was attached before; each can be attached once, within a day."
     return Fault(f"/attachments/{index}/upload_id", detail)
@@ -411,10 +396,6 @@ def _clean(name: str | None) -> str | None:
     """Returns the name without directories and control characters; None if nothing is left."""
     last = (name or "").replace("\\", "/").rpartition("/")[2]
     return "".join(each for each in last if each.isprintable()).strip(" .")[-MOST_NAME:] or None
-
-
-def _default_name(upload: Upload) -> str:
-    return f"{(upload.content_type or 'file').partition('/')[0]}-{upload.id[-6:]}"
 
 
 def _proofs(upload_id: str) -> list[str]:

@@ -1,7 +1,6 @@
-"""Outboxes: a conversation's messages are sent one after another.
+"""Outboxes: of each conversation's unfinished messages, only the first is mail.
 
-Only the first unfinished message is mail. Callers must have locked the conversation. Recording that a message is
-finished locks the conversation too.
+Callers must have locked the conversation. Recording that a message is finished locks the conversation too.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ def prefetch(unit: Unit, conversation_ids: Iterable[str]) -> None:
 
 
 def place(unit: Unit, conversation: Conversation) -> Mapping[str, Any]:
-    """Returns the fields of a message that is queued now: due, or behind unfinished messages.
-
-    Rings for the channel after the commit if the message is due.
-    """
+    """Returns the fields of a message that is queued now. Rings after the commit if it is due."""
     key = _unfinished(conversation.id)
     prefetch(unit, [conversation.id])
     is_behind, unit.notes[key] = unit.notes[key], True

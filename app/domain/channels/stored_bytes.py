@@ -1,7 +1,6 @@
-"""Stored bytes: how many bytes of files may be stored in an hour.
+"""Stored bytes: how much an address, visitor, channel or workspace may store within an hour.
 
-The bounds apply per address, visitor, channel and workspace. Because they are counted in PostgreSQL, they hold while
-Redis is away, and two files cannot both take the last bytes.
+They are counted in PostgreSQL, so the bounds hold without Redis, and two files cannot both take the last bytes.
 """
 
 from __future__ import annotations
@@ -19,10 +18,7 @@ from app.errors import TooMuchStored
 
 @contextmanager
 def taken(size: int, bounds: Mapping[str, Bound]) -> Iterator[None]:
-    """Takes `size` bytes for a file that the block stores; gives them back if the block raises.
-
-    Raises TooMuchStored.
-    """
+    """Takes `size` bytes for the block, and gives them back if it raises. Raises TooMuchStored."""
     take(size, bounds)
     try:
         yield

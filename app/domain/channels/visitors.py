@@ -30,10 +30,10 @@ LONGEST_USER = 255
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who writes in a web chat. `id`: the external id of the identity.
+    """Somebody who writes in a web chat. `id` is also the `external_id` of the contact's identity.
 
-    `peer`: where answers go. `contact_id`: None until the first message is processed. `user_id`: the user that the
-    workspace's signature names, if any.
+    `peer`: the address of answers. `contact_id`: None until the first message is processed. `user_id`: the signed user,
+    if any.
     """
 
     workspace_id: str
@@ -46,20 +46,11 @@ class Visitor:
 
 def find_channel(channel_id: str) -> Channel:
     """Returns the web chat with that id, in any workspace. Raises NotFound."""
-    found: Channel | None = None
-    if ids.is_id(channel_id, "chn"):
-        is_there = (Channel.id == channel_id) & (Channel.kind == _KIND.name) & Channel.deleted_at.is_null()
-        found = Channel.get_or_none(is_there)
-    if found is None:
-        raise NotFound
-    return found
+    return channels.find_anywhere(_KIND.name, channel_id)
 
 
 def is_allowed(origins: list[str], origin: str | None) -> bool:
-    """Returns whether a chat with these allowed origins may be shown on a page of `origin`.
-
-    Bellhop's own origin is always allowed.
-    """
+    """Returns whether a page of `origin` may show a chat with these origins. Bellhop's pages may."""
     own = urlsplit(settings().base_url)
     return origin is not None and (origin in origins or origin == f"{own.scheme}://{own.netloc}")
 
@@ -83,10 +74,9 @@ def refreshed(visitor: Visitor) -> Visitor:
 
 
 def issue(channel: Channel, key: str) -> tuple[Visitor, str]:
-    """Returns the visitor with this key, and its token.
+    """Returns the visitor with this key, created if there is none, and its token. Safe to repeat.
 
-    Safe to repeat: the same key gives the same visitor. Raises Invalid for a key of the wrong form, and NotFound if the
-    channel was deleted.
+    Raises Invalid for a key of the wrong form, and NotFound if the channel was deleted.
     """
     if not _KEY.fullmatch(key):
         raise Invalid(Fault("/key", "A key is 32 to 64 random characters of A-Z, a-z, 0-9, - and _."))

@@ -46,10 +46,7 @@ def create(change: Change) -> Effect:
 
 
 def cancel(change: Change) -> Effect:
-    """Cancels the booking, and records the event. Raises NotFound.
-
-    Does nothing if the booking is cancelled already.
-    """
+    """Cancels the booking, and records the event, unless it is cancelled already. Raises NotFound."""
     booking = change.unit.get(Booking, change.workspace_id, "id", change.target)
     if booking is None:
         raise NotFound()

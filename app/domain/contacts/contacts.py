@@ -47,12 +47,12 @@ def ways_to_find(workspace_id: str, name: str, value: str) -> list[Key]:
 def upsert(change: Change) -> Effect:
     """Updates the contact that the first matching identifier finds, or creates one.
 
-    Adds tags and merges custom fields. Identifiers after the matching one are changed on the contact; empty ones before
-    it are filled in. A phone number that differs only in its form stays as it is. Raises Conflict if the contact has a
-    different value for an identifier before the matching one, or if another contact has one of the identifiers.
+    Adds tags and merges custom fields. Changes identifiers after the matching one, and fills in empty ones before it. A
+    phone number that differs only in its form stays as it is. Raises Conflict if the contact has a different value for
+    an identifier before the matching one, or if another contact has one of the identifiers.
 
-    An `id`, which only imported files have, is looked up before all identifiers. If no contact has it, the identifiers
-    decide; without any, raises Invalid.
+    An `id`, which only imported files have, is looked up first. If no contact has it, the identifiers decide; without
+    any, raises Invalid.
     """
     holders = _holders(change)
     own_id = change.payload.get("id")
@@ -124,7 +124,7 @@ def make(change: Change) -> Contact:
 def set_fields(change: Change, contact: Contact, **fields: Any) -> Contact:
     """Sets the fields and records the events, if anything differs; returns the contact.
 
-    An identifier must be one that the unit has found free.
+    The unit must have found identifiers among the fields free.
     """
     return _alter(change, contact, fields)
 
@@ -136,10 +136,7 @@ def holder(unit: Unit, workspace_id: str, name: str, value: str) -> Contact | No
 
 
 def find(workspace_id: str, contact_id: str, unit: Unit | None = None) -> Contact:
-    """Returns the contact. Raises NotFound.
-
-    With a `unit`, the contact is locked, and returned as the unit has changed it.
-    """
+    """Returns the contact; with a `unit`, locked and with its changes. Raises NotFound, Busy."""
     contact: Contact | None = None
     if unit is not None:
         contact = unit.get(Contact, workspace_id, "id", contact_id)
@@ -201,9 +198,9 @@ def give_identity(unit: Unit, workspace_id: str, kind: str, external_id: str, co
 
 
 def _alter(change: Change, contact: Contact, given: Mapping[str, Any], removed_tags: Collection[str] = ()) -> Contact:
-    """Changes the given fields, adds the given tags and removes `removed_tags`; returns the contact.
+    """Changes fields, adds tags, removes `removed_tags`, records the events; returns the contact.
 
-    Writes what differs and records an event for each kind of difference. Does nothing if nothing differs.
+    Does nothing if nothing differs.
     """
     fields = {
         name: given[name] for name in (*_PLAIN, "opted_out") if name in given and given[name] != getattr(contact, name)
@@ -243,10 +240,7 @@ def _holders(change: Change) -> dict[str, Contact | None]:
 
 
 def _refuse_replacing(found: Contact, holders: Mapping[str, Contact | None]) -> None:
-    """Raises Conflict if the contact has a different value for a given identifier.
-
-    Only identifiers before the first match are compared: those after it may be replaced.
-    """
+    """Raises Conflict if the contact has another value for an identifier before the first match."""
     matching = next(name for name, holder in holders.items() if holder is not None)
     for name in takewhile(lambda name: name != matching, holders):
         if getattr(found, name) is not None:

@@ -7,12 +7,7 @@ from peewee import fn
 from app.channels.kinds import CHANNEL_KINDS
 from app.database import count, rows, transaction
 from app.domain.channels import channel_requests
-from app.domain.conversations import (
-    conversation_changes,
-    conversations,
-    message_endings,
-    scheduled_messages,
-)
+from app.domain.conversations import conversation_changes, conversations, message_endings, scheduled_messages
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
 from app.models.channels import Channel
@@ -28,27 +23,25 @@ DELETED = {"code": "channel_deleted", "detail": "The channel was deleted before 
 def delete(change: Change) -> Effect | None:
     """Deletes the channel, then closes its conversations and ends its scheduled messages, in parts.
 
-    Returns None if another part is left. `end_waiting` ends the channel's other messages and its files. The provider is
-    asked to end the connection. Raises NotFound, Busy.
+    Returns None if another part is left. Also asks the provider to end the connection. `end_waiting` ends the channel's
+    other messages and its files. Raises NotFound, Busy.
     """
     if change.progress is None:
         _begin(change, Channel.find(change.workspace_id, change.target))
         change.keep(after="")
         return None
     after = _close_some(change, change.progress["after"])
-    if after is None and scheduled_messages.end_some(change, change.target, DELETED, PART):
-        after = change.progress["after"]
-    if after is None:
+    if after is None and not scheduled_messages.end_some(change, change.target, DELETED, PART):
         return Effect("deleted", "channel", change.target)
-    change.keep(after=after)
+    change.keep(after=after or change.progress["after"])
     return None
 
 
 def end_waiting(limit: int = PART) -> int:
     """Fails waiting messages and files of recently deleted channels; returns how many.
 
-    A message that a worker is sending is left to the worker while its lease lasts; it becomes `unknown` if the worker
-    died.
+    Leaves out a message that a worker is sending, as long as the lease lasts. If the worker died, the message becomes
+    `unknown`.
     """
     ended = 0
     for (channel_id,) in rows(_DELETED):
@@ -89,7 +82,7 @@ def _close_some(change: Change, after: str) -> str | None:
 
 
 def _end_messages(channel_id: str, limit: int) -> int:
-    """Ends up to `limit` messages: the due ones, and those waiting behind them. Returns how many."""
+    """Ends up to `limit` due messages and messages that wait behind them; returns how many."""
     with transaction():
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (channel_id, limit))]
         if not talks:
@@ -103,7 +96,6 @@ _TALKS = """
         WHERE channel_id = %s AND due_at IS NOT NULL AND (leased_until > now()) IS NOT TRUE LIMIT %s))
     ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """
-
 _FREE = "(leased_until > now()) IS NOT TRUE"
 _WAITING = f"""
     SELECT id FROM messages WHERE conversation_id = ANY(%s) AND due_at IS NOT NULL AND {_FREE}

@@ -1,7 +1,6 @@
 """Changes to conversations: status, assignee, labels, snoozes, reading.
 
-The API, pages, macros, selections of the inbox and automations all make them here. Spellings that a reader takes for
-equal, such as "Refund" and "refund", are one label, written as it came first.
+Labels that fold to the same text, such as "Refund" and "refund", are one label, spelled as it came first.
 """
 
 from __future__ import annotations
@@ -32,10 +31,7 @@ def needs(workspace_id: str, payload: Mapping[str, Any], conversation_id: str | 
 
 
 def update(change: Change) -> Effect:
-    """Opens, closes, assigns, labels or snoozes the conversation, or marks it read.
-
-    Raises NotFound, Invalid, Conflict, Busy.
-    """
+    """Makes the payload's changes to the conversation. Raises NotFound, Invalid, Conflict, Busy."""
     contact, conversation = conversations.hold(change, change.target)
     apply(change, contact, conversation, change.payload)
     return Effect("changed", "conversation", conversation.id)
@@ -48,11 +44,10 @@ def apply(
     wanted: Mapping[str, Any],
     by: Mapping[str, str] | None = None,
 ) -> Conversation:
-    """Makes the changes in `wanted`, which has fields of PATCH; returns the conversation.
+    """Makes the changes in `wanted` (fields of PATCH). Returns the same object if nothing changed.
 
-    Returns the same object if nothing changed. The caller has locked the contact. `by`: the author of an assignment;
-    None for the change's author. Raises Invalid for an unknown member or too many labels, Conflict for a snooze of a
-    closed conversation, and Busy.
+    The caller has locked the contact. `by`: the author of an assignment; None for the change's author. Raises Invalid
+    for an unknown member or too many labels, Conflict for a snooze of a closed conversation, and Busy.
     """
     if "assignee_id" in wanted:
         conversation = conversations.assign(change, contact, conversation, wanted["assignee_id"], by)
@@ -69,9 +64,9 @@ def apply(
         conversation_notifications.woken(change.unit, conversation, change.author["id"])
     if wanted.get("read"):
         conversation_notifications.read(conversation.id, change.author["id"])
-    if wanted.get("read") and conversation.unread:
-        read_receipts.add(change.unit, conversation)
-        conversation = conversations.alter(change.unit, conversation, unread=0)
+        if conversation.unread:
+            read_receipts.add(change.unit, conversation)
+            conversation = conversations.alter(change.unit, conversation, unread=0)
     return conversation
 
 
@@ -104,7 +99,7 @@ def change_some(
 
 
 def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
-    """Raises Invalid for an assignee outside the workspace, or an impossible snooze time."""
+    """Raises Invalid for an assignee outside the workspace, and for a snooze to a time out of range."""
     snoozes.check(payload.get("snoozed_until"))
     assignee_id = payload.get("assignee_id")
     if assignee_id is not None and not members.exists(workspace_id, assignee_id):

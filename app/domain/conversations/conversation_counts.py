@@ -25,7 +25,6 @@ OPEN_OF = """(
         SELECT amount FROM conversation_counts WHERE workspace_id = {0} AND key = 'assignee:' || {1}
         UNION ALL
         SELECT amount FROM conversation_deltas WHERE workspace_id = {0} AND key = 'assignee:' || {1}) AS counted)"""
-_PLAIN = ("open", "unassigned", "snoozed", "waiting")
 
 
 def fold(limit: int = 10_000) -> int:
@@ -36,18 +35,14 @@ def fold(limit: int = 10_000) -> int:
 def of(workspace_id: str) -> dict[str, Any]:
     """Returns the counts as in the API, from one snapshot. Has the first MOST_LABELS labels by name."""
     found = _amounts(workspace_id)
-    return {
-        **{key: found.get(key, 0) for key in _PLAIN},
-        "labels": _by_label(found),
-        "assignees": _by(found, "assignee"),
-    }
+    plain = {key: found.get(key, 0) for key in ("open", "unassigned", "snoozed", "waiting")}
+    return {**plain, "labels": _by_label(found), "assignees": _by(found, "assignee")}
 
 
 def of_views(workspace_id: str, member_id: str | None) -> dict[str, Any]:
-    """Returns the counts of the inbox's views.
+    """Returns the counts of the inbox's views; `mine` only with a `member_id`, `labels` as in `of`.
 
-    `unassigned`, `all` and `mine` exclude snoozed conversations. `mine` is included only with a `member_id`. `labels`
-    is as in `of`.
+    `unassigned`, `all` and `mine` exclude snoozed conversations.
     """
     found = _amounts(workspace_id)
     views = {
@@ -88,7 +83,7 @@ def _by(found: dict[str, int], kind: str) -> dict[str, int]:
 
 
 def _by_label(found: dict[str, int]) -> dict[str, int]:
-    """Adds up labels that a reader takes for equal, under the spelling that is first by name."""
+    """Adds up the spellings of each label, under the one that is first by name."""
     spelled: dict[str, str] = {}
     amounts: dict[str, int] = {}
     for label, amount in sorted(_by(found, "label").items()):

@@ -1,6 +1,6 @@
 """Conversations: opens, closes and assigns them, finds a contact's latest one, and holds runs.
 
-Callers of functions that change a conversation have locked its contact.
+To change a conversation, the caller must have locked its contact.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from app.models.conversations import Conversation
 from app.models.runs import Run
 
 NO_MEMBER = Fault("/assignee_id", "There is no such member in this workspace.")
-
-
 STATUSES = ("open", "closed")
 
 
@@ -41,7 +39,7 @@ def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
 
 
 def prefetch_most_recent(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
-    """Reads what `most_recent` will return for these contacts, in three statements in all."""
+    """Reads the conversations that `most_recent` will return for the contacts, in three statements."""
     latest = _latest(contact_ids)
     unit.notes |= latest
     unit.read(sets.key(Conversation, workspace_id, "id", found) for found in latest.values() if found)
@@ -89,8 +87,8 @@ def open_on(
 ) -> Conversation:
     """Opens a conversation, which becomes the contact's most recent one, and records the event.
 
-    `referral`: the advertisement that led the contact here. With `is_quiet`, the conversation stays closed until the
-    contact writes, and no event is recorded.
+    `referral`: the advertisement that led the contact here. If `is_quiet`, records no event, and the conversation stays
+    closed until the contact writes.
     """
     conversation = Conversation(
         id=ids.new("cnv"),
@@ -124,10 +122,7 @@ def reopen(change: Change, contact: Contact, conversation: Conversation) -> Conv
 
 
 def close(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
-    """Closes the conversation, releases its held runs and records the event.
-
-    Ends its snooze, too. Does nothing if it is closed.
-    """
+    """Closes an open conversation: ends its snooze, releases held runs and records the event."""
     if conversation.status == "closed":
         return conversation
     ended = dict.fromkeys(("held_at", "snoozed_until", "waiting_since"))
@@ -170,7 +165,7 @@ def touch(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation
 
 
 def answer(unit: Unit, conversation: Conversation) -> Conversation:
-    """Records an answer that was not automated: the contact no longer waits."""
+    """Records an answer by a person: the contact no longer waits."""
     if conversation.waiting_since is None:
         return conversation
     first_answered_at = conversation.first_answered_at or unit.now
@@ -178,10 +173,7 @@ def answer(unit: Unit, conversation: Conversation) -> Conversation:
 
 
 def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversation:
-    """Moves the conversation to the contact; returns it.
-
-    It becomes the contact's most recent conversation if its latest message is the latest of all.
-    """
+    """Moves the conversation to the contact, as the most recent one if none of theirs is later."""
     latest = most_recent(unit, contact.workspace_id, contact.id)
     if latest is None or is_later(conversation, latest):
         unit.notes[_latest_of(contact.id)] = conversation.id
@@ -189,10 +181,7 @@ def move(unit: Unit, conversation: Conversation, contact: Contact) -> Conversati
 
 
 def is_later(conversation: Conversation, than: Conversation) -> bool:
-    """Whether the conversation's latest message is at least as late as the latest message of `than`.
-
-    If a conversation has no messages, its creation counts instead.
-    """
+    """Whether the conversation is as late as `than`, by the latest message or else the creation."""
     one, other = ((each.last_message_at or each.created_at) for each in (conversation, than))
     return bool(one >= other)
 
@@ -205,7 +194,7 @@ def alter(unit: Unit, conversation: Conversation, **fields: Any) -> Conversation
 def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Run]:
     """Returns the contact's unfinished runs that meet the SQL condition, locked.
 
-    Also returns all runs that the unit has changed, so the caller has to check the condition again.
+    The caller must check the condition again: also returns all runs that the unit has changed.
     """
     stored = rows(
         f"SELECT id FROM runs WHERE contact_id = %s AND finished_at IS NULL AND {condition}",
@@ -217,15 +206,11 @@ def runs_that(unit: Unit, conversation: Conversation, condition: str) -> list[Ru
 
 
 def hold(change: Change, conversation_id: str) -> tuple[Contact, Conversation]:
-    """Returns the contact and the conversation, both locked.
-
-    Raises NotFound, also if the contact was deleted, and Busy.
-    """
-    unit, workspace_id = change.unit, change.workspace_id
-    conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
+    """Returns the contact and the conversation, locked. Raises Busy, and NotFound if one was deleted."""
+    conversation = change.unit.get(Conversation, change.workspace_id, "id", conversation_id)
     if conversation is None:
         raise NotFound
-    return contacts.find(workspace_id, conversation.contact_id, unit), conversation
+    return contacts.find(change.workspace_id, conversation.contact_id, change.unit), conversation
 
 
 def hold_runs(unit: Unit, conversation: Conversation) -> Conversation:

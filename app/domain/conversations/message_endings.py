@@ -23,8 +23,7 @@ MOST_SETTLED = 200
 def cancel(message_ids: Sequence[str]) -> set[str]:
     """Fails the queued messages among `message_ids`; returns their identifiers.
 
-    Skips messages that a worker is sending, and messages whose conversation is locked. Their channel need not be
-    connected.
+    Skips messages that a worker is sending or whose conversation is locked.
     """
     with transaction():
         talks = [conversation_id for (conversation_id,) in rows(_TALKS, (list(message_ids),))]
@@ -40,9 +39,8 @@ def end(
 ) -> list[tuple[str, str, str]]:
     """Ends the messages that the query `chosen` finds, if `only` holds once they are locked.
 
-    Makes the next message of their conversations due. Skips messages that other transactions have locked. `talks`: the
-    conversations of the messages, which the current transaction has locked. Returns the identifier, workspace and new
-    status of each message.
+    Makes the next message of each conversation due. Skips messages that other transactions have locked. `talks`: the
+    conversations, which the caller has locked. Returns the identifier, workspace and new status of each message.
     """
     ended = rows(_END.format(chosen=chosen, only=only), (json.dumps(failure).decode(), *parameters))
     rows(_BRING_UP, (list(talks),))
@@ -75,17 +73,12 @@ def settle_interrupted() -> int:
 
 
 def _lost(channel_id: str) -> list[Sending]:
-    found = rows(
-        """
+    abandoned = """
         SELECT id, claim, conversation_id FROM messages
         WHERE channel_id = %s AND due_at IS NOT NULL AND leased_until < now() LIMIT %s
-        """,
-        (channel_id, MOST_SETTLED),
-    )
-    return [
-        Sending(Claimed(message_id, channel_id, number), conversation_id, INTERRUPTED)
-        for message_id, number, conversation_id in found
-    ]
+    """
+    found = rows(abandoned, (channel_id, MOST_SETTLED))
+    return [Sending(Claimed(id, channel_id, claim), talk_id, INTERRUPTED) for id, claim, talk_id in found]
 
 
 _TALKS = """

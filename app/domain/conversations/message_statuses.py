@@ -4,14 +4,11 @@ A claim makes a message `sending` and commits that before the first byte is sent
 whether the message was sent, so Bellhop never sends it again by itself. The message becomes `unknown`
 
 - if the provider's answer does not reveal the outcome, or none arrives: the verdict is UNKNOWN (`app/channels`);
-
 - if its worker dies: INTERRUPTED, by the next claim or, in a channel that is not connected, `message_endings`;
-
 - if its outcome cannot be recorded: UNRECORDED;
-
 - if no worker sends it any more and its channel or contact is deleted: ENDING.
 
-A receipt settles it (`may_rise`), and a member or the API may send it again (`may_be_sent_again`).
+A receipt settles an unknown message (`may_rise`). A member or the API may send it again (`may_be_sent_again`).
 """
 
 from __future__ import annotations

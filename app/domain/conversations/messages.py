@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from marshmallow import fields, validate
 
@@ -26,14 +26,31 @@ from app.domain.work.units import Unit
 from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import ids, normalization
 from app.lib.schemas import ResponseBody, about, time
+from app.models import sets
 from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.runs import Run
+from app.models.sets import Key
 
 MOST_CHARACTERS = 4_096
 MOST_TEMPLATE_BYTES = 16 * 1024
 PAYLOADS_KEPT_DAYS = 30
 TEMPLATE_TOO_LONG = f"The texts of the template are longer than {MOST_TEMPLATE_BYTES // 1024} KiB together."
+
+
+class MessageIds(NamedTuple):
+    """The identifiers of a message, and of its workspace, conversation and contact."""
+
+    workspace_id: str
+    message_id: str
+    conversation_id: str
+    contact_id: str
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys of the contact, the conversation and the message, in the order to lock them."""
+        ids = ((Contact, self.contact_id), (Conversation, self.conversation_id), (Message, self.message_id))
+        return [sets.key(model, self.workspace_id, "id", value) for model, value in ids]
 
 
 def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
@@ -43,10 +60,7 @@ def prefetch(unit: Unit, runs: Sequence[Run]) -> None:
 
 
 def prefetch_for(unit: Unit, workspace_id: str, contact_ids: Collection[str]) -> None:
-    """Reads the rows that are needed to send each contact a message.
-
-    Each message is sent in the contact's most recent conversation.
-    """
+    """Reads the rows that are needed to send each contact a message in the most recent conversation."""
     conversations.prefetch_most_recent(unit, workspace_id, contact_ids)
     sending_checks.prefetch_recent(unit, contact_ids)
 
@@ -64,20 +78,17 @@ def check(text: str) -> None:
 
 
 def check_content(kind: ChannelKind, text: str | None, *, has_template: bool, files: int, buttons: int) -> None:
-    """Raises Invalid for content that this kind of channel cannot send.
-
-    A message with files or a template needs no text; one with buttons does.
-    """
+    """Raises Invalid for content that this kind of channel cannot send, or buttons without a text."""
     if text is not None or buttons or not (has_template or files):
         check(text or "")
     sending_checks.check_size(kind, text or "", files, buttons)
 
 
 def queue(change: Change, contact: Contact, conversation: Conversation, text: str | None, **content: Any) -> Message:
-    """Queues a message to the contact, behind the conversation's other messages.
+    """Queues a message to the contact, behind the conversation's others. `content`: as in `draft`.
 
-    `content` is as in `draft`. The message fails at once if it may not be sent. On a channel without a provider, it is
-    `sent` at once. Raises Invalid.
+    The message fails at once if it may not be sent. On a channel without a provider, it is `sent` at once. Raises
+    Invalid.
     """
     return queue_draft(change, contact, conversation, draft(change.unit, conversation, text, **content))
 
@@ -98,7 +109,7 @@ def draft(
 ) -> Message:
     """Returns a new message to the contact, without storing it.
 
-    Raises Invalid for content that the channel refuses. `attachments`: files that the message `message_id` has claimed.
+    `attachments`: files that the message `message_id` has claimed. Raises Invalid for content that the channel refuses.
     """
     kind = channels.kind_of(channels.seen_by(unit, conversation.channel_id))
     check_content(kind, text, has_template=bool(template), files=len(attachments), buttons=len(buttons))
@@ -122,7 +133,7 @@ def queue_draft(change: Change, contact: Contact, conversation: Conversation, me
 
 
 def create(change: Change) -> Effect:
-    """Queues the message of the payload. A member's message holds the contact's runs.
+    """Queues the payload's message. A member's message holds the contact's runs.
 
     Raises NotFound, Invalid, Conflict, Busy.
     """
@@ -206,10 +217,9 @@ def receive(
 
 
 def erase(message_ids: Sequence[str]) -> None:
-    """Removes the content of these messages; their time, direction and author stay.
+    """Removes the messages' content; their time, direction and author stay.
 
-    Messages that have not been sent fail. A message that is being sent becomes `unknown`, and its outcome is not
-    recorded.
+    Unsent messages fail. A message that is being sent becomes `unknown`, and its outcome is not recorded.
     """
     rows(
         f"""
@@ -287,7 +297,7 @@ def represent(message: Message) -> dict[str, Any]:
 
 
 def _set_off(change: Change, contact: Contact, conversation: Conversation, message: Message) -> Message:
-    """Stores the message as queued, failed (if refused) or sent (without a provider)."""
+    """Stores the message as queued, as failed if it is refused, or as sent if there is no provider."""
     unit = change.unit
     channel = channels.seen_by(unit, conversation.channel_id)
     kind = channels.kind_of(channel)

@@ -44,10 +44,7 @@ def needs(workspace_id: str, payload: Mapping[str, Any], note_id: str | None) ->
 
 
 def create(change: Change) -> Effect:
-    """Adds the payload's note.
-
-    Raises NotFound if the contact was deleted, Conflict for too many notes, and Busy.
-    """
+    """Adds the payload's note. Raises NotFound, Busy, and Conflict for too many notes."""
     payload = change.payload
     _, conversation = conversations.hold(change, payload["conversation_id"])
     if not has_room(change.unit, conversation):
@@ -63,7 +60,7 @@ def delete(change: Change) -> Effect:
     note = unit.get(Note, change.workspace_id, "id", change.target)
     if note is None:
         raise NotFound
-    unit.notes[_number_of(note.conversation_id)] = _number(unit, note.conversation_id) - 1
+    unit.notes["notes", note.conversation_id] = _number(unit, note.conversation_id) - 1
     unit.drop(note)
     return Effect("deleted", "note", note.id)
 
@@ -76,10 +73,7 @@ def add(
     mentions: Sequence[str] = (),
     note_id: str | None = None,
 ) -> Note:
-    """Adds a note, and notifies the mentioned members except its author.
-
-    The unit has locked the contact.
-    """
+    """Adds a note, and notifies the mentioned members but its author. The contact must be locked."""
     note = Note(
         id=note_id or ids.new("nte"),
         workspace_id=conversation.workspace_id,
@@ -90,7 +84,7 @@ def add(
         mentions=list(mentions),
         created_at=unit.now,
     )
-    unit.notes[_number_of(conversation.id)] = _number(unit, conversation.id) + 1
+    unit.notes["notes", conversation.id] = _number(unit, conversation.id) + 1
     unit.put(note)
     for member_id in sorted(set(mentions) - {author["id"]}):
         conversation_notifications.mentioned(unit, note, member_id)
@@ -98,14 +92,14 @@ def add(
 
 
 def has_room(unit: Unit, conversation: Conversation) -> bool:
-    """Whether the conversation can have another note. The unit has locked its contact."""
+    """Whether the conversation can have another note. The contact must be locked."""
     return _number(unit, conversation.id) < MOST_NOTES
 
 
 def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
     """Raises Invalid for a mention of a non-member, and Conflict if there is no room for a note.
 
-    A queued deletion of a note counts as room.
+    A queued deletion of a note makes room.
     """
     mentions = payload.get("mentions", ())
     known = members.existing(workspace_id, mentions)
@@ -137,11 +131,7 @@ represent = NoteSchema.of
 
 def _number(unit: Unit, conversation_id: str) -> int:
     """Returns how many notes the conversation has in this unit."""
-    return unit.noted(_number_of(conversation_id), partial(_stored, conversation_id))
-
-
-def _number_of(conversation_id: str) -> tuple[str, str]:
-    return ("notes", conversation_id)
+    return unit.noted(("notes", conversation_id), partial(_stored, conversation_id))
 
 
 def _stored(conversation_id: str) -> int:

@@ -1,4 +1,4 @@
-"""Opt-outs: the words by which contacts say that they want no more messages, or want them again."""
+"""Opt-outs: the words by which contacts opt out of messages, or in again."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ _COMMAND = re.compile(r"/(\w+)(@\w+)?(\s.*)?", re.DOTALL)
 def opt_wish(unit: Unit, workspace_id: str, text: str | None, *, is_answer: bool = False) -> Wish | None:
     """Returns "stop" or "start" if the whole text is one of their words; None for any other text.
 
-    A workspace's own words replace the built-in words of STOP. `is_answer`: the contact pressed a button or typed its
-    label, or a run waits for the reply. Everyday words are then ignored.
+    A workspace's own words replace STOP. `is_answer`: the contact pressed a button or typed its label, or a run waits
+    for the reply. Everyday words are then ignored.
     """
     # Every word is shorter than 100 characters, so a longer text need not be folded.
     if not text or len(text) > 100:

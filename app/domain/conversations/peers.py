@@ -1,4 +1,4 @@
-"""Peers: the accounts at a provider with which a contact's conversations on a channel are held.
+"""Peers: the addresses at a provider to which a conversation's messages are sent.
 
 Callers of these functions have locked the contact.
 """
@@ -21,7 +21,7 @@ LATEST = 500
 
 
 class Peer(NamedTuple):
-    """An account of a contact at a channel's provider; `peer` is the address that answers go to."""
+    """A contact's address (`peer`) at a channel's provider."""
 
     workspace_id: str
     contact_id: str
@@ -45,10 +45,10 @@ def conversation_with(
     reopens: bool | None,
     referral: Mapping[str, Any] | None = None,
 ) -> Conversation:
-    """Returns the conversation that a message from or to the peer belongs to.
+    """Returns the latest conversation with the peer on the channel; opens one if there is none.
 
-    This is the latest conversation with the peer on the channel. If it is closed and `reopens` is true, it is reopened;
-    if false, a new one follows it; if None, it stays closed. Stores `referral` in it unless None. Raises Busy.
+    If the latest one is closed and `reopens` is true, it is reopened; if false, a new one follows it; if None, it stays
+    closed. Stores `referral` in the conversation unless None. Raises Busy.
     """
     unit, sought = change.unit, Peer(contact.workspace_id, contact.id, channel_id, peer)
     if sought not in unit.notes:

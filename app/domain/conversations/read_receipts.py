@@ -1,7 +1,7 @@
 """Read receipts: tell a contact, through the provider, that the latest message was read.
 
-Receipts are best effort: one that cannot be sent is dropped silently. With some providers, the contact's app waits for
-a receipt after a button press. A row is its channel's mail until the provider has responded.
+A receipt that cannot be sent is dropped silently. With some providers, the contact's app waits for a receipt after a
+button press. A row is its channel's mail until the provider has responded.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ from app.models.read_receipts import ReadReceipt
 
 
 class Carried(NamedTuple):
-    """Columns that are loaded with a claimed receipt.
-
-    `provider_id`: of the message that was read, or of the button press. `tries`: the attempts so far.
-    """
+    """Columns loaded with a claim. `provider_id`: of the message or press. `tries`: attempts so far."""
 
     conversation_id: str
     provider_id: str
@@ -78,10 +75,9 @@ def queue(unit: Unit, conversation: Conversation, provider_id: str) -> None:
 
 
 def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
-    """Claims due receipts, up to `rooms` of each channel.
+    """Claims due receipts, up to `rooms` of each channel. Drops receipts that cannot be sent.
 
-    Drops receipts that cannot be sent, for example because the provider has no read receipts or the channel is not
-    connected.
+    These are receipts of a provider without read receipts, for example, or of a channel that is not connected.
     """
     claimed = mailbox.claim(MAIL, rooms, LEASE_SECONDS)
     requests = _requests(claimed) if claimed else {}
@@ -91,10 +87,7 @@ def claim(rooms: Mapping[str, int]) -> Found[Dispatch, Outcome]:
 
 
 def record(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Drops the receipts that were sent or given up, and postpones the others. Safe to repeat.
-
-    Returns [], as no outcome is left for later.
-    """
+    """Drops receipts that were sent or given up; postpones the others. Returns []. Safe to repeat."""
     final = request_attempts.put_off(WAITING, outcomes, PAUSES_SECONDS)
     mailbox.drop(MAIL, [outcome.claimed for outcome in final])
     return []
@@ -114,7 +107,6 @@ def _requests(claimed: Sequence[Claimed]) -> dict[str, Request]:
     for each in claimed:
         if each.owner in accounts and (peer := peers.get(each.carried.conversation_id)) is not None:
             kind, account = accounts[each.owner]
-            request = kind.reading(account, peer, each.carried.provider_id) if kind.has_provider else None
-            if request is not None:
+            if kind.has_provider and (request := kind.reading(account, peer, each.carried.provider_id)) is not None:
                 requests[each.id] = request
     return requests

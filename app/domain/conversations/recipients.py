@@ -1,7 +1,4 @@
-"""Recipients: finds or opens the contact and the conversation of an outgoing message.
-
-`find` needs a unit, in which it locks the contact.
-"""
+"""Recipients: finds the contact and the conversation of an outgoing message, or creates them."""
 
 from __future__ import annotations
 
@@ -36,9 +33,9 @@ def needs(workspace_id: str, payload: Mapping[str, Any], _: str | None) -> list[
 
 
 def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
-    """Raises Invalid for content that no queued write can make valid, and NotFound.
+    """Raises NotFound for the conversation, and Invalid for content that no queued write can mend.
 
-    NotFound means that the workspace has no such conversation. Checks nothing if a queued write may create the channel.
+    Checks nothing if a queued write may create the channel.
     """
     if "channel_id" in payload and Job.will_make(workspace_id, "channel", payload["channel_id"]):
         return
@@ -73,11 +70,10 @@ def latest(unit: Unit, contact: Contact, *, channel_id: str | None, kind: str | 
 def open_first(
     change: Change, contact: Contact, *, channel_id: str | None = None, kind: str | None = None
 ) -> Conversation | None:
-    """Opens a conversation on the newest channel whose provider lets a business write first.
+    """Opens a conversation on the newest such channel whose provider lets a business write first.
 
-    Call it if `latest` finds no conversation. Returns None without such a channel, or if the contact has no phone
-    number. `channel_id`, `kind`: considers only this channel, or channels of this kind. A web chat and a Telegram bot
-    never allow it: they reach only people who have written there.
+    `channel_id`, `kind`: as in `latest`, which has to find none before. Returns None without such a channel, or if the
+    contact has no phone number.
     """
     return _open_on_one_of(change, contact, offered(change.unit, contact.workspace_id, channel_id, kind).values())
 
@@ -95,9 +91,9 @@ def opening(contact: Contact, among: Iterable[Channel]) -> tuple[Channel, str] |
 
 
 def offered(unit: Unit, workspace_id: str, channel_id: str | None, kind: str | None = None) -> Mapping[str, Channel]:
-    """Returns the connected channels that match, newest first, by identifier.
+    """Returns the connected channels of that id and kind, if given, newest first, by identifier.
 
-    With neither an id nor a kind, all match. The channels are read once per unit, and filtered once for all contacts.
+    The channels are read once per unit, and filtered once for all contacts.
     """
 
     def choose() -> dict[str, Channel]:
@@ -127,16 +123,15 @@ def upload_ids(payload: Mapping[str, Any]) -> list[str]:
 def _kind_for(workspace_id: str, payload: Mapping[str, Any]) -> ChannelKind | None:
     """Returns the kind of channel that sends the message; None if not known yet. Raises Invalid."""
     if "conversation_id" in payload:
-        return channels.kind_of(
-            Channel.get_by_id(Conversation.find(workspace_id, payload["conversation_id"]).channel_id)
-        )
+        conversation = Conversation.find(workspace_id, payload["conversation_id"])
+        return channels.kind_of(Channel.get_by_id(conversation.channel_id))
     if "contact_id" in payload:
         contacts.find_named(workspace_id, payload["contact_id"])
     if "channel_id" not in payload:
         return None
     kind = channels.kind_of(_channel(workspace_id, payload["channel_id"]))
     if "to" in payload:
-        _read(kind, payload["to"])
+        valid("/to", kind.recipient, payload["to"])
     return kind
 
 
@@ -165,12 +160,13 @@ def _of_contact(change: Change) -> tuple[Contact, Conversation]:
 def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversation]:
     """Returns the contact at the address `to` and a conversation; creates both if the kind allows it."""
     unit, workspace_id, kind = change.unit, change.workspace_id, channels.kind_of(channel)
-    recipient = _read(kind, to)
+    recipient = valid("/to", kind.recipient, to)
     identity = contacts.find_identity(unit, workspace_id, kind.name, recipient)
     if identity is not None:
         contact = contacts.find(workspace_id, identity.contact_id, unit)
     elif kind.may_open:
-        contact = _with_phone(change, valid("/to", normalization.phone, to))
+        made = contacts.upsert(replace(change, payload={"phone": valid("/to", normalization.phone, to)}))
+        contact = contacts.find(workspace_id, made.resource_id, unit)
         contacts.give_identity(unit, workspace_id, kind.name, recipient, contact.id)
     else:
         raise Conflict(_NOT_FIRST)
@@ -183,17 +179,6 @@ def _at(change: Change, channel: Channel, to: str) -> tuple[Contact, Conversatio
 def _open_on_one_of(change: Change, contact: Contact, among: Iterable[Channel]) -> Conversation | None:
     found = opening(contact, among)
     return open_on(change, contact, *found) if found else None
-
-
-def _with_phone(change: Change, phone: str) -> Contact:
-    """Returns the contact with that phone number, created if there is none."""
-    made = contacts.upsert(replace(change, payload={"phone": phone}))
-    return contacts.find(change.workspace_id, made.resource_id, change.unit)
-
-
-def _read(kind: ChannelKind, to: str) -> str:
-    """Returns the provider's identifier for the address `to`. Raises Invalid."""
-    return valid("/to", kind.recipient, to)
 
 
 def _channel(workspace_id: str, channel_id: str) -> Channel:

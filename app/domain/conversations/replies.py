@@ -1,8 +1,7 @@
-"""Replies: each inbound message reaches at most one run.
+"""Replies: each inbound message reaches at most one run, the one that waits in the conversation.
 
-At most one run waits for a reply in a conversation. Callers of these functions have locked the contact. If a reply
-arrives as the wait times out, the first of the two wins. Both only make the run due; before the run continues, it is
-read again under the lock.
+Callers have locked the contact. If a reply arrives as the wait times out, the first of the two wins: both make the run
+due, and the run is read again under the lock before it continues.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ from app.models.runs import Run
 
 
 def take(unit: Unit, conversation: Conversation, message: Message) -> Message:
-    """Gives a new message to the run that waits for a reply in the conversation.
+    """Gives a new message to the run that waits for a reply in the conversation, which becomes due.
 
-    Returns the message with the run's identifier. The run is due once the transaction commits. If no run waits, the
-    message is unchanged. Raises Busy.
+    Returns the message with the run's identifier; unchanged if no run waits. Raises Busy.
     """
     run = _waiting(unit, conversation)
     if run is None:
@@ -40,9 +38,9 @@ def is_awaited(unit: Unit, conversation: Conversation) -> bool:
 
 
 def expect(unit: Unit, conversation: Conversation, run: Run) -> None:
-    """Makes the run wait for the next reply in the conversation.
+    """Makes the run wait for the next reply in the conversation. Raises Busy.
 
-    If an older run waits for that reply, it becomes due, with an answer that names the newer run. Raises Busy.
+    An older run that waits for it becomes due, with an answer that names the newer run.
     """
     older = _waiting(unit, conversation)
     if older is not None and older.id != run.id:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import structlog
@@ -26,6 +26,7 @@ from app.domain.conversations import (
     sending_checks,
     sending_outcomes,
 )
+from app.domain.conversations.messages import MessageIds
 from app.domain.triggers import batches
 from app.domain.work import equal_parts
 from app.domain.work.changes import Change, Effect
@@ -35,7 +36,6 @@ from app.errors import Conflict, Fault, Invalid, NotFound
 from app.lib import clock, json
 from app.models import sets
 from app.models.channels import Channel
-from app.models.contacts import Contact
 from app.models.conversations import Conversation, Message
 from app.models.sets import Key
 from app.models.uploads import Upload
@@ -49,34 +49,9 @@ IS_ANY_DUE = "EXISTS (SELECT FROM messages WHERE send_at <= now())"
 _BROKEN = {"code": "error", "detail": "Bellhop could not send this."}
 
 
-class _Due(NamedTuple):
-    """A scheduled message whose time has come."""
-
-    id: str
-    workspace_id: str
-    conversation_id: str
-    contact_id: str
-
-    @property
-    def needs(self) -> list[Key]:
-        return keys_of(self.workspace_id, self.id, self.conversation_id, self.contact_id)
-
-
 def needs(workspace_id: str, payload: Mapping[str, Any], message_id: str | None) -> list[Key]:
-    """Returns the keys that `update` and `delete` read from their unit, as far as known in advance.
-
-    These are the message, and the contact and the conversation if the payload names them.
-    """
+    """Returns the keys of the message, and of the contact and conversation that the payload names."""
     return [*recipients.needs(workspace_id, payload, None), sets.key(Message, workspace_id, "id", str(message_id))]
-
-
-def keys_of(workspace_id: str, message_id: str, conversation_id: str, contact_id: str) -> list[Key]:
-    """Returns the keys of a message's contact, of its conversation and of the message itself."""
-    return [
-        sets.key(Contact, workspace_id, "id", contact_id),
-        sets.key(Conversation, workspace_id, "id", conversation_id),
-        sets.key(Message, workspace_id, "id", message_id),
-    ]
 
 
 def create(change: Change) -> Effect:
@@ -96,7 +71,8 @@ def create(change: Change) -> Effect:
 def update(change: Change) -> Effect:
     """Changes the text or the time of a scheduled message. Raises NotFound, Invalid, Conflict, Busy."""
     _, message = _hold(change)
-    changed = _changed(message, change.payload)
+    send_at = _time(change.payload) if "send_at" in change.payload else message.send_at
+    changed = message.altered(text=change.payload.get("text", message.text), send_at=send_at)
     _check_content(channels.seen_by(change.unit, str(message.channel_id)), changed)
     change.unit.put(changed)
     return Effect("changed", "message", message.id)
@@ -141,13 +117,10 @@ def check_change(workspace_id: str, payload: Mapping[str, Any], message_id: str,
 
 
 def cancel(change: Change, conversation_id: str) -> None:
-    """Fails the conversation's scheduled messages that a reply of the contact cancels.
-
-    Makes no query if nothing is scheduled. Raises Busy.
-    """
+    """Fails the conversation's scheduled messages that a reply of the contact cancels. Raises Busy."""
     unit, workspace_id = change.unit, change.workspace_id
     conversation = unit.get(Conversation, workspace_id, "id", conversation_id)
-    if conversation is None or not conversation.scheduled:
+    if conversation is None or not conversation.scheduled:  # saves a query for each message of a contact
         return
     found = [message_id for (message_id,) in rows(_OF_CONVERSATION, (conversation_id,))]
     unit.read(sets.key(Message, workspace_id, "id", message_id) for message_id in found)
@@ -161,13 +134,12 @@ def end_some(change: Change, channel_id: str, failure: Mapping[str, Any], limit:
     Raises Busy if other transactions have locked all of them.
     """
     unit = change.unit
-    found = rows(_OF_CHANNEL, (change.workspace_id, channel_id, limit))
-    keys = [keys_of(change.workspace_id, *each) for each in found]
-    unit.read(key for each in keys for key in each)
+    found = [MessageIds(*row) for row in rows(_OF_CHANNEL, (change.workspace_id, channel_id, limit))]
+    unit.read(key for each in found for key in each.keys)
     ended = 0
-    for each, (message_id, *_) in zip(keys, found, strict=True):
-        if all(map(unit.is_free, each)):
-            _fail(change, message_id, failure)
+    for each in found:
+        if all(map(unit.is_free, each.keys)):
+            _fail(change, each.message_id, failure)
             ended += 1
     if found and not ended:
         raise Busy
@@ -177,23 +149,19 @@ def end_some(change: Change, channel_id: str, failure: Mapping[str, Any], limit:
 def queue_some() -> int:
     """Queues due scheduled messages until none is left or the time slice is over; returns how many.
 
-    Run it twice a second. Each workspace gets an equal part of a slice. Safe to run concurrently: each message is
-    queued once.
+    Each workspace gets an equal part of the slice. Safe to run concurrently: each message is queued once.
     """
     owners = (owner for (owner,) in rows(sql.prepared("find_owners_of_due_messages", _OWNERS)))
     return equal_parts.serve(owners, _queue_due)
 
 
 def count(unit: Unit, conversation: Conversation, more: int) -> Conversation:
-    """Adds `more` to the conversation's number of scheduled messages."""
+    """Adds `more`, which may be negative, to the conversation's number of scheduled messages."""
     return conversations.alter(unit, conversation, scheduled=conversation.scheduled + more)
 
 
 def _hold(change: Change) -> tuple[Conversation, Message]:
-    """Returns the conversation and the scheduled message, locked with the contact.
-
-    Raises NotFound, Conflict, Busy.
-    """
+    """Returns the conversation and the scheduled message, locked. Raises NotFound, Conflict, Busy."""
     message = change.unit.get(Message, change.workspace_id, "id", change.target)
     if message is None:
         raise NotFound
@@ -225,27 +193,19 @@ def _take_room(unit: Unit, conversation: Conversation) -> None:
 
 
 def _stored(workspace_id: str) -> int:
-    counted = """
-        SELECT count(*) FROM (
-            SELECT FROM messages WHERE workspace_id = %s AND send_at IS NOT NULL LIMIT %s) AS scheduled
-    """
-    return int(rows(counted, (workspace_id, MOST_OF_WORKSPACE))[0][0])
+    scheduled = "SELECT FROM messages WHERE workspace_id = %s AND send_at IS NOT NULL LIMIT %s"
+    [(number,)] = rows(f"SELECT count(*) FROM ({scheduled}) AS scheduled", (workspace_id, MOST_OF_WORKSPACE))
+    return int(number)
 
 
 def _time(payload: Mapping[str, Any]) -> datetime:
     return datetime.fromisoformat(payload["send_at"])
 
 
-def _changed(message: Message, payload: Mapping[str, Any]) -> Message:
-    send_at = _time(payload) if "send_at" in payload else message.send_at
-    return message.altered(text=payload.get("text", message.text), send_at=send_at)
-
-
 def _check_scheduled(message: Message) -> None:
     if message.status != "scheduled":
-        raise Conflict(
-            f"Only a scheduled message can be changed or deleted. The status of this one is {message.status}."
-        )
+        detail = f"Only a scheduled message can be changed or deleted. The status of this one is {message.status}."
+        raise Conflict(detail)
 
 
 def _check_content(channel: Channel, message: Message) -> None:
@@ -258,12 +218,12 @@ def _check_content(channel: Channel, message: Message) -> None:
 def _queue_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
     """Queues the first due messages of these workspaces; returns the number for each workspace."""
     found = rows(sql.prepared("find_due_messages", _DUE), {"owners": sql.array(workspace_ids), "each": each})
-    batch = [_Due(*row) for row in found]
+    batch = [MessageIds(*row) for row in found]
     if not batch:
         return Counter()
     with transaction():
         tasks = [partial(_queue, due, number) for number, due in enumerate(batch)]
-        needed = [key for due in batch for key in due.needs]
+        needed = [key for due in batch for key in due.keys]
         results = batches.run(tasks, needed, then=partial(_read_further, batch), in_order=False)
         # Such an error is Bellhop's own and would recur, so the message fails without another attempt.
         _give_up([due for due, result in zip(batch, results, strict=True) if _is_broken(due, result)])
@@ -271,18 +231,18 @@ def _queue_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
     return Counter(due.workspace_id for due in done)
 
 
-def _read_further(batch: Sequence[_Due], unit: Unit) -> None:
+def _read_further(batch: Sequence[MessageIds], unit: Unit) -> None:
     keys = {sets.key(Conversation, due.workspace_id, "id", due.conversation_id) for due in batch}
     outboxes.prefetch(unit, (key.value for key in keys if unit.is_free(key)))
 
 
-def _queue(due: _Due, number: int, unit: Unit) -> bool:
+def _queue(due: MessageIds, number: int, unit: Unit) -> bool:
     """Queues the message as if it were written now.
 
     Returns False if the message is gone, no longer scheduled, or not due yet. Raises NotFound, Busy.
     """
-    change = Change(due.workspace_id, {}, due.id, "messages.queue", None, Cause(None, uuid4().hex), unit)
-    message = unit.get(Message, due.workspace_id, "id", due.id)
+    change = Change(due.workspace_id, {}, due.message_id, "messages.queue", None, Cause(None, uuid4().hex), unit)
+    message = unit.get(Message, due.workspace_id, "id", due.message_id)
     if message is None or message.send_at is None or message.send_at > unit.now:
         return False
     contact, conversation = conversations.hold(change, message.conversation_id)
@@ -298,16 +258,16 @@ def _queue(due: _Due, number: int, unit: Unit) -> bool:
     return True
 
 
-def _is_broken(due: _Due, result: object) -> bool:
+def _is_broken(due: MessageIds, result: object) -> bool:
     is_so = isinstance(result, Exception) and not isinstance(result, Busy)
     if is_so:
-        log.error("message.not_queued", message=due.id, exc_info=result)
+        log.error("message.not_queued", message=due.message_id, exc_info=result)
     return is_so
 
 
-def _give_up(broken: Sequence[_Due]) -> None:
+def _give_up(broken: Sequence[MessageIds]) -> None:
     if broken:
-        ended = rows(_END, (json.dumps(_BROKEN).decode(), [due.id for due in broken]))
+        ended = rows(_END, (json.dumps(_BROKEN).decode(), [due.message_id for due in broken]))
         rows(_COUNT_AGAIN, ([due.conversation_id for due in broken],))
         sending_outcomes.tell([message_id for (message_id,) in ended])
 
@@ -317,12 +277,10 @@ _OF_CONVERSATION = """
     WHERE conversation_id = %s AND send_at IS NOT NULL AND cancel_on_reply ORDER BY send_at, id
 """
 _OF_CHANNEL = """
-    SELECT messages.id, conversation_id, conversations.contact_id
+    SELECT messages.workspace_id, messages.id, conversation_id, conversations.contact_id
     FROM messages JOIN conversations ON conversations.id = conversation_id
     WHERE messages.workspace_id = %s AND send_at IS NOT NULL AND messages.channel_id = %s LIMIT %s
 """
-
-
 # Steps through the index from one workspace with scheduled messages to the next. Returns the workspaces with a due one.
 _OWNERS = """
     WITH RECURSIVE owner(id, earliest) AS (
@@ -336,7 +294,7 @@ _OWNERS = """
     SELECT id FROM owner WHERE earliest <= now()
 """
 _DUE = """
-    SELECT due.id, due.workspace_id, due.conversation_id, talk.contact_id
+    SELECT due.workspace_id, due.id, due.conversation_id, talk.contact_id
     FROM unnest(%(owners)s::text[]) AS owner CROSS JOIN LATERAL (
         SELECT id, workspace_id, conversation_id, send_at FROM messages
         WHERE workspace_id = owner AND send_at <= now() ORDER BY send_at, id LIMIT %(each)s) AS due

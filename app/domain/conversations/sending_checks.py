@@ -1,7 +1,7 @@
-"""Checks whether a message may be sent: when it is queued, and again when it is claimed.
+"""Checks whether a message may be sent, when it is queued and again when it is claimed.
 
-The claim may come much later. For automations and broadcasts, there are two further checks: the contact's quiet hours,
-and how often a text was sent to the contact in the last minutes. Callers of these have locked the contact.
+For automations and broadcasts, also checks the contact's quiet hours, and how often a text was sent to the contact
+in the last minutes. Callers of these checks have locked the contact.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ ANSWERED_WITHIN = timedelta(hours=24)
 NO_ADDRESS = Verdict(Outcome.FAILED, code="no_address", detail="The contact has no address on this channel.")
 _DAY = timedelta(days=1)
 _QUIET_HOURS = "SELECT quiet_hours, timezone FROM workspaces WHERE id = %s"
-_QUIET_HOURS_LOCKED = f"{_QUIET_HOURS} FOR SHARE SKIP LOCKED"
 # How long a sent text counts as recent.
 RECENT = timedelta(minutes=5)
 # The most identical texts that automations and broadcasts send to a contact within RECENT.
@@ -35,7 +34,8 @@ MOST_IDENTICAL = 20
 def check_size(kind: ChannelKind, text: str, files: int, buttons: int = 0) -> None:
     """Raises Invalid for more characters, files or buttons than this kind of channel allows."""
     if files > kind.most_files:
-        raise Invalid(Fault("/attachments", f"On this channel a message has at most {_files(kind.most_files)}."))
+        most_files = "one file" if kind.most_files == 1 else f"{kind.most_files} files"
+        raise Invalid(Fault("/attachments", f"On this channel a message has at most {most_files}."))
     most_buttons = kind.most_buttons_beside_file
     if files and most_buttons is not None and buttons > most_buttons:
         raise Invalid(Fault("/buttons", f"On this channel a message with a file has at most {most_buttons} buttons."))
@@ -53,7 +53,7 @@ def check_template(kind: ChannelKind, template: Mapping[str, Any] | None) -> Non
 
 
 def is_answer(author: Mapping[str, str], asked_at: datetime | None, now: datetime) -> bool:
-    """Whether the message may be sent despite an opt-out: a member answers a recent message.
+    """Whether a member answers a recent message, so that the answer may be sent despite an opt-out.
 
     `asked_at`: when the contact last wrote; None if unknown or if that message opted out.
     """
@@ -69,10 +69,7 @@ def refusal(
     is_expired: bool,
     is_deleted: bool = False,
 ) -> Verdict | None:
-    """Returns why a message may not be sent to the contact; None if it may.
-
-    `is_open`: the contact wrote within the kind's window.
-    """
+    """Returns why a message may not be sent; None if it may. `is_open`: the kind's window is open."""
     if is_deleted:
         return Verdict(Outcome.FAILED, code="channel_deleted", detail="The channel has been deleted.")
     if opted_out:
@@ -86,29 +83,27 @@ def refusal(
 
 
 def quiet_until(unit: Unit, contact: Contact) -> datetime | None:
-    """Returns when the contact's current quiet hours end; None outside of quiet hours.
+    """Returns when the contact's current quiet hours end; None outside of quiet hours. Raises Busy.
 
     During quiet hours, locks the workspace until the transaction ends, so that a later change of the hours finds the
-    runs that wait for their end. Raises Busy.
+    runs that wait for their end.
     """
-    found = unit.noted(("quiet hours", contact.workspace_id), lambda: rows(_QUIET_HOURS, (contact.workspace_id,)))
-    ends = _quiet_until(unit, contact, found)
-    if ends is None:
+    own = (contact.workspace_id,)
+    found = unit.noted(("quiet hours", *own), lambda: rows(_QUIET_HOURS, own))
+    if _quiet_until(unit, contact, found) is None:
         return None
-    kept = unit.noted(
-        ("quiet hours kept", contact.workspace_id), lambda: rows(_QUIET_HOURS_LOCKED, (contact.workspace_id,))
-    )
-    if not kept:
+    locked = unit.noted(("quiet hours kept", *own), lambda: rows(f"{_QUIET_HOURS} FOR SHARE SKIP LOCKED", own))
+    if not locked:
         raise Busy
-    return _quiet_until(unit, contact, kept)
+    return _quiet_until(unit, contact, locked)
 
 
 def quiet_hours_end(at: datetime, hours: Mapping[str, str], *timezones: str | None) -> datetime | None:
     """Returns when the quiet hours around `at` end; None if `at` is outside of them.
 
-    `hours` are `{"from": "21:00", "to": "08:00"}`; if both are equal, there are no quiet hours. Both follow the local
-    time of the first time zone that exists, or UTC. A local time that is skipped counts as in RFC 5545 (3.3.5). If a
-    local time occurs twice, the hours begin at the first and end at the second.
+    `hours`, such as `{"from": "21:00", "to": "08:00"}`, follow the first time zone that exists, or UTC. Equal times
+    mean no quiet hours. A skipped local time counts as in RFC 5545 (3.3.5). If a local time occurs twice, the hours
+    begin at the first and end at the second.
     """
     begins, ends = time.fromisoformat(hours["from"]), time.fromisoformat(hours["to"])
     if begins == ends:
@@ -151,10 +146,6 @@ def count_recent(unit: Unit, contact_id: str, text: str) -> int:
 def add_recent(unit: Unit, contact_id: str, text: str) -> None:
     """Records that the text is sent to the contact now."""
     unit.notes[_sent(contact_id, text)] = count_recent(unit, contact_id, text) + 1
-
-
-def _files(number: int) -> str:
-    return "one file" if number == 1 else f"{number} files"
 
 
 def _quiet_until(unit: Unit, contact: Contact, found: Sequence[Any]) -> datetime | None:

@@ -27,18 +27,14 @@ from app.models.runs import Run
 if TYPE_CHECKING:
     from app.logs.spans import Spans
 
-# How long a provider may put a message off. Then the message fails.
+# How long a provider may postpone a message before it fails.
 PUT_OFF_SECONDS = 86_400.0
-
-# Outcomes after which the channel pauses, if the verdict says so.
-_PAUSING = (Outcome.LATER, Outcome.UNKNOWN)
-
 # The most time between the ids of a message and of the job that created it: one request makes both.
 _APART = timedelta(seconds=10)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
-    """Records the outcomes of messages, and makes the message behind each finished one due.
+    """Records the outcomes of messages, and makes the next message due behind each finished one.
 
     Never waits for a row lock. Returns the sendings to record later, because another transaction has locked their
     message or conversation. Also returns, by channel, the seconds until the next of its messages is due. Safe to
@@ -47,7 +43,7 @@ def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]
     if not sendings:
         return [], {}
     # First, so that no worker claims more of a channel that is throttled, fails or refuses our credentials.
-    _pause([each for each in sendings if each.verdict.outcome in _PAUSING and each.verdict.pauses == "channel"])
+    _pause([each for each in sendings if each.verdict.pauses == "channel"])
     _require_reauthorization([each for each in sendings if each.verdict.outcome is Outcome.UNAUTHORIZED])
     blocked = [each for each in sendings if each.verdict.is_opt_out]
     with transaction():
@@ -116,14 +112,10 @@ def _lock_conversations(conversation_ids: Collection[str]) -> set[str]:
     Queuing a message locks its conversation too. So no message is queued while these locks are held, and the next
     statement sees all that were queued before.
     """
-    wanted = list(conversation_ids)
-    lock = "SELECT id FROM conversations WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
-    locked = rows(lock, (wanted,))
-    free = {id for (id,) in locked}
-    if len(free) == len(wanted):
-        return free
-    missing = list(set(wanted) - free)
-    return set(wanted) - {id for (id,) in rows("SELECT id FROM conversations WHERE id = ANY(%s)", (missing,))} | free
+    stored = "SELECT id FROM conversations WHERE id = ANY(%s)"
+    locked = rows(f"{stored} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED", (list(conversation_ids),))
+    missing = set(conversation_ids) - {id for (id,) in locked}
+    return set(conversation_ids) - {id for (id,) in (rows(stored, (list(missing),)) if missing else ())}
 
 
 def _record(sendings: Sequence[Sending]) -> list[tuple[Any, ...]]:
@@ -167,9 +159,9 @@ _IDENTIFIERS = """
 
 
 def _failure(verdict: Verdict) -> str | None:
-    """Returns the failure as JSON, or None.
+    """Returns the failure as JSON; None if the outcome is none.
 
-    The failure of a message that the provider postponed only applies after PUT_OFF_SECONDS.
+    The failure of a message that the provider postpones counts only after PUT_OFF_SECONDS.
     """
     code, detail = verdict.code or "error", verdict.detail
     if verdict.outcome is Outcome.LATER:
@@ -185,16 +177,10 @@ def _log(sendings: Sequence[Sending], recorded: Collection[str]) -> None:
     lines = []
     for each in sendings:
         if each.claimed.id in recorded:
-            metrics.MESSAGES.labels(each.verdict.outcome.value).inc()
-            lines.append(
-                {
-                    "message": each.claimed.id,
-                    "channel": each.claimed.owner,
-                    "outcome": each.verdict.outcome.value,
-                    "code": each.verdict.code,
-                    "pause_seconds": each.verdict.pause_seconds or None,
-                }
-            )
+            claimed, verdict = each.claimed, each.verdict
+            metrics.MESSAGES.labels(verdict.outcome.value).inc()
+            line = {"message": claimed.id, "channel": claimed.owner, "outcome": verdict.outcome.value}
+            lines.append({**line, "code": verdict.code, "pause_seconds": verdict.pause_seconds or None})
     logs.info_each("message.sent", lines)
 
 

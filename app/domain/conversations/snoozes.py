@@ -1,6 +1,6 @@
 """Snoozes: set an open conversation aside until a time, or until the contact writes.
 
-Callers of the verbs have locked the contact.
+Callers of `snooze` and `wake` have locked the contact.
 """
 
 from __future__ import annotations
@@ -30,16 +30,12 @@ MOST_DAYS = 365
 # The most conversations of a workspace that a pass wakes, and the most that one transaction wakes.
 EACH, PART = 50, 200
 IS_ANY_OVER = "EXISTS (SELECT FROM conversations WHERE snoozed_until <= now())"
-_CLOSED = "Only an open conversation can be snoozed. This one is closed."
 
 
 def snooze(change: Change, contact: Contact, conversation: Conversation, until: datetime) -> Conversation:
-    """Snoozes an open conversation, or changes the time of its snooze, and records the event.
-
-    Raises Conflict if the conversation is closed.
-    """
+    """Snoozes an open conversation until the time, and records the event. Raises Conflict."""
     if conversation.status != "open":
-        raise Conflict(_CLOSED)
+        raise Conflict("Only an open conversation can be snoozed. This one is closed.")
     if conversation.snoozed_until == until:
         return conversation
     snoozed = conversations.alter(change.unit, conversation, snoozed_until=until)
@@ -48,7 +44,7 @@ def snooze(change: Change, contact: Contact, conversation: Conversation, until: 
 
 
 def wake(change: Change, contact: Contact, conversation: Conversation) -> Conversation:
-    """Ends the snooze and records the event. Does nothing if there is no snooze."""
+    """Ends the snooze, if there is one, and records the event."""
     if conversation.snoozed_until is None:
         return conversation
     woken = conversations.alter(change.unit, conversation, snoozed_until=None)
@@ -88,10 +84,7 @@ def wake_some() -> int:
 
 
 def _wake(workspace_id: str, conversation_id: str, unit: Unit) -> bool:
-    """Wakes the conversation if its time has come; returns whether it did.
-
-    Raises NotFound if its contact was deleted.
-    """
+    """Wakes the conversation if its time has come; returns whether it did. Raises NotFound, Busy."""
     change = Change(workspace_id, {}, conversation_id, "conversations.wake", None, Cause(None, uuid4().hex), unit)
     contact, conversation = conversations.hold(change, conversation_id)
     if conversation.snoozed_until is None or conversation.snoozed_until > unit.now:

@@ -20,8 +20,8 @@ LOOKS_SECONDS = 30
 # A viewer who is reported again within this time is not announced again.
 SHOWN_EVERY_SECONDS = 5
 
-# Two sorted sets by the millisecond in which a view ends: the viewers of the conversation, and all views in the
-# workspace, which are only counted.
+# The keys are two sorted sets by the millisecond in which a view ends: the viewers of the conversation, and all views
+# in the workspace, which are only counted.
 _LOOK = """
     local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -56,15 +56,10 @@ def look(conversation: Conversation, author: dict[str, str]) -> None:
     """
     who = f"{author['type']}:{author['id']}"
     keys = [_key(conversation), f"viewers:{conversation.workspace_id}"]
-    most = [bounds.VIEWERS_PER_CONVERSATION.most, bounds.VIEWERS_PER_WORKSPACE.most]
-    values: list[str | float] = [
-        who,
-        f"{conversation.id} {who}",
-        LOOKS_SECONDS * 1000,
-        SHOWN_EVERY_SECONDS * 1000,
-        *most,
-    ]
+    most = [bound.most for bound in _BOUNDS.values()]
+    milliseconds = [LOOKS_SECONDS * 1000, SHOWN_EVERY_SECONDS * 1000]
     try:
+        values: list[str | float] = [who, f"{conversation.id} {who}", *milliseconds, *most]
         said, ends = bells.flags().register_script(_LOOK)(keys=keys, args=values)
     except redis.RedisError as error:
         metrics.REDIS_AWAY.inc()
@@ -77,10 +72,7 @@ def look(conversation: Conversation, author: dict[str, str]) -> None:
 
 
 def of(conversation: Conversation) -> list[dict[str, Any]]:
-    """Returns the conversation's current viewers, in the order in which they expire.
-
-    Returns none while Redis is unavailable.
-    """
+    """Returns the current viewers, in the order in which they expire; none while Redis is away."""
     try:
         seconds, microseconds = bells.flags().time()
         now = seconds * 1000 + microseconds // 1000
@@ -89,17 +81,13 @@ def of(conversation: Conversation) -> list[dict[str, Any]]:
         metrics.REDIS_AWAY.inc()
         log.info("viewers.not_known", error=str(error))
         return []
-    return [_represent(who.decode(), int(ends)) for who, ends in found]
+    named = [(*who.decode().split(":", 1), _time(int(ends))) for who, ends in found]
+    return [ViewerSchema.of(None, author={"type": kind, "id": id}, until=until) for kind, id, until in named]
 
 
 class ViewerSchema(ResponseBody):
     author = fields.Nested(AuthorSchema)
     until = time("When they stop to look at it, unless they say again that they do.")
-
-
-def _represent(who: str, ends_ms: int) -> dict[str, Any]:
-    kind, _, identifier = who.partition(":")
-    return ViewerSchema.of(None, author={"type": kind, "id": identifier}, until=_time(ends_ms))
 
 
 def _time(milliseconds: int) -> datetime:

@@ -23,7 +23,7 @@ MOST_CHOSEN = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The definition of a list: a view, filters, and the member whose conversations `mine` has."""
+    """The definition of a list: a view, its filters, and the member of the view `mine`."""
 
     view: str
     filters: Mapping[str, str] = field(default_factory=dict)
@@ -114,10 +114,7 @@ class Choice:
 
 # The condition and order of each view: the same as on the inbox pages, so that the same indexes serve both.
 _LISTED = {
-    "awake": (
-        "status = 'open' AND snoozed_until IS NULL",
-        "coalesce(last_message_at, created_at) DESC, id DESC",
-    ),
+    "awake": ("status = 'open' AND snoozed_until IS NULL", "coalesce(last_message_at, created_at) DESC, id DESC"),
     "waiting": ("waiting_since IS NOT NULL", "waiting_since, id"),
     "snoozed": ("snoozed_until IS NOT NULL", "snoozed_until, id"),
 }

@@ -32,10 +32,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Hits, each conversation once.
+    """Hits, each conversation once. `last_id`: the message to continue after; None at the end.
 
-    `last_id`: the message to continue after; None if there are no more. `has_more_contacts`: whether more contacts
-    match than are shown.
+    `has_more_contacts`: more contacts match than are shown.
     """
 
     hits: list[Hit]
@@ -46,9 +45,9 @@ class Found:
 def find(workspace_id: str, text: str, last_id: str | None, limit: int) -> Found:
     """Finds conversations by their messages' words, the latest message first.
 
-    Examines up to `limit` messages after the message `last_id`. Without `last_id`, the result begins with the
-    conversations that `text` identifies, followed by those of contacts that have all its words, whole or in part, in
-    any order. Costs at most one search of messages and two of contacts.
+    Examines up to `limit` messages after the message `last_id`. Without `last_id`, the result begins with conversations
+    whose id is in the text, followed by conversations of contacts that have all its words, whole or in part. Costs at
+    most one search of messages and two of contacts.
     """
     text = text[:LONGEST].replace("\0", "")
     words = words_of(text)
@@ -97,9 +96,11 @@ def _pieces(line: str, pattern: re.Pattern[str]) -> Iterator[Piece]:
 def _of_contacts(workspace_id: str, text: str, words: Sequence[str]) -> tuple[list[Hit], bool]:
     """Returns the hits for ids in the text and for contacts, and whether more contacts match."""
     named = searches.find(text, workspace_id).found
-    talks = {each.id if each.type == "conversation" else "" for each in named}
-    talks |= _talks_of(workspace_id, [each.id for each in named if each.type == "message"])
-    hits = [Hit(each, [(f"Conversation {each.id}", True)]) for each in _conversations(workspace_id, talks - {""})]
+    talks = {each.id for each in named if each.type == "conversation"}
+    if message_ids := [each.id for each in named if each.type == "message"]:
+        found = Message.in_workspace(workspace_id).where(Message.id.in_(message_ids))
+        talks |= {message.conversation_id for message in found}
+    hits = [Hit(each, [(f"Conversation {each.id}", True)]) for each in _conversations(workspace_id, talks)]
     contacts = [each.id for each in named if each.type == "contact"]
     contacts += [each.parent for each in named if each.parent and each.type not in ("conversation", "message")]
     if sought := word_searches.words_of(text):
@@ -113,10 +114,7 @@ def _of_contacts(workspace_id: str, text: str, words: Sequence[str]) -> tuple[li
 
 
 def _why(contact: Contact, words: Sequence[str]) -> list[Piece]:
-    """Returns the name and identifiers that contain one of the words, with the matches marked.
-
-    If none does, returns the name, or else the id.
-    """
+    """Returns the name and identifiers with one of the words, marked; if none, the name or the id."""
     name = " ".join(part for part in (contact.first_name, contact.last_name) if part)
     values = [name, *(getattr(contact, each) for each in _FIELDS[2:])]
     having = [value for value in values if value and any(word in value.lower() for word in words)]
@@ -134,9 +132,3 @@ def _conversations(workspace_id: str, conversation_ids: set[str]) -> list[Conver
     if not conversation_ids:
         return []
     return list(Conversation.in_workspace(workspace_id).where(Conversation.id.in_(list(conversation_ids))))
-
-
-def _talks_of(workspace_id: str, message_ids: Sequence[str]) -> set[str]:
-    if not message_ids:
-        return set()
-    return {each.conversation_id for each in Message.in_workspace(workspace_id).where(Message.id.in_(message_ids))}

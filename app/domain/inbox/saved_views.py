@@ -13,7 +13,6 @@ from app.models.saved_views import SavedView
 # The most views of a member, and of a workspace.
 MOST_VIEWS = 50
 LONGEST_NAME = 60
-_ORDINARY = ("view", *FILTERS)
 
 
 def seen_by(workspace_id: str, member_id: str | None) -> list[SavedView]:
@@ -27,7 +26,7 @@ def create(workspace_id: str, member_id: str | None, name: str, filters: Mapping
 
     Raises Invalid if the name or view is invalid, and Conflict if the name is taken or there are MOST_VIEWS.
     """
-    kept = {key: filters[key] for key in _ORDINARY if filters.get(key)}
+    kept = {key: filters[key] for key in ("view", *FILTERS) if filters.get(key)}
     if kept.get("view") not in VIEWS:
         raise Invalid(Fault("/view", "There is no such view."))
     name = _read_name(name)
@@ -77,5 +76,5 @@ def _taken(name: str) -> Conflict:
 
 
 def _lock(workspace_id: str, member_id: str | None) -> None:
-    """Serializes saving, so that concurrent requests cannot exceed MOST_VIEWS or use a name twice."""
+    """Serializes changes, so that concurrent ones cannot exceed MOST_VIEWS or use a name twice."""
     rows("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"saved_views {workspace_id} {member_id}",))

@@ -1,13 +1,13 @@
 """Selections: bulk changes of conversations, in small transactions, each conversation once.
 
 A selection is fixed before its first change: the ticked conversations, or all that a view has when its job begins. A
-conversation that has left the view when its part is changed is passed over.
+conversation that has left the view since then is passed over.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -45,8 +45,7 @@ def store(
 ) -> None:
     """Stores a selection, in the transaction that stores its job.
 
-    Raises Conflict above MOST_UNFINISHED. `ticked`: the ids of the conversations; None for all conversations of the
-    choice.
+    `ticked`: the conversations; None for all of the choice. Raises Conflict above MOST_UNFINISHED.
     """
     is_other = (Job.id != job_id) & (Job.kind == "selections.apply") & Job.status.in_(["queued", "running"])
     unfinished = Selection.select().where(Selection.job_id == Job.id, Selection.finished_at.is_null())
@@ -62,8 +61,8 @@ def store(
     ).execute()
     if ticked is None:  # finding the conversations takes as long as a part
         jobs.give_way(job_id)
-    parts = [ticked[first : first + PART] for first in range(0, len(ticked or ()), PART)] if ticked else []
-    for number, part in enumerate(parts):
+    for number, first in enumerate(range(0, len(ticked or ()), PART)):
+        part = (ticked or ())[first : first + PART]
         SelectionPart.insert(selection_id=selection_id, number=number, conversation_ids=part).execute()
 
 
@@ -89,10 +88,7 @@ def apply(change: Change) -> Effect | None:
 
 
 def stop(selection: Selection) -> bool:
-    """Ends the selection: the remaining conversations stay as they are.
-
-    A part in progress is completed first. Returns False if the selection had ended already.
-    """
+    """Ends the selection after the part in progress; returns False if it had ended already."""
     with transaction():
         is_going_on = (Selection.id == selection.id) & Selection.finished_at.is_null()
         if not Selection.update(finished_at=fn.clock_timestamp()).where(is_going_on).execute():
@@ -113,21 +109,6 @@ def check(workspace_id: str, action: Mapping[str, Any]) -> None:
     conversation_changes.check(workspace_id, wanted)
 
 
-@dataclass(slots=True)
-class _Outcome:
-    """How many conversations of a part were changed, needed no change, or were refused."""
-
-    changed: int = 0
-    unchanged: int = 0
-    refused: int = 0
-
-    def note(self, before: Conversation, after: Conversation) -> None:
-        if after is before:
-            self.unchanged += 1
-        else:
-            self.changed += 1
-
-
 def _next(selection_id: str) -> SelectionPart | None:
     of_selection = SelectionPart.select().where(SelectionPart.selection_id == selection_id)
     found: SelectionPart | None = of_selection.order_by(SelectionPart.number).first()
@@ -135,12 +116,9 @@ def _next(selection_id: str) -> SelectionPart | None:
 
 
 def _change_some(change: Change, selection: Selection, part: SelectionPart) -> None:
-    """Changes the conversations of the part, up to the first that is locked elsewhere.
-
-    The next part begins with that conversation.
-    """
-    choice, outcome = Choice.of(selection.choice), _Outcome()
-    action = selection.action
+    """Changes the part's conversations, up to the first locked one, where the next part begins."""
+    choice, action = Choice.of(selection.choice), selection.action
+    numbers: Counter[str] = Counter()
 
     def alter(change: Change, contact: Contact, conversation: Conversation) -> None:
         if conversation.contact_id != contact.id or not choice.has(conversation):
@@ -150,27 +128,22 @@ def _change_some(change: Change, selection: Selection, part: SelectionPart) -> N
                 wanted = conversation_changes.ACTIONS[action["do"]](conversation, action)
                 after = conversation_changes.apply(change, contact, conversation, wanted)
         except (Conflict, Invalid):
-            outcome.refused += 1
+            numbers["refused"] += 1
         else:
-            outcome.note(conversation, after)
+            numbers["unchanged" if after is conversation else "changed"] += 1
 
     contact_of = dict(rows(_CONTACTS, (part.conversation_ids, change.workspace_id)))
     there = [(each, contact_of[each]) for each in part.conversation_ids if each in contact_of]
     last = conversation_changes.change_some(change, there, alter)
     is_whole = not there or last == there[-1][0]
     left = [] if is_whole else part.conversation_ids[part.conversation_ids.index(last) + 1 :]
-    _save(selection, part, outcome, left)
+    _save(selection, part, numbers, left)
 
 
-def _save(selection: Selection, part: SelectionPart, outcome: _Outcome, left: Sequence[str]) -> None:
-    done = len(part.conversation_ids) - len(left)
-    passed_over = done - outcome.changed - outcome.unchanged - outcome.refused
-    Selection.update(
-        changed=Selection.changed + outcome.changed,
-        unchanged=Selection.unchanged + outcome.unchanged,
-        refused=Selection.refused + outcome.refused,
-        passed_over=Selection.passed_over + passed_over,
-    ).where(Selection.id == selection.id).execute()
+def _save(selection: Selection, part: SelectionPart, numbers: Counter[str], left: Sequence[str]) -> None:
+    numbers["passed_over"] = len(part.conversation_ids) - len(left) - numbers.total()
+    raised = {name: getattr(Selection, name) + number for name, number in numbers.items()}
+    Selection.update(**raised).where(Selection.id == selection.id).execute()
     same = (SelectionPart.selection_id == part.selection_id) & (SelectionPart.number == part.number)
     if left:
         SelectionPart.update(conversation_ids=left).where(same).execute()

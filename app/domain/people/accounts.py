@@ -63,8 +63,8 @@ def find_or_make(email: str) -> Account:
 def check_password(password: str) -> None:
     """Raises Invalid if the password is too short or too long."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        fault = f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters."
-        raise Invalid(Fault("/password", fault))
+        detail = f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters."
+        raise Invalid(Fault("/password", detail))
 
 
 def set_password(account_id: str, password: str) -> None:
@@ -78,7 +78,7 @@ def set_password(account_id: str, password: str) -> None:
 
 
 def hash_password(password: str) -> str:
-    """Returns the hash for `store_password`. Slow: call it before a transaction.
+    """Returns the hash for `store_password`. Slow, so call it before a transaction.
 
     Raises like `set_password`.
     """
@@ -88,10 +88,7 @@ def hash_password(password: str) -> str:
 
 
 def store_password(account_id: str, hashed: str) -> None:
-    """Stores the hash like `set_password`, in the caller's transaction.
-
-    Locks the account, then its links.
-    """
+    """Like `set_password`, in the caller's transaction. Locks the account, then its links."""
     Account.update(password_hash=hashed).where(Account.id == account_id).execute()
     sessions.end_all(account_id)
     is_open = PasswordLink.used_at.is_null() & (PasswordLink.purpose == "reset")
@@ -105,18 +102,14 @@ def verify(email: str, password: str) -> Account | None:
     checked.
     """
     account = find(email)
-    return account if _is_password(account, password) else None
-
-
-def _is_password(account: Account | None, password: str) -> bool:
     stored = account.password_hash if account is not None and account.disabled_at is None else None
     with _in_turn():
         nobodys = _nobodys_hash()
         try:
             _hasher.verify(stored or nobodys, password[: LONGEST_PASSWORD + 1])
         except (VerificationError, InvalidHashError):
-            return False
-    return stored is not None
+            return None
+    return account if stored is not None else None
 
 
 @cache

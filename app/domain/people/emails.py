@@ -24,8 +24,8 @@ from app.outbound.smtp import Away, Postponed, Refused
 
 log = structlog.get_logger(__name__)
 
-# How many e-mails one connection sends, and how long they stay claimed. Sending stops after half of that time: the
-# message in progress takes at most a few more SMTP replies.
+# How many e-mails one connection sends, and how long they stay claimed. None is begun after half of that time, because
+# one in progress may still wait for a few replies of the SMTP server.
 BATCH = 20
 CLAIMED = timedelta(minutes=3)
 # The pause after the first failed attempt; it doubles with each further one, up to an hour.
@@ -34,7 +34,7 @@ RETRY_AFTER, RETRY_AT_MOST = timedelta(seconds=30), timedelta(hours=1)
 MOST_RESETS, RESETS_SPAN = 3, timedelta(hours=1)
 # A reset e-mail that could not be sent for this long is dropped.
 LINK_EXPECTED = timedelta(days=1)
-# An account is away if none of its pages was in view for this long. Only then is it e-mailed about conversations.
+# An account is away if none of its pages was in view for this long. Only then does it get e-mail about conversations.
 AWAY_AFTER = timedelta(minutes=5)
 # Older notifications are not e-mailed, so that a new owner is not sent the past.
 _TOLD_FOR = timedelta(days=1)
@@ -53,10 +53,10 @@ def arrange_invitation(link_id: str) -> None:
 
 
 def arrange_reset(address: str) -> None:
-    """Queues an e-mail with a reset link to `address`.
+    """Queues an e-mail with a reset link to `address`, unless one is queued already.
 
     The account is looked up only when the e-mail is sent, so that the caller takes as long for an unknown address;
-    without an account, nothing is sent. Does nothing if an e-mail to this address is queued already.
+    without an account, nothing is sent.
     """
     if len(address) <= accounts.LONGEST_EMAIL and "\0" not in address:
         _arrange("reset", address=address.strip())
@@ -99,10 +99,7 @@ def untold(account_id: str, now: datetime, most: int) -> list[Notification]:
 
 
 def next_at(account_id: str, now: datetime, *, is_sent: bool) -> datetime | None:
-    """Returns when the account's next e-mail is due; None if there is nothing to send.
-
-    `is_sent`: whether an e-mail was just sent.
-    """
+    """Returns when the account's next e-mail is due, if any. `is_sent`: an e-mail was just sent."""
     if not _find_untold(account_id, now, sessions.last_use(account_id), "ntf_~", "ntf_~", 1):
         return None
     return now + (notifications.EMAIL_EVERY if is_sent else AWAY_AFTER)
@@ -142,10 +139,7 @@ def _send(server: smtp.Connection, email: Email) -> bool:
 
 
 def _compose(email: Email) -> tuple[EmailMessage | None, str]:
-    """Returns the message, and the last notification in it ("" if none).
-
-    The message is None if there is nothing left to send.
-    """
+    """Returns the message (None: there is nothing to send), and its last notification ("": none)."""
     if email.kind == "invitation":
         made = links.renew(str(email.subject_id))
         return (_invitation(made, str(made.workspace_id)) if made else None), ""
@@ -194,10 +188,7 @@ def _retry(email: Email) -> None:
 
 
 def _now() -> datetime:
-    """Returns the database's time, on which all schedulers agree.
-
-    A scheduler whose clock is ahead must not claim e-mail that another is sending.
-    """
+    # The database's time: a scheduler whose clock is ahead must not claim e-mail that another is sending.
     return clock.moved(database.now())
 
 
@@ -219,7 +210,6 @@ def _find_untold(
 
 
 def _invitation(made: links.Made, workspace_id: str) -> EmailMessage:
-    """Returns the e-mail that invites somebody to a workspace."""
     workspace_name = Workspace.get_by_id(workspace_id).name
     return _letter(
         made.account,
@@ -231,7 +221,6 @@ def _invitation(made: links.Made, workspace_id: str) -> EmailMessage:
 
 
 def _reset_letter(made: links.Made) -> EmailMessage:
-    """Returns the e-mail with the link to set a new password."""
     return _letter(
         made.account,
         "Set a new password",
@@ -243,38 +232,26 @@ def _reset_letter(made: links.Made) -> EmailMessage:
 
 def _about_notifications(account: Account, found: Sequence[Notification]) -> EmailMessage:
     """Returns the e-mail about notifications, in the order of `found`, up to MOST_NOTIFICATIONS."""
-    names = {
-        each.id: each.name for each in Workspace.select().where(Workspace.id.in_({each.workspace_id for each in found}))
-    }
+    workspaces = Workspace.select().where(Workspace.id.in_({each.workspace_id for each in found}))
+    names = {workspace.id: workspace.name for workspace in workspaces}
     told, more = found[:MOST_NOTIFICATIONS], len(found) > MOST_NOTIFICATIONS
-    lines = [f"{names[each.workspace_id]}: {_told(each)}\n" for each in told]
+    base = settings().base_url
+    lines = [f"{names[each.workspace_id]}: {_headline(each)}\n{base}{notifications.path(each)}\n" for each in told]
     if more:
         lines.append("There is more; see the pages.\n")
-    base = settings().base_url
     unsubscribe = f"{base}/unsubscribe/{notifications.unsubscribe_token(account.id)}"
     lines.append(f"You get this as a member of a workspace. To unsubscribe, open\n{unsubscribe}\n")
-    subject = _headline(told[0]) if len(found) == 1 else _subject(len(told), more)
-    letter = _letter(account, _short(subject), "\n".join(lines))
+    several = f"{'More than ' if more else ''}{len(told)} notifications from Bellhop"
+    subject = _headline(told[0]) if len(found) == 1 else several
+    letter = _letter(account, subject if len(subject) <= 120 else f"{subject[:119]}…", "\n".join(lines))
     # RFC 8058: the recipient's e-mail program can post to this address by itself.
     letter["List-Unsubscribe"] = f"<{unsubscribe}>"
     letter["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     return letter
 
 
-def _told(notification: Notification) -> str:
-    return f"{_headline(notification)}\n{settings().base_url}{notifications.path(notification)}"
-
-
 def _headline(notification: Notification) -> str:
     return notifications.headline(notification.kind, notification.detail, notification.amount)
-
-
-def _subject(number: int, more: bool) -> str:
-    return f"{'More than ' if more else ''}{number} notifications from Bellhop"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:119]}…"
 
 
 def _letter(account: Account, subject: str, text: str) -> EmailMessage:

@@ -1,7 +1,4 @@
-"""Links sent to somebody's e-mail address, to set a password or to join a workspace.
-
-Each link works once.
-"""
+"""Links, each of which works once: to set a password, or to join a workspace."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An open invitation, as shown to members of its workspace."""
+    """An open invitation, as members of its workspace see it."""
 
     link_id: str
     email: str
@@ -66,10 +63,10 @@ class Made:
 
 
 def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None) -> Made:
-    """Creates an invitation to the workspace. Replaces an open invitation of the same person.
+    """Creates an invitation to the workspace, which replaces an open one of the same person.
 
-    A person without a password sets one when joining. Raises Invalid if the address or role is invalid, and Conflict if
-    the person is a member, or if there were too many invitations within a day.
+    Raises Invalid if the address or role is not valid, and Conflict if the person is a member, or after too many
+    invitations within a day.
     """
     check_role(role)
     with transaction():
@@ -89,7 +86,7 @@ def invite(workspace_id: str, email: str, role: str, actor_id: str | None = None
 def reset(account: Account) -> Made:
     """Creates a link that sets a new password. Voids the oldest open ones beyond MOST_RESETS.
 
-    Raises Conflict if the account is disabled.
+    Raises Conflict for a disabled account.
     """
     if account.disabled_at is not None:
         raise Conflict(f"{account.email} is disabled. First enable it: python -m app support enable.")
@@ -108,10 +105,7 @@ def resets_within(account: Account, span: timedelta) -> int:
 
 
 def find(token: str) -> Open:
-    """Returns the usable link with that token.
-
-    Raises NotFound if the link was used, has expired or never existed, or its account is disabled.
-    """
+    """Returns the link. Raises NotFound if it cannot be used any more, or its account is disabled."""
     found = rows(
         """
         SELECT links.id, accounts.id, accounts.email, purpose, workspaces.id, workspaces.name, role,
@@ -165,10 +159,7 @@ def invitations(workspace_id: str) -> list[Invitation]:
 
 
 def renew(invitation_id: str) -> Made | None:
-    """Gives an open invitation a new token and expiry, and returns it. Voids its old address.
-
-    Returns None if the invitation cannot be used any more.
-    """
+    """Gives an invitation a new address and expiry, and returns it; None if it is not open any more."""
     token, now = secrets.token_urlsafe(32), clock.now()
     is_it = (PasswordLink.id == invitation_id) & (PasswordLink.purpose == "invitation") & _is_open()
     renewed = PasswordLink.update(token_hash=token_format.digest(token), expires_at=now + INVITATION_LIFE).where(is_it)

@@ -52,8 +52,8 @@ class Person:
 def create(workspace_id: str, email: str, password: str, role: str, is_support: bool = False) -> tuple[Member, Account]:
     """Makes somebody a member who can sign in with this password at once. For operators.
 
-    If the account exists, replaces its password and ends its sessions. A support account gets no rights from the
-    membership. Raises Invalid if the address or password is invalid, and Conflict if the person is a member already.
+    Replaces the password of an account that exists, and ends its sessions. Raises Invalid if the address or password is
+    not valid, and Conflict if the person is a member already.
     """
     hashed = accounts.hash_password(password)
     with transaction():
@@ -102,10 +102,9 @@ def add(workspace_id: str, account_id: str, role: str) -> Member:
 
 
 def lock(workspace_id: str | None, account_id: str) -> None:
-    """Locks the workspace, then the account, until the transaction ends.
+    """Locks the workspace, then the account, so that changes to either wait and never deadlock.
 
-    A caller that also changes links must lock the links afterwards. So changes to one workspace or one person wait for
-    each other and never deadlock.
+    A caller that also changes links must lock the links afterwards.
     """
     rows("SELECT 1 FROM workspaces WHERE id = %s FOR NO KEY UPDATE", (workspace_id,))
     rows("SELECT 1 FROM accounts WHERE id = %s FOR NO KEY UPDATE", (account_id,))
@@ -124,10 +123,7 @@ def of_workspace(workspace_id: str) -> list[Person]:
 
 
 def newest(workspace_id: str, last_id: str | None, limit: int) -> list[Person]:
-    """Returns up to `limit` members, newest first, that joined before `last_id`.
-
-    `last_id`: None for the newest.
-    """
+    """Returns up to `limit` members, newest first, that joined before `last_id`, if given."""
     found = rows(
         f"{_PEOPLE} WHERE workspace_id = %s AND members.id < %s ORDER BY members.id DESC LIMIT %s",
         (workspace_id, last_id or "mem_~", limit),

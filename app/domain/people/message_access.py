@@ -33,8 +33,5 @@ def check_member(role: str) -> None:
 
 
 def is_shown_to_visitor(message: Message) -> bool:
-    """Returns whether a visitor may read this message of their own conversation.
-
-    Like SHOWN_TO_VISITOR in SQL.
-    """
+    """Returns whether a visitor may read this message of theirs, like SHOWN_TO_VISITOR in SQL."""
     return message.direction == "in" or message.status in _SENT

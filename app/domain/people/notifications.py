@@ -76,10 +76,9 @@ DEFAULTS = tuple(f"{kind.name}:{way}" for kind in NOTIFICATION_KINDS for way in 
 
 
 def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> bool:
-    """Notifies a workspace, in the caller's transaction. Returns whether the notification is new.
+    """Notifies a workspace, in the caller's transaction, once for each kind and `once`.
 
-    There is one notification for each `once` of a kind. `detail`: the facts that `headline` needs, without data of
-    contacts.
+    `detail`: what `headline` needs, without data of contacts. Returns whether the notification is new.
     """
     made = count(
         """
@@ -92,10 +91,7 @@ def note(workspace_id: str, kind: str, once: str, detail: Mapping[str, Any]) -> 
 
 
 def headline(kind: str, detail: Mapping[str, Any], amount: int = 1) -> str:
-    """Returns the notification as a sentence, without data of contacts.
-
-    `amount`: how often the event has happened.
-    """
+    """Returns the notification as a sentence. `amount`: how often the event has happened."""
     if kind == "endpoint_stopped":
         return f"The webhook endpoint {detail['address']} was stopped. {detail['reason']}"
     if kind == "channel_refused":
@@ -104,7 +100,8 @@ def headline(kind: str, detail: Mapping[str, Any], amount: int = 1) -> str:
         failed = f"; {detail['failed']:,} failed" if detail["failed"] else ""
         return f"An import of contacts ended: {detail['done']:,} of {detail['total']:,} lines were imported{failed}."
     if kind == "contact_wrote":
-        return f"A contact has written {_messages(amount)} in a conversation of yours."
+        written = "a message" if amount == 1 else f"{amount:,} messages"
+        return f"A contact has written {written} in a conversation of yours."
     if kind in _HEADLINES:
         return _HEADLINES[kind]
     meter = str(detail["meter"]).replace("_", " ")
@@ -155,10 +152,7 @@ def bell(member_id: str) -> Bell:
 
 
 def mark_read(member_id: str, until: str) -> None:
-    """Marks the notification `until` and all before it as read.
-
-    Safe to repeat; never marks as unread.
-    """
+    """Marks the notification `until` and all before it as read. Never marks as unread."""
     Member.update(read_until=until).where(Member.id == member_id, Member.read_until < until).execute()
 
 
@@ -183,9 +177,8 @@ def want_email(account_id: str, wanted: bool) -> None:
 def announce(limit: int = 5_000) -> int:
     """Queues e-mail about up to `limit` new notifications; returns how many.
 
-    Safe to run concurrently. Owners are e-mailed the notifications of the workspace. Members are e-mailed personal
-    notifications and new conversations if they have chosen this. Without SMTP_URL, queues nothing: notifications of
-    that time are never e-mailed.
+    Owners get the workspace's notifications. Members get personal ones and new conversations, if they have chosen them.
+    Without SMTP_URL, queues nothing: notifications of that time are never e-mailed. Safe to run concurrently.
     """
     now = clock.now()
     parameters = {
@@ -213,10 +206,7 @@ def wanted_by(member: Member, way: str) -> tuple[str, ...]:
 
 
 def choose(member_id: str, chosen: Iterable[str], *, shows_texts: bool) -> None:
-    """Stores the member's choice, a subset of CHOICES.
-
-    `shows_texts`: whether browser notifications show texts.
-    """
+    """Stores the member's choice of CHOICES, and whether browser notifications show texts."""
     given = set(chosen)
     notices = [each for each in CHOICES if each in given]
     Member.update(notices=notices, shows_texts=shows_texts).where(Member.id == member_id).execute()
@@ -225,10 +215,6 @@ def choose(member_id: str, chosen: Iterable[str], *, shows_texts: bool) -> None:
 def seeing_roles() -> tuple[str, ...]:
     """Returns the roles that may see conversations: only their members are notified of them."""
     return tuple(role for role in roles.ROLES if roles.may(role, message_access.SEE))
-
-
-def _messages(amount: int) -> str:
-    return "a message" if amount == 1 else f"{amount:,} messages"
 
 
 def _signature(secret: bytes, account_id: str) -> str:

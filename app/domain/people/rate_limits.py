@@ -69,10 +69,10 @@ class Standing:
 
 @dataclass(slots=True)
 class _Share:
-    """The requests that this process took from a bucket.
+    """The requests that this process took from a bucket, and may use until `ends`.
 
-    `unused`: for each request, how many remain in the bucket after it, last first. Requests left after `ends` are not
-    used. Taking a request needs no lock, which threads would queue for: `deque.pop` is atomic.
+    `unused`: for each request, how many remain in the bucket after it, last first. Taking one needs no lock, which
+    threads would queue for: `deque.pop` is atomic.
     """
 
     unused: deque[int] = field(default_factory=deque)
@@ -81,7 +81,6 @@ class _Share:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, quota: int) -> Standing | None:
-        """Takes a request and returns the bucket's standing; None if no request is left."""
         if time.monotonic() < self.ends:
             with suppress(IndexError):
                 return Standing(True, quota, self.unused.pop(), self.seconds)
@@ -98,10 +97,7 @@ class _Share:
 
 
 def count_request(token_id: str) -> Standing | None:
-    """Takes a request from the token's bucket.
-
-    Returns None if there is no limit or Redis does not answer: let the request through.
-    """
+    """Takes a request from the token's bucket; None if there is no limit or Redis does not answer."""
     quota = settings().rate_limit_per_minute
     return _limiter().take(token_id, quota) if quota else None
 
@@ -112,10 +108,7 @@ def count(name: str, per_minute: int) -> Standing | None:
 
 
 class Limiter:
-    """A process's shares in all buckets. Waits for Redis as long as `bells.flags` does.
-
-    After a failure, skips Redis for AWAY_SECONDS.
-    """
+    """A process's shares in all buckets. After Redis has failed, does not ask it for AWAY_SECONDS."""
 
     def __init__(self) -> None:
         self._shares: dict[str, _Share] = {}
@@ -139,10 +132,14 @@ class Limiter:
                 self._away_until = now + AWAY_SECONDS
             wanted = MOST_AT_ONCE if now < share.ends else 1
             try:
-                taken, left, microseconds = self._ask(token_id, quota, wanted, share.empty())
+                arguments = [quota, wanted, share.empty()]
+                taken, left, microseconds = self._script(keys=[f"limit:{token_id}"], args=arguments)
             except redis.RedisError as error:
-                self._note_away(error)
+                metrics.REDIS_AWAY.inc()
+                self._away_until = time.monotonic() + AWAY_SECONDS
+                log.warning("rate_limits.not_checked", seconds=AWAY_SECONDS, error=str(error))
                 return None
+            self._away_until = 0.0
             share.ends, share.seconds = now + SHARE_SECONDS, math.ceil(microseconds / 1_000_000)
             share.unused.extend(range(left, left + taken - 1))
             return Standing(taken > 0, quota, left + max(0, taken - 1), share.seconds)
@@ -151,16 +148,6 @@ class Limiter:
         if len(self._shares) > _MOST_REMEMBERED:
             self._shares.clear()
         return self._shares.get(token_id) or self._shares.setdefault(token_id, _Share())
-
-    def _ask(self, token_id: str, quota: int, wanted: int, unused: int) -> list[int]:
-        answer: list[int] = self._script(keys=[f"limit:{token_id}"], args=[quota, wanted, unused])
-        self._away_until = 0.0
-        return answer
-
-    def _note_away(self, error: redis.RedisError) -> None:
-        metrics.REDIS_AWAY.inc()
-        self._away_until = time.monotonic() + AWAY_SECONDS
-        log.warning("rate_limits.not_checked", seconds=AWAY_SECONDS, error=str(error))
 
 
 @cache

@@ -52,14 +52,10 @@ NOT_FOR_SUPPORT = frozenset({"members.manage", "tokens.manage", "contacts.export
 
 
 def may(role: str, action: str) -> bool:
-    """Returns whether members with this role may do the action.
-
-    Raises KeyError if ACTIONS does not have it.
-    """
+    """Returns whether members with this role may do the action. Raises KeyError if it is unknown."""
     return role in ACTIONS[action]
 
 
 def support_may(action: str, visiting: bool) -> bool:
     """Returns whether support staff may do the action. `visiting`: during a visit to the workspace."""
-    allowed = ACTIONS.keys() - NOT_FOR_SUPPORT if visiting else SEEING
-    return action in allowed
+    return action in (ACTIONS.keys() - NOT_FOR_SUPPORT if visiting else SEEING)

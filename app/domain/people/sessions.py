@@ -56,10 +56,7 @@ class Signed:
 
 
 def begin(account_id: str, address: str, user_agent: str) -> str:
-    """Begins a session and returns its token, which cannot be shown again.
-
-    Ends the oldest sessions beyond MOST_SESSIONS.
-    """
+    """Begins a session, and returns its token. Ends the oldest sessions beyond MOST_SESSIONS."""
     token, now = secrets.token_urlsafe(32), clock.now()
     Session.insert(
         id=ids.new("ses"),
@@ -83,11 +80,10 @@ def begin(account_id: str, address: str, user_agent: str) -> str:
 
 
 def find(token: str, workspace_id: str | None = None, *, is_use: bool = True) -> Signed | None:
-    """Returns the person signed in with this token.
+    """Returns the person signed in with this token; None if there is no such live session.
 
-    None if the session ended, expired or never existed. `workspace_id`: the workspace being viewed, for
-    `delay_seconds`; the person need not belong to it. A session that is not used for IDLE ends. With `is_use` false,
-    this look-up does not count as use.
+    A session that is not used for IDLE ends; with `is_use` false, this look-up does not count as use. `workspace_id`:
+    the workspace being viewed, for `delay_seconds`; the person need not belong to it.
     """
     now = clock.now()
     asked = {"digest": token_format.digest(token), "workspace_id": workspace_id, "now": now, "idle_since": now - IDLE}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 from peewee import fn
 
@@ -56,9 +57,7 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
 def confirm(email: str, password: str, address: str) -> Account:
     """Returns the account if the password is correct. Counts failed attempts. Raises like `sign_in`."""
     limits = _limits(email, address)
-    _refuse_beyond(limits, _standing(limits))
-    # Count before checking the password. Otherwise concurrent attempts could all pass under the limit.
-    _refuse_beyond(limits, _count(limits))
+    _count(limits)  # before the password is checked: concurrent attempts could all pass under the limit
     account = accounts.verify(email, password)
     if account is None:
         raise SignInRefused()
@@ -71,9 +70,7 @@ def count_request(address: str) -> None:
 
     Every address is counted, so the limit does not reveal which accounts exist.
     """
-    limits = {_key("address", network_of(address)): ADDRESS}
-    _refuse_beyond(limits, _standing(limits))
-    _refuse_beyond(limits, _count(limits))
+    _count({_key("address", network_of(address)): ADDRESS})
 
 
 def _limits(email: str, address: str) -> dict[bytes, Limit]:
@@ -94,34 +91,23 @@ def _key(*parts: str) -> bytes:
     return hashlib.sha256("\0".join(parts).encode()).digest()
 
 
-def _standing(limits: Mapping[bytes, Limit]) -> dict[bytes, tuple[int, datetime]]:
-    found = rows(
-        "SELECT key, failures + 1, ends_at FROM sign_in_failures WHERE key = ANY(%s) AND ends_at > %s",
-        (list(limits), clock.now()),
-    )
-    return {bytes(key): (failures, ends_at) for key, failures, ends_at in found}
-
-
-def _count(limits: Mapping[bytes, Limit]) -> dict[bytes, tuple[int, datetime]]:
-    keys = sorted(limits)  # in one order, so that two attempts do not deadlock
+def _count(limits: Mapping[bytes, Limit]) -> None:
+    """Counts a failed attempt. Raises SignInThrottled, uncounted if a limit was reached before."""
     now = clock.now()
-    counted = rows(
-        sql.load("count_sign_in_failures"),
-        {"keys": keys, "ends": [now + limits[key].span for key in keys], "now": now},
-    )
-    return {bytes(key): (failures, ends_at) for key, failures, ends_at in counted}
+    found = "SELECT key, failures + 1, ends_at FROM sign_in_failures WHERE key = ANY(%s) AND ends_at > %s"
+    _refuse_beyond(limits, rows(found, (list(limits), now)))
+    keys = sorted(limits)  # in one order, so that two attempts do not deadlock
+    values = {"keys": keys, "ends": [now + limits[key].span for key in keys], "now": now}
+    _refuse_beyond(limits, rows(sql.load("count_sign_in_failures"), values))
 
 
-def _refuse_beyond(limits: Mapping[bytes, Limit], counted: Mapping[bytes, tuple[int, datetime]]) -> None:
-    over = [ends_at for key, (failures, ends_at) in counted.items() if failures > limits[key].failures]
+def _refuse_beyond(limits: Mapping[bytes, Limit], counted: Sequence[Any]) -> None:
+    over = [ends_at for key, failures, ends_at in counted if failures > limits[bytes(key)].failures]
     if over:
         raise SignInThrottled(max(1, math.ceil((max(over) - clock.now()).total_seconds())))
 
 
 def _take_back(limits: Mapping[bytes, Limit]) -> None:
-    """Takes the successful attempt out of the counts.
-
-    Also deletes the failures of this account from this network.
-    """
+    """Uncounts the successful attempt, and deletes the account's failures from this network."""
     rows("UPDATE sign_in_failures SET failures = failures - 1 WHERE key = ANY(%s)", (list(limits),))
     rows("DELETE FROM sign_in_failures WHERE key = ANY(%s)", ([key for key in limits if limits[key] is PAIR],))

@@ -9,7 +9,6 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from app import realtime
 from app.database import database, rows, transaction
@@ -29,10 +28,9 @@ LONGEST_TICKET = 100
 
 @dataclass(frozen=True, slots=True)
 class Supporter:
-    """A support account. `seen_at`: when a live session was last used.
+    """A support account. `seen_at`: the last use of a live session. `disabled_at`: None if enabled.
 
-    `disabled_at`: None if the account can sign in. `member_of`: workspaces that it belonged to before it became a
-    support account. It has no rights there.
+    `member_of`: the workspaces of memberships from before. They give a support account no rights.
     """
 
     id: str
@@ -46,8 +44,8 @@ class Supporter:
 def create(email: str, password: str) -> Account:
     """Creates a support account that can sign in with this password at once.
 
-    An existing account without a workspace becomes a support account: it gets the password, and its sessions end.
-    Raises Invalid if the address or password is invalid, and Conflict for a support account or a member of a workspace.
+    An account without a workspace becomes a support account, gets the password, and its sessions end. Raises Invalid if
+    the address or password is not valid, and Conflict for a support account or a member of a workspace.
     """
     hashed = accounts.hash_password(password)
     with transaction():
@@ -196,14 +194,11 @@ def _nobodys_password() -> str:
 
 
 def _note(action: str, account: Account) -> None:
-    detail: dict[str, Any] = {"email": account.email}
-    audit.note(None, None, action, "account", account.id, detail)
+    audit.note(None, None, action, "account", account.id, {"email": account.email})
 
 
 def _end_visits(account_id: str) -> None:
-    """Ends all visits of the account at once."""
-    theirs = Visit.select(Visit.id).where(Visit.account_id == account_id, Visit.expires_at > clock.now())
-    for visit in theirs:
+    for visit in Visit.select(Visit.id).where(Visit.account_id == account_id, Visit.expires_at > clock.now()):
         end_visit(visit.id)
 
 

@@ -41,10 +41,7 @@ class Caller:
     last_used_at: datetime | None
 
     def may(self, restriction: str | None) -> bool:
-        """Returns whether the token covers requests with this restriction.
-
-        `restriction`: None for requests that need none.
-        """
+        """Returns whether the token covers requests with this restriction; None: they need none."""
         return self.restrictions is None or restriction is None or restriction in self.restrictions
 
 
@@ -62,7 +59,9 @@ def issue(
     `token_id`: given by a form that may be sent twice; raises Conflict if that token exists already. `actor_id`: who
     created the token, for the audit log; None to note nothing.
     """
-    _check(name, restrictions)
+    valid("/name", normalization.name, name)
+    if unknown := [each for each in restrictions or () if each not in RESTRICTIONS]:
+        raise Invalid(Fault("/restrictions", f"'{unknown[0]}' is none of {', '.join(RESTRICTIONS)}."))
     token, token_id = token_format.new(), token_id or ids.new("tok")
     expires_at = clock.now() + timedelta(seconds=expires_in_seconds) if expires_in_seconds is not None else None
     with transaction():
@@ -85,8 +84,8 @@ def issue(
 def revoke(token_id: str, workspace_id: str | None = None, actor_id: str | None = None) -> None:
     """Revokes a token. Every process refuses it within a second, and its live streams end.
 
-    Safe to repeat. Raises NotFound, also if `workspace_id` is given and the token belongs to another workspace.
-    `actor_id`: who revoked it, for the audit log; None for a command.
+    Raises NotFound, also for a token of another workspace than `workspace_id`, if given. `actor_id`: who revoked it,
+    for the audit log; None for a command. Safe to repeat.
     """
     token = Token.get_or_none(Token.id == token_id)
     if token is None or workspace_id not in (None, token.workspace_id):
@@ -113,10 +112,9 @@ def of_workspace(workspace_id: str) -> list[dict[str, Any]]:
 
 
 def authenticate(token: str, may_remember: bool = True) -> Caller:
-    """Returns the caller with this token.
+    """Returns the token's caller. Raises Unauthenticated for an unknown, expired or revoked token.
 
-    Raises Unauthenticated if the token was never issued, expired or was revoked. Without `may_remember`, skips the
-    cache and asks the database, so that a committed revocation always counts.
+    Without `may_remember`, asks the database instead of the cache, so that a committed revocation counts.
     """
     now, seen = time.monotonic(), _remembered.get(token)
     if may_remember and seen is not None and now - seen[0] < _REMEMBERED_SECONDS:
@@ -130,13 +128,6 @@ def authenticate(token: str, may_remember: bool = True) -> Caller:
     if caller.expires_at is not None and caller.expires_at <= clock.now():
         raise Unauthenticated("The token has expired. Make a new one.")
     return caller
-
-
-def _check(name: str, restrictions: Sequence[str] | None) -> None:
-    valid("/name", normalization.name, name)
-    for restriction in restrictions or ():
-        if restriction not in RESTRICTIONS:
-            raise Invalid(Fault("/restrictions", f"'{restriction}' is none of {', '.join(RESTRICTIONS)}."))
 
 
 # Callers by token, each with the time just before it was looked up.

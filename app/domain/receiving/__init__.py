@@ -1,4 +1,4 @@
-"""Processing of arrivals from providers and visitors: who sent them, and what they change.
+"""Processes arrivals from providers and visitors, and joins signed visitors to contacts.
 
 Workers call `arrival_processing`, which processes the arrivals that `channels.arrivals` stored.
 """

@@ -1,4 +1,4 @@
-"""Effects of arrivals: what messages, edits, echoes, receipts, blocks and new numbers change.
+"""Effects of arrivals: applies messages, edits, echoes, receipts, blocks and new numbers.
 
 Each effect locks the contact first, and may raise Busy. `prefetch` reads the rows that many arrivals need.
 """
@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from app import mailbox
 from app.channels.inbound import Arrival, Blocked, Echoed, Edited, Media, Moved, Receipt, Received
 from app.database import database, rows
-from app.domain.channels import buttons, channels, fetches, media, provider_messages
-from app.domain.channels.provider_messages import MessageIds, Name
+from app.domain.channels import buttons, channels, fetches, media
 from app.domain.contacts import contacts
 from app.domain.conversations import (
     conversations,
@@ -27,6 +26,7 @@ from app.domain.conversations import (
     replies,
     scheduled_messages,
 )
+from app.domain.conversations.messages import MessageIds
 from app.domain.conversations.peers import Peer
 from app.domain.receiving import sender_contacts
 from app.domain.work.changes import Change
@@ -49,11 +49,16 @@ RECEIPTS_KEPT = timedelta(days=1)
 Items = Sequence[tuple[Channel, Arrival]]
 
 
-def apply(change: Change, channel: Channel, item: Arrival) -> bool:
-    """Applies the arrival, once, however often it comes.
+class _Name(NamedTuple):
+    """A message as the provider names it. `message_id`: our own id, if the provider repeats that."""
 
-    Returns False if it must wait for its message.
-    """
+    channel_id: str
+    provider_id: str
+    message_id: str | None = None
+
+
+def apply(change: Change, channel: Channel, item: Arrival) -> bool:
+    """Applies the arrival; safe to repeat. Returns False if a receipt must wait for its message."""
     match item:
         case Received():
             _receive(change, channel, item)
@@ -84,12 +89,15 @@ def prefetch(items: Items, unit: Unit) -> None:
 
     Skips rows that another transaction has locked.
     """
-    names = [_name_of(channel, item) for channel, item in items if not isinstance(item, (Blocked, Moved))]
-    places = provider_messages.look_up(unit, list(dict.fromkeys(names)))
-    unit.read([*map(_contact_key, places), *_phones(items, unit)])
+    names = [
+        _Name(channel.id, item.provider_id, getattr(item, "message_id", None))
+        for channel, item in items
+        if not isinstance(item, (Blocked, Moved))
+    ]
+    places = _look_up(unit, list(dict.fromkeys(names)))
+    unit.read([*(place.keys[0] for place in places), *_phones(items, unit)])
     # Do not lock a row whose contact another transaction has locked: that transaction may wait for the row.
-    free = [place for place in places if unit.is_free(_contact_key(place))]
-    unit.read(provider_messages.keys(free))
+    unit.read(key for place in places if unit.is_free(place.keys[0]) for key in place.keys)
     wanted = list(dict.fromkeys(_peers(items, unit)))
     peers.prefetch(unit, wanted)
     unit.read(_runs(wanted, unit))
@@ -97,7 +105,7 @@ def prefetch(items: Items, unit: Unit) -> None:
 
 def _receive(change: Change, channel: Channel, item: Received) -> None:
     unit = change.unit
-    if provider_messages.find(unit, channel, item.provider_id) is not None:
+    if _find(unit, channel, item.provider_id) is not None:
         return
     contact = sender_contacts.contact_of(
         change, channel, item.sender, name=item.name, phone=item.phone, locale=item.locale
@@ -135,7 +143,7 @@ def _receive(change: Change, channel: Channel, item: Received) -> None:
         data=item.data,
         album=item.album,
     )
-    provider_messages.note(unit, channel, item.provider_id, message)
+    _note(unit, channel, item.provider_id, message)
     _begin_album(unit, conversation, message)
     for each in filter(None, (conversation.id, peers.followed_by(unit, conversation))):
         scheduled_messages.cancel(change, each)
@@ -163,10 +171,7 @@ def _text(channel: Channel, item: Received) -> str | None:
 
 
 def _window(channel: Channel, conversation: Conversation, item: Received) -> dict[str, Any]:
-    """Returns the new end of the window for free text, which never moves back.
-
-    Empty if the kind of channel has no window.
-    """
+    """Returns the new `window_ends_at`, which never moves back; {} if the kind has no window."""
     window = channels.kind_of(channel).window
     if window is None:
         return {}
@@ -175,18 +180,18 @@ def _window(channel: Channel, conversation: Conversation, item: Received) -> dic
 
 
 def _edit(change: Change, channel: Channel, item: Edited) -> None:
-    message = provider_messages.find(change.unit, channel, item.provider_id)
+    message = _find(change.unit, channel, item.provider_id)
     if message is None or message.direction != "in" or (message.edited_at or item.at) > item.at:
         return
     # A deleted contact's texts are gone for good: do not bring one back.
     with suppress(NotFound):
-        provider_messages.contact_and_conversation(change.unit, message)
+        conversations.hold(change, message.conversation_id)
         change.unit.put(message.altered(text=composed(item.text), edited_at=item.at))
 
 
 def _echo(change: Change, channel: Channel, item: Echoed) -> None:
     unit = change.unit
-    if provider_messages.find(unit, channel, item.provider_id) is not None:
+    if _find(unit, channel, item.provider_id) is not None:
         return
     contact = sender_contacts.contact_of(change, channel, item.recipient, phone=item.phone)
     conversation = peers.conversation_with(change, contact, channel.id, item.peer, reopens=None)
@@ -208,15 +213,12 @@ def _echo(change: Change, channel: Channel, item: Echoed) -> None:
         created_at=unit.now,
     )
     unit.put(message)
-    provider_messages.note(unit, channel, item.provider_id, message)
+    _note(unit, channel, item.provider_id, message)
     messages.tell(change.events, contact, conversation, message)
 
 
 def _block(change: Change, channel: Channel, item: Blocked) -> None:
-    """Opts the contact out if they block us.
-
-    Unblocking changes nothing: it does not opt in again.
-    """
+    """Opts the contact out if they block us. An end of the block does not opt them in again."""
     contact: Contact | None = sender_contacts.known(change.unit, channel, item.sender)
     if contact is not None and item.is_blocked:
         contacts.set_fields(change, contact, opted_out=True)
@@ -285,36 +287,66 @@ def _apply_receipt(change: Change, channel: Channel, receipt: Receipt) -> bool:
     the message is not known yet. Raises Busy.
     """
     unit = change.unit
-    message = provider_messages.find(unit, channel, receipt.provider_id, receipt.message_id)
+    message = _find(unit, channel, receipt.provider_id, receipt.message_id)
     if message is None:
         return False
     try:
-        contact, conversation = provider_messages.contact_and_conversation(unit, message)
+        contact, conversation = conversations.hold(change, message.conversation_id)
     except NotFound:
         return True
     if receipt.is_opt_out:
         contact = contacts.set_fields(change, contact, opted_out=True)
     if message_statuses.may_rise(message, receipt.status):
-        raised = unit.put(_raised(message, receipt))
+        is_failure = receipt.status == "failed"
+        failure = {"code": receipt.code or "provider", "detail": receipt.detail} if is_failure else None
+        provider_id = message.provider_id or receipt.provider_id
+        raised = unit.put(message.altered(status=receipt.status, failure=failure, provider_id=provider_id))
         messages.tell(change.events, contact, conversation, raised)
     return True
 
 
-def _raised(message: Message, receipt: Receipt) -> Message:
-    failure = None
-    if receipt.status == "failed":
-        failure = {"code": receipt.code or "provider", "detail": receipt.detail}
-    provider_id = message.provider_id or receipt.provider_id
-    return message.altered(status=receipt.status, failure=failure, provider_id=provider_id)
+def _look_up(unit: Unit, names: Sequence[_Name]) -> list[MessageIds]:
+    """Looks up the messages with one statement, notes the results and returns the ids that exist."""
+    if not names:
+        return []
+    found = rows(
+        """
+        SELECT sought.number, named.*, talk.contact_id
+        FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY
+            AS sought(channel_id, provider_id, message_id, number)
+        CROSS JOIN LATERAL (
+            SELECT workspace_id, id, conversation_id FROM messages
+            WHERE channel_id = sought.channel_id AND provider_id = sought.provider_id
+            UNION ALL
+            SELECT workspace_id, id, conversation_id FROM messages
+            WHERE id = sought.message_id AND channel_id = sought.channel_id AND direction = 'out'
+            LIMIT 1) AS named
+        CROSS JOIN LATERAL (SELECT contact_id FROM conversations WHERE id = named.conversation_id LIMIT 1) AS talk
+        """,
+        tuple(map(list, zip(*names, strict=True))),
+    )
+    places = {names[number - 1]: MessageIds(*place) for number, *place in found}
+    unit.notes |= {name: places.get(name) for name in names}
+    return list(places.values())
 
 
-def _name_of(channel: Channel, item: Arrival) -> Name:
-    assert not isinstance(item, (Blocked, Moved))
-    return Name(channel.id, item.provider_id, getattr(item, "message_id", None))
+def _find(unit: Unit, channel: Channel, provider_id: str, message_id: str | None = None) -> Message | None:
+    """Returns the message, locked with its contact and conversation; None if none. Raises Busy."""
+    name = _Name(channel.id, provider_id, message_id)
+    if name not in unit.notes:
+        _look_up(unit, [name])
+    place: MessageIds | None = unit.notes[name]
+    if place is None:
+        return None
+    for each in place.keys:
+        unit.get(*each)
+    return unit.get(Message, channel.workspace_id, "id", place.message_id)
 
 
-def _contact_key(place: MessageIds) -> Key:
-    return sets.key(Contact, place.workspace_id, "id", place.contact_id)
+def _note(unit: Unit, channel: Channel, provider_id: str, message: Message) -> None:
+    """Notes the message, which the unit creates, for `_find`."""
+    place = MessageIds(message.workspace_id, message.id, message.conversation_id, message.contact_id)
+    unit.notes[_Name(channel.id, provider_id)] = place
 
 
 def _phones(items: Items, unit: Unit) -> Iterator[Key]:
@@ -323,7 +355,7 @@ def _phones(items: Items, unit: Unit) -> Iterator[Key]:
         if isinstance(item, (Received, Echoed)) and item.phone is not None:
             identity = sender_contacts.key(channel, item.sender if isinstance(item, Received) else item.recipient)
             if unit.is_free(identity) and unit.get(*identity) is None:
-                yield from sender_contacts.phone_keys(channel.workspace_id, item.phone)
+                yield from contacts.ways_to_find(channel.workspace_id, "phone", item.phone)
 
 
 def _peers(items: Items, unit: Unit) -> Iterator[Peer]:

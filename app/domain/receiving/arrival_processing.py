@@ -7,9 +7,9 @@ needs only the contact's lock: neither a workspace's queued writes nor an import
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 
@@ -36,19 +36,17 @@ BUSY_SECONDS = 0.005
 # An arrival is given up after this many errors, or after this many workers died while processing it alone.
 MOST_ERRORS = 5
 MOST_DEATHS = 3
-_DIED = f"{MOST_DEATHS} workers died of it."
 
 
 class Unreadable(Exception):
-    """The stored content is not an arrival that this version knows."""
+    """The stored content is not an arrival that this version knows. Commands show the class's name."""
 
 
 class Deadly(Exception):
     """Too many workers have died of the arrival."""
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class _Opened(NamedTuple):
     """A claimed arrival, and the channel that it came over. `item`: None if it cannot be read."""
 
     stored: Stored
@@ -69,10 +67,7 @@ def _work_on(batch: Sequence[Claimed]) -> None:
 
 
 def _process_singly(batch: Sequence[Claimed]) -> Sequence[Claimed]:
-    """Processes one arrival at a time, because the last worker recorded no outcome.
-
-    This shows which arrival kills its worker. Returns the arrivals to retry later, like `_process`.
-    """
+    """Like `_process`, but one arrival at a time, which shows which arrival kills its worker."""
     busy: list[Claimed] = []
     stuck: dict[str, str] = {}
     for number, claimed in enumerate(batch):
@@ -105,11 +100,11 @@ def _process(batch: Sequence[Claimed], stuck: dict[str, str]) -> Sequence[Claime
     return [claimed for claimed in batch if claimed.id in busy]
 
 
-def _take_up(batch: Sequence[Claimed]) -> list[Received]:
+def _take_up(batch: Sequence[Claimed]) -> list[_Opened]:
     stored = Stored.batch([claimed.id for claimed in batch])
     found = Channel.select().where(Channel.id.in_(list({each.channel_id for each in stored})))
-    channels: Mapping[str, Channel] = {channel.id: channel for channel in found}
-    return [Received(each, channels[each.channel_id], _read(each)) for each in stored]
+    channels = {channel.id: channel for channel in found}
+    return [_Opened(each, channels[each.channel_id], _read(each)) for each in stored]
 
 
 def _read(stored: Stored) -> Arrival | None:
@@ -120,12 +115,12 @@ def _read(stored: Stored) -> Arrival | None:
         return None
 
 
-def _do(received: Received, stuck: dict[str, str], unit: Unit) -> bool:
+def _do(taken: _Opened, stuck: dict[str, str], unit: Unit) -> bool:
     """Applies the arrival; returns False if it has to wait for its message.
 
     Raises Busy if an earlier arrival of the sender is `stuck`.
     """
-    stored, channel = received.stored, received.channel
+    stored, channel, item = taken
     # The stuck arrival itself is tried again: a unit may run all its tasks a second time.
     if stuck.get(stored.sender_key, stored.id) != stored.id:
         raise Busy
@@ -134,9 +129,9 @@ def _do(received: Received, stuck: dict[str, str], unit: Unit) -> bool:
     cause = Cause(None, stored.trace_id)
     change = Change(stored.workspace_id, {}, None, "arrivals.apply", None, cause, unit)
     try:
-        if received.item is None:
+        if item is None:
             raise Unreadable
-        is_done = channel.deleted_at is not None or arrival_effects.apply(change, channel, received.item)
+        is_done = channel.deleted_at is not None or arrival_effects.apply(change, channel, item)
     except Exception as error:
         if isinstance(error, Busy) or stored.errors + 1 < MOST_ERRORS:
             stuck[stored.sender_key] = stored.id
@@ -145,7 +140,7 @@ def _do(received: Received, stuck: dict[str, str], unit: Unit) -> bool:
     return is_done
 
 
-def _record(taken: Sequence[Received], results: Sequence[bool | Exception]) -> None:
+def _record(taken: Sequence[_Opened], results: Sequence[bool | Exception]) -> None:
     """Records the outcomes of all arrivals that are not busy."""
     ended = [each for each in zip(taken, results, strict=True) if not isinstance(each[1], Busy)]
     problems = [_problem(each.stored, result) if isinstance(result, Exception) else None for each, result in ended]
@@ -164,4 +159,4 @@ def _record(taken: Sequence[Received], results: Sequence[bool | Exception]) -> N
 
 def _problem(stored: Stored, error: Exception) -> str:
     log.error("arrival.broke", request_id=stored.trace_id, arrival=stored.id, kind=stored.kind, exc_info=error)
-    return _DIED if isinstance(error, Deadly) else type(error).__name__
+    return f"{MOST_DEATHS} workers died of it." if isinstance(error, Deadly) else type(error).__name__

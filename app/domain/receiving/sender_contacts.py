@@ -25,12 +25,6 @@ def key(channel: Channel, external_id: str) -> Key:
     return contacts.identity_key(channel.workspace_id, channel.kind, external_id)
 
 
-def phone_keys(workspace_id: str, phone: str | None) -> list[Key]:
-    """Returns the keys of contacts with the number, in all its forms; [] if it is not a number."""
-    is_number = phone is not None and phones.E164.fullmatch(phone)
-    return contacts.ways_to_find(workspace_id, "phone", str(phone)) if is_number else []
-
-
 def known(unit: Unit, channel: Channel, external_id: str) -> Contact | None:
     """Returns the sender's contact, locked; None if the sender is not known yet. Raises Busy."""
     identity = contacts.find_identity(unit, channel.workspace_id, channel.kind, external_id)
@@ -48,16 +42,14 @@ def contact_of(
 ) -> Contact:
     """Returns the sender's contact, locked; created for a sender that is not known yet. Raises Busy.
 
-    `phone` is confirmed by the provider: the contact with this number is the sender. An existing contact keeps its
-    name.
+    The provider has confirmed `phone`: the contact with this number is the sender. A known contact keeps its name.
     """
     unit, contact = change.unit, known(change.unit, channel, external_id)
     if contact is not None:
         return _with_phone(change, contact, phone)
     contact = _holder(unit, channel.workspace_id, phone)
     if contact is None:
-        number = phone if phone and phones.E164.fullmatch(phone) else None
-        contact = contacts.make(replace(change, payload=_names(name) | {"locale": _locale(locale), "phone": number}))
+        contact = contacts.make(replace(change, payload=_names(name) | {"locale": _locale(locale), "phone": phone}))
     contacts.give_identity(unit, channel.workspace_id, channel.kind, external_id, contact.id)
     return contact
 
@@ -65,11 +57,10 @@ def contact_of(
 def move(
     change: Change, channel: Channel, formers: Sequence[str], external_id: str, *, phone: str | None = None
 ) -> Contact | None:
-    """Gives the contact of one of `formers` the identity `external_id`.
+    """Gives the contact of one of `formers` the identity `external_id`, and returns it. Raises Busy.
 
-    Returns the contact; None if no contact has any of these identities. If another contact has that identity or the
-    phone number, merges the two. If both have an `external_id` of the workspace, only suggests the merge, leaves their
-    identities and returns None. Raises Busy.
+    Returns None if no contact has any of these identities. Merges the contact with another one that has the identity or
+    the phone number. If both have an `external_id` of the workspace, only suggests the merge and returns None.
     """
     unit = change.unit
     names = [each for each in (*formers, external_id) if known(unit, channel, each) is not None]
@@ -88,7 +79,7 @@ def move(
             unit.drop(identity)
     contacts.give_identity(unit, channel.workspace_id, channel.kind, external_id, contact.id)
     is_former = contact.phone in [way for former in formers for way in phones.ways_to_write(f"+{former}")]
-    if phone is not None and phones.E164.fullmatch(phone) and (is_former or contact.phone is None):
+    if phone is not None and (is_former or contact.phone is None):
         contact = contacts.set_fields(change, contact, phone=phone)
     return contact
 
@@ -106,7 +97,7 @@ def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
 
     Only suggests the merge if the contact has another number, or both have an `external_id`.
     """
-    if phone is None or not phones.E164.fullmatch(phone) or contact.phone in phones.ways_to_write(phone):
+    if phone is None or contact.phone in phones.ways_to_write(phone):
         return contact
     holder = _holder(change.unit, contact.workspace_id, phone)
     if holder is None:
@@ -118,8 +109,7 @@ def _with_phone(change: Change, contact: Contact, phone: str | None) -> Contact:
 
 
 def _holder(unit: Unit, workspace_id: str, phone: str | None) -> Contact | None:
-    is_number = phone is not None and phones.E164.fullmatch(phone)
-    return contacts.holder(unit, workspace_id, "phone", str(phone)) if is_number else None
+    return contacts.holder(unit, workspace_id, "phone", phone) if phone is not None else None
 
 
 def _names(name: str | None) -> dict[str, Any]:

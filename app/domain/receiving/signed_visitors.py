@@ -23,7 +23,7 @@ _PAUSE_SECONDS = 0.02
 
 
 def join(visitor: Visitor, user_id: str, trace_id: str) -> None:
-    """Joins the visitor to the contact whose `external_id` is `user_id`, with its conversation.
+    """Joins the visitor and its conversation to the contact whose `external_id` is `user_id`.
 
     Creates the contact if there is none. All visitors of one user see the same conversation. Safe to repeat. Raises
     Conflict if the visitor is known to be another user, NotFound if the visitor was deleted, and Unavailable if the

@@ -9,7 +9,7 @@ import pytest
 from app.channels.base import Outcome, Verdict
 from app.channels.inbound import BadPayload, Media, Received
 from app.channels.provider_data import LONGEST_PAUSE_SECONDS, MOST_IDENTIFIER
-from app.channels.telegram_answers import verdict_of
+from app.channels.telegram import verdict_of
 from app.channels.whatsapp_answers import judge
 from app.lib import clock, json
 from app.outbound import answered

@@ -8,7 +8,6 @@ import pytest
 
 from app.database import rows
 from app.domain.channels import chats, media, visitors
-from app.domain.channels.chats import VisitorMessage
 from app.domain.receiving import signed_visitors
 from app.errors import Invalid, NotFound
 from app.lib import ids
@@ -122,7 +121,7 @@ def test_a_visitor_who_uploaded_a_file_and_never_wrote_is_deleted_after_a_day(ch
 
 def test_a_visitor_whose_message_is_not_processed_yet_stays(channel: Channel) -> None:
     visitor, token = visitors.issue(channel, KEY)
-    chats.say(channel, visitor, VisitorMessage("m1", "Hello", [], None))
+    chats.say(channel, visitor, "m1", "Hello")
     expire()
 
     assert visitors.delete_expired() == 1

@@ -305,13 +305,13 @@ def test_what_a_unit_queues_knows_of_it(api: Api, talk: str) -> None:
 @pytest.mark.parametrize("since", ["queued", "put off"])
 def test_one_that_was_queued_or_put_off_since_it_was_found_is_left_alone(api: Api, talk: str, since: str) -> None:
     message_id = schedule(api, talk)
-    due = scheduled_messages._Due(message_id, api.workspace_id, talk, conversation(talk).contact_id)
+    due = messages.MessageIds(api.workspace_id, message_id, talk, conversation(talk).contact_id)
     if since == "queued":
         go(message_id)
     before = (Message.get_by_id(message_id), conversation(talk))
 
     with transaction():
-        [result] = batches.run([partial(scheduled_messages._queue, due, 0)], due.needs)
+        [result] = batches.run([partial(scheduled_messages._queue, due, 0)], due.keys)
 
     assert result is False
     assert [each.__data__ for each in before] == [
