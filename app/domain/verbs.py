@@ -22,7 +22,7 @@ from app.domain.conversations import (
 )
 from app.domain.deliveries import deliveries, discards, replays
 from app.domain.inbox import selections
-from app.domain.jobs import failed_jobs, open_failures
+from app.domain.jobs import failed_jobs
 from app.domain.lifecycle import erasures, imports, merges
 from app.domain.macros import macros, saved_replies
 from app.domain.people.tokens import UNRESTRICTED
@@ -67,7 +67,7 @@ class Verb:
 
 
 def _replay_many(change: Change) -> Effect | None:
-    return open_failures.replay_many(change, list(VERBS))
+    return failed_jobs.replay_many(change, list(VERBS))
 
 
 VERBS: Mapping[str, Verb] = {
@@ -164,5 +164,5 @@ VERBS: Mapping[str, Verb] = {
     "workspaces.update": Verb(workspace_changes.update, UNRESTRICTED, "workspace"),
     "jobs.discard": Verb(failed_jobs.discard, None, "job", check=failed_jobs.check, is_audited=True, comes_first=True),
     "jobs.replay_many": Verb(_replay_many, UNRESTRICTED, "workspace", is_audited=True, gives_way=True),
-    "jobs.discard_many": Verb(open_failures.discard_many, UNRESTRICTED, "workspace", is_audited=True, gives_way=True),
+    "jobs.discard_many": Verb(failed_jobs.discard_many, UNRESTRICTED, "workspace", is_audited=True, gives_way=True),
 }

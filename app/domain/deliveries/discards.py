@@ -14,7 +14,7 @@ from marshmallow import fields
 from app.database import count, now
 from app.domain.deliveries import replay_choices
 from app.domain.deliveries.replay_choices import IS_DISCARDABLE, TOO_MANY, matching
-from app.domain.work import parts
+from app.domain.jobs import parts
 from app.domain.work.changes import Change, Effect
 from app.lib import ids
 from app.lib.schemas import ResponseBody, about, time

@@ -15,10 +15,10 @@ from app.domain.channels import arrivals, media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations, message_statuses, messages
 from app.domain.deliveries import deliveries
+from app.domain.jobs.parts import lock_first
 from app.domain.macros import drafts
 from app.domain.work import events
 from app.domain.work.changes import Change, Effect
-from app.domain.work.parts import lock_first
 from app.domain.work.units import Busy
 from app.lib import phones
 from app.models.contacts import Contact
