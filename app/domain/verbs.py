@@ -27,7 +27,7 @@ from app.domain.lifecycle import erasures, imports, merges
 from app.domain.macros import macros, saved_replies
 from app.domain.people.tokens import UNRESTRICTED
 from app.domain.segments import segments
-from app.domain.webhooks import endpoints, restarts
+from app.domain.webhooks import endpoints
 from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.models.sets import Key
@@ -93,7 +93,7 @@ VERBS: Mapping[str, Verb] = {
     ),
     "deliveries.create": Verb(deliveries.create, "webhooks", "delivery", check=deliveries.check, is_audited=True),
     "deliveries.discard": Verb(discards.discard, "webhooks", "job", is_audited=True, gives_way=True),
-    "replays.create": Verb(restarts.create, "webhooks", "replay", is_audited=True),
+    "replays.create": Verb(endpoints.create_replay, "webhooks", "replay", is_audited=True),
     "replays.pause": Verb(replays.pause, "webhooks", "replay", is_audited=True, comes_first=True),
     "replays.continue": Verb(replays.go_on, "webhooks", "replay", is_audited=True),
     "replays.abort": Verb(replays.abort, "webhooks", "replay", is_audited=True, comes_first=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from peewee import SQL, fn
 from app import mailbox
 from app.config import settings
 from app.database import count, database
-from app.domain.deliveries import lanes, sweeps
+from app.domain.deliveries import lanes, replays, sweeps
 from app.domain.webhooks import catalogue
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
@@ -123,6 +124,17 @@ def enable(change: Change) -> Effect:
     database.after_commit(partial(mailbox.ring, lanes.FAST, change.target))
     audit.record(change, "endpoint", change.target, {"release_held": release_held})
     return Effect("changed", "endpoint", change.target)
+
+
+def create_replay(change: Change) -> Effect:
+    """Enables the endpoints in `enable_endpoint_ids`, if any, then calls `replays.create`.
+
+    Adds an audit entry for each endpoint. Raises NotFound if one has been deleted, and Conflict like `replays.create`.
+    In both cases, no endpoint is enabled.
+    """
+    for endpoint_id in change.payload.get("enable_endpoint_ids", ()):
+        enable(replace(change, kind="endpoints.enable", resource_id=endpoint_id, payload={}))
+    return replays.create(change)
 
 
 def resend(change: Change) -> Effect:
