@@ -18,9 +18,9 @@ from app.domain.bodies.replays import DeliveriesDiscard, DiscardFilter
 from app.domain.deliveries import deliveries, discards
 from app.domain.deliveries.deliveries import DeliverySchema, DeliveryWithAttemptsSchema
 from app.domain.deliveries.discards import DiscardPreviewSchema
+from app.domain.jobs import parts
 from app.domain.people import message_access
 from app.domain.resources import JobSchema
-from app.domain.work import parts
 from app.lib.schemas import Time, Whole, about
 from app.models.deliveries import STATUSES, Delivery
 from app.outbound.answers import ERROR_CODES

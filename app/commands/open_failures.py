@@ -10,10 +10,9 @@ import click
 from app.commands import command_writes
 from app.commands.command_lines import Command, print_json
 from app.domain.bodies.jobs import LONGEST_REASON
-from app.domain.jobs import open_failures
+from app.domain.jobs import failed_jobs, parts
 from app.domain.people import workspaces
 from app.domain.verbs import VERBS
-from app.domain.work import parts
 from app.problems import PROBLEMS
 
 # The value of --exception for jobs that failed without an exception, as on the page.
@@ -38,7 +37,7 @@ def failures(workspace_id: str, replays: bool, reason: str | None, **filters: st
         raise click.UsageError(f"A reason has 1 to {LONGEST_REASON} characters.")
     workspaces.find(workspace_id)
     chosen = {name: "" if value == NONE else value for name, value in filters.items() if value is not None}
-    found = open_failures.preview(workspace_id, chosen, list(VERBS))
+    found = failed_jobs.preview(workspace_id, chosen, list(VERBS))
     if not replays and reason is None:
         causes = [asdict(cause) for cause in found.causes]
         print_json({"count": found.count, "replayable": found.replayable, "causes": causes})

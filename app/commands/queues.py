@@ -11,8 +11,7 @@ import redis
 
 from app import process_registry
 from app.commands.command_lines import Command, as_json, print_list
-from app.domain.insight import mail_states
-from app.domain.insight.mail_states import State
+from app.domain.insight.queues import State, states
 
 
 @click.command(cls=Command)
@@ -39,7 +38,7 @@ def queues(*, as_json: bool) -> None:
     except redis.RedisError as error:
         click.echo(f"bellhop: who runs is not known, as Redis does not respond: {error}", err=True)
         running = None
-    print_list("queues", [_row(state, running) for state in mail_states.look()], as_json=as_json)
+    print_list("queues", [_row(state, running) for state in states()], as_json=as_json)
 
 
 def _row(state: State, running: Mapping[str, int] | None) -> dict[str, Any]:

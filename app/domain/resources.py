@@ -16,6 +16,7 @@ from app.domain.channels import channels
 from app.domain.contacts import bookings, contacts, sales
 from app.domain.conversations import conversations, messages, notes
 from app.domain.deliveries import deliveries, replays, sweeps
+from app.domain.jobs import parts
 from app.domain.lifecycle import imports, merges
 from app.domain.lifecycle.imports import ProgressSchema
 from app.domain.macros import macros, saved_replies
@@ -24,7 +25,6 @@ from app.domain.segments import segments
 from app.domain.triggers import run_states
 from app.domain.verbs import VERBS
 from app.domain.webhooks import endpoints
-from app.domain.work import parts
 from app.errors import NotFound
 from app.lib.schemas import ResponseBody, about, time
 from app.models.automations import Automation

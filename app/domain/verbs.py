@@ -22,12 +22,12 @@ from app.domain.conversations import (
 )
 from app.domain.deliveries import deliveries, discards, replays
 from app.domain.inbox import selections
-from app.domain.jobs import failed_jobs, open_failures
+from app.domain.jobs import failed_jobs
 from app.domain.lifecycle import erasures, imports, merges
 from app.domain.macros import macros, saved_replies
 from app.domain.people.tokens import UNRESTRICTED
 from app.domain.segments import segments
-from app.domain.webhooks import endpoints, restarts
+from app.domain.webhooks import endpoints
 from app.domain.work.changes import Change, Effect
 from app.domain.work.quotas import Quota
 from app.models.sets import Key
@@ -67,7 +67,7 @@ class Verb:
 
 
 def _replay_many(change: Change) -> Effect | None:
-    return open_failures.replay_many(change, list(VERBS))
+    return failed_jobs.replay_many(change, list(VERBS))
 
 
 VERBS: Mapping[str, Verb] = {
@@ -93,7 +93,7 @@ VERBS: Mapping[str, Verb] = {
     ),
     "deliveries.create": Verb(deliveries.create, "webhooks", "delivery", check=deliveries.check, is_audited=True),
     "deliveries.discard": Verb(discards.discard, "webhooks", "job", is_audited=True, gives_way=True),
-    "replays.create": Verb(restarts.create, "webhooks", "replay", is_audited=True),
+    "replays.create": Verb(endpoints.create_replay, "webhooks", "replay", is_audited=True),
     "replays.pause": Verb(replays.pause, "webhooks", "replay", is_audited=True, comes_first=True),
     "replays.continue": Verb(replays.go_on, "webhooks", "replay", is_audited=True),
     "replays.abort": Verb(replays.abort, "webhooks", "replay", is_audited=True, comes_first=True),
@@ -164,5 +164,5 @@ VERBS: Mapping[str, Verb] = {
     "workspaces.update": Verb(workspace_changes.update, UNRESTRICTED, "workspace"),
     "jobs.discard": Verb(failed_jobs.discard, None, "job", check=failed_jobs.check, is_audited=True, comes_first=True),
     "jobs.replay_many": Verb(_replay_many, UNRESTRICTED, "workspace", is_audited=True, gives_way=True),
-    "jobs.discard_many": Verb(open_failures.discard_many, UNRESTRICTED, "workspace", is_audited=True, gives_way=True),
+    "jobs.discard_many": Verb(failed_jobs.discard_many, UNRESTRICTED, "workspace", is_audited=True, gives_way=True),
 }

@@ -33,7 +33,7 @@ from app.domain.channels import arrivals, outboxes
 from app.domain.conversations import message_endings, messages, sending_outcomes, sendings
 from app.domain.conversations.sendings import Sending
 from app.domain.deliveries import attempts, lanes, replay_choices, replays, sweeps
-from app.domain.insight import failures, figures, mail_states, queues, searches, trends
+from app.domain.insight import failures, figures, queues, searches, trends
 from app.domain.insight.trends import WINDOWS
 from app.domain.jobs import jobs
 from app.domain.retention import delete_old
@@ -785,10 +785,10 @@ def test_what_commands_list_is_found_by_index(world: World, noun: Noun) -> None:
 
 def test_the_states_of_mail_are_counted_by_index(world: World) -> None:
     with explained() as plans:
-        mail_states.look()
+        queues.states()
 
     # Each is counted up to a number, wherever its rows lie.
-    check(plans, most=10 * mail_states.MOST_COUNTED)
+    check(plans, most=10 * queues.MOST_COUNTED)
 
 
 @pytest.mark.parametrize("path", ITEMS)

@@ -1,7 +1,4 @@
-"""Contact actions: how a broadcast reaches a contact, by a message or by starting an automation.
-
-A message goes to the contact's latest conversation on a connected channel.
-"""
+"""Contact actions: how a broadcast reaches a contact, by a message or by starting an automation."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from app.domain.channels import media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations, messages, recipients, sending_checks
 from app.domain.triggers import automation_listeners, run_states
-from app.domain.triggers.run_states import Start
 from app.domain.work.changes import Change
 from app.domain.work.events import Cause
 from app.domain.work.units import Busy, Unit
@@ -29,7 +25,6 @@ from app.errors import Invalid
 from app.lib import ids, json, templates
 from app.lib.templates import Budget, Overspent, TemplateError, TooLong
 from app.models import sets
-from app.models.automations import Enrolment
 from app.models.broadcasts import Broadcast
 from app.models.contacts import Contact
 from app.models.sets import Key
@@ -71,7 +66,7 @@ class TooEarly(Exception):
 
 
 class SendMessage:
-    """Sends a broadcast's message to each contact. One unit of work serves several contacts."""
+    """Sends a broadcast's message to each contact's latest conversation on a connected channel."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast
@@ -79,10 +74,7 @@ class SendMessage:
         [(self._quiet_hours, self._timezone)] = rows(_WORKSPACE, (broadcast.workspace_id,))
 
     def problem(self) -> str | None:
-        """Returns a sentence if no message can be sent because of a channel; None if sending can proceed.
-
-        Its channel was deleted, a channel has to be connected again, or none is connected.
-        """
+        """Returns a sentence if a channel keeps messages from being sent; None if they can be sent."""
         found = rows(_CHANNELS, (self._broadcast.workspace_id, self._broadcast.channel_id))
         if not found and self._broadcast.channel_id is not None:
             return "Its channel has been deleted."
@@ -102,7 +94,7 @@ class SendMessage:
         return max(int(most) - under_way(self._broadcast.id), 0)
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """Returns the keys to lock: the contacts."""
+        """Returns the keys of the contacts, to be locked together."""
         return [sets.key(Contact, self._broadcast.workspace_id, "id", each) for each in contact_ids]
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
@@ -194,7 +186,7 @@ class SendMessage:
 
 
 class StartAutomation:
-    """Starts a broadcast's automation for each contact. One unit of work serves several contacts."""
+    """Starts a broadcast's automation for each contact."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast
@@ -212,12 +204,7 @@ class StartAutomation:
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
         """Returns the keys to lock: the contacts, and their enrolments in the automation."""
-        workspace_id = self._broadcast.workspace_id
-        return [
-            sets.key(model, workspace_id, "id", row_id)
-            for each in contact_ids
-            for model, row_id in ((Contact, each), (Enrolment, Enrolment.id_of(each, self._automation_id)))
-        ]
+        return run_states.needs(self._broadcast.workspace_id, self._automation_id, contact_ids)
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
         """Reads nothing: the rows of `needs` are enough."""
@@ -226,14 +213,7 @@ class StartAutomation:
         """Begins a run of the automation for the contact. Raises Skipped, Busy."""
         contact, listener = _contact_of(self._broadcast, contact_id, unit), self._listener
         assert listener is not None
-        start = Start(
-            contact.workspace_id,
-            listener.id,
-            listener.version,
-            contact.id,
-            self._broadcast.trace_id,
-            goal=listener.goal,
-        )
+        start = listener.start(contact.workspace_id, contact.id, self._broadcast.trace_id)
         if run_states.keeps_out(unit, start, listener.reentry or "every") is not None:
             run_states.count_refused(unit, start, "reentry")
             raise Skipped("reentry")
@@ -244,15 +224,12 @@ Action = SendMessage | StartAutomation
 
 
 def of(broadcast: Broadcast) -> Action:
-    """Returns the broadcast's action: SendMessage or StartAutomation."""
+    """Returns SendMessage if the broadcast has a message, and StartAutomation if not."""
     return StartAutomation(broadcast) if broadcast.message is None else SendMessage(broadcast)
 
 
 def render(message: Mapping[str, Any], contact: Contact, timezone: str) -> tuple[str | None, Any]:
-    """Renders the text and template of a message for a contact. Raises TemplateError.
-
-    `timezone`: the workspace's, which templates can use.
-    """
+    """Returns the message's text and template, rendered for a contact. Raises TemplateError."""
     text, template = message.get("text"), message.get("template")
     if "{" not in f"{text}{template}":
         return text, template

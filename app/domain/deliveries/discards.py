@@ -14,7 +14,7 @@ from marshmallow import fields
 from app.database import count, now
 from app.domain.deliveries import replay_choices
 from app.domain.deliveries.replay_choices import IS_DISCARDABLE, TOO_MANY, matching
-from app.domain.work import parts
+from app.domain.jobs import parts
 from app.domain.work.changes import Change, Effect
 from app.lib import ids
 from app.lib.schemas import ResponseBody, about, time
@@ -43,16 +43,13 @@ def discard(change: Change) -> Effect | None:
 
 
 def preview(workspace_id: str, filters: dict[str, Any]) -> dict[str, Any]:
-    """Counts the deliveries that would be discarded now, as in the API.
-
-    Raises Conflict like the preview of a replay.
-    """
+    """Counts the deliveries that a discard would cancel now, as in the API. Raises Conflict."""
     found = replay_choices.preview(workspace_id, filters)
     return DiscardPreviewSchema.of(found, count=found.discardable)
 
 
 def payload(filters: dict[str, Any], reason: str, as_of: datetime | None) -> dict[str, Any]:
-    """Returns the payload of the job. `as_of`: None for now, and never in the future."""
+    """Returns the job's payload. `as_of`: None means now, and so does a time in the future."""
     present = now()
     return {"filter": filters, "reason": reason, "as_of": min(as_of or present, present).isoformat()}
 

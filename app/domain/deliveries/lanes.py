@@ -64,7 +64,7 @@ def lease_seconds() -> float:
 
 
 def of(slow_until: datetime | None) -> Mail:
-    """Returns the lane of an endpoint that counts as slow until then."""
+    """Returns the lane of an endpoint that is slow until `slow_until`; None if it is not slow."""
     return SLOW if slow_until is not None and slow_until > clock.now() else FAST
 
 
@@ -84,10 +84,7 @@ def ring(endpoint_ids: Collection[str]) -> None:
 
 
 def slow_down(endpoint_ids: Collection[str]) -> None:
-    """Moves slow endpoints to the slow lane, or extends their time in it.
-
-    Never waits: an endpoint whose row is locked keeps its lane until its next slow answer.
-    """
+    """Moves endpoints to the slow lane, or extends their time in it. Never waits: skips locked rows."""
     count(
         """
         UPDATE endpoints SET slow_until = now() + %s * interval '1 second' WHERE id IN (
@@ -111,5 +108,5 @@ def speed_up(endpoint_ids: Collection[str]) -> None:
     )
 
 
-# Retries. Each joins its endpoint's lane when it falls due.
+# A retry joins its endpoint's lane when it falls due.
 WAITING = Waiting(FAST, "next_attempt_at", ring)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from app.database import rows, transaction
-from app.domain.work.exact_counts import LONGEST_SECONDS, be_alone, in_time
+from app.domain.jobs.parts import LONGEST_SECONDS, be_alone, in_time
 from app.lib import ids
 
 # The statuses of a filter that names none: such deliveries are not sent again automatically.

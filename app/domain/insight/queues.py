@@ -1,6 +1,6 @@
 """Queues: how much mail is due in each, and for how long.
 
-All workspaces together are sampled each minute; a single workspace is looked up.
+All workspaces together are sampled each minute. The current states, and the mail of one workspace, are looked up.
 """
 
 from __future__ import annotations
@@ -9,16 +9,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from app import mailbox
 from app.database import count, rows
+from app.domain import mails
 from app.domain.automations import http_requests
 from app.domain.deliveries import fan_out, lanes, sweeps
 from app.domain.jobs import jobs
+from app.domain.mails import MailKind
 from app.domain.triggers import run_states
 from app.mailbox import Mail
 
 # Counting stops at this number: "10,000+".
 MOST_COUNTED = 10_000
-MOST_MAILBOXES = 1_000
+MOST_MAILBOXES = 1_000  # the most mailboxes that are examined in one statement
 
 # The names of the kinds of mail on the pages.
 NAMES: Mapping[str, str] = {
@@ -57,21 +60,38 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sample of a queue, over all workspaces: the last of the minute that begins at `starts_at`.
-
-    `oldest_seconds`: how long the oldest mail had been due.
-    """
+    """The last sample of a queue in the minute from `starts_at`, over all workspaces."""
 
     starts_at: datetime
     depth: int
     oldest_seconds: float
 
 
-def note(found: Iterable[Queue]) -> int:
-    """Stores the states of these queues for this minute; returns how many queues are not empty.
+@dataclass(frozen=True, slots=True)
+class State:
+    """The mail of a kind, by its queue.
 
-    Safe to repeat: the last state counts.
+    Counts stop at MOST_COUNTED + 1, which means "more than MOST_COUNTED". `due`: rows that may be claimed or are.
+    `oldest_seconds`: how long the oldest unclaimed row could have been claimed. `claimed`: rows that a worker has.
+    `suspect`: rows whose lease ended without an outcome. `later`: rows that wait for their time, and are no mail yet.
     """
+
+    queue: str
+    due: int
+    oldest_seconds: float
+    claimed: int
+    suspect: int
+    later: int
+    served_by: str
+
+
+def states() -> list[State]:
+    """Returns the current state of every kind of mail, of all workspaces."""
+    return [_state(kind) for kind in mails.MAIL_KINDS]
+
+
+def note(found: Iterable[Queue]) -> int:
+    """Stores the states for this minute, replacing earlier ones; returns how many queues have mail."""
     found = list(found)
     count(
         """
@@ -86,7 +106,7 @@ def note(found: Iterable[Queue]) -> int:
 
 
 def samples(length: timedelta) -> dict[str, list[Sample]]:
-    """Returns the samples of each queue in the last `length`, oldest first; at most of one day."""
+    """Returns the samples of each queue in the last `length`, one day at most, oldest first."""
     found: dict[str, list[Sample]] = {name: [] for name in NAMES.values()}
     query = """
         SELECT queue, starts_at, depth, oldest_seconds FROM queue_minutes
@@ -106,6 +126,33 @@ def of_workspace(workspace_id: str) -> list[Queue]:
     found = {name: Queue(name, depth, seconds) for name, depth, seconds in counted}
     return [found.get(name, Queue(name, 0, 0.0)) for name in _COUNTED]
 
+
+def _state(kind: MailKind) -> State:
+    mail = kind.mail
+    [(due, claimed, suspect)] = rows(_DUE.format(mail=mail), (MOST_COUNTED + 1,))
+    later = 0
+    if kind.later is not None:
+        [(later,)] = rows(_LATER.format(mail=mail, column=kind.later), (MOST_COUNTED + 1,))
+    return State(mail.queue, due, _oldest_seconds(mail) if due else 0.0, claimed, suspect, later, kind.served_by)
+
+
+def _oldest_seconds(mail: Mail) -> float:
+    _, after, oldest = mailbox.overdue(mail, 0, MOST_MAILBOXES)
+    highest = max(oldest.values())
+    while after:
+        _, after, oldest = mailbox.overdue(mail, 0, MOST_MAILBOXES, after)
+        highest = max(highest, *oldest.values())
+    return highest
+
+
+_DUE = """
+    SELECT count(*), count(*) FILTER (WHERE leased_until > now()), count(*) FILTER (WHERE leased_until <= now())
+    FROM (SELECT leased_until FROM {mail.table} WHERE due_at IS NOT NULL LIMIT %s) AS due
+"""
+_LATER = """
+    SELECT count(*) FROM (
+        SELECT FROM {mail.table} WHERE {column} IS NOT NULL LIMIT %s) AS later
+"""
 
 # The pause of an endpoint does not count as a delay of the queue.
 _DUE_FOR = "max(extract(epoch FROM now() - greatest(due_at, probe_at, paced_until)))"

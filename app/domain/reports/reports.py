@@ -1,7 +1,4 @@
-"""Reports of the inbox, read from its figures: by period, step, dimension and hour of the week.
-
-A read costs the same for any number of conversations and messages.
-"""
+"""Reports of the inbox, read from its figures. The cost does not grow with the messages."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class Figures:
             self.counts[measure] += amount
 
     def add(self, other: Figures) -> None:
-        """Adds the counts and histograms of `other` to these."""
+        """Adds the counts and histograms of `other`."""
         self.counts.update(other.counts)
         for name, histogram in other.histograms.items():
             self.histograms[name].update(histogram)
@@ -104,10 +101,7 @@ def by(workspace_id: str, dimension: str, period: Period) -> tuple[dict[str, Fig
 
 @replica.may_read
 def of_week(workspace_id: str, period: Period) -> dict[tuple[int, int], Counter[str]]:
-    """Returns the counts of OF_WEEK by (day of the week, hour) in the period's zone; Monday is 1.
-
-    Takes one statement.
-    """
+    """Returns the counts of OF_WEEK by (weekday, hour) in the period's zone. Monday is weekday 1."""
     found: dict[tuple[int, int], Counter[str]] = {}
     values = {"workspace_id": workspace_id, "zone": period.zone.key, "measures": list(OF_WEEK)}
     for day, hour, measure, amount in rows(_OF_WEEK, {**values, "since": period.since, "until": period.until}):

@@ -20,13 +20,11 @@ import structlog
 from app.database import count, delete_some, now, rows, transaction
 from app.domain.segments import scans, segments
 from app.domain.segments.scans import Part, Scan
-from app.domain.triggers import automation_listeners, batches, conditions, due_starts, timed_triggers
+from app.domain.triggers import automation_listeners, batches, conditions, due_starts, run_states, timed_triggers
 from app.domain.triggers.automation_listeners import Listener
 from app.domain.triggers.timed_triggers import WEEKDAYS, Trigger
 from app.domain.work.units import Unit
 from app.lib import time_zones
-from app.models import sets
-from app.models.automations import Enrolment
 from app.models.contacts import Contact
 from app.models.segments import Segment
 
@@ -48,10 +46,7 @@ ROLL_PART = 5_000
 
 
 class _Schedule(NamedTuple):
-    """A due schedule. `began_at`: when the occurrence began; now if it begins with this part.
-
-    `timezone`: the workspace's.
-    """
+    """A due schedule. `began_at`: of the occurrence, or now. `timezone`: of the workspace."""
 
     automation_id: str
     key: str
@@ -148,10 +143,7 @@ class Entries(NamedTuple):
 
 
 def find_entries(automation_id: str, segment_id: str, after: str, part: Part) -> Entries:
-    """Returns how a part of an oldest-first scan differs from the roll.
-
-    `after`: the last contact before the part.
-    """
+    """Compares a part of an oldest-first scan, which begins after the contact `after`, with the roll."""
     known = {id for (id,) in rows(_ROLL, (automation_id, segment_id, after, part.last_id, part.last_id))}
     return Entries([each for each in part.ids if each not in known], known.difference(part.ids))
 
@@ -166,10 +158,7 @@ def keep_entries(workspace_id: str, automation_id: str, segment_id: str, entries
 
 
 def drop_left() -> int:
-    """Removes up to ROLL_PART contacts from each of up to ten rolls whose schedules are gone.
-
-    Returns how many contacts were removed.
-    """
+    """Removes up to ROLL_PART contacts from up to ten rolls without schedules; returns how many."""
     return sum(_drop_some(automation_id, segment_id) for automation_id, segment_id in rows(_LEFT))
 
 
@@ -201,10 +190,7 @@ def _do_part(automation_id: str, key: str) -> bool:
 
 
 def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_ids: Sequence[str]) -> Sequence[str]:
-    """Begins runs for the contacts, up to the first that is locked elsewhere.
-
-    Returns the contacts that it has handled.
-    """
+    """Begins runs, up to the first contact that is locked; returns the contacts that it handled."""
     further = scans.further_fields(contact_ids)
     triggers = timed_triggers.with_key(listener.triggers, schedule.key)
     kind = ENTERED if schedule.is_of_entries else KIND
@@ -216,11 +202,7 @@ def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_id
         if contact and conditions.holds(condition, scans.variables(contact, further.get(contact_id, {}))):
             due_starts.enter(unit, listener, contact, triggers, kind)
 
-    needs = [
-        sets.key(model, schedule.workspace_id, "id", row_id)
-        for each in contact_ids
-        for model, row_id in ((Contact, each), (Enrolment, Enrolment.id_of(each, listener.id)))
-    ]
+    needs = run_states.needs(schedule.workspace_id, listener.id, contact_ids)
     results = batches.run([partial(start, each) for each in contact_ids], needs) if contact_ids else []
     for contact_id, result in zip(contact_ids, results, strict=False):
         if isinstance(result, Exception):

@@ -12,7 +12,7 @@ from app import sql
 from app.database import count, rows
 from app.domain.triggers import timed_triggers
 from app.domain.triggers.conditions import fields, holds
-from app.domain.triggers.run_states import Reentry
+from app.domain.triggers.run_states import Reentry, Start
 from app.domain.work.events import NewEvent
 from app.lib import json
 from app.lib.caches import Cache
@@ -47,8 +47,8 @@ class ObservedEvent:
         if event.contact_id is None or event.only is not None or event.kind in UNHEARD:
             return set()
         timed = timed_triggers.heard_by(event.kind)
-        keys = {_key(event.kind, None), _key(event.kind, event.tag), awaited_key(event.kind)}
-        return keys | {timed} if timed else keys
+        keys = {event.kind, awaited_key(event.kind), timed, event.tag and f"{event.kind}:{event.tag}"}
+        return {key for key in keys if key}
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -83,10 +83,12 @@ class Listener:
     exits: Sequence[Trigger]
     goal: Trigger | None
 
+    def start(self, workspace_id: str, contact_id: str, trace_id: str, **columns: Any) -> Start:
+        """Returns the start of a run of the published version. `columns`: further fields of Start."""
+        return Start(workspace_id, self.id, self.version, contact_id, trace_id, goal=self.goal, **columns)
+
     def starts(self, observed: ObservedEvent) -> bool:
-        """Returns whether the event matches a trigger.
-        Replies that a run waited for match only with `also_replies`.
-        """
+        """Returns whether a trigger matches; for a reply that a run awaited, one with `also_replies`."""
         return any(
             is_of(trigger, observed, observed.variables) and (trigger.get("also_replies") or not observed.is_reply)
             for trigger in self.triggers
@@ -97,10 +99,7 @@ class Listener:
         return bool(timed_triggers.concerned(self.triggers, observed.event.kind))
 
     def may_exit_on(self, observed: ObservedEvent) -> bool:
-        """Returns whether an exit may match the event for some run.
-
-        A condition that names the run counts as true here. `exits_on` decides it.
-        """
+        """Returns whether an exit may match the event for some run; `exits_on` decides about a run."""
         return any(is_of(each, observed, {} if _names_run(each) else observed.variables) for each in self.exits)
 
     def exits_all_on(self, observed: ObservedEvent) -> bool:
@@ -112,18 +111,12 @@ class Listener:
         return any(is_of(each, observed, observed.variables | of_run(run)) for each in self.exits)
 
     def may_reach_goal_on(self, observed: ObservedEvent) -> bool:
-        """Returns whether the event may be the goal for some run.
-
-        A condition that names the run counts as true here. `reaches_goal_on` decides it.
-        """
+        """Returns whether the event may be the goal for some run; `reaches_goal_on` decides about a run."""
         goal = self.goal
         return goal is not None and is_of(goal, observed, {} if _names_run(goal) else observed.variables)
 
     def reaches_goal_on(self, observed: ObservedEvent, run: Run) -> bool:
-        """Returns whether the event is the goal for `run`.
-
-        False if the run has already reached its goal, or the event came after the run's time for it.
-        """
+        """Returns whether the event is the goal for `run`: not reached before, and within the run's time."""
         if self.goal is None or run.goal_until is None or observed.event.at > run.goal_until:
             return False
         return is_of(self.goal, observed, observed.variables | of_run(run))
@@ -190,10 +183,6 @@ def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None
 def awaited_key(kind: str) -> str:
     """Returns the key under which automations listen if their runs may wait for events of that kind."""
     return f"{_AWAITED}{kind}"
-
-
-def _key(kind: str, tag: str | None) -> str:
-    return kind if tag is None else f"{kind}:{tag}"
 
 
 def is_of(trigger: Trigger, observed: ObservedEvent, variables: Mapping[str, Any]) -> bool:

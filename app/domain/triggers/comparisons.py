@@ -48,9 +48,6 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.]{5,15}([Zz]|[+-][0-9]{2}:?[0-9]{2})?)?", re.ASCII)
 
 
-_NOT_ORDERED = "Give a number or a time to compare with, such as 18, 2026-11-21 or 2026-11-21T10:00:00Z."
-
-
 def fault_of_value(comparison: str, condition: Mapping[str, Any]) -> str | None:
     """Returns the fault of the `value` of a condition without `other`, in a sentence; None if valid."""
     if "value" not in condition:
@@ -68,15 +65,15 @@ def _fault_of_one(comparison: str, value: Any) -> str | None:
         return "Give text, a number, true or false. For a missing value use 'exists' or 'not_exists'."
     if not isinstance(value, str):
         return "Give a regular expression as text." if comparison == "matches" else None
-    if len(value) > (LONGEST_PATTERN if comparison == "matches" else LONGEST_TEXT):
-        longest = LONGEST_PATTERN if comparison == "matches" else LONGEST_TEXT
+    longest = LONGEST_PATTERN if comparison == "matches" else LONGEST_TEXT
+    if len(value) > longest:
         return f"Text to compare with has at most {longest:,} characters."
     if comparison == "matches":
         return _fault_of_pattern(value)
     if "{{" in value or "{%" in value:
         return "Text to compare with is no template. To compare with a field, name it as 'other'."
     if comparison in ORDERED and typed_number(value) is None and typed_moment(value) is None:
-        return _NOT_ORDERED
+        return "Give a number or a time to compare with, such as 18, 2026-11-21 or 2026-11-21T10:00:00Z."
     return None
 
 
@@ -89,9 +86,7 @@ def _fault_of_pattern(pattern: str) -> str | None:
 
 
 def work_of(comparison: str, found: Any, value: Any) -> int:
-    """Returns the cost of a comparison, in the steps that a template's Budget counts.
-    Each element of one list is compared with each element of the other.
-    """
+    """Returns the cost of a comparison in steps of a template's Budget. Lists: every pair counts."""
     if comparison == "matches":
         return _STEPS_OF_MATCHES
     ones, others = (each if isinstance(each, list) else [each] for each in (found, value))
@@ -162,10 +157,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Returns a function that applies `holds` to two numbers or two times, also as people type them.
-
-    It returns False for any other values.
-    """
+    """Returns a function that applies `holds` to two numbers or two times; False for other values."""
     readings: tuple[Callable[[Any], Any], ...] = (number, moment, typed_number, typed_moment)
 
     def compare(found: Any, value: Any) -> bool:
@@ -176,10 +168,6 @@ def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
         return False
 
     return compare
-
-
-def _starts(found: Any, value: Any) -> bool:
-    return text(found).startswith(text(value))
 
 
 def number(value: Any) -> float | None:
@@ -202,10 +190,7 @@ def moment(value: Any) -> datetime | None:
 
 
 def typed_number(value: Any) -> float | None:
-    """Returns the value as a number; also reads numbers as people type them, such as "25 €".
-
-    Returns None for any other value, and for ambiguous text.
-    """
+    """Returns the number, also as people type it ("25 €"); None for other or ambiguous values."""
     if (plain := number(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):
@@ -214,10 +199,7 @@ def typed_number(value: Any) -> float | None:
 
 
 def typed_moment(value: Any) -> datetime | None:
-    """Returns the value as a time; also reads days as people type them.
-
-    Returns None for any other value, and for ambiguous text.
-    """
+    """Returns the time, also as a day that people type; None for other or ambiguous values."""
     if (plain := moment(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):
@@ -253,7 +235,7 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "less_than": _some(_ordered(operator.lt)),
     "at_least": _some(_ordered(operator.ge)),
     "at_most": _some(_ordered(operator.le)),
-    "starts_with": _some(_starts),
+    "starts_with": _some(lambda found, value: text(found).startswith(text(value))),
     "has_word": _some(_has_word),
     "matches": _matches,
     "one_of": _some(_one_of),

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 from app.database import rows
 from app.domain.triggers import timed_triggers
+from app.domain.triggers.conditions import CUSTOM
 from app.domain.triggers.timed_triggers import Trigger
 from app.lib import time_zones, typed_answers
 
-CUSTOM_FIELD = "contact.custom_fields."
 UTC = ZoneInfo("UTC")
 # The most contacts that are counted for one trigger with unreadable dates.
 MOST_COUNTED = 1_000
@@ -29,7 +29,7 @@ class Coming(NamedTuple):
 
 def field_of(trigger: Trigger) -> str:
     """Returns the name of the custom field that holds the date."""
-    return str(trigger["date"]).removeprefix(CUSTOM_FIELD)
+    return str(trigger["date"]).removeprefix(CUSTOM)
 
 
 def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fired_for: date | None) -> Coming | None:
@@ -58,10 +58,7 @@ def is_readable(value: Any) -> bool:
 
 
 class Unreadable(NamedTuple):
-    """A trigger that cannot read the date of some contacts: their number, and one of them.
-
-    `number` stops at MOST_COUNTED.
-    """
+    """A trigger that cannot read the dates of some contacts. `number` stops at MOST_COUNTED."""
 
     trigger: Trigger
     number: int
@@ -69,7 +66,7 @@ class Unreadable(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the trigger."""
+        """The trigger's key, as `timed_triggers.key_of` makes it."""
         return timed_triggers.key_of(self.trigger)
 
     @property
@@ -88,10 +85,7 @@ def unreadable_of_automation(automation_id: str) -> list[Unreadable]:
 
 
 def unreadable_of_contact(contact_id: str) -> dict[str, list[str]]:
-    """Returns the names of automations that cannot read a date of the contact, by custom field.
-
-    Up to MOST_TOLD.
-    """
+    """Returns the automations that cannot read a date of the contact: up to MOST_TOLD names by field."""
     waiting: dict[str, list[str]] = {}
     for key, name in rows(_OF_CONTACT, (contact_id, MOST_TOLD)):
         waiting.setdefault(field_of(timed_triggers.trigger_of(key)), []).append(name)
@@ -109,10 +103,7 @@ def _anniversaries(day: date, after: datetime) -> Iterable[date]:
 
 
 def _day(value: Any, zone: ZoneInfo) -> date | None:
-    """Returns the day of `value`, in `zone` if it is a time.
-
-    None if the value is not a date, or its year is out of range.
-    """
+    """Returns the day of a date, or of a time in `zone`; None for other values and for extreme years."""
     if not isinstance(value, str):
         return None
     try:

@@ -70,7 +70,7 @@ def duration(seconds: float, most: int = 3) -> str:
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         number, whole = divmod(whole, size)
         if number:
-            parts.append(f"{number:,} {unit}{'' if number == 1 else 's'}")
+            parts.append(many(number, unit))
     return " ".join(parts[:most]) or "0 seconds"
 
 
@@ -85,14 +85,10 @@ def named(names: Names, identifier: Any, unknown: str) -> str:
 
 
 def condition(given: Mapping[str, Any]) -> str:
-    """Writes the condition in words, without "if".
-
-    A condition with faults raises KeyError or similar.
-    """
+    """Writes the condition in words, without "if". Raises KeyError or similar if it has faults."""
     for name, between in (("all", " and "), ("any", " or ")):
         if name in given:
-            parts = [_inner(each) for each in given[name]]
-            return between.join(parts)
+            return between.join(map(_inner, given[name]))
     if "not" in given:
         return f"it is not so that {_inner(given['not'])}"
     return _comparison(given)
@@ -118,12 +114,12 @@ def value_of(path: str) -> str:
 
 
 def quoted(text: Any, longest: int = 40) -> str:
-    """Puts the text in quotes, and truncates it."""
+    """Puts the text in quotes and on one line, cut to `longest` characters."""
     return f"“{cut(str(text), longest)}”"
 
 
 def cut(text: str, longest: int) -> str:
-    """Puts the text on one line, and truncates it with an ellipsis."""
+    """Puts the text on one line. Cuts it to `longest` characters, the ellipsis included."""
     line = " ".join(text.split())
     return line if len(line) <= longest else f"{graphemes.cut(line, longest - 1).rstrip()}…"
 
@@ -166,7 +162,7 @@ def _comparison(given: Mapping[str, Any]) -> str:
         return f"the contact {_TAGS[comparison]} {quoted(given['value'])}"
     if "days_ago" in given:
         days = given["days_ago"]
-        return f"{value_of(field)} is {_AGO[comparison]} {days:,} {'day' if days == 1 else 'days'} ago"
+        return f"{value_of(field)} is {_AGO[comparison]} {many(days, 'day')} ago"
     words = f"{value_of(field)} {COMPARISONS[comparison]}"
     if "other" in given:
         return f"{words} {value_of(given['other'])}"

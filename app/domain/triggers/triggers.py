@@ -20,7 +20,6 @@ from app import sql
 from app.database import rows
 from app.domain.triggers import awaited_events, run_endings, run_states, waiting_starts
 from app.domain.triggers.automation_listeners import Listener, Listeners, ObservedEvent
-from app.domain.triggers.run_states import Start
 from app.domain.work.events import PAST_AUTOMATIONS, Recorder
 from app.domain.work.units import Busy, Unit
 from app.models.automations import Enrolment
@@ -145,10 +144,7 @@ def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
 
 
 def carry_out(consequence: Consequence, unit: Unit) -> None:
-    """Carries out the consequence. Begins or changes no run if the contact has been deleted.
-
-    Raises Busy.
-    """
+    """Carries out the consequence. Affects no run if the contact has been deleted. Raises Busy."""
     observed = consequence.observed
     if consequence.plans:  # before the contact is checked: a merge may have given the booking another contact
         waiting_starts.follow(unit, observed, consequence.listener)
@@ -163,14 +159,18 @@ def carry_out(consequence: Consequence, unit: Unit) -> None:
             if is_its and run_states.is_before(unit, run, observed.event.id):
                 _affect(unit, consequence, run)
     if consequence.starts:
-        _begin(unit, consequence)
+        listener, event = consequence.listener, observed.event
+        start = listener.start(
+            *(observed.workspace_id, _contact_of(consequence), event.cause.trace_id),
+            event=observed.document,
+            event_id=event.id,
+            depth=event.cause.depth + 1,
+        )
+        run_states.enter(unit, start, listener.reentry or "after_finish")
 
 
 class Lookup(NamedTuple):
-    """A search for runs that an event may concern.
-
-    `recorded_at`: when the event was recorded; None if this transaction recorded it.
-    """
+    """A search for the runs that an event may concern. `recorded_at`: as in ObservedEvent."""
 
     number: int
     contact_id: str
@@ -180,10 +180,7 @@ class Lookup(NamedTuple):
 
 
 def _follow_at_once(unit: Unit, observed: Sequence[ObservedEvent]) -> bool:
-    """Carries out everything that follows from the events.
-
-    Returns False, with nothing done, if the events have to be left to the fan-out.
-    """
+    """Carries out all that follows. Returns False, with nothing done, if the fan-out must do that."""
     try:
         planned = plan(observed)
         if planned.rest is not None or _would_overtake(planned.consequences):
@@ -247,23 +244,6 @@ def _affect(unit: Unit, consequence: Consequence, run: Run) -> None:
         run_endings.finish(unit, run, "cancelled", automation_name=listener.name, reason="exit")
     elif consequence.wakes and awaited_events.is_awaited(run, observed):
         run_states.wake(unit, run_endings.adopted(unit, run), answer={"event": observed.document})
-
-
-def _begin(unit: Unit, consequence: Consequence) -> None:
-    observed, listener = consequence.observed, consequence.listener
-    event = observed.event
-    start = Start(
-        workspace_id=observed.workspace_id,
-        automation_id=listener.id,
-        version=listener.version,
-        contact_id=_contact_of(consequence),
-        trace_id=event.cause.trace_id,
-        event=observed.document,
-        event_id=event.id,
-        goal=listener.goal,
-        depth=event.cause.depth + 1,
-    )
-    run_states.enter(unit, start, listener.reentry or "after_finish")
 
 
 def _contact_of(consequence: Consequence) -> str:

@@ -1,1 +1,1 @@
-"""Webhook endpoints and their restarts, the kinds of events, and the verification of webhooks."""
+"""Webhook endpoints, the kinds of events, and the verification of webhooks."""

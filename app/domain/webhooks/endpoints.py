@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from peewee import SQL, fn
 from app import mailbox
 from app.config import settings
 from app.database import count, database
-from app.domain.deliveries import lanes, sweeps
+from app.domain.deliveries import lanes, replays, sweeps
 from app.domain.webhooks import catalogue
 from app.domain.work import audit
 from app.domain.work.changes import Change, Effect
@@ -37,10 +38,7 @@ def new_secret() -> str:
 
 
 def create(change: Change) -> Effect:
-    """Creates the endpoint from the API fields and the sealed secret in `payload`.
-
-    Raises Conflict above the QUOTA.
-    """
+    """Creates the endpoint from `payload`, sealed secret included. Raises Conflict above the QUOTA."""
     payload = change.payload
     QUOTA.keep(change.workspace_id)
     Endpoint.insert(
@@ -58,10 +56,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the given fields, for waiting deliveries too.
-
-    Raises NotFound if the endpoint has been deleted since the write was accepted.
-    """
+    """Changes the given fields, also for waiting deliveries. Raises NotFound."""
     _set(change, **change.payload)
     audit.record(change, "endpoint", change.target, change.payload)
     return Effect("changed", "endpoint", change.target)
@@ -125,6 +120,17 @@ def enable(change: Change) -> Effect:
     return Effect("changed", "endpoint", change.target)
 
 
+def create_replay(change: Change) -> Effect:
+    """Enables the endpoints in `enable_endpoint_ids`, if any, then calls `replays.create`.
+
+    Adds an audit entry for each endpoint. Raises NotFound if one has been deleted, and Conflict like `replays.create`.
+    In both cases, no endpoint is enabled.
+    """
+    for endpoint_id in change.payload.get("enable_endpoint_ids", ()):
+        enable(replace(change, kind="endpoints.enable", resource_id=endpoint_id, payload={}))
+    return replays.create(change)
+
+
 def resend(change: Change) -> Effect:
     """Starts a sweep that resends the deliveries that `payload` selects. The target is the sweep.
 
@@ -142,10 +148,7 @@ def resend(change: Change) -> Effect:
 
 
 def drop_deleted() -> int:
-    """Deletes endpoints marked deleted an hour ago or earlier; returns how many.
-
-    Keeps endpoints with unfinished deliveries or sweeps.
-    """
+    """Deletes endpoints marked deleted over an hour ago, without unfinished work; returns how many."""
     return count(
         """
         DELETE FROM endpoints

@@ -64,10 +64,7 @@ class _Key:
 
 @dataclass(slots=True)
 class _Sent:
-    """What is known of the delivery. `endpoints`: whose secrets may have signed it.
-
-    `body`: None if the delivery is unknown or its body is no longer kept.
-    """
+    """The delivery: its body, None if unknown, and the endpoints whose secrets may have signed it."""
 
     endpoints: Sequence[Endpoint]
     body: bytes | None
@@ -187,10 +184,7 @@ def _others(workspace_id: str, known: Sequence[Endpoint], cost_bytes: int) -> It
 
 
 def _forms(body: bytes, sent: bytes | None) -> list[tuple[bytes, Finding]]:
-    """Returns the forms in which the body may have been signed.
-
-    Each has the finding to report if `v1` matches that form.
-    """
+    """Returns the forms in which the body may have been signed, each with the finding if it matches."""
     as_it_is = Finding("Body", "good", "v1 matches: this is the body that was signed, byte for byte.")
     forms = [(body, as_it_is)]
     if (stripped := body.rstrip(b"\r\n")) != body:

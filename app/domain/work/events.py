@@ -59,10 +59,7 @@ class NewEvent:
 
 
 def body(event_id: str | None, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
-    """Returns the body that receivers get; no other code makes one.
-
-    `event_id`: None for the event of a run that no event started.
-    """
+    """Returns the body of an event. `event_id`: None if it is made only for a run, and sent nowhere."""
     document = {"id": event_id, "kind": kind, "created_at": at, "workspace_id": workspace_id, "data": data}
     return json.dumps(document)
 
@@ -75,17 +72,19 @@ class Recorder:
         self.cause = Cause(None, "")
         self._pending: list[NewEvent] = []
 
-    def record(self, kind: str, data: Mapping[str, Any], contact_id: str | None = None) -> None:
-        """Records an event for all endpoints that want its kind.
-
-        `contact_id`: the contact it is about, if any.
-        """
-        self._record(kind, data, contact_id, None)
+    def record(
+        self, kind: str, data: Mapping[str, Any], contact_id: str | None = None, only: tuple[str, str] | None = None
+    ) -> None:
+        """Records an event. `contact_id`: the contact that it is about, if any. `only`: as in NewEvent."""
+        event_id, at = ids.new("evt"), clock.now()
+        content = body(event_id, kind, at, self.workspace_id, data)
+        tag = data.get("tag")
+        self._pending.append(NewEvent(event_id, kind, contact_id, self.cause, content, at, only, tag))
 
     def record_for(self, endpoint_id: str, kind: str, data: Mapping[str, Any]) -> str:
         """Records an event for one endpoint, whether or not it wants the kind; returns the delivery's id."""
         delivery_id = ids.new("dlv")
-        self._record(kind, data, None, (endpoint_id, delivery_id))
+        self.record(kind, data, only=(endpoint_id, delivery_id))
         return delivery_id
 
     def mark(self) -> int:
@@ -109,12 +108,6 @@ class Recorder:
         """Takes the events that are not yet written. The caller must `insert` them."""
         happened, self._pending = self._pending, []
         return happened
-
-    def _record(self, kind: str, data: Mapping[str, Any], contact_id: str | None, only: tuple[str, str] | None) -> None:
-        event_id, at = ids.new("evt"), clock.now()
-        content = body(event_id, kind, at, self.workspace_id, data)
-        tag = data.get("tag")
-        self._pending.append(NewEvent(event_id, kind, contact_id, self.cause, content, at, only, tag))
 
 
 def insert(workspace_id: str, happened: Sequence[NewEvent], *, is_mail: bool) -> None:
@@ -164,19 +157,12 @@ def _trace(spans: Spans, happened: Sequence[NewEvent]) -> None:
             tracing.span_of(event.id),
             tracing.span_of(cause_id) if cause_id else None,
             (at, at),
-            {
-                "messaging.system": "bellhop",
-                "messaging.operation.type": "send",
-                "messaging.message.id": event.id,
-            },
+            {"messaging.system": "bellhop", "messaging.operation.type": "send", "messaging.message.id": event.id},
         )
 
 
 def find(workspace_id: str, event_id: str) -> Event:
-    """Returns the event. After its retention, rebuilds it from a delivery, without the body.
-
-    Raises NotFound if no delivery of the event is left either.
-    """
+    """Returns the event; after its retention, rebuilt from a delivery, without body. Raises NotFound."""
     try:
         return Event.find(workspace_id, event_id)
     except NotFound:
@@ -215,10 +201,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
 
 
 def erase(event_ids: list[str]) -> set[str]:
-    """Replaces the contact in the bodies by its id alone.
-
-    Returns the external ids, e-mail addresses and phone numbers that the bodies contained.
-    """
+    """Replaces the contact in the bodies by its id; returns the identifiers that they contained."""
     known: set[str] = set()
     erased = {}
     for event_id, kind, at, workspace_id, contact_id, content in rows(

@@ -11,36 +11,25 @@ from app.models.jobs import Job
 
 @dataclass(slots=True)
 class Quota:
-    """The most rows of a model in a workspace.
-
-    `noun`: the plural of the model's name, with which the kinds of its jobs begin.
-    """
+    """The most rows of a model in a workspace. `noun`: the plural with which its kinds of jobs begin."""
 
     model: type[OwnedModel]
     most: int
     noun: str
 
     def check(self, workspace_id: str) -> None:
-        """Raises Conflict if there is no room for another row.
-
-        Does not raise while a deletion is queued, because it may make room.
-        """
-        if self._is_full(workspace_id) and not is_deletion_queued(workspace_id, self.noun):
-            raise self._full()
+        """Raises Conflict like `keep`, unless a queued deletion may make room."""
+        try:
+            self.keep(workspace_id)
+        except Conflict:
+            if not is_deletion_queued(workspace_id, self.noun):
+                raise
 
     def keep(self, workspace_id: str) -> None:
-        """Raises Conflict if there is no room.
-
-        Exact, because a workspace's writes are applied one at a time.
-        """
-        if self._is_full(workspace_id):
-            raise self._full()
-
-    def _is_full(self, workspace_id: str) -> bool:
-        return bool(self.model.in_workspace(workspace_id).count() >= self.most)
-
-    def _full(self) -> Conflict:
-        return Conflict(f"A workspace has at most {self.most:,} {self.noun.replace('_', ' ')}. Delete one first.")
+        """Raises Conflict if there is no room. Exact, because writes are applied one at a time."""
+        if self.model.in_workspace(workspace_id).count() >= self.most:
+            name = self.noun.replace("_", " ")
+            raise Conflict(f"A workspace has at most {self.most:,} {name}. Delete one first.")
 
 
 def is_deletion_queued(workspace_id: str, noun: str) -> bool:

@@ -10,10 +10,9 @@ from flask import Blueprint, Response, flash, render_template
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.jobs import failed_jobs
+from app.domain.jobs import failed_jobs, parts
 from app.domain.people import message_access
 from app.domain.verbs import VERBS
-from app.domain.work import parts
 from app.errors import Conflict, Invalid
 from app.lib import ids, json
 from app.models.jobs import STATUSES, Job

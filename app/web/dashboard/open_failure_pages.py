@@ -10,9 +10,8 @@ from flask import Blueprint, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.jobs import DiscardBody
-from app.domain.jobs import open_failures
+from app.domain.jobs import failed_jobs, parts
 from app.domain.verbs import VERBS
-from app.domain.work import parts
 from app.errors import Conflict, Fault, Invalid
 from app.lib import ids
 from app.problems import PROBLEMS
@@ -79,7 +78,7 @@ def _settle(kind: str, body: Mapping[str, str]) -> AnyResponse:
 def _page(chosen: Mapping[str, str], given: Mapping[str, str], errors: Mapping[str, str]) -> str:
     preview, refusal = None, None
     try:
-        preview = open_failures.preview(workspace_id(), chosen, list(VERBS))
+        preview = failed_jobs.preview(workspace_id(), chosen, list(VERBS))
     except Conflict as conflict:
         refusal = conflict.detail
     return render_template(
@@ -92,7 +91,7 @@ def _page(chosen: Mapping[str, str], given: Mapping[str, str], errors: Mapping[s
         ],
         only=lambda cause: _address({"kind": cause.kind, "problem": cause.problem, "exception": cause.exception}),
         titles={slug: problem.title for slug, problem in PROBLEMS.items()},
-        reasons=open_failures.REASONS,
+        reasons=failed_jobs.REASONS,
         given=given,
         errors=errors,
     )

@@ -14,8 +14,8 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from app.domain.bodies.replays import DeliveriesDiscard, ReplayCreate, ReplayFilter
 from app.domain.deliveries import discards, replay_choices, replays
+from app.domain.jobs import parts
 from app.domain.webhooks import catalogue
-from app.domain.work import parts
 from app.domain.work.controlled_batches import MOST_PER_SECOND
 from app.errors import Conflict, Invalid
 from app.lib import ids

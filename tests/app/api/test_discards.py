@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.work import parts
+from app.domain.jobs import parts
 from app.models.endpoints import Endpoint
 from tests.cast import Api, apply, one
 from tests.sending import make

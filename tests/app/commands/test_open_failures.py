@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from app import logs
 from app.commands import main as commands
-from tests.app.domain.jobs.test_open_failures import fail
+from tests.app.domain.jobs.test_failed_jobs import fail
 from tests.cast import Api, accept, one
 
 Run = Callable[..., Result]

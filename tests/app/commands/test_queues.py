@@ -14,7 +14,7 @@ from app import logs, process_registry
 from app.commands import main as commands
 from app.database import rows
 from app.domain import mails
-from app.domain.insight import mail_states
+from app.domain.insight import queues
 from app.models.endpoints import Endpoint
 from tests.cast import Api, accept, make_endpoint
 from tests.sending import make
@@ -66,7 +66,7 @@ def test_what_is_due_claimed_left_and_waits_is_counted(run: Run, api: Api, monke
 
 
 def test_the_oldest_is_looked_for_in_all_mailboxes(run: Run, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mail_states, "MAILBOXES", 1)
+    monkeypatch.setattr(queues, "MOST_MAILBOXES", 1)
     for number in range(3):
         make(Endpoint.get_by_id(make_endpoint(api.workspace_id, f"https://{number}.example/")[0]), 1, "pending")
     rows(
@@ -78,7 +78,7 @@ def test_the_oldest_is_looked_for_in_all_mailboxes(run: Run, api: Api, monkeypat
 
 
 def test_counting_ends(run: Run, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mail_states, "MOST_COUNTED", 2)
+    monkeypatch.setattr(queues, "MOST_COUNTED", 2)
     for _ in range(5):
         accept(api.workspace_id, "contacts.upsert", {"email": "ada@example.com"})
 

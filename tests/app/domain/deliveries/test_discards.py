@@ -10,7 +10,7 @@ import pytest
 from app.database import now, rows
 from app.domain import writes
 from app.domain.deliveries import discards, explanations, replay_choices
-from app.domain.work import parts
+from app.domain.jobs import parts
 from app.errors import Conflict
 from app.lib import clock
 from app.mailbox import serving

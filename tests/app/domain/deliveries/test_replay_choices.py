@@ -9,7 +9,7 @@ import pytest
 
 from app import database
 from app.domain.deliveries import replay_choices, replays
-from app.domain.work import exact_counts
+from app.domain.jobs import parts
 from app.errors import Conflict
 from app.lib import clock, ids
 from app.models.endpoints import Endpoint
@@ -141,7 +141,7 @@ def test_what_would_take_too_long_to_count_is_refused_with_advice(
     api: Api, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(endpoint, 3)
-    monkeypatch.setattr(exact_counts, "LONGEST_SECONDS", 0.001)
+    monkeypatch.setattr(parts, "LONGEST_SECONDS", 0.001)
     slow = replay_choices._CHOSEN.replace("deliveries.claim,", "deliveries.claim, pg_sleep(1),", 1)
     monkeypatch.setattr(replay_choices, "_CHOSEN", slow)
 

@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from app.domain.work import exact_counts
+from app.domain.jobs import parts
 from tests import failed_jobs
-from tests.app.domain.jobs.test_open_failures import fail
+from tests.app.domain.jobs.test_failed_jobs import fail
 from tests.app.web.counting import MOST_STATEMENTS, counted_statements
 from tests.cast import Api, apply, one
 from tests.pages import Person
@@ -103,9 +103,9 @@ def test_a_second_one_is_refused_while_the_first_is_under_way(owner: Person, api
 
 def test_what_takes_too_long_to_count_is_said(owner: Person, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     fail(api, 1)
-    monkeypatch.setattr(exact_counts, "LONGEST_SECONDS", 0.001)
+    monkeypatch.setattr(parts, "LONGEST_SECONDS", 0.001)
     slow = "true AND pg_sleep(1) IS NOT NULL"
-    monkeypatch.setattr("app.domain.jobs.open_failures._matches", lambda _: slow)
+    monkeypatch.setattr("app.domain.jobs.failed_jobs._matches", lambda _: slow)
 
     assert "cannot be counted" in owner.page("dashboard/open-failures")
 

@@ -8,10 +8,9 @@ import pytest
 
 from app.database import rows
 from app.domain import writes
-from app.domain.jobs import failed_jobs, open_failures
-from app.domain.jobs.open_failures import Cause, Preview
+from app.domain.jobs import failed_jobs, parts
+from app.domain.jobs.failed_jobs import Cause, Preview
 from app.domain.verbs import VERBS
-from app.domain.work import parts
 from app.errors import Conflict
 from app.lib import ids, json
 from app.mailbox import serving
@@ -38,7 +37,7 @@ def fail(api: Api, number: int = 1, kind: str = "contacts.upsert", exception: st
 
 
 def seen(api: Api, /, **chosen: str) -> Preview:
-    return open_failures.preview(api.workspace_id, chosen, list(VERBS))
+    return failed_jobs.preview(api.workspace_id, chosen, list(VERBS))
 
 
 def begin(api: Api, kind: str, until: str | None = None, /, **chosen: str) -> Job:
@@ -218,13 +217,13 @@ def test_only_one_is_under_way_in_a_workspace(api: Api, others: Api) -> None:
 
 def test_a_part_reads_only_open_failures_in_the_order_of_their_index(api: Api) -> None:
     fail(api, 20)
-    values = open_failures._parameters(api.workspace_id, {}) | {
+    values = failed_jobs._parameters(api.workspace_id, {}) | {
         "until": "job_~",
         "after": "",
         "most": 5,
         "looked_at": 5,
     }
-    query = open_failures._NEXT.format(matches="true", able="")
+    query = failed_jobs._NEXT.format(matches="true", able="")
 
     rows("SET enable_sort = off")  # of a few rows the planner prefers to sort
     try:
