@@ -40,8 +40,8 @@ blueprint = Blueprint("automations", __name__, description="Steps that are taken
 _LARGE_BYTES = 4 * 1024
 
 
-class AutomationFields(RequestBody):
-    """An automation's fields. `name` and `definition` are required only in AutomationCreate."""
+class AutomationPatch(RequestBody):
+    """The fields of an automation to change. None is required."""
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **automations.ABOUT_NAME})
     definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": automations.EXAMPLE})
@@ -76,16 +76,10 @@ class AutomationFields(RequestBody):
         return data
 
 
-class AutomationCreate(AutomationFields):
-    """An automation to create. `name` and `definition` are required."""
+class AutomationCreate(AutomationPatch):
+    """An automation to create."""
 
-    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes two of the inherited fields required."""
-        field_obj.required = field_name in ("name", "definition")
-
-
-class AutomationPatch(AutomationFields):
-    """The fields of an automation to change. None is required."""
+    REQUIRED = ("name", "definition")
 
 
 class RestoreBody(RequestBody):

@@ -58,10 +58,15 @@ class RequestBody(Schema):
 
     Converts all text to NFC. An optional field that is "" or [""] counts as not given, because forms and no-code
     platforms send all their fields. If WIDENS is set, such a field counts as given: there, leaving a field out makes
-    the write affect more.
+    the write affect more. REQUIRED are inherited fields that are optional in the base class.
     """
 
     WIDENS: ClassVar[bool] = False
+    REQUIRED: ClassVar[tuple[str, ...]] = ()
+
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
+        """Makes the REQUIRED fields required. marshmallow calls this for each field."""
+        field_obj.required = field_obj.required or field_name in self.REQUIRED
 
     def _deserialize(self, data: Any, **options: Any) -> Any:
         data = composed(data)

@@ -38,7 +38,8 @@ class BroadcastContent(MessageContent):
     described: ClassVar[dict[str, Any]] = {**MessageContent.described, "example": _EXAMPLE["message"]}
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Describes `text` as a template."""
+        """Describes `text` as a template. marshmallow calls this for each field."""
+        super().on_bind_field(field_name, field_obj)
         if field_name == "text":
             field_obj.metadata = about(
                 "A template in Liquid that can name `contact`; beside a file, the caption.",
@@ -100,11 +101,8 @@ class BroadcastCreate(BroadcastFields):
 
     # With the simpler oneOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [*_BOTH, *_NEITHER]}, "example": _EXAMPLE}
+    REQUIRED = ("name",)
     dry_run = StrictBoolean(metadata=about("Only count the contacts that it would reach."))
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes `name` required, which BroadcastFields leaves optional."""
-        field_obj.required = field_name == "name"
 
     @validates_schema
     def says_what_to_whom(self, data: dict[str, Any], **_: Any) -> None:
