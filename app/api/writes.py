@@ -18,6 +18,7 @@ from app.domain import resources, writes
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.jobs.idempotency_keys import RequestKey, fingerprint
 from app.domain.verbs import VERBS
+from app.domain.work import controlled_batches
 from app.domain.work.changes import Write
 from app.errors import NotFound
 from app.models.jobs import Job
@@ -49,14 +50,25 @@ def act(
     payload: Mapping[str, Any] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Accepts a write to a resource that exists, or that a queued write may create.
+    """Accepts a write to a resource. `beside`: see `accept`.
 
-    Raises NotFound for any other resource.
-
-    `beside`: see `accept`.
+    Raises NotFound unless the resource exists, or a queued write may create it.
     """
     check = partial(must_exist, VERBS[kind].resource_type, resource_id)
     return accept(kind, payload or {}, resource_id, check, beside)
+
+
+def steer(kind: str, batch_id: str, state: str) -> Response:
+    """Accepts a write that moves a broadcast or a replay to `state`.
+
+    Raises NotFound like `act`, and Conflict if the batch has ended in another state.
+    """
+
+    def check() -> None:
+        if (batch := must_exist(VERBS[kind].resource_type, batch_id)) is not None:
+            controlled_batches.refuse_ended(batch, state)
+
+    return accept(kind, {}, batch_id, check)
 
 
 def is_dry_run(body: dict[str, Any]) -> bool:
@@ -76,17 +88,18 @@ def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = No
     return Write(who.workspace_id, kind, payload, request_id(), resource_id, who.token_id)
 
 
-def must_exist(resource_type: str, resource_id: str) -> None:
-    """Raises NotFound unless the resource exists, or a queued write may create it.
+def must_exist(resource_type: str, resource_id: str) -> Any | None:
+    """Returns the resource; None if a queued write may create it. Raises NotFound otherwise.
 
     A create returns the identifier before its job runs, and callers may use it at once.
     """
     workspace_id = caller().workspace_id
     try:
-        resources.TYPES[resource_type].find(workspace_id, resource_id)
+        return resources.TYPES[resource_type].find(workspace_id, resource_id)
     except NotFound:
         if not Job.will_make(workspace_id, resource_type, resource_id):
             raise
+        return None
 
 
 def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
