@@ -212,10 +212,7 @@ def _overlaps(piece: Piece, others: list[Piece]) -> bool:
 
 
 def _unless_in_use(name: str, change: Callable[[], int]) -> int:
-    """Returns what `change` returns, or 0 if a lock or statement timed out.
-
-    The next pass tries again.
-    """
+    """Returns the result of `change`; 0 if a lock or statement timed out: the next pass tries again."""
     try:
         return change()
     except OperationalError as error:

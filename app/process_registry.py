@@ -42,10 +42,7 @@ _facts: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that was heard from recently.
-
-    A field is None if the version of that process does not send it.
-    """
+    """A process heard from recently. A field is None if that process's version does not send it."""
 
     type: str
     host: str
@@ -64,10 +61,7 @@ def announce(process_type: str) -> None:
 
 
 def tell(name: str, fact: object) -> None:
-    """Adds a fact to what this process announces, or replaces it.
-
-    `fact` must be serializable as JSON.
-    """
+    """Adds or replaces a fact, serializable as JSON, in the announcements of this process."""
     _facts[name] = fact
 
 

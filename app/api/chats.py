@@ -188,10 +188,7 @@ def _channel() -> Channel:
 
 
 def _origin() -> str | None:
-    """Returns the page's origin; None if unknown.
-
-    For a GET of our own pages, browsers omit the origin, so this returns that of BASE_URL.
-    """
+    """Returns the page's origin; None if unknown. Browsers omit it from a GET of our own pages."""
     origin = request.headers.get("Origin")
     if origin is None and request.headers.get("Sec-Fetch-Site") == "same-origin":
         own = urlsplit(settings().base_url)
@@ -206,10 +203,7 @@ def _address() -> str:
 
 
 def _visitor() -> Visitor:
-    """Returns the token's visitor, and counts the request.
-
-    Raises RateLimited, and Unauthenticated, also for another channel's token.
-    """
+    """Returns the token's visitor, and counts the request. Raises Unauthenticated and RateLimited."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     found = visitors.authenticate(token.strip()) if scheme.lower() == "bearer" else None
     if found is None or found.channel_id != _channel().id:
@@ -243,9 +237,5 @@ def _count(name: str, bound: Bound) -> None:
 
 
 def _body() -> dict[str, Any]:
-    """Returns the JSON object in the body.
-
-    Raises RequestEntityTooLarge, BadRequest, Malformed and Invalid.
-    """
     # Accepts any Content-Type: the check of the origin protects against forged requests.
     return object_in(whole_body(request, MOST_BODY_BYTES))

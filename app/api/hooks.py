@@ -1,7 +1,4 @@
-"""Hooks: providers' webhooks arrive at `/hooks/<kind>/<channel>`.
-
-A webhook is only stored before it is answered; workers process it later.
-"""
+"""Stores providers' webhooks, which arrive at `/hooks/<kind>/<channel>`; workers process them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The rate limit: refuses requests above it, and reports it in every response.
-
-The headers follow draft-ietf-httpapi-ratelimit-headers-11.
-"""
+"""Enforces the rate limit, and reports it (draft-ietf-httpapi-ratelimit-headers-11)."""
 
 from __future__ import annotations
 

@@ -50,19 +50,13 @@ def act(
     payload: Mapping[str, Any] | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """Accepts a write to a resource. `beside`: see `accept`.
-
-    Raises NotFound unless the resource exists, or a queued write may create it.
-    """
+    """Like `accept`, but raises NotFound unless the resource exists or a queued write may create it."""
     check = partial(must_exist, VERBS[kind].resource_type, resource_id)
     return accept(kind, payload or {}, resource_id, check, beside)
 
 
 def steer(kind: str, batch_id: str, state: str) -> Response:
-    """Accepts a write that moves a broadcast or a replay to `state`.
-
-    Raises NotFound like `act`, and Conflict if the batch has ended in another state.
-    """
+    """Like `act`, but also raises Conflict if the broadcast or replay has ended in another state."""
 
     def check() -> None:
         if (batch := must_exist(VERBS[kind].resource_type, batch_id)) is not None:
@@ -72,10 +66,7 @@ def steer(kind: str, batch_id: str, state: str) -> Response:
 
 
 def is_dry_run(body: dict[str, Any]) -> bool:
-    """Takes `dry_run` out of the body and returns it.
-
-    Raises Invalid for an invalid idempotency key, although a dry run does not use it.
-    """
+    """Removes `dry_run` from the body and returns it. Raises Invalid for an invalid Idempotency-Key."""
     is_dry = bool(body.pop("dry_run", False))
     if is_dry:
         idempotency_key()
@@ -103,10 +94,7 @@ def must_exist(resource_type: str, resource_id: str) -> Any | None:
 
 
 def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
-    """Returns the response to a write: its result if the caller waits and the job ends in time.
-
-    Otherwise, the response is the job (202).
-    """
+    """Returns the job's result if the caller waits and the job ends in time; otherwise the job (202)."""
     response = None
     if seconds := _preferred_wait():
         job = jobs.wait(job, seconds)
@@ -121,10 +109,7 @@ def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None
 
 
 def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
-    """Returns the response with the job's result or problem.
-
-    None if the job has not ended, or its resource has been deleted since.
-    """
+    """Returns a response with the job's outcome; None if it has not ended or the resource is gone."""
     if job.status == "failed":
         assert job.problem is not None
         # The stored problem has the identifier of the request that made the job, not the identifier of this request.

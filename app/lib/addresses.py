@@ -127,11 +127,7 @@ def _check_name(host: str, allowed: Sequence[Network]) -> str | None:
 
 
 def client_address(peer: str, forwarded_for: str, proxies: int) -> str:
-    """Returns the address that a request comes from.
-
-    Without trusted proxies, that is `peer`. Otherwise, it is the address that the outermost trusted proxy appended to
-    `X-Forwarded-For`.
-    """
+    """Returns the address that the outermost trusted proxy saw; `peer` without trusted `proxies`."""
     passed = forwarded_for.split(",")
     return passed[-proxies].strip() if 0 < proxies <= len(passed) else peer
 

@@ -9,19 +9,13 @@ from collections.abc import Sequence
 
 
 def seal(key: bytes, scope: str, last: Sequence[str]) -> str:
-    """Returns a cursor that continues the list `scope` after the row with these values.
-
-    No value may contain a line break.
-    """
+    """Returns a cursor to continue the list `scope` after these values, which have no line breaks."""
     place = "\n".join(last)
     return base64.urlsafe_b64encode(_mac(key, scope, place) + place.encode()).decode().rstrip("=")
 
 
 def unseal(key: bytes, scope: str, cursor: str) -> list[str]:
-    """Returns the values in the cursor.
-
-    Raises ValueError if it is malformed, forged or of another list.
-    """
+    """Returns the values in the cursor. Raises ValueError if it is forged or of another list."""
     if not cursor.isascii():
         raise ValueError("not a cursor")
     raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))

@@ -89,10 +89,7 @@ class Period(RequestBody):
 
     @staticmethod
     def as_text(body: dict[str, Any]) -> dict[str, Any]:
-        """Returns the loaded body with its times as text.
-
-        Unlike JSON's form, the text keeps microseconds.
-        """
+        """Returns the loaded body with its times as text that, unlike JSON's form, keeps microseconds."""
         return body | {name: body[name].isoformat() for name in body.keys() & {"since", "until"}}
 
 
@@ -171,10 +168,7 @@ class Whole(fields.Integer):
 
 
 class Time(fields.AwareDateTime):
-    """A time with its zone (RFC 3339), converted to UTC.
-
-    A time that UTC's calendar cannot represent is invalid.
-    """
+    """A time with its zone (RFC 3339), converted to UTC. Years outside 1 to 9999 in UTC are invalid."""
 
     default_error_messages: dict[str, str | list[Any] | dict[Any, Any]] = {  # noqa: RUF012, as marshmallow has it
         "invalid": "Give a time such as 2026-11-21T10:00:00Z (RFC 3339).",

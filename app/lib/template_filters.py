@@ -83,10 +83,7 @@ def check(used: Filter) -> None:
 
 
 def _limited(call: Callable[..., Any], *, of_text: bool) -> Callable[..., Any]:
-    """Wraps a filter: charges it to the template's budget, and limits its values.
-
-    `of_text`: the filter gets its value as text.
-    """
+    """Wraps a filter to charge and limit its values. `of_text`: the filter gets its value as text."""
     in_zone = "zone" in signature(call).parameters
 
     @wraps(call)
@@ -120,10 +117,7 @@ def _join(value: Any, separator: Any = " ") -> str:
 
 
 def _uniq(value: Any) -> list[Any]:
-    """Removes repeated elements.
-
-    Compares elements by their JSON: comparing each with all others would take too long.
-    """
+    """Removes repeated elements, by their JSON: comparing each with all others would take too long."""
     first: dict[bytes, Any] = {}
     for each in value if isinstance(value, list) else [value]:
         first.setdefault(json.dumps(each), each)

@@ -222,10 +222,7 @@ def _weigh(node: Node, context: RenderContext, is_looped: bool = False) -> int:
 
 
 def _count(expression: Expression) -> int:
-    """Counts the parts of an expression.
-
-    Raises LiquidError if a filter is unknown or has the wrong arguments.
-    """
+    """Counts the parts of an expression. Raises LiquidError if a filter or its arguments are wrong."""
     counted, pending = 0, [expression]
     while pending:
         counted, each = counted + 1, pending.pop()

@@ -1,7 +1,4 @@
-"""Reads numbers, dates, addresses and choices as people type them.
-
-All functions raise ValueError for text that they cannot read.
-"""
+"""Reads what people type: numbers, dates, addresses, choices. Raises ValueError if unreadable."""
 
 from __future__ import annotations
 
@@ -83,10 +80,7 @@ def number(text: str, language: str | None = None) -> int | float:
 
 
 def _separated(sign: str, digits: str, locale: Locale | None) -> int | float:
-    """Reads a number with points and commas. The last of them may be the decimal separator.
-
-    Raises Ambiguous if the language does not decide.
-    """
+    """Reads a number with points and commas. Raises Ambiguous if the language does not decide."""
     marks = re.sub("[0-9]", "", digits)
     if len(set(marks)) == 2:
         head, last, decimals = digits.rpartition(marks[-1])
@@ -257,10 +251,7 @@ def email(text: str) -> str:
 
 
 def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:
-    """Returns the `id` of the button whose label, `id`, number or emoji the text is.
-
-    Ignores punctuation around it. Raises ValueError if no button matches.
-    """
+    """Returns the `id` of the button that the text names by its label, `id`, number or emoji."""
     numbered = [(str(number), each["id"]) for number, each in enumerate(offered, 1)]
     by_id = [(each["id"], each["id"]) for each in offered]
     by_label = [(each["label"], each["id"]) for each in offered]

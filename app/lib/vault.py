@@ -1,7 +1,4 @@
-"""Secrets at rest: encrypted under the newest of several keys, and readable under any of them.
-
-The method is Fernet (AES-128-CBC, HMAC-SHA256).
-"""
+"""Secrets at rest: encrypted with Fernet under the newest of several keys, any of which decrypts."""
 
 from __future__ import annotations
 

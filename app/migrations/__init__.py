@@ -1,7 +1,4 @@
-"""Migrations: the numbered `.sql` files in this folder, each run once and in order.
-
-Processes of the service keep working meanwhile.
-"""
+"""Migrations: the numbered `.sql` files here, each run once, in order, beside working processes."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ def upgrade() -> list[str]:
 
 
 def pending() -> list[str]:
-    """Returns the names of the migrations that have not been run on this database.
-
-    Raises SettingsError if it is older than release 0.1.0.
-    """
+    """Returns the migrations not yet run. Raises SettingsError if the database is older than 0.1.0."""
     if schema.is_too_old(rows):
         raise SettingsError("this database is older than release 0.1.0: run `db upgrade` of that release first")
     return schema.pending(rows)

@@ -144,10 +144,7 @@ class Conversation(OwnedModel):
 
     @classmethod
     def latest_of_contacts(cls, workspace_id: str, contact_ids: Collection[str]) -> dict[str, Conversation]:
-        """Returns each contact's conversation with the latest message, by contact.
-
-        Omits contacts without a conversation.
-        """
+        """Returns each contact's conversation with the latest message, by contact, if there is one."""
         if not contact_ids:
             return {}
         one = """
@@ -264,10 +261,7 @@ class Message(MailModel):
 
     @classmethod
     def scheduled(cls, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int) -> list[Message]:
-        """Returns up to `limit` matching scheduled messages after the position, the next one first.
-
-        `filters`: columns and values, such as `workspace_id` or `conversation_id`.
-        """
+        """Returns up to `limit` scheduled messages after a position, next first, with these columns."""
         named = [getattr(cls, name) == value for name, value in filters.items()]
         query = cls.select().where(cls.send_at.is_null(False), *named)
         if last_at is not None:

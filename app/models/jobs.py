@@ -85,10 +85,7 @@ class Job(MailModel):
 
     @classmethod
     def open_failures(cls, workspace_id: str, kind: str | None, last_id: str | None, limit: int) -> list[Job]:
-        """Returns up to `limit` failed jobs after `last_id`, not replayed or discarded, newest first.
-
-        `kind` None: of any kind.
-        """
+        """Returns up to `limit` open failures after `last_id`, newest first; of any `kind` if None."""
         query = cls.in_workspace(workspace_id).where(
             cls.status == "failed", cls.replayed_as.is_null(), cls.discarded_at.is_null()
         )

@@ -148,10 +148,7 @@ class Run(MailModel):
 
 
 class RunStep(OwnedModel):
-    """An entry of a run's log.
-
-    `detail`: `input`, `output`, `code`, `text`, and `warnings` if there are any.
-    """
+    """An entry of a run's log. `detail`: `input`, `output`, `code`, `text`, and any `warnings`."""
 
     run_id = TextField()
     number = IntegerField()

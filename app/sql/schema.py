@@ -1,7 +1,4 @@
-"""The schema that this code needs.
-
-If the database does not have it yet, a process that starts waits for `db upgrade`.
-"""
+"""The schema that this code needs: until it is there, processes that start wait for `db upgrade`."""
 
 from __future__ import annotations
 

@@ -18,10 +18,7 @@ _RESOURCES = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Returns the schemas of webhook bodies, by component name.
-
-    There is one for each kind, their union `WebhookBody`, and `ErasedBody`.
-    """
+    """Returns the schema of each kind's body, their union `WebhookBody`, and `ErasedBody`, by name."""
     of_kinds = {
         name_of(kind): _of_body({"const": kind}, body["data"])
         | {"description": catalogue.EVENT_KINDS[kind].description, "example": body}
@@ -69,10 +66,7 @@ def _of_body(kind: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_member(name: str, value: Any) -> dict[str, Any]:
-    """Returns the schema of a member of `data`.
-
-    Refers to the resource's schema if the value is a whole resource; otherwise derives it from the value.
-    """
+    """Returns the schema of a member of `data`: a reference if the value is a whole resource."""
     if name in _RESOURCES and isinstance(value, dict) and len(value) > 1:
         return {"$ref": f"#/components/schemas/{_RESOURCES[name]}"}
     return _of_value(name, value)

@@ -36,11 +36,7 @@ class Conventions(BasePlugin):
     def operation_helper(
         self, path: str | None = None, operations: dict[str, Any] | None = None, rule: Any = None, **_: Any
     ) -> None:
-        """Completes the operations of a path. apispec calls this.
-
-        Adds the operationId, the token needed, and the problems, parameters and headers that views do not declare
-        themselves.
-        """
+        """Adds the parts that views do not declare themselves. apispec calls this for each path."""
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", rule.endpoint.rpartition(".")[2])
             _add_restriction(operation, self._app.view_functions[rule.endpoint])

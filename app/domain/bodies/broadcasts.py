@@ -106,10 +106,7 @@ class BroadcastCreate(BroadcastFields):
 
     @validates_schema
     def says_what_to_whom(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError if neither field of a pair in _PAIRS is given.
-
-        Also if `time_zone` is `contact` and `send_at` is missing.
-        """
+        """Raises ValidationError if a pair in _PAIRS is missing, or `send_at` for contacts' time zones."""
         for name, other in _PAIRS:
             if name not in data and other not in data:
                 raise ValidationError(f"Give `{name}` or `{other}`.", name)

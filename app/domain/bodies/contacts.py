@@ -28,10 +28,7 @@ class CustomValue(fields.Field[Any]):
 
 
 def tag_name(**options: Any) -> fields.String:
-    """Returns the field for a tag: 1 to 100 characters, no control characters, not only spaces.
-
-    Removes leading and trailing spaces.
-    """
+    """Returns the field for a tag, stripped: 1 to 100 characters, no control characters, not blank."""
     described = {"minLength": 1, "maxLength": 100, "pattern": f"^{normalization.TAG}$", "example": "vip"}
     return Formatted(normalization.tag, metadata=described, **options)
 
