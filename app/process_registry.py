@@ -67,15 +67,11 @@ def tell(name: str, fact: object) -> None:
 
 def processes() -> list[Process]:
     """Returns the processes heard from recently, in the order of TYPES. Raises redis.RedisError."""
-    keys = _keys()
+    keys = [key.decode() for key in bells.flags().scan_iter(f"{_KEY}*", count=1000)]
     values = bells.flags().mget(keys) if keys else []
     # A key that expired between the two reads has no value: its process has stopped.
     found = [_process(key, value) for key, value in zip(keys, values, strict=True) if value is not None]
     return sorted(found, key=lambda each: (_place(each.type), each.host, each.pid))
-
-
-def _keys() -> list[str]:
-    return [key.decode() for key in bells.flags().scan_iter(f"{_KEY}*", count=1000)]
 
 
 def _place(process_type: str) -> int:

@@ -216,13 +216,10 @@ def _visitor_or_new(key: str | None) -> tuple[Visitor, str | None]:
     if "Authorization" in request.headers:
         return _visitor(), None
     _count(f"chat-new:{_address()}", bounds.NEW_VISITORS_PER_ADDRESS)
-    _count(f"chat-channel:{_channel().id}", _new_visitors_of(_channel()))
-    return visitors.issue(_channel(), key or "")
-
-
-def _new_visitors_of(channel: Channel) -> Bound:
     bound = bounds.NEW_VISITORS_PER_CHANNEL
-    return replace(bound, most=channel.settings.get("new_visitors_per_minute", bound.most))
+    most = _channel().settings.get("new_visitors_per_minute", bound.most)
+    _count(f"chat-channel:{_channel().id}", replace(bound, most=most))
+    return visitors.issue(_channel(), key or "")
 
 
 def _count(name: str, bound: Bound) -> None:

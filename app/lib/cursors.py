@@ -11,7 +11,8 @@ from collections.abc import Sequence
 def seal(key: bytes, scope: str, last: Sequence[str]) -> str:
     """Returns a cursor to continue the list `scope` after these values, which have no line breaks."""
     place = "\n".join(last)
-    return base64.urlsafe_b64encode(_mac(key, scope, place) + place.encode()).decode().rstrip("=")
+    mac = hmac.digest(key, f"cursor\n{len(scope)}\n{scope}\n{place}".encode(), hashlib.sha256)[:16]
+    return base64.urlsafe_b64encode(mac + place.encode()).decode().rstrip("=")
 
 
 def unseal(key: bytes, scope: str, cursor: str) -> list[str]:
@@ -23,7 +24,3 @@ def unseal(key: bytes, scope: str, cursor: str) -> list[str]:
     if not hmac.compare_digest(seal(key, scope, last), cursor):
         raise ValueError("not a cursor of this list")
     return last
-
-
-def _mac(key: bytes, scope: str, place: str) -> bytes:
-    return hmac.digest(key, f"cursor\n{len(scope)}\n{scope}\n{place}".encode(), hashlib.sha256)[:16]

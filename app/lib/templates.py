@@ -10,7 +10,7 @@ that shows the text must escape it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -90,8 +90,12 @@ def named(template: str) -> list[list[str]]:
     named_in = _NAMED.get(template)
     if named_in is None:
         found = _parsed(template).analyze(include_partials=False).globals
-        paths = (tuple(_names(path.segments)) for uses in found.values() for path in uses)
-        named_in = [list(path) for path in dict.fromkeys(paths)]
+        paths = dict.fromkeys(
+            tuple(takewhile(lambda part: isinstance(part, str), path.segments))
+            for uses in found.values()
+            for path in uses
+        )
+        named_in = [list(path) for path in paths]
         _NAMED.put(template, named_in, 1 + len(template) // 100 + len(named_in))
     return named_in
 
@@ -106,10 +110,6 @@ def words_of(template: str) -> int:
         words += 1 + len(_WORD.findall(template, opening.end(), end))
         position = end + 2
     return words
-
-
-def _names(segments: Iterable[Any]) -> Iterator[str]:
-    return takewhile(lambda segment: isinstance(segment, str), segments)
 
 
 def render(template: str, variables: Mapping[str, Any], budget: Budget | None = None) -> str:

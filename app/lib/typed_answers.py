@@ -172,16 +172,13 @@ def _in_order(first: int, second: int, year: int, mark: str, locale: Locale | No
     if second > 12:
         return Date(year, first, second).isoformat()
     # English without a territory may be American, which puts the month first, or not.
-    pattern = "" if locale is None or (locale.language == "en" and not locale.territory) else _short_date(locale)
+    is_unknown = locale is None or (locale.language == "en" and not locale.territory)
+    pattern = "" if is_unknown else get_date_format("short", locale).pattern
     if re.match("d.*M", pattern):
         return Date(year, second, first).isoformat()
     if re.match("M.*d", pattern):
         return Date(year, first, second).isoformat()
     raise Ambiguous(Date(year, second, first), Date(year, first, second))
-
-
-def _short_date(locale: Locale) -> str:
-    return get_date_format("short", locale).pattern
 
 
 def _year(text: str, locale: Locale | None) -> int:

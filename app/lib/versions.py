@@ -28,12 +28,6 @@ def running() -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError):  # installed without git
-        return "+".join([NUMBER, *_said_by_file()])
+        named = FOLDER / "VERSION"
+        return "+".join([NUMBER, *(named.read_text().split()[:1] if named.exists() else ())])
     return f"{NUMBER}+g{described.stdout.strip()}"
-
-
-def _said_by_file() -> list[str]:
-    try:
-        return (FOLDER / "VERSION").read_text().split()[:1]
-    except FileNotFoundError:
-        return []

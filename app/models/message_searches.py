@@ -30,7 +30,8 @@ def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, l
     Filters: `q` (words or beginnings of words, all of which the text has), `contact_id`, `conversation_id`. `since` and
     `until` are compared with the time in the message's identifier.
     """
-    values = {**filters, "workspace_id": workspace_id, "limit": limit, "last_id": _last(filters, last_id)}
+    end = ids.bound("msg", filters["until"]) if "until" in filters else "msg_~"
+    values = {**filters, "workspace_id": workspace_id, "limit": limit, "last_id": min(end, last_id or end)}
     values["first_id"] = ids.bound("msg", filters["since"]) if "since" in filters else ""
     found = _search(filters, values) if "q" in filters else _ids(_list(filters), values)
     return list(Message.select().where(Message.id.in_(found)).order_by(Message.id.desc())) if found else []
@@ -50,12 +51,6 @@ def outbound(workspace_id: str, status: str | None, last_id: str | None, limit: 
             break
         [(values["last_id"],)] = rows(_END_OF_LOOK, values)
     return list(Message.select().where(Message.id.in_(found)).order_by(Message.id.desc())) if found else []
-
-
-def _last(filters: Mapping[str, Any], last_id: str | None) -> str:
-    """Returns the identifier before which the search begins."""
-    ends = ids.bound("msg", filters["until"]) if "until" in filters else "msg_~"
-    return min(ends, last_id or ends)
 
 
 def _search(filters: Mapping[str, Any], values: dict[str, Any]) -> list[str]:
