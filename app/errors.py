@@ -31,8 +31,6 @@ class BellhopError(Exception):
 class SettingsError(BellhopError):
     """A setting is missing or wrong; `detail` names it. Only operators see this error."""
 
-    slug = "internal-error"
-
 
 class Malformed(BellhopError):
     """The request cannot be read; `detail` says where."""

@@ -23,15 +23,7 @@ from app.domain.bodies.bulk_runs import CancelledRunsSchema, CancelRunsBody, Mov
 from app.domain.contacts import contacts
 from app.errors import AutomationNotPublished, Invalid, NotFound
 from app.lib import ids, normalization
-from app.lib.schemas import (
-    Formatted,
-    Query,
-    RequestBody,
-    StrictInteger,
-    Whole,
-    about,
-    time_field,
-)
+from app.lib.schemas import Formatted, Query, RequestBody, StrictInteger, Whole, about, time_field
 from app.models.automations import Automation, AutomationVersion
 
 blueprint = Blueprint("automations", __name__, description="Steps that are taken for a contact when something happens.")
@@ -77,8 +69,6 @@ class AutomationPatch(RequestBody):
 
 
 class AutomationCreate(AutomationPatch):
-    """An automation to create."""
-
     REQUIRED = ("name", "definition")
 
 

@@ -28,8 +28,6 @@ blueprint = Blueprint("segments", __name__, description="Filters of contacts tha
 
 
 class FilterBody(RequestBody):
-    """A filter of contacts."""
-
     REQUIRED = ("filter",)
     filter = fields.Dict(metadata={"$ref": "#/components/schemas/Condition", **segments.ABOUT_FILTER})
 
@@ -52,8 +50,6 @@ class SegmentPatch(FilterBody):
 
 
 class SegmentCreate(SegmentPatch):
-    """A segment to create."""
-
     REQUIRED = ("name", "filter")
 
 

@@ -58,8 +58,6 @@ class EndpointPatch(RequestBody):
 
 
 class EndpointCreate(EndpointPatch):
-    """An endpoint to create."""
-
     REQUIRED = ("address", "events")
 
 

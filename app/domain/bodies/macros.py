@@ -24,8 +24,6 @@ class MacroPatch(RequestBody):
 
 
 class MacroCreate(MacroPatch):
-    """A macro to create."""
-
     REQUIRED = ("name", "actions")
 
 

@@ -38,6 +38,4 @@ class SavedReplyPatch(RequestBody):
 
 
 class SavedReplyCreate(SavedReplyPatch):
-    """A saved reply to create."""
-
     REQUIRED = ("shortcut", "text")
