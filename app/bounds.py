@@ -22,7 +22,7 @@ from app.lib import switching
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit of `most` for each key. `unit` says what is counted, and in which time."""
+    """A limit of `most` for each key. `unit` names what is counted, and the time if there is one."""
 
     name: str
     most: int

@@ -180,10 +180,7 @@ def pointer_to(*parts: object) -> str:
 
 
 class Invalid(BellhopError):
-    """The request is well-formed but not acceptable.
-
-    `faults` lists up to MAX_FAULTS invalid places. `detail` describes the first, and says how many more there are.
-    """
+    """The request is well-formed but not acceptable. `faults`: its invalid places, up to MAX_FAULTS."""
 
     slug = "validation-failed"
 

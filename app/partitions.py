@@ -108,10 +108,7 @@ def make_ahead(at: datetime | None = None) -> int:
 
 
 def drop_expired(at: datetime | None = None) -> int:
-    """Drops the partitions whose rows have all expired; returns how many.
-
-    Deletes expired rows from the default partitions, in bounded batches.
-    """
+    """Drops the expired partitions; returns how many. Deletes expired rows of default partitions."""
     at = at or now()
     dropped = 0
     for each in TABLES:

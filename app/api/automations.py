@@ -73,8 +73,6 @@ class AutomationCreate(AutomationPatch):
 
 
 class RestoreBody(RequestBody):
-    """The version to restore as the draft."""
-
     version = StrictInteger(
         required=True, validate=validate.Range(1, 999_999_999), metadata=about("The version.", example=1)
     )

@@ -1,7 +1,7 @@
-"""Chats: the requests of a web chat's script, from other origins that the channel allows.
+"""Answers a web chat's script, on pages of the origins that the channel allows.
 
-The requests have no cookies: the Authorization header carries the visitor's token. The first message, or the first file
-for one, creates the visitor; nothing is stored before.
+The requests have no cookies: the Authorization header carries the visitor's token. The first message, or its first
+file, creates the visitor. Nothing is stored before that.
 """
 
 from __future__ import annotations

@@ -33,8 +33,6 @@ class PageQuery(Query):
 
 
 class Meta(ResponseBody):
-    """Where a list continues after this page."""
-
     nextCursor = fields.String(allow_none=True, metadata=about("Cursor of the next page."))
     hasMore = fields.Boolean(metadata=about("True while more pages exist."))
 

@@ -80,14 +80,12 @@ def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = No
 
 
 def must_exist(resource_type: str, resource_id: str) -> Any | None:
-    """Returns the resource; None if a queued write may create it. Raises NotFound otherwise.
-
-    A create returns the identifier before its job runs, and callers may use it at once.
-    """
+    """Returns the resource; None if a queued write may create it. Raises NotFound otherwise."""
     workspace_id = caller().workspace_id
     try:
         return resources.TYPES[resource_type].find(workspace_id, resource_id)
     except NotFound:
+        # A create returns the identifier before its job runs, and callers may use it at once.
         if not Job.will_make(workspace_id, resource_type, resource_id):
             raise
         return None

@@ -133,10 +133,7 @@ def client_address(peer: str, forwarded_for: str, proxies: int) -> str:
 
 
 def network_of(address: str) -> str:
-    """Returns the network that counts as one address: for IPv6 the /64, which one host controls.
-
-    IPv4 addresses, and text that is no address, are returned unchanged.
-    """
+    """Returns the network that counts as one address: an IPv6 /64, or the IPv4 address itself."""
     try:
         parsed = ip_address(address)
     except ValueError:  # the request came through a socket of this machine

@@ -79,10 +79,9 @@ def check(template: str) -> None:
 
 
 def named(template: str) -> list[list[str]]:
-    """Returns the variables that the template names, each once, as paths.
+    """Returns the variables that the template names, each once, as paths. Raises like `check`.
 
-    A path ends where its next part is computed. Leaves out names that the template itself assigns. Raises TemplateError
-    like `check`.
+    A path ends where its next part is computed. Leaves out names that the template itself assigns.
     """
     if "{" not in template:
         check(template)
@@ -138,10 +137,7 @@ def render(template: str, variables: Mapping[str, Any], budget: Budget | None = 
 
 
 def fill(value: Any, render: Callable[[str], str], most_bytes: int) -> Any:
-    """Returns a copy of the value with its strings rendered, at any depth.
-
-    Raises TooLong as soon as the strings exceed `most_bytes`, and whatever `render` raises.
-    """
+    """Returns a copy of the value with its strings rendered. Raises TooLong above `most_bytes`."""
     left = most_bytes
 
     def filled(each: Any) -> Any:

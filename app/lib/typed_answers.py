@@ -277,7 +277,6 @@ def _words(text: str) -> str:
 
 
 def _plain_words(text: str) -> str:
-    """Like `_words`, without accents."""
     return normalization.unaccented(_words(text))
 
 

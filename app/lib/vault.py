@@ -29,10 +29,7 @@ def is_readable(keys: Sequence[bytes], sealed: bytes) -> bool:
 
 
 def renew(keys: Sequence[bytes], sealed: bytes) -> bytes:
-    """Encrypts the secret anew under the newest key. Returns `sealed` itself if that key decrypts it.
-
-    Raises cryptography.fernet.InvalidToken if no key decrypts `sealed`.
-    """
+    """Encrypts the secret anew, unless the newest key encrypted it. Raises fernet's InvalidToken."""
     return sealed if is_readable(keys[:1], sealed) else _fernet(tuple(keys)).rotate(sealed)
 
 

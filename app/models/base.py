@@ -116,10 +116,7 @@ def json_field(**options: Any) -> Any:
 
 
 def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, order: Sequence[str] = ("id",)) -> Any:
-    """Returns a query for up to `limit` rows after the values `last`, in descending `order`.
-
-    If `last` contains None, begins with the first row.
-    """
+    """Returns a query for the `limit` rows after `last` in descending `order`; with None, the first."""
     columns = [getattr(model, name) for name in order]
     if None not in last:
         query = query.where(Tuple(*columns) < Tuple(*last))

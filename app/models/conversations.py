@@ -123,7 +123,7 @@ class Conversation(OwnedModel):
     def _earliest(
         cls, time: Any, workspace_id: str, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int
     ) -> list[Conversation]:
-        """Returns up to `limit` conversations that have the column `time`, the earliest first."""
+        """Returns up to `limit` conversations after the position that have a `time`, earliest first."""
         looked_at = cls.in_workspace(workspace_id).where(time.is_null(False))
         if last_at is not None:
             looked_at = looked_at.where(Tuple(time, cls.id) > Tuple(last_at, last_id))
@@ -215,10 +215,9 @@ class Message(MailModel):
 
     @classmethod
     def last_of(cls, conversation_ids: Collection[str]) -> dict[str, Message]:
-        """Returns a few columns of each conversation's last message, by conversation.
+        """Returns a few columns of each conversation's last message, by conversation, if there is one.
 
-        The last message is the one with the latest `at` (see `latest`). Scheduled messages do not count. Omits
-        conversations without a message.
+        The last message has the latest `at` (see `latest`). Scheduled messages do not count.
         """
         if not conversation_ids:
             return {}

@@ -1,7 +1,6 @@
 """Searches of messages that contain all words of a text, newest first, in workspaces of any size.
 
-`message_keys`, a function of the database, decides what the words of a text are, and what the index contains for a
-message.
+The database's function `message_keys` decides which words a text has, and what the index holds.
 """
 
 from __future__ import annotations
@@ -91,10 +90,7 @@ def _times(first_id: str, last_id: str) -> list[str]:
 
 
 def _number(message_id: str) -> int:
-    """Returns the time of a message in steps of 2^27 ms.
-
-    Leaves out the first three bits, which do not change in a century.
-    """
+    """Returns a message's time in steps of 2^27 ms, without the three bits that last a century."""
     return reduce(lambda number, digit: number << 5 | _DIGITS.index(digit), message_id[5:9], 0) >> 2
 
 

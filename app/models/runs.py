@@ -182,7 +182,6 @@ def _is_at_step(filters: Mapping[str, Any]) -> bool:
 
 
 def _is(name: str, value: str) -> Any:
-    """Returns the condition of a filter."""
     if name == "failure":
         return SQL(f"({_FAILED} AND {_CODE} = %s)", (value,))
     return getattr(Run, name) == value
