@@ -71,11 +71,8 @@ def processes() -> list[Process]:
     values = bells.flags().mget(keys) if keys else []
     # A key that expired between the two reads has no value: its process has stopped.
     found = [_process(key, value) for key, value in zip(keys, values, strict=True) if value is not None]
-    return sorted(found, key=lambda each: (_place(each.type), each.host, each.pid))
-
-
-def _place(process_type: str) -> int:
-    return TYPES.index(process_type) if process_type in TYPES else len(TYPES)
+    places = {process_type: place for place, process_type in enumerate(TYPES)}
+    return sorted(found, key=lambda each: (places.get(each.type, len(TYPES)), each.host, each.pid))
 
 
 def _process(key: str, value: bytes | str) -> Process:

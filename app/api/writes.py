@@ -45,10 +45,7 @@ def accept(
 
 
 def act(
-    kind: str,
-    resource_id: str,
-    payload: Mapping[str, Any] | None = None,
-    beside: Mapping[str, Any] | None = None,
+    kind: str, resource_id: str, payload: Mapping[str, Any] | None = None, beside: Mapping[str, Any] | None = None
 ) -> Response:
     """Like `accept`, but raises NotFound unless the resource exists or a queued write may create it."""
     check = partial(must_exist, VERBS[kind].resource_type, resource_id)

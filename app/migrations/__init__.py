@@ -71,16 +71,12 @@ def _alone() -> Iterator[None]:
     # The lock belongs to an open transaction, so it also holds behind a pooler. This polls instead of letting
     # PostgreSQL wait: a concurrent index build waits for all transactions, even for those that would wait for this
     # lock.
-    with closing(psycopg2.connect(database.database, **database.connect_params)) as beside:
-        while not _locks(beside):
+    with closing(psycopg2.connect(database.database, **database.connect_params)) as beside, beside.cursor() as cursor:
+        while True:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,))
+            if cursor.fetchall() == [(True,)]:
+                break
             beside.rollback()
             time.sleep(_LOOKS_EVERY_SECONDS)
         yield
-
-
-def _locks(beside: psycopg2.extensions.connection) -> bool:
-    with beside.cursor() as cursor:
-        cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,))
-        [(is_locked,)] = cursor.fetchall()
-    return bool(is_locked)

@@ -28,10 +28,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "description": "The body of a webhook. More kinds may be added: ignore those that you do not know. Once its "
         "contact has been erased, an event is an ErasedBody.",
         "oneOf": [_reference(kind) for kind in _SAMPLES],
-        "discriminator": {
-            "propertyName": "kind",
-            "mapping": {kind: _reference(kind)["$ref"] for kind in _SAMPLES},
-        },
+        "discriminator": {"propertyName": "kind", "mapping": {kind: _reference(kind)["$ref"] for kind in _SAMPLES}},
     }
     erased = _of_body({}, {"contact": {"id": examples.identifier("contact")}})
     erased["description"] = "The remainder of an event whose contact has been erased."

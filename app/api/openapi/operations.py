@@ -31,7 +31,10 @@ class Conventions(BasePlugin):
     ) -> None:
         """Describes the parameters in a path."""
         for parameter in parameters or ():
-            _describe_path_parameter(parameter)
+            name, thing = parameter["name"], parameter["name"].removesuffix("_id")
+            if (example := examples.identifier(thing)) is not None:
+                parameter.setdefault("description", f"Identifier of the {thing.replace('_', ' ')}.")
+                parameter["schema"] = {"type": "string", "pattern": examples.pattern(name), "example": example}
 
     def operation_helper(
         self, path: str | None = None, operations: dict[str, Any] | None = None, rule: Any = None, **_: Any
@@ -43,14 +46,6 @@ class Conventions(BasePlugin):
             _add_problems(operation, method, path or "")
             _add_parameters(operation)
             _add_headers(operation)
-
-
-def _describe_path_parameter(parameter: dict[str, Any]) -> None:
-    name = parameter["name"]
-    thing = name.removesuffix("_id")
-    if (example := examples.identifier(thing)) is not None:
-        parameter.setdefault("description", f"Identifier of the {thing.replace('_', ' ')}.")
-        parameter["schema"] = {"type": "string", "pattern": examples.pattern(name), "example": example}
 
 
 def _add_restriction(operation: dict[str, Any], view: Any) -> None:

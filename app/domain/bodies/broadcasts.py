@@ -47,9 +47,13 @@ class BroadcastContent(MessageContent):
             )
 
 
-class BroadcastFields(RequestBody):
-    """The fields of a broadcast that can be changed while it is scheduled."""
+class BroadcastPatch(RequestBody):
+    """The fields of a scheduled broadcast to change. None is required."""
 
+    described: ClassVar[dict[str, Any]] = {
+        "not": {"anyOf": _BOTH},
+        "example": {"name": "Winter sale", "send_at": "2027-01-04T09:00:00Z"},
+    }
     name = Formatted(
         normalization.name,
         metadata=about("For people; it need not be unique.", **normalization.NAME_SCHEMA, example="Autumn sale"),
@@ -96,7 +100,7 @@ class BroadcastFields(RequestBody):
             raise Invalid(*faults)
 
 
-class BroadcastCreate(BroadcastFields):
+class BroadcastCreate(BroadcastPatch):
     """A broadcast to create; with `dry_run`, only the contacts that it would reach are counted."""
 
     # With the simpler oneOf, generated clients would lose the fields.
@@ -112,15 +116,6 @@ class BroadcastCreate(BroadcastFields):
                 raise ValidationError(f"Give `{name}` or `{other}`.", name)
         if data.get("time_zone") == "contact" and data.get("send_at") is None:
             raise ValidationError("Give the time that it has to be where a contact is.", "send_at")
-
-
-class BroadcastPatch(BroadcastFields):
-    """The fields of a scheduled broadcast to change. None is required."""
-
-    described: ClassVar[dict[str, Any]] = {
-        "not": {"anyOf": _BOTH},
-        "example": {"name": "Winter sale", "send_at": "2027-01-04T09:00:00Z"},
-    }
 
 
 def _message_faults(message: Mapping[str, Any]) -> Iterator[Fault]:

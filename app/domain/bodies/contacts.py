@@ -76,10 +76,7 @@ class ContactUpsert(ContactFields):
 
     # Requires at least one identifier. With the simpler anyOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {
-        "not": {
-            "type": "object",
-            "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS},
-        }
+        "not": {"type": "object", "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS}}
     }
     tags = fields.List(
         tag_name(), validate=validate.Length(max=MOST_TAGS), metadata=about("Added to the existing tags.")
