@@ -109,8 +109,8 @@ class Query(Schema):
 class ResponseBody(Schema):
     """The JSON object in a response, or an object inside it.
 
-    All members but the OPTIONAL ones are there. Responses are not validated against the schema. Members, and values of
-    enumerations, may be added at any time.
+    All members except OPTIONAL ones are always present. Responses are not validated against the schema. Members, and
+    values of enumerations, may be added at any time.
     """
 
     OPTIONAL: ClassVar[tuple[str, ...]] = ()
@@ -120,7 +120,7 @@ class ResponseBody(Schema):
 
     @classmethod
     def of(cls, row: Any, **members: Any) -> dict[str, Any]:
-        """Returns the object for a row: `members` as given, else its columns, except OPTIONAL ones."""
+        """Returns the object for a row; `members` replace its columns. Omits OPTIONAL ones not given."""
         return {
             name: members[name] if name in members else getattr(row, name)
             for name in cls._declared_fields
