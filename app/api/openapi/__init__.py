@@ -29,9 +29,8 @@ class Api(flask_smorest.Api):
 
     def _openapi_json(self) -> Response:
         if self._document is None:
-            self._document = json.dumps(
-                documents.completed(self.spec.to_dict() | {"webhooks": event_schemas.webhooks()})
-            )
+            document = self.spec.to_dict() | {"webhooks": event_schemas.webhooks()}
+            self._document = json.dumps(documents.completed(document))
         return Response(self._document, mimetype="application/json")
 
     def _register_responses(self) -> None:
