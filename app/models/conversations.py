@@ -248,7 +248,7 @@ class Message(MailModel):
 
     @classmethod
     def scheduled(cls, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int) -> list[Message]:
-        """Returns up to `limit` scheduled messages after a position, next first, with these columns."""
+        """Returns the next `limit` scheduled messages after the position. `filters`: values by column."""
         named = [getattr(cls, name) == value for name, value in filters.items()]
         query = cls.select().where(cls.send_at.is_null(False), *named)
         if last_at is not None:

@@ -1,4 +1,4 @@
-"""Macros of a workspace."""
+"""Macros: several actions that are taken in a conversation at once."""
 
 from __future__ import annotations
 

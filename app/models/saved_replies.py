@@ -1,4 +1,4 @@
-"""Saved replies of a workspace."""
+"""Saved replies: texts that members insert by shortcut."""
 
 from __future__ import annotations
 
