@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from flask import Response
 from marshmallow import fields, post_load
@@ -28,7 +28,7 @@ blueprint = Blueprint("segments", __name__, description="Filters of contacts tha
 
 
 class FilterBody(RequestBody):
-    REQUIRED = ("filter",)
+    REQUIRED: ClassVar[tuple[str, ...]] = ("filter",)
     filter = fields.Dict(metadata={"$ref": "#/components/schemas/Condition", **segments.ABOUT_FILTER})
 
     @post_load
@@ -45,7 +45,7 @@ class FilterBody(RequestBody):
 class SegmentPatch(FilterBody):
     """The fields of a segment to change. None is required."""
 
-    REQUIRED = ()
+    REQUIRED: ClassVar[tuple[str, ...]] = ()
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **segments.ABOUT_NAME})
 
 
