@@ -89,7 +89,7 @@ def named(template: str) -> list[list[str]]:
     named_in = _NAMED.get(template)
     if named_in is None:
         found = _parsed(template).analyze(include_partials=False).globals
-        paths = dict.fromkeys(
+        paths: dict[tuple[Any, ...], None] = dict.fromkeys(
             tuple(takewhile(lambda part: isinstance(part, str), path.segments))
             for uses in found.values()
             for path in uses
